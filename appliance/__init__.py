@@ -1,1 +1,1 @@
-"""The venue: its rules, its rows, its deliveries and its upkeep."""
+"""The box: reservations, door, venue, staff, webhooks, email, backups and maintenance."""

@@ -1,4 +1,4 @@
-"""Alerts: what is wrong now. Raised and cleared once, kept as rows, read by portal and doctor."""
+"""Alerts: present problems, stored as rows and shown by the portal and by `doctor`."""
 
 import asyncio
 import logging
@@ -12,7 +12,7 @@ from appliance.database.database import Database
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """Something that holds since an instant. `subject` is the id of what it is about, or empty."""
+    """An active alert. `since` is in ms since 1970; `subject` is the id of its object, or empty."""
 
     name: str
     subject: str
@@ -21,13 +21,13 @@ class Alert:
 
 
 def list_alerts(reader: Reader) -> list[Alert]:
-    """What holds now, the oldest first."""
+    """Return the active alerts, oldest first."""
     sql = "SELECT name, subject, since, detail FROM condition ORDER BY since, name, subject"
     return [Alert(*row) for row in reader.rows(sql)]
 
 
 def put_alert(tx: Transaction, condition: Alert) -> None:
-    """Note that something holds; if it was noted before, it still holds since then."""
+    """Store an active alert. If it is stored already, its `since` is kept."""
     sql = """INSERT INTO condition (name, subject, since, detail)
              VALUES (:name, :subject, :since, :detail)
              ON CONFLICT (name, subject) DO UPDATE SET detail = :detail"""
@@ -35,19 +35,20 @@ def put_alert(tx: Transaction, condition: Alert) -> None:
 
 
 def drop_alert(tx: Transaction, name: str, subject: str) -> None:
-    """Note that something holds no longer."""
+    """Delete one alert."""
     sql = "DELETE FROM condition WHERE name = :name AND subject = :subject"
     tx.execute(sql, {"name": name, "subject": subject})
 
 
 def drop_alerts(tx: Transaction, names: Collection[str]) -> None:
-    """Note that nothing of these names holds, whatever it was about."""
+    """Delete all alerts with these names, for every subject."""
     for name in names:
         tx.execute("DELETE FROM condition WHERE name = :name", {"name": name})
 
 
 log = logging.getLogger(__name__)
 
+CLOCK_LEAPT = "clock_leapt"  # kept across restarts: a restart does not correct the clock
 OFFLINE = "box_offline"
 CLOCK_HELD = "clock_held"
 CLOCK_UNCONFIRMED = "clock_unconfirmed"
@@ -58,16 +59,16 @@ RECEIVER_CLOCK = "receiver_clock"
 
 SKEW_WARNING_S = 60
 
-# These are about the running process: nothing of them is left when it has ended.
+# Alerts about the running process; they are cleared when it ends.
 _OF_THE_PROCESS = (OFFLINE, CLOCK_HELD, CLOCK_UNCONFIRMED, UNWRITTEN)
-# These are about endpoints that are sent to.
+# Alerts about webhook endpoints.
 _OF_ENDPOINTS = (ENDPOINT_FAILING, ENDPOINT_BLOCKED, RECEIVER_CLOCK)
 
 _Key = tuple[str, str]
 
 
 class Alerts:
-    """Writes nothing but changes; what cannot be written is written with the next change."""
+    """The active alerts. Only changes are written; a failed write is retried with the next one."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -77,14 +78,14 @@ class Alerts:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Take up what the rows say of endpoints; forget what the process before had."""
+        """Load the stored alerts; clear those about the previous process."""
         for condition in self._database.peek(list_alerts):
             self._holding[condition.name, condition.subject] = condition
             if condition.name in _OF_THE_PROCESS:
                 self._forget((condition.name, condition.subject))
 
     def was_taken_back(self, name: str) -> bool:
-        """Whether a command beside the box has dropped its row; then it holds no longer."""
+        """Whether a command in another process deleted the alert; if so, it is cleared here."""
         key = (name, "")
         if key not in self._holding or key in self._changed or key in self._being_written:
             return False
@@ -94,28 +95,28 @@ class Alerts:
         return True
 
     def begin(self, name: str, sentence: str, subject: str = "") -> None:
-        """From now on it holds; `sentence` says so to the owner."""
+        """Raise an alert, unless it is active; `sentence` describes it to the owner."""
         key = (name, subject)
         if key not in self._holding:
-            log.warning("%s", sentence)
+            log.warning("alerts: %s", sentence)
             now = self._database.clock.now()
             self._holding[key] = Alert(name, subject, now, sentence)
             self._write_soon(key)
 
     def end(self, name: str, sentence: str, subject: str = "") -> None:
-        """It holds no longer, if it did."""
+        """Clear an alert, if it is active, and log `sentence`."""
         if (name, subject) in self._holding:
-            log.info("%s", sentence)
+            log.info("alerts: %s", sentence)
             self._forget((name, subject))
 
     def keep_only(self, subjects: set[str]) -> None:
-        """Forget what was about other endpoints: nothing is sent to them any more."""
+        """Clear the alerts of all endpoints but `subjects`."""
         for key in list(self._holding):
             if key[0] in _OF_ENDPOINTS and key[1] not in subjects:
                 self._forget(key)
 
     async def close(self) -> None:
-        """Forget what was about this process, and write what is not written yet, once."""
+        """Clear the alerts about this process, and write pending changes, trying once."""
         for key in [key for key in self._holding if key[0] in _OF_THE_PROCESS]:
             self._forget(key)
         if self._task is not None:
@@ -140,8 +141,8 @@ class Alerts:
             except Unavailable:
                 self._changed = dict.fromkeys([*changes, *self._changed])
                 break
-            except Exception as error:  # noqa: BLE001 - the log has said it already
-                log_exception("writing conditions", error)
+            except Exception as error:  # noqa: BLE001 - logged, and retried with the next change
+                log_exception("alerts: write", error)
             finally:
                 self._being_written = frozenset()
         self._task = None
@@ -156,6 +157,6 @@ def _write_changes(tx: Transaction, changes: dict[_Key, Alert | None]) -> None:
 
 
 def notice_blocked(conditions: Alerts, endpoint_id: str, why: str) -> None:
-    """The egress guard forbids an endpoint."""
+    """Raise the alert that the egress guard blocks an endpoint; `why` is the reason."""
     sentence = f"webhook endpoint {endpoint_id} is blocked: {why}"
     conditions.begin(ENDPOINT_BLOCKED, sentence, endpoint_id)

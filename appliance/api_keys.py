@@ -1,4 +1,4 @@
-"""API keys: scopes, issue, rotate, revoke, and their use by day (interface, section 5)."""
+"""API keys: issue, rotate and revoke them, and count their daily use (interface, section 5)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,10 +23,10 @@ READ_ONLY_SCOPES = ("venue:read", "availability:read", "reservations:read")
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A key as stored: never the key itself, only its hash, prefix and last four.
+    """A stored key: its prefix and last four characters, never the key itself.
 
-    One that has a successor may be given a day: it `changes_over`, and is refused from `revoked_at`
-    on. Any other is refused once it was revoked, whatever a clock said then or says now.
+    A rotated key with `changes_over` is refused from `revoked_at` on. Any other key is refused
+    as soon as `revoked_at` is set, regardless of the clock.
     """
 
     id: str
@@ -41,7 +41,7 @@ class ApiKey:
     changes_over: bool = False
 
     def is_revoked(self, now: int) -> bool:
-        """Whether it is refused at that instant (ms since 1970)."""
+        """Whether the key is refused at `now` (ms since 1970)."""
         if self.revoked_at is None:
             return False
         return not self.changes_over or self.revoked_at <= now
@@ -55,30 +55,30 @@ _MINUTE = 60_000
 
 
 def find_key_by_hash(reader: Reader, hash: bytes) -> ApiKey | None:  # noqa: A002 - the column's name
-    """The key whose SHA-256 is `hash`, revoked ones too: `revoked_at` tells."""
+    """Return the key whose SHA-256 is `hash`, or None; includes revoked keys."""
     return _one(reader, "hash = :value", hash)
 
 
 def find_key(reader: Reader, key_id: str) -> ApiKey | None:
-    """The key of that id."""
+    """Return the key with that id, or None."""
     return _one(reader, "id = :value", key_id)
 
 
 def list_keys(reader: Reader) -> list[ApiKey]:
-    """Every key, oldest first, revoked ones too."""
+    """Return all keys, oldest first, including revoked ones."""
     rows = reader.rows(f"SELECT {_COLUMNS} FROM api_key ORDER BY created_at, id")  # noqa: S608
     return [_key(row) for row in rows]
 
 
 def touch_key(tx: Transaction, key_id: str) -> None:
-    """Remember that the key is in use, to the minute: most calls change no row."""
+    """Set `last_used_at`, at most once a minute, so that most calls write nothing."""
     sql = """UPDATE api_key SET last_used_at = :now
              WHERE id = :id AND (last_used_at IS NULL OR abs(:now - last_used_at) >= :minute)"""
     tx.execute(sql, {"id": key_id, "now": tx.now, "minute": _MINUTE})
 
 
 def mark_key_revoked(tx: Transaction, key_id: str) -> None:
-    """Revoke for good; a key that was revoked, or has ended, keeps its instant."""
+    """Revoke a key permanently. If it was revoked or has expired, `revoked_at` is kept."""
     sql = """UPDATE api_key SET revoked_at = min(:now, coalesce(-revoked_at, :now))
              WHERE id = :id AND (revoked_at IS NULL OR revoked_at < 0)"""
     tx.execute(sql, {"id": key_id, "now": tx.now})
@@ -91,7 +91,7 @@ def _one(reader: Reader, condition: str, value: object) -> ApiKey | None:
 
 @lru_cache(maxsize=256)
 def _key(row: tuple[object, ...]) -> ApiKey:
-    """The key that a row says; each call of a partner reads the same row again."""
+    """Build the key from a row; cached, because each partner call reads the same row."""
     id_, lineage, name, prefix, last_four, scopes, created, used, revoked, over = row
     granted = tuple(str(scopes).split())
     return ApiKey(id_, lineage, name, prefix, last_four, granted, created, used, revoked, over == 1)  # type: ignore[arg-type]
@@ -102,14 +102,14 @@ DAYS = 7
 
 @dataclass(frozen=True, slots=True)
 class KeyUse:
-    """Calls that a key was let through for: today, and in the last seven days with today."""
+    """Number of accepted calls of a key: today, and in the last seven days including today."""
 
     today: int = 0
     week: int = 0
 
 
 def list_key_use(reader: Reader) -> Mapping[str, KeyUse]:
-    """What was written of each key that called in the last seven days, by its id."""
+    """Return the use of each key that was used in the last seven days, by key id."""
     today = _day(reader, reader.now)
     sql = """SELECT key_id, sum(requests) FILTER (WHERE day = :today), sum(requests)
              FROM key_use WHERE day > :before AND day <= :today GROUP BY key_id"""
@@ -121,10 +121,10 @@ def list_key_use(reader: Reader) -> Mapping[str, KeyUse]:
 def note_key_use(
     tx: Transaction, key_id: str, counted: Sequence[tuple[int, int]], *, just_now: bool = True
 ) -> None:
-    """Note when a key was used, and how often on each of the venue's last seven days.
+    """Add to a key's daily counts, and delete counts older than seven days.
 
-    `counted` are pairs of an instant (ms since 1970) and how many calls there were from it.
-    Unless the last call was `just_now`, only the counts are written.
+    `counted` are pairs of (ms since 1970, number of calls). If `just_now`, `last_used_at` is
+    set as well.
     """
     if just_now:
         touch_key(tx, key_id)
@@ -147,7 +147,7 @@ _RECOGNISABLE = len("svc_live_") + 4
 
 @dataclass(frozen=True, slots=True)
 class IssuedKey:
-    """A fresh key. `key` is known here and to whoever is told, and never again."""
+    """A newly issued key. `key` is the secret, which is not stored."""
 
     id: str
     key: str
@@ -158,11 +158,11 @@ def issue_key(
     tx: Transaction, environment_name: EnvironmentName, name: str, scopes: Collection[str] = SCOPES,
     *, successor_of: str | None = None, actor: str = CONSOLE,
 ) -> IssuedKey:  # fmt: skip
-    """A key of that environment with `scopes`, which are members of SCOPES.
+    """Issue a key for that environment with `scopes`, which are members of SCOPES.
 
     A successor inherits its predecessor's lineage: the right to cancel, the replays and
-    the externalRefs. The predecessor lives on until it is revoked.
-    OperatorError when there is no key `successor_of`.
+    the externalRefs. The predecessor stays valid until it is revoked.
+    OperatorError if there is no key `successor_of`.
     """
     key_id = tx.new_id()
     lineage = key_id if successor_of is None else _lineage(tx, successor_of)
@@ -187,9 +187,10 @@ def _lineage(tx: Transaction, predecessor_id: str) -> str:
 
 
 def revoke_key(tx: Transaction, key_id: str, *, actor: str = CONSOLE) -> bool:
-    """Revoke for good; False when there is no such key. A revoked one stays as it is.
+    """Revoke a key permanently. False if there is no such key; a revoked key is not changed.
 
-    One that has changed over by this clock may not have by the box's, which a command does not ask.
+    A key with `changes_over` is always revoked at once: the clock of a command that calls this
+    may differ from the box's.
     """
     key = find_key(tx, key_id)
     if key is None:
@@ -207,9 +208,9 @@ def rotate_key(
     tx: Transaction, environment_name: EnvironmentName, key_id: str,
     *, ends: bool, actor: str = CONSOLE,
 ) -> IssuedKey:  # fmt: skip
-    """A fresh key with the name, the scopes and the line of another. NotFound if unknown.
+    """Issue a key with the name, scopes and lineage of key `key_id`. NotFound if unknown.
 
-    If it `ends`, the old one is refused in 24 hours; else it works until it is revoked.
+    If `ends`, the old key expires in 24 hours; otherwise it works until it is revoked.
     """
     old = known(find_key(tx, key_id))
     issued = issue_key(tx, environment_name, old.name, old.scopes, successor_of=key_id, actor=actor)
@@ -217,6 +218,6 @@ def rotate_key(
         at = tx.now + CHANGE_OVER_MS
         sql = """UPDATE api_key SET revoked_at = -:at
                  WHERE id = :id AND (revoked_at IS NULL OR revoked_at < -:at)"""
-        tx.execute(sql, {"id": key_id, "at": at})  # one that ends before keeps its instant
+        tx.execute(sql, {"id": key_id, "at": at})  # an earlier expiry is kept
         record_audit(tx, actor, "key_revoked", key=key_id, name=old.name, at=at)
     return issued

@@ -1,4 +1,4 @@
-"""The box: both environments of one data directory, opened together and closed together."""
+"""The box: the live and test environments of one data directory."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from appliance.environment import Environment, Links, path_prefix
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """The two environments, and the outside that was handed in."""
+    """The two environments and their shared dependencies."""
 
     live: Environment
     test: Environment
@@ -32,21 +32,21 @@ class Box:
 
     @property
     def machine_clock(self) -> Clock:
-        """What the machine says, right or wrong: for judging it, and for what strangers check."""
+        """The uncorrected system clock: to judge it, and for timestamps that others verify."""
         return self.clock.machine if isinstance(self.clock, BoxClock) else self.clock
 
     def move(self, address: str) -> None:
-        """The box is found at `address` from now on; links that were given out stay as they are."""
+        """Set the address of new links; links that were already issued do not change."""
         for environment in self.environments:
             environment.links.address = address
 
-    def recheck_authorisation(self) -> None:
-        """A command has changed rows beside the box: let whoever knows them by heart look again."""
+    def look_for_changes(self) -> None:
+        """Notify listeners, which may cache rows, that another process has committed changes."""
         for environment in self.environments:
-            environment.database.recheck_authorisation()
+            environment.database.look_for_changes()
 
     async def close(self) -> None:
-        """Close both databases; what was being written is finished first."""
+        """Finish pending writes, then close both databases."""
         for environment in self.environments:
             environment.feed.close()
             await environment.database.close()
@@ -65,8 +65,8 @@ def open_box(
 ) -> Box:
     """Migrate and open both databases of `directory`. Call it inside the event loop.
 
-    `address` is where other machines find the box, without a slash at its end. `on_broken`: see
-    Database. OperatorError when a database is missing, damaged or newer than the program.
+    `address` is the box's base URL on the network, without a trailing slash. `on_broken`: see
+    Database. OperatorError if a database is missing, damaged or newer than the program.
     """
 
     def environment(name: EnvironmentName) -> Environment:

@@ -1,4 +1,10 @@
-"""The box's clock: the time, venue time, and whether the clock can be trusted."""
+"""The box's clock: system time, time zone data, and whether the clock can be trusted.
+
+What a wrong clock signs or expires cannot be undone. The clock is trusted if it is not before an
+instant known to be past, and either the kernel calls it synchronised or nothing contradicted it
+for ten minutes. Through an unconfirmed step the box counts on by the uptime, or tonight's guests
+would be refused. Signatures, and what others check, use the machine's clock.
+"""
 
 import ctypes
 import logging
@@ -22,19 +28,19 @@ _SYSTEM_ZONES = Path("/usr/share/zoneinfo")
 
 
 class Clock(Protocol):
-    """Two clocks: one that tells the time, one that measures durations."""
+    """A wall clock and a monotonic clock."""
 
     def now(self) -> int:
-        """Milliseconds since 1970 in UTC, as the box believes."""
+        """Return the current time in milliseconds since 1970, UTC."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that never run backwards, for durations and timers."""
+        """Return seconds of a clock that never goes back, for durations and timers."""
         ...
 
 
 class SystemClock:
-    """The machine's own clocks."""
+    """The system clocks."""
 
     def now(self) -> int:  # noqa: D102 - promised by Clock
         return time.time_ns() // 1_000_000
@@ -44,7 +50,7 @@ class SystemClock:
 
 
 class StoppedClock:
-    """A clock that its owner moves: for tests and for reasoning about another instant."""
+    """A clock that is moved by hand: for tests and for computing at another instant."""
 
     def __init__(self, instant: str = "2026-11-21T19:00:00Z") -> None:
         self.milliseconds = parse_instant(instant)
@@ -57,34 +63,34 @@ class StoppedClock:
         return self.seconds
 
     def advance(self, seconds: float) -> None:
-        """Let `seconds` pass on both clocks."""
+        """Advance both clocks by `seconds`."""
         self.milliseconds += round(seconds * 1000)
         self.seconds += seconds
 
     def set(self, instant: str) -> None:
-        """Step the wall clock to `instant`; the monotonic one does not notice."""
+        """Set the wall clock to `instant`; the monotonic clock does not change."""
         self.milliseconds = parse_instant(instant)
 
 
 def parse_instant(text: str) -> int:
-    """Milliseconds since 1970 of an ISO 8601 instant."""
+    """Parse an ISO 8601 instant as milliseconds since 1970."""
     return round(datetime.fromisoformat(text).timestamp() * 1000)
 
 
 def format_instant(milliseconds: int) -> str:
-    """A timestamp of the interface: ISO 8601 in UTC, `2026-11-21T19:30:00.000Z`."""
+    """Format a timestamp as ISO 8601 in UTC: `2026-11-21T19:30:00.000Z`."""
     seconds, rest = divmod(milliseconds, 1000)
     return f"{datetime.fromtimestamp(seconds, UTC).isoformat()[:19]}.{rest:03d}Z"
 
 
 def optional_instant(milliseconds: int | None) -> str | None:
-    """The same of what may not have happened."""
+    """As `format_instant`; None for None."""
     return None if milliseconds is None else format_instant(milliseconds)
 
 
 @dataclass(frozen=True)
 class ZoneDatabase:
-    """One tz database that this machine offers: its version and where it lies."""
+    """A tz database on this machine: its version and location."""
 
     version: str
     origin: str
@@ -92,7 +98,7 @@ class ZoneDatabase:
     _read: dict[str, ZoneInfo] = field(default_factory=dict, compare=False, repr=False)
 
     def zone(self, name: str) -> ZoneInfo:
-        """The rules of `name`, read once; OperatorError when this database does not know it."""
+        """Return the time zone `name`; cached. OperatorError if this database does not have it."""
         if name not in self._read:
             self._read[name] = self._read_zone(name)
         return self._read[name]
@@ -114,19 +120,19 @@ class ZoneDatabase:
 def newest_zone_database(
     system_root: Path = _SYSTEM_ZONES, own_root: Path | None = None
 ) -> ZoneDatabase:
-    """The newest of the packaged, the system's and the owner's database.
+    """Return the newest of the packaged, the system's and the owner's tz database.
 
-    `own_root` is `tz/` in the data directory: a zoneinfo folder, or the file of a newer tzdata
-    package (a wheel) in it, updates a box without a new program.
+    `own_root` is `tz/` in the data directory. A zoneinfo folder or a tzdata wheel in it updates
+    the time zones without a new release.
 
-    Python alone would prefer the system's, which on many machines still has Morocco at +01.
+    Python by default prefers the system's, which on many machines still has Morocco at +01.
     """
-    import tzdata  # type: ignore[import-untyped]  # noqa: PLC0415 - for its version alone
+    import tzdata  # type: ignore[import-untyped]  # noqa: PLC0415 - only for its version
 
     found = [ZoneDatabase(tzdata.IANA_VERSION, "packaged", None)]
     found.append(ZoneDatabase(_version_of(system_root), "system", system_root))
     found += [ZoneDatabase(_version_of(root), "own", root) for root in _own_roots(own_root)]
-    return max(found, key=lambda database: database.version)  # of equals the first
+    return max(found, key=lambda database: database.version)  # the first of equal versions
 
 
 def _own_roots(folder: Path | None) -> Iterator[Traversable]:
@@ -152,25 +158,25 @@ def _version_of(root: Traversable) -> str:
 
 log = logging.getLogger(__name__)
 
-# No box was built before the SQLite that is inside it: a clock that says so is wrong. So it rises
-# by itself with each release, whose libraries are always of the latest months.
+# The release date of the bundled SQLite: a clock before it is wrong. It advances with each
+# release, because each release bundles recent libraries.
 BUILT_AT = parse_instant(f"{apsw.sqlite3_sourceid()[:10]}T00:00:00Z")
 
-STEP_MS = 1_000  # less is the ordinary work of whoever keeps the clock right
-TOLERANCE_MS = 300_000  # what receivers tolerate too (interface, section 6.3)
+STEP_MS = 1_000  # smaller steps are ordinary time synchronisation
+TOLERANCE_MS = 300_000  # webhook receivers tolerate the same (interface, section 6.3)
 _MOMENT_MS, _TRIES = 100, 5
-LONG_OFF_MS = 40 * 86_400_000  # no house writes nothing for so long: rather the clock is wrong
+LONG_OFF_MS = 40 * 86_400_000  # no venue writes nothing for this long, so the clock must be wrong
 
-# Whether the kernel calls its clock synchronised; None when it cannot be asked.
+# Whether the kernel reports its clock as synchronised; None if it cannot tell.
 Synchronised = Callable[[], bool | None]
 
 
 @dataclass(frozen=True, slots=True)
 class ClockMark:
-    """What a box keeps of its clock: `at` is the latest instant that was certainly past.
+    """The stored state of the clock. `at` is the latest confirmed instant, in ms since 1970.
 
-    `offset` is the clock minus the uptime, in ms, when it was trusted last, in the boot of that
-    name.
+    `offset` is the clock minus the uptime, in ms, when the clock was last trusted; `boot` is
+    the boot id of that time.
     """
 
     at: int
@@ -179,14 +185,14 @@ class ClockMark:
 
 
 class BoxClock:
-    """One judge of the machine's clock, and the box's own time. Sets no timer, writes nothing.
+    """The box's time, and whether the machine's clock is trusted. Sets no timer, writes nothing.
 
-    Any thread may ask. Trusted, a question costs three readings and two subtractions.
-    `changes` counts the judgements that differ from the one before, `steps` how often the
-    machine's clock was set: whoever acts by them compares. `doubt` is why the clock is not
-    `trusted`, or what to warn of if it is. `stepped_far`: it was set by more than 300 s, or lies
-    far beyond all that was ever written; until a time server or a person confirms it, or it is
-    set back to where it was.
+    Thread-safe. While the clock is trusted, a call costs three readings and two subtractions.
+    `changes` counts changes of the judgement, and `steps` how often the machine's clock was
+    set; callers compare them with earlier values. `doubt` is the reason why the clock is not
+    `trusted`, or a warning if it is. `stepped_far`: the clock was set by more than 300 s, or is
+    far later than all stored data, and neither a time server nor a person has confirmed it, nor
+    was it set back.
     """
 
     def __init__(
@@ -198,7 +204,7 @@ class BoxClock:
         grace_ms: int,
         built_at: int = BUILT_AT,
     ) -> None:
-        """`uptime` counts the ms since `boot`; the grace counts from there."""
+        """`uptime` returns the ms since `boot`; the grace period starts there."""
         self.machine = machine
         self._boot = boot
         self._uptime = uptime
@@ -214,21 +220,21 @@ class BoxClock:
         self._forget()
 
     def _forget(self) -> None:
-        """Judge anew."""
+        """Reset the judgement."""
         self.trusted, self.doubt = False, ""
         self._offset: int | None = None
         self._behind_since: int | None = None
         self._confirmed = False
-        # The offset that was trusted last in this boot, with what was held of it then.
+        # The last trusted state in this boot: (offset, doubted since, stepped far).
         self._good: tuple[int, int, bool] | None = None
 
     def remember(
         self, mark: ClockMark | None, newest: int | None = None, *, stepped_far: bool = False
     ) -> None:
-        """Begin with what was written before; `newest` is the latest instant among it.
+        """Restore the stored state; `newest` is the latest stored instant, in ms since 1970.
 
-        A clock far beyond that may have leapt while the box was off: nothing expires by it. Nor
-        by one that had `stepped_far` when the box stopped: what was written since proves nothing.
+        If the clock is far later than `newest`, it may have jumped while the box was off:
+        `stepped_far` is set. It is also kept if it was set when the box stopped.
         """
         with self._lock:
             self._forget()
@@ -242,7 +248,7 @@ class BoxClock:
                 self.stepped_far = True
 
     def now(self) -> int:
-        """Milliseconds since 1970 in UTC: the machine's word, or what the box knows better."""
+        """Return ms since 1970, UTC: the machine's clock, or a better estimate if untrusted."""
         with self._lock:
             told, uptime = self.read()
             if not self.trusted or self.was_set_by(told, uptime):
@@ -254,11 +260,11 @@ class BoxClock:
             return max(told, self._past + uptime - self._past_uptime)
 
     def monotonic(self) -> float:
-        """The machine's: it never steps."""
+        """Return the machine's monotonic clock, which never steps."""
         return self.machine.monotonic()
 
     def confirm(self) -> None:
-        """Somebody says that the clock is right as it stands: it has not stepped far."""
+        """Clear `stepped_far`: a person has confirmed that the clock is right."""
         with self._lock:
             self.stepped_far = False
             self.changes += 1
@@ -267,29 +273,27 @@ class BoxClock:
 
     @property
     def mark(self) -> ClockMark | None:
-        """What should be written, to be remembered after the next start.
+        """The state to store for the next start; None if the clock was never trusted.
 
-        Of a clock that was set since it was trusted, what it was before; None of one that never
-        was trusted.
+        If the clock was set since it was last trusted, it is the state from before.
         """
         self.was_set()
         return self._good and ClockMark(self._mark, self._boot, self._good[0])
 
     @property
     def grace_ends_at(self) -> int:
-        """The uptime at which a clock that nobody contradicts is believed."""
+        """The uptime, in ms, from which an unconfirmed clock is trusted."""
         since = self._doubted_since if self._behind_since is None else self._behind_since
         return since + self._grace_ms
 
     def was_set(self) -> bool:
-        """Whether the clock was set since the latest judgement, by a second or more."""
+        """Whether the clock was set by a second or more since the last judgement."""
         return self.was_set_by(*self.read())
 
     def read(self) -> tuple[int, int]:
-        """The machine's clock and the uptime of one moment, in ms.
+        """Return the machine's clock and the uptime at the same moment, in ms.
 
-        A machine that stands still between two readings, for seconds when its disk is slow,
-        would make a clock look set that nobody touched.
+        Retries if the machine stalled between the readings, which would look like a clock step.
         """
         for _ in range(_TRIES):
             before, now, after = self._uptime(), self.machine.now(), self._uptime()
@@ -298,7 +302,7 @@ class BoxClock:
         return now, after
 
     def was_set_by(self, now: int, uptime: int) -> bool:
-        """The same, of what `read` told."""
+        """As `was_set`, for the result of `read`."""
         with self._lock:
             offset = now - uptime
             if self._offset is None or abs(offset - self._offset) >= STEP_MS:
@@ -306,7 +310,7 @@ class BoxClock:
             self._offset = offset
             if self.trusted and self._good is not None:
                 self._good = offset, *self._good[1:]
-            if self._confirmed:  # and it only went on since
+            if self._confirmed:  # and it was not set since
                 self._mark = max(self._mark, now)
             return False
 
@@ -315,7 +319,7 @@ class BoxClock:
         self.look_at(*self.read())
 
     def look_at(self, now: int, uptime: int) -> None:
-        """Judge what `read` told: whoever goes on with that reading must have it judged."""
+        """Judge the result of `read`; a caller that uses a reading must judge that reading."""
         with self._lock:
             before = self.trusted, self.doubt, self.stepped_far
             synchronised = self._synchronised() is True
@@ -348,20 +352,20 @@ class BoxClock:
         if synchronised:
             return self._judge_synchronised(now, uptime, behind=behind)
         if behind:
-            return False, "it is before what this box has already lived through"
+            return False, "it is earlier than a time that this box has recorded"
         if uptime < self.grace_ends_at:
             return False, "nothing has confirmed it since it was started or set"
         return True, "nothing confirms it: connect the box to a time server"
 
     def _judge_synchronised(self, now: int, uptime: int, *, behind: bool) -> tuple[bool, str]:
-        """A time server that insists for the whole grace is right: the mark was wrong."""
+        """If the clock stays synchronised for the grace period, trust it over the stored mark."""
         if behind:
             if self._behind_since is None:
                 self._behind_since = uptime
             if uptime < self._behind_since + self._grace_ms:
-                return False, "it is before what this box has already lived through"
+                return False, "it is earlier than a time that this box has recorded"
             self._behind_since, self._mark = None, now
-            return True, "the time server has set it back, and insists"
+            return True, "the time server has set it back and still confirms it"
         self._mark = max(self._mark, now)
         return True, ""
 
@@ -370,7 +374,7 @@ _TIME_ERROR, _STA_UNSYNC = 5, 0x40
 
 
 def kernel_is_synchronised() -> bool | None:
-    """What adjtimex(2) says, which needs no permission; None where there is none."""
+    """Ask adjtimex(2), which needs no permission; None where it is not available."""
     libc = ctypes.CDLL(None)
     adjtimex = getattr(libc, "adjtimex", None)
     if adjtimex is None:

@@ -1,4 +1,4 @@
-"""What the kernel says about time: steps of the clock, and time since the machine started."""
+"""Clock steps and uptime, as reported by the kernel."""
 
 import asyncio
 import contextlib
@@ -12,16 +12,16 @@ from typing import Protocol
 
 _CLOCK_REALTIME = 0
 _TFD_TIMER_ABSTIME, _TFD_TIMER_CANCEL_ON_SET = 1, 2
-# Calls back in the running loop each time the clock is set; what it returns stops that.
+# Calls the callback in the running loop each time the clock is set; returns a stop function.
 WatchClockSteps = Callable[[Callable[[], None]], Callable[[], None]]
 
 _LATEST = (1 << (8 * ctypes.sizeof(ctypes.c_long) - 1)) - 1
 
 
 def watch_clock_steps(callback: Callable[[], None]) -> Callable[[], None]:
-    """Call back in the running loop each time the clock is set; the result stops that.
+    """Call `callback` in the running loop each time the clock is set. Returns a stop function.
 
-    Linux only. Elsewhere nobody calls, and who needs to know compares two clocks by himself.
+    Linux only. Elsewhere it does nothing, and callers must compare two clocks themselves.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     if not hasattr(libc, "timerfd_create"):
@@ -30,14 +30,14 @@ def watch_clock_steps(callback: Callable[[], None]) -> Callable[[], None]:
     if timer < 0:
         return lambda: None
     loop = asyncio.get_running_loop()
-    times = (ctypes.c_long * 4)(0, 0, _LATEST, 0)  # struct itimerspec: no interval, and when
+    times = (ctypes.c_long * 4)(0, 0, _LATEST, 0)  # struct itimerspec: no interval, then the expiry
 
     def arm() -> None:
         flags = _TFD_TIMER_ABSTIME | _TFD_TIMER_CANCEL_ON_SET
         libc.timerfd_settime(timer, flags, ctypes.byref(times), None)
 
     def on_set() -> None:
-        with contextlib.suppress(OSError):  # ECANCELED: this is the news
+        with contextlib.suppress(OSError):  # ECANCELED: the clock was set
             os.read(timer, 8)
         arm()
         callback()
@@ -59,34 +59,34 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Alarm(Protocol):
-    """A call that is still to come."""
+    """A scheduled call."""
 
     def cancel(self) -> None:
-        """Make it not come."""
+        """Cancel the call."""
         ...
 
 
 class Uptime(Protocol):
-    """A count of milliseconds that never steps and survives a restart of the process."""
+    """Milliseconds since boot: never steps, and continues across process restarts."""
 
     @property
     def boot(self) -> str:
-        """Which start of the machine the count belongs to."""
+        """The id of the current boot."""
         ...
 
     def milliseconds(self) -> int:
-        """Milliseconds since that start, time asleep included."""
+        """Return the milliseconds since boot, including suspended time."""
         ...
 
     def call_at(self, milliseconds: int, callback: Callable[[], None]) -> Alarm:
-        """Call back in the event loop once the count reaches `milliseconds`."""
+        """Call `callback` in the event loop when the uptime reaches `milliseconds`."""
         ...
 
 
 class SystemUptime:
-    """CLOCK_BOOTTIME where there is one.
+    """CLOCK_BOOTTIME where available.
 
-    Elsewhere each process counts as a start of its own, and retries are carried over by
+    Elsewhere each process counts as a boot of its own, and retry times are carried over by
     the wall clock.
     """
 
@@ -97,16 +97,16 @@ class SystemUptime:
 
     @property
     def boot(self) -> str:
-        """The kernel's own name of this start."""
+        """The kernel's boot id, or a random UUID."""
         return self._boot
 
     def milliseconds(self) -> int:
-        """As promised, in whole milliseconds, rounded down: nothing is due early."""
+        """Return the uptime in whole milliseconds, rounded down, so that no call is early."""
         if self._clock is None:
             return time.monotonic_ns() // 1_000_000
         return time.clock_gettime_ns(self._clock) // 1_000_000
 
     def call_at(self, milliseconds: int, callback: Callable[[], None]) -> Alarm:
-        """As promised, to the precision of the loop's timers."""
+        """Schedule `callback`, with the precision of the loop's timers."""
         wait = max(0, milliseconds - self.milliseconds()) / 1000
         return asyncio.get_running_loop().call_later(wait, callback)

@@ -13,10 +13,10 @@ from appliance.door.live_feed import Feed
 
 @dataclass(slots=True, eq=False)
 class Links:
-    """The two addresses of an environment: one for guests and partners, one within the venue.
+    """The base URLs of an environment: one for guests and partners, one for the local network.
 
-    `address` is where other machines of the venue find the box, over plain http; it changes when
-    the network gives the box another one. `app_url` is that of the settings.
+    `address` is the box's plain http URL on the local network; it changes when the network
+    assigns another address. `app_url` is `server.app_url` of the settings.
     """
 
     address: str
@@ -25,12 +25,12 @@ class Links:
 
     @property
     def base(self) -> str:
-        """What links for guests and partners begin with: `{app_url}` plus the prefix."""
+        """The base URL of links for guests and partners: `app_url`, else `address`, plus prefix."""
         return f"{self.app_url or self.address}{self.prefix}"
 
     @property
     def inside(self) -> str:
-        """Where the venue's own machines find it: `app_url` only when that is no public one."""
+        """The base URL on the local network: `app_url` unless it is public, else `address`."""
         inside = self.address if is_public(self.app_url) else self.app_url or self.address
         return f"{inside}{self.prefix}"
 
@@ -43,17 +43,17 @@ class Links:
         return f"{self.base}/claim-guest/{token}"
 
     def no_reminders(self, token: str) -> str:
-        """Where the guest of an access link says that they want no reminders."""
+        """The URL where the guest of an access link unsubscribes from reminders."""
         return f"{self.base}/no-reminders/{token}"
 
     def undo(self, claim_token: str) -> str:
-        """Where a guest cancels, after a tap: for letters."""
+        """The URL where a guest cancels, after confirming; for emails."""
         return f"{self.claim(claim_token)}/cancel"
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What a request in this environment works with."""
+    """The database, keys, settings and links of one environment."""
 
     name: EnvironmentName
     database: Database
@@ -64,16 +64,16 @@ class Environment:
 
     @property
     def prefix(self) -> str:
-        """What its paths begin with: nothing in live, `/test` in test."""
+        """The path prefix: `""` for live, `"/test"` for test."""
         return path_prefix(self.name)
 
 
 def house_base(links: Links, server: ServerSettings) -> str:
-    """What links for staff and terminals begin with: the box's https address within the venue.
+    """Return the base URL of links for staff and terminals: https on the local network.
 
-    They work without the internet. No password and no token may travel in the open, and a phone
-    lends its camera to https alone; staff devices come to trust the box (`/trust`). A box without
-    https of its own has none but the public address. `server` has the host that is listened on.
+    These links work without the internet. They need https, because they carry passwords and
+    tokens and because browsers restrict the camera to https; staff devices trust the box's
+    certificate by `/trust`. Without https on the box, it is the public address.
     """
     inside = urlsplit(links.inside)
     if inside.scheme == "https":
@@ -85,28 +85,28 @@ def house_base(links: Links, server: ServerSettings) -> str:
 
 
 def terminal_base(links: Links, server: ServerSettings) -> str:
-    """The same for terminals; over plain http where `server.allow_http` has tokens travel so."""
+    """Return the base URL of links for terminals: plain http if `server.allow_http` is set."""
     if server.allow_http and not is_loopback_host(urlsplit(links.inside).hostname or ""):
         return links.inside
     return house_base(links, server)
 
 
 def outside_base(links: Links, server: ServerSettings) -> str:
-    """The public address, where it is https and links for staff do not begin with it anyway."""
+    """Return the public https address, or `""` if there is none or `house_base` is the same."""
     is_other = links.base.startswith("https:") and links.base != house_base(links, server)
     return links.base if is_other else ""
 
 
 def trust_page(links: Links, base: str) -> str:
-    """Where a device comes to trust the box, if `base` shows it the box's own certificate."""
+    """Return the URL of the trust page, or `""` if `base` does not use the box's certificate."""
     return "" if base in {links.base, links.inside} else f"{links.address}/trust"
 
 
 def own_version() -> str:
-    """`0.1.0`, as it is installed."""
+    """Return the installed version, such as `0.1.0`."""
     try:
         return version("venuebox")
-    except PackageNotFoundError:  # run from a checkout that was never installed
+    except PackageNotFoundError:  # run from a checkout without installation
         return "from source"
 
 

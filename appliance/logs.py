@@ -1,4 +1,8 @@
-"""The log in files: a line of JSON for each message, within a size, without personal data."""
+"""Log files: one JSON line for each message, rotated by size, without personal data.
+
+Log messages leave guests out: `log_exception` logs the place in the code, not the values. A test
+plants names, numbers and keys, and searches the log for them.
+"""
 
 import json
 import logging
@@ -10,14 +14,14 @@ from appliance.core.files import make_folder
 
 FILE = "venuebox.jsonl"
 _OURS = ("appliance", "terminal_bridge", "web")
-_BYTES, _FILES = 5_000_000, 9  # with the one being written, 50 MB
+_BYTES, _FILES = 5_000_000, 9  # 50 MB including the current file
 
 
 class JsonLines(logging.Formatter):
     """`{"at", "level", "from", "message"}`, in UTC."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line; what an exception held in its hands is left out."""
+        """Format a record as one line; an exception's message and traceback are left out."""
         line = {
             "at": format_instant(int(record.created * 1000)),
             "level": record.levelname.lower(),
@@ -30,22 +34,22 @@ class JsonLines(logging.Formatter):
 
 
 class _Quiet(RotatingFileHandler):
-    """A disk that takes no log keeps nobody from working."""
+    """A handler that ignores write errors, such as a full disk."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the library's name
-        """Leave the message to the console."""
+        """Ignore the error; the console still shows warnings."""
 
 
 def open_log(folder: Path, *, size: int = _BYTES, files: int = _FILES) -> logging.Handler:
-    """Also write the log to `folder` from now on; the handler, which the caller may remove."""
+    """Start logging to files in `folder`. Returns the handler, which the caller may remove."""
     make_folder(folder)
     handler = _Quiet(folder / FILE, maxBytes=size, backupCount=files, encoding="utf-8", delay=True)
     handler.setFormatter(JsonLines())
     handler.setLevel(logging.INFO)
     root = logging.getLogger()
-    for shown in root.handlers:  # the console stays as it is
+    for shown in root.handlers:  # the console shows only warnings and errors
         shown.setLevel(max(shown.level, logging.WARNING))
     root.addHandler(handler)
-    for name in _OURS:  # what libraries tell of each request names links and addresses
+    for name in _OURS:  # not the libraries': they log links and addresses
         logging.getLogger(name).setLevel(logging.INFO)
     return handler

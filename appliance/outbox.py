@@ -1,4 +1,4 @@
-"""What a change leaves: events with their deliveries, and notices for the live feed."""
+"""The transactional outbox: events with their deliveries, and notices sent after commit."""
 
 import json
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ EVENT_TYPES = (
     "reservation.checked_in",
     "webhook.test",
 )
-# Beyond the interface's six: sent only to endpoints for which the venue ticked it in its portal.
+# Beyond the interface's six: sent only to endpoints for which it is enabled in the portal.
 EXTRA_TYPES = ("reservation.checkin_reverted",)
 
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """A notice after commit: something happened, and these endpoints have deliveries due."""
+    """Notice after commit: an event was written, and these endpoints have deliveries due."""
 
     event_type: str
     reservation_id: str | None
@@ -27,9 +27,9 @@ class Announced:
 
 
 def announce(tx: Transaction, event_type: str, reservation_id: str) -> None:
-    """Write the event in the transaction of its cause (interface, section 6).
+    """Write an event in the transaction of its cause (interface, section 6).
 
-    Sends nothing: the dispatcher is told after the commit, by an `Announced` notice.
+    Sends nothing: an `Announced` notice wakes the dispatcher after the commit.
     """
     endpoints = _subscriptions(tx)
     subscribed = [id_ for id_, events in endpoints if event_type in events]
@@ -44,7 +44,7 @@ def _subscriptions(reader: Reader) -> list[tuple[str, frozenset[str]]]:
 def queue_event(
     tx: Transaction, event_type: str, reservation_id: str | None, endpoint_ids: list[str]
 ) -> list[str]:
-    """Write one event and its deliveries to the given endpoints; the delivery ids."""
+    """Write one event and its deliveries to the given endpoints. Returns the delivery ids."""
     event_seq = tx.insert(
         "event", {"type": event_type, "reservation_id": reservation_id, "occurred_at": tx.now}
     )
@@ -61,7 +61,7 @@ def queue_event(
 
 @dataclass(frozen=True, slots=True)
 class ReservationChanged:
-    """A reservation was made or changed, whatever did it. `moved`: to another evening."""
+    """A reservation was created or changed. `moved`: to another evening."""
 
     reservation_id: str
     moved: bool = False
@@ -69,42 +69,42 @@ class ReservationChanged:
 
 @dataclass(frozen=True, slots=True)
 class ConflictChanged:
-    """A conflict of the door was found, or somebody has acknowledged it."""
+    """A door conflict was found or acknowledged."""
 
     conflict_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class VenueChanged:
-    """The venue may have another name, or other rules."""
+    """The venue's name or rules may have changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SigningKeyChanged:
-    """Another key signs guest passes from now on: doors have to know it before it is shown."""
+    """A new key signs guest passes; terminals need it before such passes are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class TerminalGone:
-    """A terminal's access was withdrawn."""
+    """A terminal was revoked."""
 
     terminal_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class TerminalEdited:
-    """A terminal has another name, or may do more or less than before."""
+    """A terminal's name or role has changed."""
 
     terminal_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class SessionEnded:
-    """Somebody of the house is signed out of a browser, whoever ended that session."""
+    """A staff session has ended."""
 
     session_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class ClockConfirmed:
-    """Somebody says that the machine's clock is right."""
+    """A person has confirmed that the machine's clock is right."""

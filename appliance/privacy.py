@@ -1,4 +1,10 @@
-"""A guest's data: export, erasure on demand or in time, and the ledger of erasures (law 09-08)."""
+"""Guests' data: export, erasure on demand or by age, and the list of erasures (law 09-08).
+
+`erasures.jsonl` in the data directory lists erased reservations by id, which names nobody. No
+restore rolls it back, so it tells what a backup must not bring back. An unreadable line, after a
+power cut or with a damaged byte, hides no other; its entry is written again at the next start
+while the database knows it.
+"""
 
 import asyncio
 import json
@@ -33,7 +39,7 @@ from appliance.scheduler import Job
 from appliance.venue.rows import get_venue
 from appliance.webhooks.delivery_log import erase_deliveries_of
 
-# What a line of the history may keep: numbers, names of columns, ids of tables.
+# Members of a history entry that are kept: numbers, column names and table ids.
 _IMPERSONAL = {"changed", "guests", "people", "amount", "from", "to"}
 _ERASE = (
     """UPDATE letter
@@ -50,7 +56,7 @@ _PERSONAL = """(customer_name IS NOT NULL OR customer_email IS NOT NULL
 
 
 def find_reservations_of(reader: Reader, email: str | None, phone: str | None) -> list[str]:
-    """Reservations that name this email or phone, or whose letters went to that address."""
+    """Return the ids of reservations with this email or phone, or with emails to that address."""
     found: dict[str, None] = {}
     if email is not None:
         sql = """SELECT id FROM reservation WHERE lower(customer_email) = lower(:email)
@@ -65,7 +71,7 @@ def find_reservations_of(reader: Reader, email: str | None, phone: str | None) -
 
 
 def is_same_phone(one: str, other: str) -> bool:
-    """Whether two spellings are one number: `06…` is `+212 6…` and `002126…`."""
+    """Whether two spellings are the same number: `06…`, `+212 6…` and `002126…` are."""
     first, second = _digits(one), _digits(other)
     if not first or not second:
         return False
@@ -79,17 +85,17 @@ def is_same_phone(one: str, other: str) -> bool:
 
 
 def find_past_guests(reader: Reader, last_evening: date, limit: int) -> list[str]:
-    """Reservations up to that evening of whose guests something personal is still stored."""
+    """Return up to `limit` ids of reservations up to that evening with stored personal data."""
     sql = f"""SELECT id FROM reservation WHERE date <= :last AND {_PERSONAL}
               ORDER BY date LIMIT :limit"""  # noqa: S608 - made of constants
     return [row[0] for row in reader.rows(sql, {"last": last_evening.isoformat(), "limit": limit})]
 
 
 def erase_texts_of(tx: Transaction, reservation_id: str) -> None:
-    """No letter, scan, browser or line of the history tells any more who the guest was.
+    """Erase personal data of a reservation from emails, scans, claims and history.
 
-    A letter that waits is not sent. The door log keeps its chain and no reason that was typed; the
-    history who did what and when, and only numbers and ids beside it.
+    Waiting emails are cancelled. The door log keeps its hash chain but not the typed reasons; the
+    history keeps who did what and when, with numbers and ids only.
     """
     values = {"id": reservation_id, "now": tx.now}
     for statement in _ERASE:
@@ -102,18 +108,18 @@ def erase_texts_of(tx: Transaction, reservation_id: str) -> None:
 
 
 def add_erasure(tx: Transaction, reservation_id: str) -> None:
-    """Remember that it was erased on demand, for a backup may bring it back."""
+    """Record an erasure on demand, so that it can be repeated after a restore."""
     sql = "INSERT INTO erasure (reservation_id, at) VALUES (:id, :now) ON CONFLICT DO NOTHING"
     tx.execute(sql, {"id": reservation_id, "now": tx.now})
 
 
 def list_erasures(reader: Reader) -> dict[str, int]:
-    """What was erased on demand: reservation id and instant."""
+    """Return the erasures on demand: reservation id to instant (ms since 1970)."""
     return dict(reader.rows("SELECT reservation_id, at FROM erasure ORDER BY at, reservation_id"))
 
 
 def keep_existing(reader: Reader, reservation_ids: Collection[str]) -> list[str]:
-    """Those of these reservations that are stored here."""
+    """Return those of the reservation ids that exist."""
     sql = "SELECT id FROM reservation WHERE id IN (SELECT value FROM json_each(:ids))"
     return [row[0] for row in reader.rows(sql, {"ids": json.dumps(list(reservation_ids))})]
 
@@ -132,20 +138,20 @@ class _Entry(msgspec.Struct):
 
 
 def read_list(folder: Path, environment: str) -> list[str]:
-    """The reservations of that environment that were erased on demand, the earliest first.
+    """Return the ids in the erasure list of that environment, earliest first.
 
-    OperatorError when the file is there and cannot be opened.
+    OperatorError if the file exists and cannot be read.
     """
     return [e.reservation for _, e in _read(folder) if e and e.environment == environment]
 
 
 def find_unreadable(folder: Path) -> list[int]:
-    """The numbers of the lines that say nothing, the first being 1. OperatorError as above."""
+    """Return the numbers (from 1) of invalid lines in the list. OperatorError as `read_list`."""
     return [number for number, entry in _read(folder) if entry is None]
 
 
 def append_to_list(folder: Path, environment: str, erased: dict[str, int]) -> None:
-    """Note reservations with the instants of their erasure; durable when this returns."""
+    """Append erasures (reservation id to ms since 1970) to the list; fsyncs before returning."""
     known = set(read_list(folder, environment))
     lines = [
         json.dumps({"environment": environment, "reservation": id_, "at": format_instant(at)})
@@ -158,11 +164,11 @@ def append_to_list(folder: Path, environment: str, erased: dict[str, int]) -> No
         file.write(("\n" + "\n".join(lines) + "\n").encode())
         file.flush()
         os.fsync(file.fileno())
-    sync(folder)  # it may be new
+    sync(folder)  # the file may be new
 
 
 def _read(folder: Path) -> list[tuple[int, _Entry | None]]:
-    """Each line that is not empty: its number, and what it says if it can be read."""
+    """Return (line number, entry) of each non-empty line; the entry is None if invalid."""
     path = folder / LIST
     try:
         lines = path.read_bytes().split(b"\n")
@@ -184,7 +190,7 @@ Entry = dict[str, Any]
 
 
 def list_emails_held(reader: Reader, reservation_id: str) -> list[Entry]:
-    """Its letters, the earliest first."""
+    """Return the emails of a reservation, earliest first."""
     sql = """SELECT kind, recipient, language, state, created_at, sent_at FROM letter
              WHERE reservation_id = :id ORDER BY created_at, id"""
     rows = reader.rows(sql, {"id": reservation_id})
@@ -196,7 +202,7 @@ def list_emails_held(reader: Reader, reservation_id: str) -> list[Entry]:
 
 
 def list_scans_held(reader: Reader, reservation_id: str) -> list[Entry]:
-    """What the doors read of it, and what staff typed."""
+    """Return the scans of a reservation, with the reasons that staff typed."""
     sql = """SELECT s.at, t.name, s.kind, s.result, s.admitted, s.reason
              FROM scan s JOIN terminal t ON t.id = s.terminal_id
              WHERE s.reservation_id = :id ORDER BY s.seq"""
@@ -209,7 +215,7 @@ def list_scans_held(reader: Reader, reservation_id: str) -> list[Entry]:
 
 
 def list_deliveries_held(reader: Reader, reservation_id: str) -> list[Entry]:
-    """Which partners' systems were sent it; the host alone, for an address may hold a secret."""
+    """Return the webhook deliveries of a reservation; only hosts, as URLs may contain secrets."""
     sql = """SELECT e.type, e.occurred_at, p.url, d.state
              FROM event e JOIN delivery d ON d.event_seq = e.seq
              JOIN endpoint p ON p.id = d.endpoint_id
@@ -223,16 +229,16 @@ def list_deliveries_held(reader: Reader, reservation_id: str) -> list[Entry]:
 
 @dataclass(frozen=True, slots=True)
 class GuestErased:
-    """A notice after commit: the list is still to be written, and the log to be cut."""
+    """Notice after commit: the erasure list must be written and the WAL truncated."""
 
     reservation_id: str
 
 
 def erase_guest(tx: Transaction, reservation_id: str, *, actor: str) -> None:
-    """Erase on demand: name, contacts, notes, and every text that may repeat them.
+    """Erase a guest's data on demand: name, contacts, notes, and texts that may repeat them.
 
-    Reaches reservation, letters, webhook log, door log, history and claims. The table stays
-    held, the pass and the code stay good: they name nobody. NotFound for an unknown id.
+    Covers reservation, emails, webhook log, door log, history and claims. The table stays held,
+    and the pass and the code stay valid: they contain no name. NotFound for an unknown id.
     """
     _erase(tx, reservation_id, actor)
     add_erasure(tx, reservation_id)
@@ -240,13 +246,13 @@ def erase_guest(tx: Transaction, reservation_id: str, *, actor: str) -> None:
 
 
 def erase_past_guests(tx: Transaction, reservation_ids: Sequence[str]) -> None:
-    """The same for evenings long past. No list is kept: their age tells after a restore."""
+    """Erase guests by age. They are not listed: after a restore, they are found by age again."""
     for reservation_id in reservation_ids:
         _erase(tx, reservation_id, "box")
 
 
 def erase_again(tx: Transaction, reservation_ids: Sequence[str]) -> int:
-    """Erase those that a backup has brought back; how many of them are here."""
+    """Erase guests again that a restore has brought back. Returns how many were found."""
     found = keep_existing(tx, reservation_ids)
     for reservation_id in found:
         _erase(tx, reservation_id, "box")
@@ -272,7 +278,7 @@ _ASKED = "SELECT at FROM erasure_request WHERE reservation_id = :id"
 
 
 def export_guests(reader: Reader, reservation_ids: list[str]) -> Entry:
-    """Those reservations, ready for JSON. NotFound when one is unknown."""
+    """Return all data of these reservations as a JSON object. NotFound if one is unknown."""
     return {
         "venue": get_venue(reader).name,
         "exportedAt": format_instant(reader.now),
@@ -315,10 +321,10 @@ def _reservation(reader: Reader, reservation_id: str) -> Entry:
 
 
 def ask_erasure(tx: Transaction, reservation_id: str) -> bool:
-    """Erase a guest whom nobody expects any more, at once; whether that was done.
+    """Handle a guest's request for erasure. Returns whether the data was erased at once.
 
-    While the evening is still to come the house needs the name: then staff are asked, and
-    asked twice is asked once.
+    Before the end of the evening the venue still needs the name: then the request is stored for
+    staff, once. NotFound for an unknown id.
     """
     reservation = get_reservation(tx, reservation_id)
     venue = get_venue(tx)
@@ -339,7 +345,7 @@ _BATCH = 20
 
 
 class Erasures:
-    """Follows the erasures of one environment. `start` it before the first request."""
+    """Completes the erasures of one environment. Call `start` before serving requests."""
 
     def __init__(self, environment: Environment) -> None:
         self._database = environment.database
@@ -349,28 +355,30 @@ class Erasures:
         self.job = Job(f"{self._name}: erasures", self._database, self._next_due, self.finish)
 
     async def start(self) -> None:
-        """Erase again what a restore has brought back, before anybody can see it."""
+        """Erase guests again that a restore has brought back."""
         self._database.on_commit(self._on_commit)
         known = await self._database.read(list_erasures)
         spoiled = find_unreadable(self._folder)
         if spoiled:
-            log.warning("%s cannot be read in these lines: %s", LIST, ", ".join(map(str, spoiled)))
+            log.warning(
+                "privacy: %s cannot be read in these lines: %s", LIST, ", ".join(map(str, spoiled))
+            )
         listed = read_list(self._folder, self._name)
         back = [id_ for id_ in listed if id_ not in known]
         steps = range(0, len(back), _BATCH)
         found = sum([await self._database.write(erase_again, back[n : n + _BATCH]) for n in steps])
         if found:
-            log.warning("%d guests were erased again: a backup had brought them back", found)
+            log.warning("privacy: erased %d guests again that a backup had restored", found)
         (self._folder / f"unwiped-{self._name}").unlink(missing_ok=True)  # of earlier versions
-        self._asked += bool(found or known)  # a crash may have left the log uncut
+        self._asked += bool(found or known)  # a crash may have prevented the WAL's truncation
 
     async def finish(self) -> None:
-        """List what was erased, for restores, and cut the WAL, which still holds it."""
+        """Write the erasure list, for restores, and truncate the WAL, which has the old data."""
         asked = self._asked
         erased = await self._database.read(list_erasures)
         await asyncio.to_thread(append_to_list, self._folder, self._name, erased)
         if not await self._database.cut_log():
-            raise OperatorError(f"the log of {self._name}.db is in use and still holds erased data")
+            raise OperatorError(f"the WAL of {self._name}.db is in use and still has erased data")
         self._done = asked
 
     def _on_commit(self, notices: Sequence[object]) -> None:
@@ -383,9 +391,9 @@ class Erasures:
 
 
 def finish_erasures(path: Path, environment: str, erased: Collection[str], at: int) -> bool:
-    """For a command beside the box: list what it erased in the database at `path`, and wipe it.
+    """List a command's erasures and vacuum the database at `path`; the box may be running.
 
-    False when others were in the way all the time: then the box does it in the night.
+    False if the database was busy all the time: then the box vacuums it at night.
     """
     append_to_list(path.parent, environment, dict.fromkeys(erased, at))
     return wipe(path)

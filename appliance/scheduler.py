@@ -1,4 +1,4 @@
-"""The scheduler: runs each job when it is due, and sleeps until the earliest due time."""
+"""The scheduler: runs each job when it is due, with one timer for the earliest due time."""
 
 import asyncio
 import logging
@@ -19,10 +19,10 @@ _RETRY_SECONDS = 60.0
 
 
 class Alarm(Protocol):
-    """A call that is still to come."""
+    """A scheduled call."""
 
     def cancel(self) -> None:
-        """Make it not come."""
+        """Cancel the call."""
         ...
 
 
@@ -31,12 +31,12 @@ CallLater = Callable[[float, Callable[[], None]], Alarm]
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """Work that falls due. `next_due`: when, in ms since 1970; None while nothing is to be done.
+    """Recurring work. `next_due` returns when it is due, in ms since 1970; None if it is not.
 
-    `next_due` is called in a reader thread. `run` is not called while `may_run` says no, and
-    never twice at once. A job that raises, or is due again as soon as it ends, is retried after
+    `next_due` is called in a reader thread. `run` is called only if `may_run` returns True, and
+    never concurrently. A job that raises, or is due again as soon as it ends, is retried after
     60 s, then after twice as long each time, up to `longest_retry`. Call `changed` when
-    something other than a commit has changed what `next_due` says.
+    something other than a commit has changed the result of `next_due`.
     """
 
     name: str
@@ -52,20 +52,20 @@ class Job:
     has_changed: bool = False  # while it ran
 
     def fail(self, now: float) -> None:
-        """Retry later than the time before."""
+        """Schedule a retry, with exponential backoff from `now` (monotonic seconds)."""
         self.not_before = now + min(_RETRY_SECONDS * 2**self.failures, self.longest_retry)
         self.failures = min(self.failures + 1, 6)
 
     def begin_anew(self) -> None:
-        """Run as soon as it is due, however often it has failed."""
+        """Reset the backoff: run as soon as it is due."""
         self.failures, self.not_before, self.has_changed = 0, 0.0, True
 
 
 class Scheduler:
-    """One timer for all jobs. Nothing due: no timer. Commits and `wake` make it look again."""
+    """Runs jobs, with one timer, or none if nothing is due. Commits and `wake` re-check jobs."""
 
     def __init__(self, clock: Clock, call_later: CallLater | None = None) -> None:
-        """`call_later` is the event loop's own unless a test owns the time."""
+        """`call_later` is the event loop's by default; tests may inject another."""
         self._clock = clock
         self._call_later = call_later
         self._jobs: list[Job] = []
@@ -77,7 +77,7 @@ class Scheduler:
         self._running = False
 
     def start(self, *jobs: Job) -> None:
-        """Take up these jobs too. What is overdue is done now."""
+        """Add these jobs. Overdue jobs run now."""
         self._running = True
         self._jobs += jobs
         for job in jobs:
@@ -88,7 +88,7 @@ class Scheduler:
         self.look()
 
     async def close(self) -> None:
-        """Cancel what runs: a transaction is committed whole or not at all."""
+        """Cancel the running jobs; their transactions are committed whole or not at all."""
         self._running = False
         self._set(None)
         tasks = self._tasks()
@@ -100,12 +100,12 @@ class Scheduler:
             job.task = None
 
     async def settle(self) -> None:
-        """Wait until nothing runs."""
+        """Wait until no job runs."""
         while tasks := self._tasks():
             await asyncio.wait(tasks)
 
     def wake(self) -> None:
-        """The clock was set, the machine slept, or the clock is trusted again: retry now."""
+        """Reset all backoffs and re-check: after a clock step, a suspend, or renewed trust."""
         for job in self._jobs:
             job.begin_anew()
         self.look()
@@ -115,7 +115,7 @@ class Scheduler:
         self.look()
 
     def look(self) -> None:
-        """Look now which jobs are due."""
+        """Check now which jobs are due, and start them."""
         if not self._running:
             return
         self._set(None)
@@ -126,7 +126,7 @@ class Scheduler:
             self._look_again = True
 
     def _on_commit(self, notices: Sequence[object]) -> None:
-        """What is new may fall due: look again soon, once for a thousand commits."""
+        """Schedule a check soon, one for many commits: a job may have become due."""
         if self._settling or not notices or not self._running:
             return
         self._settling = True
@@ -142,11 +142,11 @@ class Scheduler:
             self._set(min((wait for wait in waits if wait is not None), default=None))
 
     async def _start_if_due(self, job: Job) -> float | None:
-        """Seconds until the job is due; None when it runs or waits for nothing."""
+        """Start the job if it is due. Returns the seconds until then; None if started or idle."""
         due: int | None = 0
         try:
             due = await job.database.read(job.next_due)
-        except Exception as error:  # noqa: BLE001 - the other jobs are to run all the same
+        except Exception as error:  # noqa: BLE001 - the other jobs must still run
             if job.not_before <= self._clock.monotonic():
                 self._report(job, error)
                 job.fail(self._clock.monotonic())
@@ -178,9 +178,9 @@ class Scheduler:
 
     def _report(self, job: Job, error: Exception) -> None:
         if isinstance(error, (ApiError, OperatorError, OSError)):
-            log.warning("scheduler: %s is retried later: %s", job.name, error)
+            log.warning("scheduler: %s failed, will retry: %s", job.name, error)
         else:
-            log_exception(f"the job {job.name}", error)
+            log_exception(f"scheduler: {job.name}", error)
 
     def _tasks(self) -> list[asyncio.Task[None]]:
         tasks = [self._looking, *(job.task for job in self._jobs)]

@@ -1,1 +1,1 @@
-"""The faces of the box, and its composition root."""
+"""HTTP: partner API, guest pages, portal, command line; and the composition root."""

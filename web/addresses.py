@@ -1,6 +1,6 @@
-"""Where the box is found: links, certificate and the mDNS name follow the machine's addresses.
+"""Update links, certificate and mDNS name when the machine's addresses change.
 
-After a power cut the box may start before the router: it has no address yet.
+After a power cut the box may start before the router and have no address yet.
 """
 
 import asyncio
@@ -25,14 +25,14 @@ log = logging.getLogger(__name__)
 ANY = ("0.0.0.0", "::")  # noqa: S104 - compared, not listened on
 _ALONE = "127.0.0.1"
 _LOOK_SECONDS = 60.0
-_LOOK_WITHOUT_SECONDS = 5.0  # while there is no address
+_LOOK_WITHOUT_SECONDS = 5.0  # while the box has no address
 
 
 def find_address(host: str, port: int, remembered: str | None) -> str:
-    """Where other machines find the box, over plain http.
+    """Return the plain http URL at which other machines reach the box.
 
-    Without a network it is the last known address: the router mostly assigns the same one
-    again. A box that never had one uses the loopback address.
+    Without a network, return `remembered`: the router usually assigns the same address again.
+    If there is none, return the loopback address.
     """
     if host not in ANY:
         return f"http://{in_url(host)}:{port}"
@@ -43,9 +43,9 @@ def find_address(host: str, port: int, remembered: str | None) -> str:
 
 
 def find_local_address(host: str, port: int) -> str:
-    """The box's plain http address on this machine; "" where it listens at one LAN address.
+    """Return the plain http URL of the box on this machine; "" if it listens at one LAN address.
 
-    A connection to that is not within this machine, and a password may not travel on it.
+    A connection to a LAN address may leave the machine, so it must not carry a password.
     """
     if host in ANY:
         return f"http://{_ALONE}:{port}"
@@ -53,7 +53,7 @@ def find_local_address(host: str, port: int) -> str:
 
 
 def in_url(host: str) -> str:
-    """A host as a URL writes it."""
+    """Return `host` in URL syntax (IPv6 in brackets)."""
     return f"[{host}]" if ":" in host else host
 
 
@@ -61,7 +61,7 @@ def in_url(host: str) -> str:
 async def following(
     box: Box, directory: DataDirectory, host: str, port: int
 ) -> AsyncIterator[None]:
-    """While the block lasts, look every minute where the box is, and announce it by mDNS."""
+    """Check the box's addresses every minute and announce them by mDNS during the block."""
     if is_loopback_host(host):
         yield
         return
@@ -87,7 +87,7 @@ class _Following:
             self._renamed.set()
 
     async def run(self) -> None:
-        """Until cancelled. A failure is logged once, and tried again at the next look."""
+        """Run until cancelled. Log a repeated failure once and retry at the next check."""
         trouble = ""
         async with AsyncExitStack() as announcement:
             while True:
@@ -106,12 +106,12 @@ class _Following:
                         if self._box.settings.server.mdns:
                             await self._announce(addresses, interfaces, announcement)
                     trouble = ""
-                except Exception as error:  # noqa: BLE001 - it is tried again
+                except Exception as error:  # noqa: BLE001 - retried at the next check
                     if str(error) != trouble:
                         log_exception("following the box's addresses", error)
                     trouble = str(error)
                 rest = _LOOK_SECONDS if self._addresses else _LOOK_WITHOUT_SECONDS
-                if trouble:  # half a move sets the event itself
+                if trouble:  # a failed move sets the event itself
                     await asyncio.sleep(rest)
                     continue
                 with suppress(TimeoutError):
@@ -124,9 +124,9 @@ class _Following:
         address = find_address(self._host, self._port, self._directory.remembered_address())
         if is_first and box.live.links.address == address:
             return
-        log.info("the box's addresses are now %s", ", ".join(addresses) or "none")
+        log.info("addresses: now %s", ", ".join(addresses) or "none")
         box.move(address)
-        box.recheck_authorisation()  # the certificate names addresses, too
+        box.look_for_changes()  # the certificate names addresses too
         self._directory.remember_address(address)
 
     async def _announce(
@@ -149,7 +149,7 @@ class _Following:
 
 
 def _read_announcement() -> ModuleType:
-    from web import mdns as announcement  # noqa: PLC0415 - a box that is alone has no use for it
+    from web import mdns as announcement  # noqa: PLC0415 - a loopback-only box does not need it
 
     return announcement
 
@@ -157,7 +157,7 @@ def _read_announcement() -> ModuleType:
 def _address_that_leads_out() -> str | None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(("192.0.2.1", 9))  # sends nothing: it only chooses a route
+            probe.connect(("192.0.2.1", 9))  # sends no packet, only selects a route
         except OSError:
             return None
         found = str(probe.getsockname()[0])

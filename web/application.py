@@ -1,4 +1,4 @@
-"""The composition root: one aiohttp application out of one box."""
+"""The composition root: builds one aiohttp application from one box."""
 
 import asyncio
 from collections import Counter
@@ -33,6 +33,7 @@ from terminal_bridge.api.pairing import pairing_tries
 from terminal_bridge.api.routes import TERMINAL_ROUTES
 from terminal_bridge.scanners.at_box import readers_of
 from terminal_bridge.scanners.scanners import READERS
+from web.allowed_hosts import HOSTS, Hosts
 from web.api.authentication import KEY, Gate
 from web.context import SERVICES, Services, Turns
 from web.docs import DOCS_ROUTES
@@ -44,7 +45,7 @@ from web.guest.rate_limits import make_guest_limits
 from web.guest.routes import GUEST_ROUTES
 from web.https_policy import SECURE, ProxyWatch, Secure, kept_secret, led_to_https
 from web.listeners import renewal
-from web.middleware import HOSTS, REQUESTS, Handler, Hosts, answer_everything
+from web.middleware import REQUESTS, Handler, answer_everything
 from web.monitoring import Health, Metrics
 from web.portal.box_jobs import BACKING_UP, EXAMINER, BackingUp, Examiner
 from web.portal.box_settings import SAVED, Saved, read_file
@@ -61,17 +62,17 @@ from web.routes import PARTNER_ROUTE_TABLE, Route
 from web.sandbox import Sandbox, SandboxPages
 from web.trust_guide import CERTIFICATES, TRUST_ROUTES
 
-_PHONES_PER_MINUTE = 30  # that a terminal may look for: all last digits in more than five hours
-_STOP_WITHIN = 3.0  # seconds for deliveries in flight when the application stops
+_PHONES_PER_MINUTE = 30  # per terminal: trying all last digits takes over five hours
+_STOP_WITHIN = 3.0  # seconds for deliveries in progress when the application stops
 
 
 def build_application(
     box: Box, certificates: Certificates | None = None, directory: DataDirectory | None = None
 ) -> web.Application:
-    """Everything that `box` serves, in both environments. The caller closes the box.
+    """Build the application that serves both environments of `box`. The caller closes the box.
 
-    `certificates` are those of the port on which the caller speaks TLS, if it does. `directory`
-    is where the night's work makes backups; without it there is none.
+    `certificates`: for the TLS port, if the caller serves one. `directory`: where nightly work
+    stores backups; without it none are made.
     """
     around = [answer_everything, keep_closed, lead_back]
     app = web.Application(middlewares=around, client_max_size=BODY_LIMIT)
@@ -81,7 +82,7 @@ def build_application(
         return box.live.database.peek(get_venue).slug
 
     async def end_feeds(_app: web.Application) -> None:
-        """Who listens to a feed would keep the box from leaving."""
+        """Close the feeds: an open feed would delay the shutdown."""
         for environment in box.environments:
             environment.feed.close()
 
@@ -133,7 +134,7 @@ def build_application(
 
 
 def _add_shared_routes(app: web.Application, box: Box) -> None:
-    """The public routes that have no environment."""
+    """Add the public routes that belong to no environment."""
     app[REQUESTS] = Counter()
     health = Health(box)
     app.cleanup_ctx.append(health.running)
@@ -181,7 +182,7 @@ def _add_sandbox(app: web.Application, services: Services, pages: SandboxPages) 
 def _add(
     app: web.Application, method: str, path: str, handler: Handler, principal: Principal
 ) -> None:
-    """Add a route and declare who may call it."""
+    """Add a route and declare its allowed callers."""
     app.router.add_route(method, path, handler)
     app[PRINCIPALS][method, path] = principal
 
@@ -189,14 +190,14 @@ def _add(
 def _add_readable(
     app: web.Application, method: str, path: str, handler: Handler, principal: Principal
 ) -> None:
-    """As `_add`; what may be read may also be asked for its headers, as link previews do."""
+    """Like `_add`; GET routes also answer HEAD, which link previews send."""
     _add(app, method, path, handler, principal)
     if method == "GET":
         _add(app, "HEAD", path, handler, principal)
 
 
 def _partner(route: Route, services: Services) -> Handler:
-    """The route's handler behind the gate: key, rate, scope, and only then the request."""
+    """Wrap the route's handler: check https, key, rate and scope before it runs."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
         request.app[SECURE].demand(request)
@@ -208,7 +209,7 @@ def _partner(route: Route, services: Services) -> Handler:
 
 
 def _public(handler: Handler, environment: Environment) -> Handler:
-    """A handler that judges its caller itself: a link's token, a terminal's, or nobody's."""
+    """Wrap a handler that authenticates its caller itself (link or terminal token) or is public."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
         request[ENVIRONMENT] = environment
@@ -223,7 +224,7 @@ def _background(
     certificates: Certificates | None,
     directory: DataDirectory | None,
 ) -> Callable[[web.Application], AsyncIterator[None]]:
-    """Start what works in the background, and stop it in the opposite order."""
+    """Start the background work; stop it in reverse order."""
     scheduler = Scheduler(box.clock)
     erasures = [Erasures(services.environment) for services in served]
     jobs = [each.job for each in erasures]
@@ -244,14 +245,14 @@ def _background(
 
     async def run(_app: web.Application) -> AsyncIterator[None]:
         for services, following in zip(served, erasures, strict=True):
-            await following.start()  # before anything is sent of whom a restore brought back
+            await following.start()  # apply erasures to restored data before anything is sent
             await services.dispatcher.start()
             await services.email_worker.start()
             services.dispatcher.clock_gate.watch(scheduler.wake)
         scheduler.start(*jobs)
         yield
         await scheduler.close()
-        # Together: each may wait for somebody outside, and the box has 10 s in all to leave.
+        # In parallel: each may wait for a remote server, and the box must stop within 10 s.
         await asyncio.gather(
             *(services.email_worker.close() for services in served),
             *(services.dispatcher.close(_STOP_WITHIN) for services in served),
@@ -263,7 +264,7 @@ def _background(
 
 
 async def _reading(app: web.Application) -> AsyncIterator[None]:
-    """Let the scanners at this computer be read. Left first: nothing new comes in."""
+    """Run the scanners at this computer. They stop first, so that no new scans arrive."""
     await app[READERS].start()
     yield
     await app[READERS].close()

@@ -1,7 +1,7 @@
-"""Somebody's connection to the box: what is no HTTP gets an answer like every other fault.
+"""HTTP connections: limits, timeouts, and documented answers to malformed requests.
 
-The library's own answer quotes the request, and so does its log: a key, a guest's link or a
-name may stand in what could not be read.
+aiohttp's own answer and log quote the request, which may contain a key, a guest's link or a
+name.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from appliance.http.json import refuse
 from appliance.http.request import household_of, is_in, is_loopback, networks_of
 from web.middleware import set_headers
 
-# What is read is parsed at once, and 256 KiB of the smallest chunks take 50 ms.
+# aiohttp parses each read at once; 256 KiB of the smallest chunks take 50 ms.
 READ_AT_ONCE = 16 * 1024
 _FILES_WANTED = 4096
 _PER_ADDRESS = 200
@@ -25,14 +25,13 @@ _DEVICES_OF_A_NETWORK = 4
 
 
 class ConnectionLimit:
-    """Counts connections: at most `total`, and at most `per_address` from one address.
+    """Limits connections: `total` overall, `per_address` from one address.
 
-    With IPv6 the addresses of a /64 count as one, which may have four times as many: it may be one
-    device or a whole building. A proxy speaks for many devices, so trusted ones and this machine
-    itself have no limit of their own.
+    The addresses of an IPv6 /64 count as one with four times the limit: the network may be one
+    device or a whole building. Trusted proxies and this machine have no limit per address.
 
-    When all places are taken, the address that holds the most of them loses its oldest one to
-    whoever holds fewer: however many addresses somebody has, a newcomer gets in.
+    When `total` is reached, the address with the most connections loses its oldest one to an
+    address with fewer: many connections cannot lock out a new client.
     """
 
     def __init__(
@@ -45,7 +44,7 @@ class ConnectionLimit:
         self._address_of: dict[asyncio.BaseTransport, str] = {}
 
     def enter(self, connection: asyncio.BaseTransport) -> bool:
-        """Count a new connection; False, and it is closed, when there is no place for it."""
+        """Count a new connection. If the limit is reached, abort it and return False."""
         peer = str((connection.get_extra_info("peername") or ["unknown"])[0])
         address = household_of(peer)
         held = len(self._open.get(address, ()))
@@ -59,7 +58,7 @@ class ConnectionLimit:
         return True
 
     def leave(self, connection: asyncio.BaseTransport) -> None:
-        """A connection is gone. One that was not counted, or not any more, changes nothing."""
+        """Stop counting a connection; no effect if it is not counted."""
         address = self._address_of.pop(connection, None)
         if address is not None:
             del self._open[address][connection]
@@ -67,7 +66,7 @@ class ConnectionLimit:
                 del self._open[address]
 
     def _has_place(self, held: int) -> bool:
-        """Whether there is a place for who holds so many, made by closing another's if need be."""
+        """Return whether an address with `held` connections gets another; closes one if needed."""
         if len(self._address_of) < self._total:
             return True
         most = max(self._open.values(), key=len, default={})
@@ -80,10 +79,10 @@ class ConnectionLimit:
 
 
 def affordable_connections() -> int:
-    """Half of the files that the process may open, after asking for more of them.
+    """Return half of the process's open file limit, after raising the soft limit.
 
-    The other half is for the databases, for deliveries and for letters. Without a limit of
-    our own the system's would be met in `accept`, which then fails, and says so, without end.
+    The other half is for databases, deliveries and emails. Without this limit, `accept` would
+    reach the system's and log errors without end.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < _FILES_WANTED and soft < hard:
@@ -93,7 +92,7 @@ def affordable_connections() -> int:
 
 
 class Connection(web.RequestHandler):
-    """Carries requests, one after the other."""
+    """Serves the requests of one connection, one after the other."""
 
     __slots__ = ("_alarm", "_limit", "_patience", "_reading_patience", "_transport", "_unread")
 
@@ -106,17 +105,17 @@ class Connection(web.RequestHandler):
         patience: float = 10.0,
         reading_patience: float = 30.0,
     ) -> None:
-        """Wait `patience` seconds for the head of the first request, `keep_alive` for others.
+        """Wait `patience` seconds for the first request's head, `keep_alive` for later ones.
 
-        Hangs up at once on whom `limit` does not let in, and on who has read nothing of an
-        answer for `reading_patience` seconds.
+        Closes the connection if `limit` rejects it, or if the client reads nothing of an answer
+        for `reading_patience` seconds.
         """
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
             keepalive_timeout=keep_alive,
-            access_log=None,  # type: ignore[arg-type] # it would hold the secrets of guests' links
-            auto_decompress=False,  # unpacking would let a small body keep the box busy
+            access_log=None,  # type: ignore[arg-type] # it would contain link tokens
+            auto_decompress=False,  # decompression would let a small body cost much CPU time
         )
         self._limit = limit
         self._transport: asyncio.BaseTransport | None = None
@@ -126,18 +125,18 @@ class Connection(web.RequestHandler):
         self._unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """As asyncio says."""
+        """Override of asyncio's callback."""
         if not self._limit.enter(transport):
             return
         self._transport = transport
         cast("Any", transport).max_size = READ_AT_ONCE
         super().connection_made(transport)
-        # So `pause_writing` tells of the first byte that the other side leaves with us.
+        # So `pause_writing` is called for the first byte that the client does not read.
         cast("asyncio.Transport", transport).set_write_buffer_limits(high=1, low=0)
         self._alarm = self._loop.call_later(self._patience, self._leave_unless_asked)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """As asyncio says. Nothing of it stays, not even an alarm: an idle box sleeps."""
+        """Override of asyncio's callback. Cancels all timers, so that an idle box sleeps."""
         for alarm in (self._alarm, self._unread):
             if alarm is not None:
                 alarm.cancel()
@@ -146,18 +145,18 @@ class Connection(web.RequestHandler):
             super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """As asyncio says: what was written is not read, or not yet."""
+        """Override of asyncio's callback: the client has not read all data yet."""
         super().pause_writing()
         self._look_whether_it_reads(sys.maxsize)
 
     def resume_writing(self) -> None:
-        """As asyncio says: all of it went out."""
+        """Override of asyncio's callback: all data was sent."""
         super().resume_writing()
         if self._unread is not None:
             self._unread.cancel()
 
     def _look_whether_it_reads(self, left_before: int) -> None:
-        """Hang up when nothing was taken of what is left; a slow reader takes some of it."""
+        """Close the connection if the client has read nothing since the last check."""
         if self.transport is None:
             return
         left = self.transport.get_write_buffer_size()
@@ -175,27 +174,27 @@ class Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,  # noqa: ARG002 - it quotes the request
     ) -> web.StreamResponse:
-        """The documented answer to what no handler answered; the connection ends with it."""
+        """Return the documented error for a request that no handler answered; then close."""
         is_theirs = status == MalformedRequest.status
         if exc is not None and not is_theirs:
             self.log_exception(exc_info=exc)
         if request.writer.output_size > 0:
-            raise ConnectionError("an answer had begun already")
+            raise ConnectionError("the answer has already started")
         return _last_answer(MalformedRequest() if is_theirs else InternalError())
 
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
-        """As the library, but for its own answer to an `Expect` that it does not know."""
+        """Like aiohttp, but with our own answer to an unknown `Expect` header."""
         if isinstance(resp, web.HTTPExpectationFailed):
             resp = _last_answer(MalformedRequest())
         return await super().finish_response(request, resp, start_time)
 
     def log_exception(self, *_words: Any, **details: Any) -> None:
-        """Note an accident without its text; a body that broke off is none of ours."""
+        """Log an exception without its text. Ignore bodies that clients break off."""
         error = details.get("exc_info")
         if isinstance(error, BaseException) and not isinstance(error, web.RequestPayloadError):
-            log_exception("a connection", error)
+            log_exception("http: connection", error)
 
     def _leave_unless_asked(self) -> None:
         if self._request_count == 0:

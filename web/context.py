@@ -1,4 +1,4 @@
-"""What the composition root hands to handlers, beside the environment of each request."""
+"""Objects that the composition root passes to handlers, in addition to the environment."""
 
 import asyncio
 from collections.abc import AsyncIterator, Hashable
@@ -14,14 +14,14 @@ from web.api.authentication import Gate
 
 
 class Turns:
-    """Lets requests with one idempotency key take turns (docs/decisions/idempotency.md)."""
+    """Serialises requests with the same idempotency key (docs/decisions/idempotency.md)."""
 
     def __init__(self) -> None:
         self._busy: dict[Hashable, asyncio.Future[None]] = {}
 
     @asynccontextmanager
     async def take(self, name: Hashable) -> AsyncIterator[None]:
-        """Wait until nobody else holds `name`, and hold it while the block lasts."""
+        """Wait until `name` is free, and hold it during the block."""
         while (before := self._busy.get(name)) is not None:
             await asyncio.wait([before])
         self._busy[name] = asyncio.get_running_loop().create_future()
@@ -33,7 +33,7 @@ class Turns:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What works for one environment while the application runs."""
+    """The services of one environment while the application runs."""
 
     environment: Environment
     gate: Gate

@@ -1,4 +1,4 @@
-"""`venuebox serve --demo`: a venue, an evening, and the guide that it prints."""
+"""`venuebox serve --demo`: a sample venue and evening, and the printed guide."""
 
 import argparse
 import json
@@ -42,7 +42,7 @@ from web.serve import serve_directory
 FREE_TABLE, FREE_SLOT = "T2", "22:00"
 
 
-# Who comes: through whom, to which table, when, how many, under which name.
+# The sample reservations: channel, table, time, party size, name.
 _TONIGHT = {
     "live": (
         ("partner", "T1", "19:30", 3, "Salma Bennani"),
@@ -63,7 +63,7 @@ _TONIGHT = {
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What a stranger is told about one environment."""
+    """Values that the guide prints about one environment."""
 
     environment: Environment
     key: str
@@ -75,7 +75,7 @@ class Prepared:
 
 
 async def prepare_evening(environment: Environment, webhook_url: str | None) -> Prepared:
-    """Key, endpoint, terminal and tonight's reservations, each made by the action that is real."""
+    """Create key, endpoint, terminal and tonight's reservations through the real actions."""
     database = environment.database
     issued = await database.write(issue_key, environment.name, "Demo partner")
     if webhook_url is not None:
@@ -99,7 +99,7 @@ async def prepare_evening(environment: Environment, webhook_url: str | None) -> 
 
 
 async def invite_owner(box: Box) -> str:
-    """The one-time link on which the demo's owner sets a password."""
+    """Return the one-time link with which the demo's owner sets a password."""
     invitation = await box.live.database.write(create_staff, "Yasmine", "owner")
     return f"{box.live.links.base}/portal/welcome#{invitation.secret}"
 
@@ -120,7 +120,7 @@ def _come(
         slot=slot if source == "manual" else _still_bookable(tx, slot, day),
         guests=guests,
         customer_name=name,
-        # Only the test environment keeps letters: the outbox has one to show.
+        # Only the test environment stores emails: its outbox needs one to show.
         customer_email="sara@example.com" if writes_letter else None,
         customer_phone=f"+212 600 000 {number:03d}",
         external_ref=f"DEMO-{number}" if source == "partner" else None,
@@ -132,13 +132,13 @@ def _come(
     if source == "manual":
         return enter_by_staff(tx, booking, actor="box")
     key = find_key(tx, issued.id)
-    assert key is not None  # noqa: S101 - it was issued a moment ago
+    assert key is not None  # noqa: S101 - it was issued just before
     granted = reserve(tx, environment.name, key, booking)
     return get_reservation(tx, granted.issued.reservation_id)
 
 
 def _still_bookable(reader: Reader, start: str | None, day: date) -> str | None:
-    """That slot, or the whole evening when the demo starts after its end."""
+    """Return `start`, or None (whole evening) if the demo starts after the slot's end."""
     venue = get_venue(reader)
     slot = find_slot(list_slots(reader), start, day) if start else None
     ended = has_ended(slot, day, venue, reader.zones.zone(venue.time_zone), reader.now)
@@ -200,7 +200,7 @@ def make_guide(
     live: Prepared, test: Prepared, *, token: str, welcome: str, directory: Path,
     passing: bool, scan_id: str, program: str,
 ) -> str:  # fmt: skip
-    """The guide. Every command in it is one line, so that it survives being copied."""
+    """Return the guide. Each command is a single line, so that it can be copied."""
     test_base = test.environment.links.base
     booking = {
         "tableId": test.free_table_id,
@@ -238,10 +238,10 @@ _WHOLE_DAY = 24 * 60
 
 
 def run_demo(arguments: argparse.Namespace, console: Console) -> int:
-    """`venuebox serve --demo`: the exit status.
+    """Run `venuebox serve --demo` and return the exit status.
 
-    Each start is a fresh evening: in a directory that ends with the demo, or in `--data DIR`,
-    which may hold nothing but an earlier demo.
+    Each start creates a new evening: in a temporary directory, or in `--data DIR`, which must be
+    empty or contain an earlier demo.
     """
     host = arguments.host or _LOOPBACK
     if not is_loopback_host(host):
@@ -283,7 +283,7 @@ async def _explain(box: Box, directory: DataDirectory, *, passing: bool) -> None
 
 @contextmanager
 def _own_directory(arguments: argparse.Namespace, console: Console) -> Iterator[DataDirectory]:
-    """A directory that vanishes with the demo, or the one that was asked for."""
+    """Yield a temporary directory, or the one given with `--data`."""
     if arguments.data is not None:
         yield console.directory(arguments)
         return
@@ -295,7 +295,7 @@ def _own_directory(arguments: argparse.Namespace, console: Console) -> Iterator[
 
 
 def _found(directory: DataDirectory, console: Console) -> None:
-    """Make the demo's box; an earlier demo in the same place makes room."""
+    """Create the demo's box; replaces an earlier demo in the same directory."""
     mark = directory.root / _MARK
     if mark.exists():
         with directory.lock():
@@ -306,7 +306,7 @@ def _found(directory: DataDirectory, console: Console) -> None:
 
 
 def _demo_settings(settings: Settings) -> Settings:
-    """Open for receivers on this machine, and for guests at any hour; links lead here alone."""
+    """Allow receivers on this machine, check-in at any hour, and booking; links use loopback."""
     webhooks = settings.webhooks
     return replace(
         settings,
@@ -323,6 +323,6 @@ def _demo_settings(settings: Settings) -> Settings:
 
 
 def _program() -> str:
-    """How this program was called: `make` leaves it where no PATH leads."""
+    """Return the command that started this program; `make` installs it outside PATH."""
     called = Path(sys.argv[0])
     return shlex.quote(str(called)) if called.name == "venuebox" else "venuebox"

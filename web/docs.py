@@ -1,4 +1,7 @@
-"""The documents of the project (`/docs`), the API explorer, and the OpenAPI document."""
+"""The project's documentation (`/docs`), the API explorer, and the OpenAPI document.
+
+`make` puts docs/ beside the bundled scripts: a build that has the scripts has the documents.
+"""
 
 import asyncio
 import posixpath
@@ -31,7 +34,7 @@ from web.routes import PARTNER_ROUTE_TABLE
 
 DOCUMENTS = Path(__file__).parent / "static" / "documents"
 FRONT = "index"
-# In this order; a folder that is not named here comes after these.
+# In this order; other folders follow.
 _SECTIONS = {
     "": "Start here",
     "guide": "Guide",
@@ -50,25 +53,25 @@ _LINK = re.compile(r"\]\(([^)\s#]+)")
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A file of docs/. `name` is its path without the ending, such as `partners/guide`."""
+    """A file of docs/. `name` is its path without extension, such as `partners/guide`."""
 
     name: str
     title: str
 
     @property
     def section(self) -> str:
-        """The title of the section that its folder is."""
+        """Return the title of the folder's section."""
         folder = self.name.rpartition("/")[0].partition("/")[0]
         return _SECTIONS.get(folder, folder.capitalize())
 
     def address(self, prefix: str) -> str:
-        """Where the box serves it; `prefix` is that of the environment."""
+        """Return the document's path on the box; `prefix` is that of the environment."""
         return f"{prefix}/docs" if self.name == FRONT else f"{prefix}/docs/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A document in HTML without its title, and its sections: (fragment, title)."""
+    """A document as HTML without its title, and its sections as (fragment, title)."""
 
     document: Document
     body: Markup
@@ -76,7 +79,7 @@ class Page:
 
 
 class Documents:
-    """The Markdown files below a folder, read once."""
+    """The Markdown files of a folder, read once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -90,18 +93,18 @@ class Documents:
         known = [Document(name, _title(text, name)) for name, text in self._texts.items()]
         known.sort(key=lambda each: (_place(each.name), order.get(each.name, len(order))))
         self._documents = {each.name: each for each in known}
-        self._pages: dict[tuple[str, str], Page] = {}  # of known names only: it cannot grow
+        self._pages: dict[tuple[str, str], Page] = {}  # known names only: bounded
 
     def sections(self) -> Sequence[tuple[str, Sequence[Document]]]:
-        """(title, its documents): in the order in which the front page links to them, then by name.
+        """Return (title, documents) of each section; the front page comes first.
 
-        The front page itself comes first.
+        Documents are in the order of the front page's links, then by name.
         """
         grouped = groupby(self._documents.values(), key=lambda each: each.section)
         return [(title, list(documents)) for title, documents in grouped]
 
     def page(self, name: str, prefix: str) -> Page | None:
-        """The page of a document, with links for the environment at `prefix`. Rendered once."""
+        """Return the rendered page of a document, with links for `prefix`. Cached."""
         document = self._documents.get(name)
         if document is None:
             return None
@@ -110,14 +113,14 @@ class Documents:
         return self._pages[name, prefix]
 
     def _render(self, document: Document, prefix: str) -> Page:
-        """HTML in the text is text. What may be wider than a phone scrolls by itself."""
+        """Render a document. HTML in the text is escaped; wide content scrolls on its own."""
         markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
         tokens = markdown.parse(self._texts[document.name])
         contents = [(name, title) for tag, name, title in _name_headings(tokens) if tag == "h2"]
         for token in tokens:
             token.children = self._with_links(token.children, document, prefix)
         html = markdown.renderer.render(tokens, markdown.options, {})
-        html = re.sub(r"\A\s*<h1.*?</h1>\n", "", html)  # the page's head has the title
+        html = re.sub(r"\A\s*<h1.*?</h1>\n", "", html)  # the page header shows the title
         html = _PROGRAMS.sub(lambda found: self._programs(found[0]), html)
         html = _FRENCH.sub(r'<div lang="fr">\g<0></div>', html)
         scrolls = '<div class="scrolls" tabindex="0" role="group" aria-label="Table">'
@@ -128,7 +131,7 @@ class Documents:
     def _with_links(
         self, tokens: list[Token] | None, document: Document, prefix: str
     ) -> list[Token] | None:
-        """Links as the box can follow them; what it does not carry is named and not linked."""
+        """Rewrite links to the box's paths; replace links to missing documents by their text."""
         if tokens is None:
             return None
         kept, dropped = [], False
@@ -160,7 +163,7 @@ class Documents:
         return f"/static/documents/{path}" if is_ours else None
 
     def _programs(self, items: str) -> str:
-        """A list of nothing but example programs, shown as the programs."""
+        """Render a list of example programs with their source."""
         parts = ['<div class="programs">']
         for address, language, name in re.findall(_PROGRAM, items):
             path = self._folder / address.removeprefix("/static/documents/")
@@ -177,18 +180,18 @@ class Documents:
 
 @cache
 def all_documents() -> Documents:
-    """Those that this box carries."""
+    """Return all documents of this box."""
     return Documents(DOCUMENTS)
 
 
 def headings(text: str) -> list[tuple[str, str]]:
-    """(fragment, title) of each heading of a Markdown text."""
+    """Return (fragment, title) of each heading of a Markdown text."""
     tokens = MarkdownIt("commonmark", {"html": False}).enable("table").parse(text)
     return [(fragment, title) for _tag, fragment, title in _name_headings(tokens)]
 
 
 def _name_headings(tokens: list[Token]) -> list[tuple[str, str, str]]:
-    """Give each heading the fragment that code hosts give it: (tag, fragment, title) of each."""
+    """Give each heading the fragment that code hosts use; return (tag, fragment, title) of each."""
     seen: Counter[str] = Counter()
     found = []
     for at, token in enumerate(tokens):
@@ -227,9 +230,9 @@ async def show_document(request: web.Request) -> web.Response:
 
 
 async def show_page(request: web.Request) -> web.Response:
-    """`GET /docs/{name}`: one of the documents, such as `/docs/partners/guide`, or the front page.
+    """`GET /docs/{name}`: a document, such as `/docs/partners/guide`, or the front page.
 
-    The files are read, and each is rendered, on a thread when it is first asked for.
+    Documents are read and rendered on a thread at the first request.
     """
     prefix = path_prefix(request[ENVIRONMENT].name)
     documents = await asyncio.to_thread(all_documents)
@@ -246,15 +249,15 @@ async def show_page(request: web.Request) -> web.Response:
 
 
 async def show_reference(request: web.Request) -> web.Response:
-    """`GET /docs/reference`: every call, to read and to try. Nothing comes from outside the box."""
-    # One concession over every other page: Swagger UI's stylesheet carries its icons as pictures.
+    """`GET /docs/reference`: the API explorer. Loads nothing from outside the box."""
+    # The policy also allows data: images, because Swagger UI's stylesheet embeds its icons.
     return public_page(
         request, "docs/reference.html", page_addresses(request), inline_pictures=True
     )
 
 
 def page_addresses(request: web.Request) -> dict[str, object]:
-    """The addresses that these pages show, as whoever asks may use them."""
+    """Return the addresses that these pages show, for the host of this request."""
     name, base = request[ENVIRONMENT].name, _base(request)
     prefix, test = path_prefix(name), path_prefix("test")
     return {
@@ -271,9 +274,9 @@ def page_addresses(request: web.Request) -> dict[str, object]:
 
 
 def _base(request: web.Request) -> str:
-    """Where live was called: `server.app_url` when that is the host that was asked.
+    """Return the base URL of live: `server.app_url` if the request used that host.
 
-    A page opened at another address of the box may only call where it came from.
+    A page opened at another address of the box may only call its own origin.
     """
     base = request[ENVIRONMENT].settings.server.app_url
     if base and urlsplit(base).netloc == request.host:
@@ -283,10 +286,10 @@ def _base(request: web.Request) -> str:
 
 
 def _find_wish(reader: Reader) -> Wish:
-    """A booking a week ahead that this box would grant, to be tried on the page.
+    """Return a booking one week ahead that this box would accept, for trying on the page.
 
-    The same all day: who tries it twice sees a replay. Without a bookable table or a slot it
-    stays made up, but for the date.
+    It stays the same all day, so a second try shows a replay. Without a bookable table or slot,
+    only the date is real.
     """
     venue, closings, slots = get_venue(reader), list_closings(reader), list_slots(reader)
     today = tonight(reader.now, reader.zones.zone(venue.time_zone), venue.evening_ends_at)

@@ -1,4 +1,8 @@
-"""The door app's page and what makes it installable; its routes."""
+"""The door app's page, manifest and service worker, and their routes.
+
+The page is the same for everybody and contains no secret and nothing about tonight, so the
+service worker may keep it. Its data comes over the terminal protocol.
+"""
 
 import hashlib
 import json
@@ -21,7 +25,7 @@ _HEADERS = {
     "Permissions-Policy": "camera=(self), screen-wake-lock=(self)",
     "Referrer-Policy": "no-referrer",
 }
-# WebAssembly is compiled in the reader's worker, whose policy is its own: the page needs none.
+# The page needs no WebAssembly permission: only the reader's worker compiles it.
 _READER_POLICY = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'"
 _SCRIPT, _READER, _WORKER = "door.js", "door-reader.js", "door-service-worker.js"
 _WASM = "zxing_reader.wasm"
@@ -43,7 +47,7 @@ async def door_page(request: web.Request) -> web.Response:
 
 
 async def manifest(request: web.Request) -> web.Response:
-    """`GET /door/manifest.webmanifest`: what a phone needs to install the app."""
+    """`GET /door/manifest.webmanifest`: the manifest with which a phone installs the app."""
     language = request.config_dict[LANGUAGES].of(request)
     start = _start(request)
     is_test = request[ENVIRONMENT].name == "test"
@@ -73,9 +77,9 @@ async def manifest(request: web.Request) -> web.Response:
 
 
 async def service_worker(request: web.Request) -> web.Response:
-    """`GET /door/service-worker.js`: keeps the app on the phone, and renews it with the box.
+    """`GET /door/service-worker.js`: caches the app on the phone and updates it with the box.
 
-    Its text changes with everything that it keeps, and so a browser finds out by itself.
+    The text changes with every cached file, so browsers detect updates.
     """
     shell = json.dumps(_shell(request))
     script = f"self.shell={shell};\nimportScripts({json.dumps(_asset(request, _WORKER))});\n"
@@ -86,7 +90,7 @@ async def service_worker(request: web.Request) -> web.Response:
 
 
 async def reader(request: web.Request) -> web.StreamResponse:
-    """`GET /door/reader.js`: the worker that reads codes out of pictures."""
+    """`GET /door/reader.js`: the worker that decodes QR codes in pictures."""
     response = request.config_dict[STATIC_FILES].respond(_READER, request.query.get("v", ""))
     response.headers["Content-Security-Policy"] = _READER_POLICY
     return response
@@ -94,7 +98,7 @@ async def reader(request: web.Request) -> web.StreamResponse:
 
 @cache
 def door_words(language: Language) -> dict[str, str]:
-    """The app's words by the names that its script calls them by; it fills `{name}` in a text.
+    """Return the app's texts by the names used in its script, which fills `{name}` in them.
 
     `guests.<category>` is the plural form of that category of Unicode's plural rules.
     """
@@ -147,7 +151,7 @@ def _asset(request: web.Request, name: str) -> str:
 
 
 def secure_door(request: web.Request) -> str:
-    """Where this door is read over https, as far as that is known; a box without any says so."""
+    """Return the door's https URL if one is known, else its configured URL."""
     base = request.app[SECURE].base_for(request)
     environment = request[ENVIRONMENT]
     return f"{environment.links.base}/door" if base is None else f"{base}{environment.prefix}/door"

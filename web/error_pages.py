@@ -1,4 +1,4 @@
-"""Pages for browsers where there is none or where a request failed, with a way back."""
+"""HTML error pages for browsers, with a link back; API clients receive JSON."""
 
 from aiohttp import web
 from yarl import URL
@@ -21,9 +21,9 @@ _SAID = {kind.status: kind for kind in (FormTooLarge, Unavailable)}
 
 @web.middleware
 async def lead_back(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer a browser with a page where nothing is found, refused for size, or failed.
+    """Answer browsers with an HTML page on 404, 405, 413 and 5xx.
 
-    Programs are answered as it is documented, whatever they say they accept.
+    API clients receive the documented JSON, whatever their Accept header says.
     """
     if not wants_page(request) or _section(request) in _OF_PROGRAMS:
         return await handler(request)
@@ -34,7 +34,7 @@ async def lead_back(request: web.Request, handler: Handler) -> web.StreamRespons
         if not is_read:
             raise
         return _not_found(request)
-    except web.HTTPMethodNotAllowed:  # the address of a form, opened again
+    except web.HTTPMethodNotAllowed:  # a form's address, opened again
         above = page_above(request) if is_read else ""
         if not above:
             raise
@@ -43,7 +43,7 @@ async def lead_back(request: web.Request, handler: Handler) -> web.StreamRespons
         if declined.status not in _SAID:
             raise
         return _declined(request, _SAID[declined.status]())
-    except Exception as error:  # noqa: BLE001 - whatever it was, it is answered and logged
+    except Exception as error:  # noqa: BLE001 - any exception is answered and logged
         note_exception(request, error)
         return _declined(request, InternalError())
 
@@ -66,14 +66,14 @@ def _declined(request: web.Request, refusal: ApiError) -> web.Response:
 
 
 def _section(request: web.Request) -> str:
-    """The first part of the path, in either environment."""
+    """Return the first part of the path, without the environment's prefix."""
     return request.path.removeprefix(_TEST).strip("/").partition("/")[0]
 
 
 def _is_in_the_portal(request: web.Request) -> bool:
-    """Whether a page of the portal was asked for by somebody who is signed in.
+    """Return whether a signed-in person requested a page of the portal.
 
-    The frame of the portal then bears their name.
+    Sets SESSION: the portal's frame shows the person's name.
     """
     box = request.app[BOX]
     request[ENVIRONMENT] = box.test if request.path.startswith(f"{_TEST}/") else box.live
@@ -81,7 +81,7 @@ def _is_in_the_portal(request: web.Request) -> bool:
         return False
     try:
         session = find_living_session(request, box.live)
-    except Unavailable:  # nobody can tell who it is
+    except Unavailable:  # the session cannot be read
         return False
     if session is not None:
         request[SESSION] = session

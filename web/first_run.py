@@ -1,4 +1,4 @@
-"""A box without an owner answers only its one-time link (docs/security.md, S8)."""
+"""Restrict a box without an owner to its one-time link (docs/security.md, S8)."""
 
 import sys
 from collections.abc import Awaitable, Callable
@@ -22,16 +22,16 @@ _BLACK_ON_WHITE, _AS_BEFORE = "\x1b[97;40m", "\x1b[0m"
 
 
 class FirstStart:
-    """Keeps the box closed until its first owner is there; after that it costs nothing."""
+    """Keeps the box closed until it has an owner; after that, makes no more queries."""
 
     def __init__(self, box: Box) -> None:
         self._database = box.live.database
         self._closed = self._database.peek(is_closed)
 
     def leads_elsewhere(self, request: web.Request) -> str | None:
-        """Where the setup page is to be had over https by who asks for it in the open.
+        """Return the https URL of the setup page if it was requested over plain http, else None.
 
-        A browser takes the secret behind the # along.
+        Browsers keep the secret after the # on a redirect.
         """
         if not self._closed or request.path != SETUP_PATH or request.method not in _SAFE:
             return None
@@ -39,7 +39,7 @@ class FirstStart:
         return base and f"{base}{SETUP_PATH}"
 
     def lets_pass(self, request: web.Request) -> bool:
-        """Whether the request may go on: always, once somebody owns the box."""
+        """Return whether the request is allowed: always, once the box has an owner."""
         self._closed = self._closed and self._database.peek(is_closed)
         return not self._closed or request.path in _OPEN or request.path.startswith(_STATIC)
 
@@ -51,7 +51,7 @@ FIRST_START: web.AppKey[FirstStart] = web.AppKey("first_start", FirstStart)
 async def keep_closed(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
-    """Nothing is answered before there is an owner but what sets the box up."""
+    """Answer only setup requests until the box has an owner."""
     elsewhere = request.app[FIRST_START].leads_elsewhere(request)
     if elsewhere is not None:
         return web.Response(status=307, headers={"Location": elsewhere, **_NOT_KEPT})
@@ -63,10 +63,10 @@ async def keep_closed(
 
 
 async def show_setup_link(box: Box, local: str, *, as_qr: bool) -> None:
-    """Print a fresh one-time link while the box has no owner; the ones before are dead.
+    """Print a new one-time link if the box has no owner; earlier links become invalid.
 
-    `local` is the box's address on this machine. A second link is for other machines, where they
-    find the box over https: a password travels there, and nowhere else. `as_qr`: for a phone, too.
+    `local` is the box's address on this machine. A second link uses https and is for other
+    machines: the password must not travel over plain http. `as_qr` prints it as a QR code too.
     """
     if not box.live.database.peek(is_closed):
         return

@@ -1,4 +1,9 @@
-"""What may go without https; and reverse proxies that are noticed but not set up."""
+"""Which requests need https, and detection of reverse proxies that are not configured.
+
+Callers through a proxy that is not in `server.trusted_proxies` count as one caller; a trusted
+proxy that sends neither the client's address nor the scheme is as bad. `doctor` and the portal
+say what to configure (docs/operations/https.md).
+"""
 
 import asyncio
 import json
@@ -32,10 +37,10 @@ _ONE_YEAR = "max-age=31536000"
 
 
 class Secure:
-    """Where https is to be had, and what may go without it."""
+    """Finds the box's https address, and decides which requests need https."""
 
     def __init__(self, server: ServerSettings, tls_port: int) -> None:
-        """`tls_port` is where this box itself speaks TLS, 0 where it does not."""
+        """`tls_port` is the port on which this box serves TLS, 0 if it serves none."""
         self._proxies = networks_of(server.trusted_proxies)
         self.tls_port = tls_port
         self._allow_http = server.allow_http
@@ -46,25 +51,24 @@ class Secure:
         self._strict_host = _host_of_https(server.app_url) if strict else ""
 
     def is_private(self, request: web.Request) -> bool:
-        """Whether a password may travel on this connection (docs/security.md, S6)."""
+        """Return whether a password may travel on this connection (docs/security.md, S6)."""
         return is_private(request, self._proxies)
 
     def caller_of(self, request: web.Request) -> str:
-        """Under what the tries of whoever asks are counted: not a proxy that speaks for many."""
+        """Return the client address for counting attempts, also behind trusted proxies."""
         return household_of(peer_of(request, self._proxies))
 
     def demand(self, request: web.Request) -> None:
-        """HttpsRequired when a key or a token travelled where others may have read it."""
+        """Raise HttpsRequired if a key or token was sent over plain http."""
         if not self._allow_http and not self.is_private(request):
             raise HttpsRequired
 
     def is_this_machine(self, request: web.Request) -> bool:
-        """Whether the caller sits at the box.
+        """Return whether the caller is on this machine.
 
-        A proxy or a tunnel on the box calls from loopback too, and so may a page that made its
-        name resolve to loopback: the name asked for must be this machine's, and nobody's behind.
-        A box with a public address believes none of it: a tunnel may hand on whatever a stranger
-        writes, and tell nothing of him.
+        A proxy or tunnel on the box also connects from loopback, and so does a page whose name
+        resolves to loopback. So Host must be this machine's, without forwarding headers. On a box
+        with a public address the result is always False: a tunnel may pass on any header.
         """
         if self._has_a_public_address or any(name in request.headers for name in _FORWARDED):
             return False
@@ -73,31 +77,30 @@ class Secure:
 
     @property
     def on_prepare(self) -> list[Callable[[web.Request, web.StreamResponse], Awaitable[None]]]:
-        """What is done to each answer before it goes: nothing in most houses."""
+        """Return the hooks for each answer; usually none."""
         return [self._add_strictness] if self._strict_host else []
 
     async def _add_strictness(self, request: web.Request, response: web.StreamResponse) -> None:
-        """Strict-Transport-Security on what a browser got from the public address over https.
+        """Add Strict-Transport-Security to https answers under the public address.
 
-        Not under the names that the box has in the house, where it must be reachable before a
-        phone knows its certificate.
+        Not under local names: there a phone must reach the box before it trusts its certificate.
         """
         if request.host.lower() == self._strict_host and self.is_private(request):
             response.headers["Strict-Transport-Security"] = _ONE_YEAR
 
     def base_for(self, request: web.Request) -> str | None:
-        """The https address of this box for whoever asks: the public one under its own name alone.
+        """Return the box's https URL for this request: the public one under the public name.
 
-        Under any other name it is the box's own port; the public one where it has no such port.
+        Under another name it is the box's own TLS port, or the public URL if there is no such port.
         """
         own = None if self._is_asked_publicly(request) else self._own_base(request)
         return own or self._public or None
 
     def elsewhere_for(self, request: web.Request) -> str | None:
-        """Where a page that was asked for in the open is certainly another one, over https.
+        """Return the https URL of this request if it came over plain http, else None.
 
-        Under the public name only a trusted proxy knows that it was asked in the open: where a
-        proxy says nothing, a redirect would lead back to itself.
+        Under the public name only a trusted proxy's X-Forwarded-Proto shows that. Without it, a
+        redirect could lead back to itself.
         """
         if self.is_private(request) or claims_https(request):
             return None
@@ -107,10 +110,10 @@ class Secure:
         return self._public if says else None
 
     def public_address_of(self, request: web.Request) -> str | None:
-        """Where a page of the public address is read over https, when it was asked in the open.
+        """Return the https URL of a public page that was requested over plain http, else None.
 
-        Under the names of the house nobody is led away: the door works without the internet, and
-        guests' phones do not know the box's own certificate.
+        Local names are not redirected: the door works without the internet, and guests' phones do
+        not trust the box's own certificate.
         """
         is_page = request.method in _SAFE and wants_page(request)
         if not is_page or not self._is_asked_publicly(request):
@@ -127,17 +130,17 @@ class Secure:
 
 
 def name_asked(request: web.Request) -> str:
-    """The name or address in the request's Host, in lower case; nothing where it is none."""
+    """Return the host in the request's Host header, in lower case; "" if it is invalid."""
     try:
         return urlsplit(f"//{request.host}").hostname or ""
-    except ValueError:  # a bracket that nobody closed
+    except ValueError:  # an unclosed bracket
         return ""
 
 
 def _host_of_https(url: str) -> str:
-    """The Host of `url` where it is https at the usual port, else nothing.
+    """Return the Host of `url` if it is https on port 443, else "".
 
-    Strictness reaches every port of a name, so that plain http at another would be lost.
+    HSTS covers every port of a name, so plain http on another port would stop working.
     """
     parts = urlsplit(url)
     usual = parts.scheme == "https" and parts.port in {None, 443}
@@ -148,7 +151,7 @@ SECURE = web.AppKey("secure", Secure)
 
 
 def kept_secret(handler: Handler) -> Handler:
-    """The handler for those who did not send their key or token in the open."""
+    """Wrap a handler; raises HttpsRequired if the key or token came over plain http."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
         request.app[SECURE].demand(request)
@@ -158,7 +161,7 @@ def kept_secret(handler: Handler) -> Handler:
 
 
 def led_to_https(handler: Handler) -> Handler:
-    """The page, or the way to where it is read over https."""
+    """Wrap a page; redirects to https where `public_address_of` gives a URL."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
         elsewhere = request.app[SECURE].public_address_of(request)
@@ -177,12 +180,12 @@ _NGINX = (
     "proxy_set_header Host $host; proxy_set_header X-Forwarded-For $remote_addr; "
     "proxy_set_header X-Forwarded-Proto $scheme;"
 )
-_MOST = 5  # addresses that are told of
+_MOST = 5  # addresses that are reported
 _MINUTE = 60.0
 
 
 class ProxyWatch:
-    """Looks at each request, and writes about one address at most once a minute."""
+    """Detects misconfigured proxies; writes at most one alert per address and minute."""
 
     def __init__(self, box: Box) -> None:
         server = box.settings.server
@@ -195,22 +198,22 @@ class ProxyWatch:
         self._writing: set[asyncio.Task[None]] = set()
 
     def attach(self, app: web.Application) -> None:
-        """Look at every request of `app` from now on."""
+        """Inspect every request of `app` from now on."""
         app.on_response_prepare.append(self._look)
         app.cleanup_ctx.append(self._run)
 
     async def _run(self, _app: web.Application) -> AsyncIterator[None]:
-        """Forget what was noted before the start: the settings may be others now."""
+        """Drop the alerts of the previous run: the settings may have changed."""
         with suppress(Unavailable):
             await self._database.write(drop_alerts, {PROXY_UNKNOWN, PROXY_SILENT})
         yield
         await asyncio.gather(*self._writing)
 
     async def _look(self, request: web.Request, _response: web.StreamResponse) -> None:
-        """Note what the request tells of whoever handed it on."""
+        """Record what the request's headers reveal about a proxy."""
         remote, headers = request.remote or "", request.headers
         is_public = self._public is not None and name_asked(request) == self._public
-        # Browsers send Sec-Fetch-Mode over https alone, and from loopback.
+        # Browsers send Sec-Fetch-Mode only over https and from loopback.
         away = is_public if is_loopback(remote) else "Sec-Fetch-Mode" in headers
         is_handed_on = away and not request.secure
         if self._proxies and is_trusted(request, self._proxies):
@@ -221,7 +224,7 @@ class ProxyWatch:
                 self._note(PROXY_SILENT, remote, _NGINX, holds=True)
         elif is_handed_on or any(name in headers for name in _FORWARDED_HEADERS):
             line = f"trusted_proxies = {json.dumps([*self._named, remote])}"
-            # Strangers on the internet may send such headers; the venue's proxies are nearer.
+            # Internet clients may send such headers; the venue's proxies have private addresses.
             if _is_near(remote):
                 self._note(PROXY_UNKNOWN, remote, line, holds=True)
 
@@ -248,7 +251,7 @@ class ProxyWatch:
 
 
 def _is_near(text: str) -> bool:
-    """Whether it is an address of this machine or of a private network."""
+    """Return whether `text` is an address of this machine or of a private network."""
     try:
         address = ip_address(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Where the box listens: http, and TLS beside it."""
+"""Listening sockets: http, and TLS on a second port."""
 
 import asyncio
 import socket
@@ -28,7 +28,7 @@ from web.connection import READ_AT_ONCE, ConnectionLimit
 
 @dataclass(slots=True)
 class Listening:
-    """The sockets of a box. `secured` is None where it speaks no TLS."""
+    """The sockets of a box. `secured` is None without TLS."""
 
     host: str
     plain: socket.socket
@@ -36,17 +36,17 @@ class Listening:
 
     @property
     def port(self) -> int:
-        """The one in the open; whoever asked for any has got one."""
+        """Return the port of plain http; the assigned one if 0 was requested."""
         return int(self.plain.getsockname()[1])
 
     @property
     def address(self) -> str:
-        """As it is listened on."""
+        """Return the URL of the plain http socket."""
         return f"http://{in_url(self.host)}:{self.port}"
 
     @contextmanager
     def securely(self, tls_port: int) -> Iterator[None]:
-        """Have the other port too, before anything is begun that its lack would end."""
+        """Bind the TLS port too, before the start does work that a failure would abort."""
         if not serves_tls(self.host, tls_port):
             yield
             return
@@ -56,7 +56,7 @@ class Listening:
 
 
 def listen(host: str, port: int, chosen_by: str = "--host and --port") -> socket.socket:
-    """A bound socket, not accepting yet; OperatorError when the address cannot be had."""
+    """Return a bound socket that does not accept yet. Raises OperatorError if that fails."""
     try:
         kind, _, _, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -73,18 +73,18 @@ def listen(host: str, port: int, chosen_by: str = "--host and --port") -> socket
             f"{in_url(host)}:{port} cannot be listened on ({error.strerror}): "
             f"choose another with {chosen_by}"
         ) from None
-    listener.setblocking(False)  # noqa: FBT003 - the library's own way to say it
+    listener.setblocking(False)  # noqa: FBT003 - the library's API
     return listener
 
 
 HANDSHAKE_SECONDS = 10
-# Each costs a signature: a thousand who shake hands at once are to hold up no scan for long.
+# Each costs a signature: a thousand handshakes at once must not delay scans for long.
 _BACKLOG, _ACCEPTED_AT_ONCE = 1024, 4
 _DAY_MS = 86_400_000
 
 
 class CountedTls(SSLProtocol):
-    """TLS around a connection. Counted from the first: handshakes can be many, too."""
+    """TLS around a connection. Counted before the handshake: handshakes can be many, too."""
 
     max_size = READ_AT_ONCE
 
@@ -95,7 +95,7 @@ class CountedTls(SSLProtocol):
             asyncio.get_running_loop(),
             inner,
             context,
-            None,  # type: ignore[arg-type] # nobody waits for this handshake
+            None,  # type: ignore[arg-type] # the handshake is not awaited
             server_side=True,
             ssl_handshake_timeout=HANDSHAKE_SECONDS,
         )
@@ -103,13 +103,13 @@ class CountedTls(SSLProtocol):
         self._counted: asyncio.BaseTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """As asyncio says; hangs up at once on whom the limit does not let in."""
+        """Override of asyncio's callback; aborts connections over the limit."""
         if self._limit.enter(transport):
             self._counted = transport
             super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """As asyncio says."""
+        """Override of asyncio's callback."""
         if self._counted is not None:
             self._limit.leave(self._counted)
             self._counted = None
@@ -122,7 +122,7 @@ async def accept_tls(
     context: ssl.SSLContext,
     limit: ConnectionLimit,
 ) -> asyncio.Server:
-    """Speak TLS on `listener` from now on; each connection carries what `inner` makes."""
+    """Serve TLS on `listener` from now on; `inner` creates the protocol of each connection."""
     loop = asyncio.get_running_loop()
     server = await loop.create_server(
         lambda: cast("asyncio.Protocol", CountedTls(inner(), context, limit)),
@@ -134,7 +134,7 @@ async def accept_tls(
 
 
 def open_certificates(directory: DataDirectory, box: Box) -> Certificates:
-    """The box's certificates, made where they are missing. OperatorError when they are spoiled."""
+    """Return the box's certificates; creates missing ones. Raises OperatorError if damaged."""
 
     def venue() -> Venue:
         return box.live.database.peek(get_venue)
@@ -151,7 +151,7 @@ def open_certificates(directory: DataDirectory, box: Box) -> Certificates:
 
 
 def renewal(certificates: Certificates, database: Database, may_renew: Callable[[], bool]) -> Job:
-    """Look at the certificate at the start, every day and when the venue may have another name."""
+    """Check the certificate at the start, daily, and when the venue's name may have changed."""
     looked_at: int | None = None
 
     def next_due(_reader: Reader) -> int:

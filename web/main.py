@@ -1,4 +1,4 @@
-"""The command line: every package's commands, `serve`, and the real outside world."""
+"""The command line: the commands of all packages and `serve`, with the real environment."""
 
 import argparse
 import errno
@@ -33,7 +33,7 @@ _WAYS_OUT = {
 
 
 def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = None) -> int:
-    """Run `venuebox`; its exit status: 0, 1 (trouble) or 2 (usage). Never a traceback."""
+    """Run `venuebox` and return its exit status: 0, 1 (error) or 2 (usage). No tracebacks."""
     console = Console(SystemClock(), Tokens(), os.environ if environ is None else environ)
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.WARNING)
     try:
@@ -41,21 +41,21 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = 
         arguments = make_parser(serves=list(asked[:1]) == ["serve"]).parse_args(asked)
         status = int(arguments.run(arguments, console))
         sys.stdout.flush()
-    except SystemExit as leaving:  # argparse has said what was wrong
+    except SystemExit as leaving:  # argparse has printed the error
         return int(leaving.code or 0)
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # the reader has seen enough, as in `venuebox deliveries | head`
+    except BrokenPipeError:  # the reader closed the pipe, as in `venuebox deliveries | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except Exception as error:  # noqa: BLE001 - a person at a console gets a sentence
+    except Exception as error:  # noqa: BLE001 - print one sentence on the console
         print(f"venuebox: {_sentence(error)}", file=sys.stderr)
         return _USAGE if isinstance(error, WrongUsage) else 1
     return status
 
 
 def make_parser(*, serves: bool = False) -> argparse.ArgumentParser:
-    """The whole command line, or `serve` alone: a box starts without the others' modules."""
+    """Return the parser of all commands, or of `serve` only, which starts without their modules."""
     parser: argparse.ArgumentParser = _Parser(
         prog="venuebox", description="runs a venue's reservations, guest passes and door"
     )
@@ -82,7 +82,7 @@ def _add_others(commands: Commands) -> None:
         version,
         webhooks,
     )
-    from appliance.commands import door_log as doorlog  # noqa: PLC0415 - a box that serves has no use for them
+    from appliance.commands import door_log as doorlog  # noqa: PLC0415 - not needed by `serve`
     from terminal_bridge.agent import command as bridge  # noqa: PLC0415 - as above
 
     for command in (
@@ -93,7 +93,7 @@ def _add_others(commands: Commands) -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong with the usage in one sentence."""
+    """Reports a usage error in one sentence."""
 
     def error(self, message: str) -> NoReturn:
         """Exit with status 2."""
@@ -101,13 +101,13 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Version(argparse.Action):
-    """One line as other programs say it; `venuebox version` tells of what is inside, too."""
+    """Prints one line, as other programs do; `venuebox version` also lists the components."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, help: str) -> None:  # noqa: A002
         super().__init__(option_strings, dest, nargs=0, help=help)
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        from appliance.environment import own_version  # noqa: PLC0415 - `serve` needs it not
+        from appliance.environment import own_version  # noqa: PLC0415 - not needed by `serve`
 
         print(f"{parser.prog} {own_version()}")
         parser.exit()
@@ -125,7 +125,7 @@ def _add_serve(commands: Commands) -> None:
 
 
 def _serve(arguments: argparse.Namespace, console: Console) -> int:
-    # Only this command needs the web: the others start in a fraction of the time.
+    # Only this command imports the web package: the others start much faster.
     with _reading_modules():
         if arguments.demo:
             from web.demo import run_demo as run  # noqa: PLC0415
@@ -136,11 +136,11 @@ def _serve(arguments: argparse.Namespace, console: Console) -> int:
 
 @contextmanager
 def _reading_modules() -> Iterator[None]:
-    """While modules are read: nothing of them is garbage, and aiohttp is told what it reads then.
+    """Import without garbage collection, and with environment variables that aiohttp reads.
 
-    It reads the machine's certificates, for a client that a box does not use: 2 MB and 40 ms.
-    Who checks a receiver's certificate reads them then (webhooks/trust.py). And it shall not
-    leave files to sendfile(2), which waits for ever for who does not read (connection.py).
+    SSL_CERT_FILE: no system certificates for aiohttp's unused client, which saves 2 MB and 40 ms;
+    appliance/webhooks/client.py loads them when needed. AIOHTTP_NOSENDFILE: sendfile(2) would
+    wait without limit for a client that does not read (connection.py).
     """
     told = {"SSL_CERT_FILE": os.devnull, "AIOHTTP_NOSENDFILE": "1"}
     before = {name: os.environ.get(name) for name in told}

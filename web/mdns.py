@@ -1,4 +1,4 @@
-"""One announcement by multicast DNS, for as long as it is true."""
+"""Announce the box by multicast DNS."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
@@ -11,7 +11,7 @@ from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
 def describe(
     slug: str, venue: str, addresses: Iterable[str], port: int, *, tls: bool
 ) -> AsyncServiceInfo:
-    """What is announced: the box's name, its addresses and where it answers."""
+    """Return the announced service: the box's name, addresses and port."""
     kind = "_https._tcp.local." if tls else "_http._tcp.local."
     label = venue.replace(".", " ").encode()[:63].decode("utf-8", "ignore").strip() or slug
     return AsyncServiceInfo(
@@ -26,10 +26,10 @@ def describe(
 
 @asynccontextmanager
 async def announced(info: AsyncServiceInfo, addresses: Sequence[str]) -> AsyncIterator[None]:
-    """Announce on these addresses while the block lasts; OSError or zeroconf's Error."""
+    """Announce on these addresses during the block. Raises OSError or zeroconf's Error."""
     responder = AsyncZeroconf(interfaces=list(addresses), ip_version=IPVersion.All)
     try:
-        # Another box of that name gets it with a number behind it; the host's name stays.
+        # On a name conflict the service name gets a number; the host name stays.
         await responder.async_register_service(info, allow_name_change=True)
         yield
     finally:

@@ -1,4 +1,9 @@
-"""`GET /health`, `GET /ready` and `GET /metrics`."""
+"""`GET /health`, `GET /ready` and `GET /metrics`.
+
+For watchdogs, proxies and `venuebox doctor`. `/health` and `/ready` tell no version, path or
+count (docs/security.md, S29). Only requests and commits are counted as they happen; `/metrics`
+reads the rest when asked.
+"""
 
 import asyncio
 import os
@@ -13,7 +18,7 @@ from appliance.backup.catalogue import read_record
 from appliance.box import Box
 from appliance.core.errors import NotFound, Unavailable
 from appliance.database.heartbeat import find_heartbeat, write_heartbeat
-from appliance.doctor.check import Counts, RunningTotals, count_for_metrics
+from appliance.doctor.check import Counts, ScanTotals, count_for_metrics
 from appliance.environment import Environment
 from appliance.http.json import answer
 from appliance.jobs.watchdog import Lateness
@@ -23,22 +28,22 @@ from web.portal.guard import find_living_session
 
 DEADLINE = 2.0
 _FRESH_SECONDS = 1.0
-_LEAST_ROOM = 1 << 20  # below it the next commits fail, whatever this one did
+_LEAST_ROOM = 1 << 20  # bytes: with less free space the next commits fail
 
 
 def free_bytes(folder: Path) -> int:
-    """What is left for the box on the volume of `folder`."""
+    """Return the free space on the volume of `folder`, in bytes."""
     found = os.statvfs(folder)
     return found.f_bavail * found.f_frsize
 
 
 class Health:
-    """Reads and writes both databases, at most once a second however many ask."""
+    """Checks that both databases can be read and written, at most once a second."""
 
     def __init__(
         self, box: Box, free: Callable[[Path], int] = free_bytes, deadline: float = DEADLINE
     ) -> None:
-        """`free` tells the room on a volume in bytes; `deadline` in seconds is for all of it."""
+        """`free` returns the bytes free on a volume; `deadline` limits the whole check (s)."""
         self._box = box
         self._free = free
         self._deadline = deadline
@@ -48,7 +53,7 @@ class Health:
         self._serving = False
 
     async def running(self, _app: web.Application) -> AsyncIterator[None]:
-        """Entered when everything else has started, left before anything stops."""
+        """Report ready; enter after all other start-up, leave before the shutdown."""
         self._serving = True
         yield
         self._serving = False
@@ -62,20 +67,20 @@ class Health:
         return answer({"status": "ok"})
 
     async def show_ready(self, _request: web.Request) -> web.Response:
-        """`GET /ready`: the same, and 503 while the box is starting or stopping."""
+        """`GET /ready`: like `/health`, and 503 while the box is starting or stopping."""
         if not self._serving or not await self._is_good():
             raise Unavailable
         return answer({"status": "ok"})
 
     async def _is_good(self) -> bool:
         if any(environment.database.is_full for environment in self._box.environments):
-            return False  # bookings are refused by now, whatever was proved a moment ago
+            return False  # bookings already fail, whatever the last check showed
         now = self._box.clock.monotonic()
         if self._judged_at is not None and now - self._judged_at < _FRESH_SECONDS:
             return self._good
         if self._running is None or self._running.done():
             self._running = asyncio.create_task(self._prove())
-        # A disk that hangs holds one proof, not one for each who asks.
+        # While the disk hangs there is one check, not one for each request.
         await asyncio.wait({self._running}, timeout=self._deadline)
         self._good = self._running.done() and self._running.exception() is None
         self._judged_at = self._box.clock.monotonic()
@@ -94,15 +99,15 @@ class Health:
 
 
 class Metrics:
-    """One page of numbers, made when it is asked for."""
+    """The metrics page, built for each request."""
 
     def __init__(self, box: Box) -> None:
         self._box = box
         self._lateness = Lateness()
-        self._tallies = {each.name: RunningTotals() for each in box.environments}
+        self._tallies = {each.name: ScanTotals() for each in box.environments}
 
     async def show(self, request: web.Request) -> web.Response:
-        """`GET /metrics`; no such page but for the owner, the token's holder and this machine."""
+        """`GET /metrics`; 404 except for the owner, the token and this machine."""
         if not self._may(request):
             raise NotFound
         counts: dict[str, Counts] = {
@@ -121,7 +126,7 @@ class Metrics:
         return session is not None and session.person.may("owner")
 
     def _shows_the_token(self, request: web.Request) -> bool:
-        """Whether this is the Prometheus to which the owner gave `server.metrics_token`."""
+        """Return whether the request has the token `server.metrics_token` (Prometheus)."""
         token = self._box.settings.server.metrics_token
         scheme, _, shown = request.headers.get("Authorization", "").partition(" ")
         is_bearer = bool(token) and scheme.lower() == "bearer"
@@ -129,7 +134,7 @@ class Metrics:
 
 
 def collect(box: Box, counts: Mapping[str, Counts], requests: int, late: float) -> Iterator[Any]:
-    """Every number with its meaning: `requests` since the start, `late` in seconds."""
+    """Yield every metric with its description: `requests` since the start, `late` in seconds."""
     from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily  # noqa: PLC0415
 
     yield CounterMetricFamily("venuebox_requests", "requests since the start", value=requests)
@@ -177,7 +182,7 @@ def collect(box: Box, counts: Mapping[str, Counts], requests: int, late: float) 
 def _render(
     box: Box, counts: Mapping[str, Counts], requests: int, late: float
 ) -> tuple[bytes, str]:
-    """The page and its content type. Most boxes are never asked: they spare the library."""
+    """Return the page and its content type. Imports the library only when it is requested."""
     from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest  # noqa: PLC0415
     from prometheus_client.registry import Collector  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Pages for whoever comes by: the start page, the partners' guide, the sandbox."""
+"""Public pages: start page, guide for partners, sandbox."""
 
 from aiohttp import web
 
@@ -16,7 +16,7 @@ _HEADERS = {
 
 
 def wants_page(request: web.Request) -> bool:
-    """Whether a browser asks: programs that say nothing, or */*, get the JSON they expect."""
+    """Return whether a browser asks: clients that send no Accept, or */*, get JSON."""
     return "text/html" in request.headers.get("Accept", "")
 
 
@@ -29,7 +29,7 @@ def public_page(
     inline_pictures: bool = False,
     asks: str = "",
 ) -> web.Response:
-    """A page that runs and loads nothing but this box's own files, in English by default.
+    """Return a page that loads only this box's own files, in English by default.
 
     `asks` is one more origin that its script may call.
     """
@@ -56,11 +56,11 @@ def public_page(
 
 
 async def show_home(request: web.Request) -> web.Response:
-    """`GET /`: a page for browsers; programs get the 404 of any unknown path."""
+    """`GET /`: the start page for browsers; API clients get the 404 of an unknown path."""
     if not wants_page(request):
         raise NotFound
     venue = await request[ENVIRONMENT].database.read(get_venue)
-    # Only what this box really answers is offered.
+    # Only routes that this box serves are offered.
     known = {resource.canonical for resource in request.app.router.resources()}
     if not request[ENVIRONMENT].settings.booking.enabled:
         known.discard("/book")

@@ -1,4 +1,4 @@
-"""Pages: Jinja templates, static files, and QR codes of passes, drawn once."""
+"""Rendering: Jinja templates, static files and their addresses, page headers."""
 
 import hashlib
 from collections.abc import Callable
@@ -22,7 +22,7 @@ _KEEP = "public, max-age=31536000, immutable"
 
 
 class StaticFiles:
-    """The files of some folders. They are listed once: a name not listed is not served."""
+    """Static files from some folders, listed once: unlisted names are not served."""
 
     def __init__(self, *folders: Path) -> None:
         self._paths = {
@@ -37,12 +37,12 @@ class StaticFiles:
         }
 
     def url(self, name: str) -> str:
-        """The address of a file, which changes with its contents."""
+        """Return the URL of a file; it changes with the file's contents."""
         version = self._versions.get(name)
         return f"/static/{name}?v={version}" if version else f"/static/{name}"
 
     def respond(self, name: str, version: str) -> web.StreamResponse:
-        """The file; kept for a year when asked for by the `version` of its contents."""
+        """Return the file, cacheable for a year if `version` matches. Raises HTTPNotFound."""
         path = self._paths.get(name)
         if path is None:
             raise web.HTTPNotFound
@@ -76,29 +76,29 @@ _SOURCES = {
 
 
 def content_policy(**sources: str) -> str:
-    """A Content-Security-Policy: only this box's own files, in no frame, but for `sources`.
+    """Return a Content-Security-Policy: own files only, no framing, except `sources`.
 
-    `img_src="'self' data:"` changes or adds that one rule (docs/security.md, S11 and S16).
+    `img_src="'self' data:"` sets that directive (docs/security.md, S11 and S16).
     """
     changed = {name.replace("_", "-"): value for name, value in sources.items()}
     return "; ".join(f"{name} {value}" for name, value in {**_SOURCES, **changed}.items())
 
 
 def page_headers(**sources: str) -> dict[str, str]:
-    """The headers of a page; `sources` as in `content_policy`."""
+    """Return the headers of a page; `sources` as in `content_policy`."""
     return {
         "Cache-Control": "no-store",
         "Content-Security-Policy": content_policy(**sources),
         "Cross-Origin-Opener-Policy": "same-origin",
         "Permissions-Policy": "camera=(self)",
-        "Referrer-Policy": "same-origin",  # without one a form of ours would say `Origin: null`
+        "Referrer-Policy": "same-origin",  # without it our forms would send `Origin: null`
         "X-Content-Type-Options": "nosniff",
         "X-Robots-Tag": "noindex",
     }
 
 
 def prepare_pages(app: web.Application) -> None:
-    """Give `app` what its pages need: templates, languages, static files."""
+    """Add templates, languages and static files to `app`."""
     files = StaticFiles(_HERE / "pictures", _HERE / "static")
     app[STATIC_FILES] = files
     app[LANGUAGES] = load_languages()
@@ -106,9 +106,9 @@ def prepare_pages(app: web.Application) -> None:
 
 
 def make_templates(asset_url: Callable[[str], str] = "/static/{}".format) -> jinja2.Environment:
-    """The templates: everything is escaped, and a name that nobody gave is an error.
+    """Return the templates: values are escaped, and undefined names are errors.
 
-    `asset_url` turns the name of a bundled file into its address.
+    `asset_url` maps the name of a bundled file to its URL.
     """
     templates = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE / "templates"),
@@ -124,7 +124,7 @@ def make_templates(asset_url: Callable[[str], str] = "/static/{}".format) -> jin
 def render(
     request: web.Request, template: str, language: Language, values: dict[str, object]
 ) -> str:
-    """The page that `template` makes of `values`, for this request's environment."""
+    """Return `template` rendered with `values` for this request's environment."""
     page = request.config_dict[TEMPLATES].get_template(template)
     return page.render(
         values,

@@ -1,4 +1,4 @@
-"""The partner interface on one screen: method, path, scope, handler (interface, section 4)."""
+"""The partner API's routes: method, path, scope, handler (interface, section 4)."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from web.middleware import Handler
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A call of the partner interface, relative to the environment's base address."""
+    """A call of the partner API, relative to the environment's base URL."""
 
     method: str
     path: str
@@ -23,7 +23,7 @@ PARTNER_ROUTE_TABLE: tuple[Route, ...] = (
     Route("GET", "/v1/venue", "venue:read", show_venue, "getVenue"),
     Route("GET", "/v1/availability", "availability:read", show_availability, "getAvailability"),
     Route("GET", "/v1/reservations", "reservations:read", list_reservations, "listReservations"),
-    Route("POST", "/v1/reservations", "reservations:write", create_reservation, "createReservation"),  # noqa: E501 - a route is a line
+    Route("POST", "/v1/reservations", "reservations:write", create_reservation, "createReservation"),  # noqa: E501 - one line per route
     Route("DELETE", "/v1/reservations/{id}", "reservations:write", cancel_reservation, "cancelReservation"),  # noqa: E501
     Route("GET", "/v1/webhooks", "webhooks:manage", list_webhooks, "listWebhooks"),
     Route("POST", "/v1/webhooks", "webhooks:manage", create_webhook, "createWebhook"),

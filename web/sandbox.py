@@ -1,4 +1,10 @@
-"""The test environment's sandbox: echo receivers that show a partner each delivery."""
+"""The test environment's sandbox: echo receivers that show each delivery to a partner.
+
+Receivers are kept in memory only. The steps are those of a partner (interface, 6.1 and 6.3). A
+token is an id and its MAC: strangers cannot invent one to fill the memory, and after a restart
+the endpoint's row is enough to find a receiver again. Only the test environment has them; in live
+the guard refuses the box's own address as ever.
+"""
 
 import asyncio
 import hmac
@@ -29,10 +35,10 @@ from web.public_pages import public_page, wants_page
 from web.routes import Route
 
 KEPT_DELIVERIES = 50
-KEPT_BYTES = 256 * 1024  # of each receiver, as it is told
+KEPT_BYTES = 256 * 1024  # per receiver, as JSON
 KEPT_RECEIVERS = 32
 BODY_SHOWN = 16 * 1024
-# The status that each mode answers with; `slow` takes SLOW_SECONDS to do it.
+# The HTTP status of each mode; `slow` waits SLOW_SECONDS first.
 MODES = {"normal": 204, "slow": 204, "fail": 500}
 SLOW_SECONDS = 5.0
 _TOLERANCE_SECONDS = 300
@@ -40,10 +46,10 @@ _DIGITS_MAX = 15
 
 
 def verify(secrets: Sequence[str], header: str, raw: bytes, now_ms: int) -> dict[str, Any]:
-    """Check the `X-Service-Signature` of a raw body; any of `secrets` may have signed it.
+    """Check the `X-Service-Signature` of a raw body against each of `secrets`.
 
-    The steps as they are told, and their verdict: `valid`, `missing`, `too old` or `wrong`. The
-    age is negative when the sender's clock is ahead; `expected` has one digest for each secret.
+    Return the steps and the verdict: `valid`, `missing`, `too old` or `wrong`. The age (s) is
+    negative if the sender's clock is ahead; `expected` has one digest per secret.
     """
     parts = [part.strip().partition("=") for part in header.split(",")]
     given = [value for name, _, value in parts if name == "v1"]
@@ -71,7 +77,7 @@ def _is_number(text: str) -> bool:
 
 @dataclass(slots=True)
 class EchoReceiver:
-    """One receiver: how it answers, and what came as it is told, newest first, with its size."""
+    """An echo receiver: its mode, and (delivery, size in bytes), newest first."""
 
     mode: str = "normal"
     received: int = 0
@@ -80,7 +86,7 @@ class EchoReceiver:
     )
 
     def note(self, **told: Any) -> None:
-        """Keep what came, and forget the oldest of what is too much."""
+        """Store a delivery; drop the oldest over the size limit."""
         self.received += 1
         told["number"] = self.received
         self.echoes.appendleft((told, len(json.dumps(told, ensure_ascii=False).encode())))
@@ -89,13 +95,13 @@ class EchoReceiver:
 
 
 class EchoReceivers:
-    """The receivers in use lately. The one that nobody asked for longest is forgotten."""
+    """The recently used receivers; the least recently used one is dropped."""
 
     def __init__(self) -> None:
         self._by_id: OrderedDict[str, EchoReceiver] = OrderedDict()
 
     def get(self, receiver_id: str) -> EchoReceiver:
-        """The receiver of that id, empty when it is not remembered."""
+        """Return the receiver of that id; a new one if it is unknown."""
         receiver = self._by_id.setdefault(receiver_id, EchoReceiver())
         self._by_id.move_to_end(receiver_id)
         if len(self._by_id) > KEPT_RECEIVERS:
@@ -103,31 +109,31 @@ class EchoReceivers:
         return receiver
 
 
-_HANG_UP_SECONDS = 0.1  # aiohttp takes 0 for as long as it likes
+_HANG_UP_SECONDS = 0.1  # aiohttp takes 0 as no limit
 
-# Answers a request with the receiver's token, which ends its path, and its body.
+# Answers a request, given the receiver's token (the end of its path) and the body.
 Receive = Callable[[web.BaseRequest, str, bytes], Awaitable[web.StreamResponse]]
 
 
 class InsideServer:
-    """An HTTP server without a listener: it serves only the sockets that `connect` makes."""
+    """An HTTP server without a listener; serves only the sockets made by `connect`."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
         self._server: web.Server | None = None
 
     async def connect(self, _addresses: Sequence[IpAddress], _port: int) -> socket.socket:
-        """One end of a new pair, whose other end is served."""
+        """Return one end of a new socket pair; the server serves the other end."""
         if self._server is None:
             self._server = web.Server(self._handle, access_log=None)
         ours, theirs = socket.socketpair()
         for end in (ours, theirs):
-            end.setblocking(False)  # noqa: FBT003 - the library's own way to say it
+            end.setblocking(False)  # noqa: FBT003 - the library's API
         await asyncio.get_running_loop().connect_accepted_socket(self._server, theirs)
         return ours
 
     async def close(self) -> None:
-        """Hang up whatever is still open."""
+        """Close all open connections."""
         if self._server is not None:
             await self._server.shutdown(_HANG_UP_SECONDS)
 
@@ -136,7 +142,7 @@ class InsideServer:
         return await self._receive(request, token, await request.read())
 
 
-_HEADERS_KEPT, _HEADER_KEPT = 50, 1024  # deliveries have ten; others need not fill the memory
+_HEADERS_KEPT, _HEADER_KEPT = 50, 1024  # deliveries have ten; more headers must not fill the memory
 
 
 class Sandbox:
@@ -151,39 +157,39 @@ class Sandbox:
         self._base = f"{test.links.base}/echo/"
 
     def outside_of(self, environment: Environment) -> Dependencies:
-        """The world as a dispatcher sees it: test finds echo receivers in it, live does not."""
+        """Return a dispatcher's dependencies; only those of test reach the echo receivers."""
         outside = make_dependencies(environment.settings.webhooks)
         if environment.name != "test":
             return outside
         return replace(outside, inside=Inside(self._is_ours, self._server.connect))
 
     async def running(self, _app: web.Application) -> AsyncIterator[None]:
-        """Hang up what is left when the application stops."""
+        """Close open connections when the application stops."""
         yield
         await self._server.close()
 
     def new_token(self) -> str:
-        """The token of a fresh receiver. Nothing is kept of it until it receives."""
+        """Return the token of a new receiver; nothing is stored until it receives."""
         return self._test.keyring.echo_token(self._tokens.new_id(self._clock.now()))
 
     def url(self, token: str) -> str:
-        """Where it receives: the URL to register."""
+        """Return the URL to register for a token."""
         return self._base + token
 
     def find(self, token: str) -> EchoReceiver:
-        """What is remembered of a receiver; NotFound for a token that was not made here."""
+        """Return the receiver of a token. Raises NotFound for a token not issued here."""
         receiver_id = self._test.keyring.read_echo_token(token)
         if receiver_id is None:
             raise NotFound
         return self._receivers.get(receiver_id)
 
     def endpoints_of(self, token: str) -> Sequence[Endpoint]:
-        """The active endpoints that send to it."""
+        """Return the active endpoints that send to this receiver."""
         active = self._test.database.peek(list_active_endpoints)
         return [endpoint for endpoint in active if endpoint.url == self.url(token)]
 
     async def receive(self, request: web.BaseRequest, token: str, raw: bytes) -> web.StreamResponse:
-        """Note a request, whose body is `raw`, and answer it as its partner switched."""
+        """Record a request with the body `raw`, and answer it in the receiver's mode."""
         receiver, now = self.find(token), self._clock.now()
         headers, mode = request.headers, receiver.mode
         delivery = headers.get("X-Service-Delivery", "")
@@ -191,7 +197,7 @@ class Sandbox:
             receivedAt=format_instant(now),
             event=headers.get("X-Service-Event", ""),
             delivery=delivery,
-            attempt=self._attempt(delivery, token),  # None: it is no delivery of this box
+            attempt=self._attempt(delivery, token),  # None: not a delivery of this box
             headers=[
                 [part.decode("utf-8", "backslashreplace")[:_HEADER_KEPT] for part in header]
                 for header in request.raw_headers[:_HEADERS_KEPT]
@@ -223,16 +229,16 @@ class Sandbox:
         return None if tried is None else tried + 1
 
     def _is_ours(self, url: str) -> bool:
-        """Whether `url` is letter by letter that of an echo receiver."""
+        """Return whether `url` is exactly that of an echo receiver."""
         token = url.removeprefix(self._base)
         return url == self._base + token and self._test.keyring.read_echo_token(token) is not None
 
 
-_REQUESTS_A_MINUTE = 240  # of one address: a page asks every second
+_REQUESTS_A_MINUTE = 240  # per address: a page polls every second
 
 
 class SandboxPages:
-    """Handlers around one sandbox."""
+    """Handlers of one sandbox."""
 
     def __init__(self, sandbox: Sandbox, clock: Clock) -> None:
         self._sandbox = sandbox
@@ -246,14 +252,14 @@ class SandboxPages:
         return public_page(request, "sandbox.html", values)
 
     async def create(self, request: web.Request) -> web.Response:
-        """`POST /test/echo`: a fresh receiver for a test key. Registering it stays its own call."""
+        """`POST /test/echo`: a new receiver for a test key. Registering it is a separate call."""
         token = self._sandbox.new_token()
         base = request[ENVIRONMENT].links.base
         described = {"url": self._sandbox.url(token), "token": token, "watch": f"{base}#{token}"}
         return answer(described, 201)
 
     async def receive(self, request: web.Request) -> web.StreamResponse:
-        """`POST /test/echo/{token}`: what the box delivers, or anybody who knows the token."""
+        """`POST /test/echo/{token}`: receive a delivery, or any request with the token."""
         token = self._token_of(request)
         raw = await read_body(request)
         if raw is None:
@@ -261,7 +267,7 @@ class SandboxPages:
         return await self._sandbox.receive(request, token, raw)
 
     async def tell(self, request: web.Request) -> web.Response:
-        """`GET /test/echo/{token}`: what arrived after `?after=`, newest first."""
+        """`GET /test/echo/{token}`: deliveries received after `?after=`, newest first."""
         token = self._token_of(request)
         receiver, after = self._sandbox.find(token), _after(request)
         if wants_page(request):
@@ -280,7 +286,7 @@ class SandboxPages:
         return answer(told)
 
     async def switch(self, request: web.Request) -> web.Response:
-        """`PUT /test/echo/{token}`: how it answers from now on."""
+        """`PUT /test/echo/{token}`: set the mode of later answers."""
         receiver = self._sandbox.find(self._token_of(request))
         mode = (await read_object(request)).get("mode")
         if not isinstance(mode, str) or mode not in MODES:
@@ -289,7 +295,7 @@ class SandboxPages:
         return answer({"mode": mode})
 
     def _token_of(self, request: web.Request) -> str:
-        """The token of a receiver that was made here; NotFound, or RateLimited for its caller."""
+        """Return the token in the path. Raises NotFound if not issued here, or RateLimited."""
         self._limit.spend(request.app[SECURE].caller_of(request))
         token = request.match_info["token"]
         self._sandbox.find(token)
@@ -297,7 +303,7 @@ class SandboxPages:
 
     @property
     def open_routes(self) -> tuple[tuple[str, str, Handler], ...]:
-        """What needs no key: the page, and whatever carries a receiver's token."""
+        """Return the routes without a key: the page, and those with a receiver's token."""
         return (
             ("GET", "/test", self.show),
             ("GET", "/test/echo/{token}", self.tell),
@@ -307,7 +313,7 @@ class SandboxPages:
 
     @property
     def key_routes(self) -> tuple[Route, ...]:
-        """What needs a test key, relative to the environment's base."""
+        """Return the routes that need a test key, relative to the environment's base."""
         return (Route("POST", "/echo", "webhooks:manage", self.create, "createEchoReceiver"),)
 
 

@@ -1,4 +1,4 @@
-"""Run the box: open it, listen, say so, and leave in good order."""
+"""Run the box: open it, listen, report ready, and shut down cleanly."""
 
 import argparse
 import asyncio
@@ -42,21 +42,21 @@ from web.portal.session import RESTART
 
 log = logging.getLogger(__name__)
 
-_MORE_TIME = f"EXTEND_TIMEOUT_USEC={10 * 60 * 1_000_000}"  # a large box on a slow volume
+_MORE_TIME = f"EXTEND_TIMEOUT_USEC={10 * 60 * 1_000_000}"  # for a large box on a slow volume
 _PRIVATE = 0o077
 _BACKLOG = 1024
 _ACCEPTED_AT_ONCE = 16
 _KEEP_ALIVE_SECONDS = 30.0
-# With the databases to close, below the 10 s that are promised.
+# Together with closing the databases, below the promised 10 s.
 _DRAIN_SECONDS = 5.5  # a booking may wait 5 s for the mail server
 _CLEAN_UP_SECONDS = 4.0
 _CUT_OFF_SECONDS = 0.5
-_SWITCH_SECONDS = 0.0005  # the writer thread waits less for the loop: 5,700/s instead of 4,700/s
+_SWITCH_SECONDS = 0.0005  # hands over to the writer thread sooner: 5,700/s instead of 4,700/s
 
 
 @dataclass(slots=True)
 class Stopping:
-    """Why and when the process ends. A second signal changes nothing: it is ending already."""
+    """Why and when the process ends. A second signal has no effect."""
 
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     status: int = 0
@@ -65,21 +65,20 @@ class Stopping:
     kept: socket.socket | None = None
 
     def on_restart(self) -> None:
-        """The owner wants the settings that were saved to be in force."""
+        """Restart to apply the saved settings."""
         if not self.asked.is_set():
             self.begins_anew = True
             self.asked.set()
 
     def on_signal(self) -> None:
-        """Somebody wants the box to stop."""
+        """Stop the box."""
         self.begins_anew = False
         self.asked.set()
 
     def on_broken(self, error: BaseException) -> None:
-        """The disk failed: leave with status 1, and let the next start look at the files."""
+        """Stop with status 1 after a disk failure; the next start verifies the files."""
         print(
-            f"venuebox: the disk failed ({error}), nothing more is accepted: "
-            "check the disk, then start again",
+            f"venuebox: the disk failed ({error}), the box stops: check the disk, then start again",
             file=sys.stderr,
         )
         self.status = 1
@@ -91,7 +90,7 @@ Beside = Callable[[Box], AbstractAsyncContextManager[None]]
 
 
 def run_serve(arguments: argparse.Namespace, console: Console) -> int:
-    """`venuebox serve`: the exit status."""
+    """Run `venuebox serve` and return the exit status."""
     directory = console.directory(arguments)
     if directory.is_free():
         found_unfurnished_box(directory, console)
@@ -102,7 +101,7 @@ def run_serve(arguments: argparse.Namespace, console: Console) -> int:
     try:
         listener = listen(host, port)
     except OperatorError:
-        with directory.lock():  # it may be this very box that listens there: then that is said
+        with directory.lock():  # if this box already runs, the lock's error says so
             raise
     port = listener.getsockname()[1]
 
@@ -127,14 +126,13 @@ def serve_directory(
     beside: Beside | None = None,
     may_restart: bool = False,
 ) -> int:
-    """Serve the box in `directory` on `listener` until a signal; the exit status.
+    """Serve the box in `directory` on `listener` until a signal; return the exit status.
 
-    `may_restart`: its owner may let it begin anew, with the settings as they then stand; who
-    connects meanwhile waits.
+    `may_restart`: the owner may restart it with the saved settings; new connections wait.
 
-    `beside` is entered with the open box before the first request is accepted, and left
-    after the last. Prints `ready http://H:P` in between. OperatorError when another process
-    serves the directory.
+    `beside` is entered with the open box before the first request is accepted, and left after the
+    last. Prints `ready http://H:P` in between. Raises OperatorError if another process serves the
+    directory.
     """
     os.umask(_PRIVATE)
     sys.setswitchinterval(_SWITCH_SECONDS)
@@ -143,7 +141,7 @@ def serve_directory(
         ballast.release_if_full()
         directory.sweep()
         open_log(directory.root / "log")
-        tempfile.tempdir = str(directory.tmp)  # the machine's own may be full, or cleaned
+        tempfile.tempdir = str(directory.tmp)  # the system's may be full or cleaned
         _prepare_upgrade(directory, settings, console)
         while True:
             stopping = Stopping(may_restart=may_restart)
@@ -171,7 +169,7 @@ async def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.on_signal)
     host, port = listening.host, listening.port
-    # The command line may have named another than the settings: from here on there is one.
+    # From here on, `host` (command line or settings) is the only source.
     settings = replace(settings, server=replace(settings.server, host=host, port=port))
     address = find_address(host, port, directory.remembered_address())
     uptime = SystemUptime()
@@ -195,12 +193,12 @@ async def _serve(
         directory.remember_host(host)
         certificates = open_certificates(directory, box) if listening.secured else None
 
-        def recheck_authorisation() -> None:
-            box.recheck_authorisation()
+        def reload_everything() -> None:
+            box.look_for_changes()
             if certificates is not None:
                 certificates.load()
 
-        with listen_for_wakeups(directory.wake_box, recheck_authorisation):
+        with listen_for_wakeups(directory.wakeup_pipe, reload_everything):
             async with (
                 nullcontext() if beside is None else beside(box),
                 following(box, directory, host, port),
@@ -224,44 +222,44 @@ async def _accept_until_stopped(
     drain = Drain(app)
     runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=_CUT_OFF_SECONDS)
     await runner.setup()
-    assert runner.server is not None  # noqa: S101 - the setup made it
+    assert runner.server is not None  # noqa: S101 - set by `setup`
     limit = ConnectionLimit(affordable_connections(), box.settings.server.trusted_proxies)
     connection = partial(Connection, runner.server, limit, keep_alive=_KEEP_ALIVE_SECONDS)
     try:
         server = await asyncio.get_running_loop().create_server(
             connection, sock=listening.plain, backlog=_ACCEPTED_AT_ONCE
         )
-        # For asyncio the two are one: it would open a thousand files before it counted any.
+        # asyncio uses one value for both: it would accept a thousand sockets before counting one.
         listening.plain.listen(_BACKLOG)
         secured = None
         if listening.secured and certificates:
             uncounted = ConnectionLimit(sys.maxsize, per_address=sys.maxsize)
             inner = partial(Connection, runner.server, uncounted, keep_alive=_KEEP_ALIVE_SECONDS)
             secured = await accept_tls(listening.secured, inner, certificates.context, limit)
-        gc.freeze()  # what the program is made of need not be looked at again
+        gc.freeze()  # loaded code needs no garbage collection
         print(f"ready {listening.address}", flush=True)
         sd_notify(os.environ, "READY=1")
         await stopping.asked.wait()
-        if stopping.begins_anew:  # who comes meanwhile waits in the queue of this socket
+        if stopping.begins_anew:  # new connections wait in this socket's queue
             stopping.kept = listening.plain.dup()
-            stopping.kept.setblocking(False)  # noqa: FBT003 - the library's own way to say it
+            stopping.kept.setblocking(False)  # noqa: FBT003 - the library's API
         server.close()
         if secured is not None:
             secured.close()
         if not await drain.wait(_DRAIN_SECONDS):
-            log.warning("some requests did not end in time and are cut off")
+            log.warning("serve: requests did not finish in time; closing them")
     finally:
         try:
             async with asyncio.timeout(_CLEAN_UP_SECONDS):
                 await runner.cleanup()
         except TimeoutError:
-            log.warning("some deliveries did not end in time and are sent again later")
+            log.warning("serve: deliveries did not finish in time; they will be retried")
 
 
 def _prepare_upgrade(directory: DataDirectory, settings: Settings, console: Console) -> None:
-    """Back up before a new version changes a schema: log it, show progress on a console.
+    """Back up before a new version changes a schema; show progress and log the result.
 
-    systemd hears that the start goes on. The caller holds the lock.
+    Extends systemd's start timeout. The caller holds the lock.
     """
 
     def tell_both(what: str, done: int, of: int) -> None:
@@ -271,4 +269,4 @@ def _prepare_upgrade(directory: DataDirectory, settings: Settings, console: Cons
     maker = Maker(directory, settings, console.clock, console.tokens, console.zones, tell_both)
     said = back_up_before_upgrade(maker)
     if said:
-        log.warning("%s", said)
+        log.warning("serve: %s", said)

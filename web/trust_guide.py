@@ -1,4 +1,4 @@
-"""How a phone is brought to trust this box: a guide for each kind, and the authority to install."""
+"""`/trust`: a guide for each kind of phone to install the box's certificate authority."""
 
 import plistlib
 import uuid
@@ -16,7 +16,7 @@ from web.public_pages import public_page
 from web.rendering import LANGUAGES
 
 CERTIFICATES: web.AppKey[Certificates | None] = web.AppKey("certificates")
-# Browsers name their machine in many ways; whatever is none of these gets the list to choose from.
+# Browsers name their system in many ways; an unknown one gets the list to choose from.
 _KINDS = (
     ("iphone", ("iPhone", "iPad", "iPod")),
     ("android", ("Android",)),
@@ -27,7 +27,7 @@ _KINDS = (
 
 
 async def show_guide(request: web.Request) -> web.Response:
-    """`GET /trust`: what to do on this kind of phone, and whether it is done."""
+    """`GET /trust`: the steps for this kind of phone, and whether they are done."""
     certificates = request.app[CERTIFICATES]
     base = request.app[SECURE].base_for(request)
     venue = await request[ENVIRONMENT].database.read(get_venue)
@@ -39,12 +39,12 @@ async def show_guide(request: web.Request) -> web.Response:
         "fingerprint": certificates.fingerprint() if certificates is not None else "",
     }
     language = request.config_dict[LANGUAGES].of(request)
-    # The page asks at `base`, to see whether the browser would go there.
+    # The page requests `base` to see whether the browser trusts it.
     return public_page(request, "trust.html", values, language, asks=base or "")
 
 
 async def give_authority(request: web.Request) -> web.Response:
-    """`GET /trust/ca.crt`: the authority's certificate, in the form that phones install."""
+    """`GET /trust/ca.crt`: the authority's certificate, in the format that phones install."""
     return web.Response(
         body=_give_authority(request),
         content_type="application/x-x509-ca-cert",
@@ -53,7 +53,7 @@ async def give_authority(request: web.Request) -> web.Response:
 
 
 async def give_profile(request: web.Request) -> web.Response:
-    """`GET /trust/ca.mobileconfig`: the same as a profile, for iPhone and iPad."""
+    """`GET /trust/ca.mobileconfig`: the certificate as a profile, for iPhone and iPad."""
     der = _give_authority(request)
     venue = await request[ENVIRONMENT].database.read(get_venue)
     return web.Response(
@@ -64,12 +64,12 @@ async def give_profile(request: web.Request) -> web.Response:
 
 
 async def say_yes(_request: web.Request) -> web.Response:
-    """`GET /trust/check`: an answer that only a browser that trusts the box gets over https."""
+    """`GET /trust/check`: reachable over https only if the browser trusts the box."""
     return web.Response(text="yes", headers={"Cache-Control": "no-store"})
 
 
 def profile(venue: str, der: bytes) -> bytes:
-    """A configuration profile that holds the authority; the same one for the same authority."""
+    """Return a configuration profile with the authority; identical for the same authority."""
     digest = x509.load_der_x509_certificate(der).fingerprint(hashes.SHA256())
     inner, outer = uuid.UUID(bytes=digest[:16], version=4), uuid.UUID(bytes=digest[16:], version=4)
     return plistlib.dumps(
@@ -95,7 +95,7 @@ def profile(venue: str, der: bytes) -> bytes:
 
 
 def kind_of(user_agent: str) -> str:
-    """`iphone`, `android`, `windows`, `mac`, `linux`, or nothing for the others."""
+    """Return `iphone`, `android`, `windows`, `mac` or `linux`; "" for others."""
     found = (kind for kind, marks in _KINDS if any(mark in user_agent for mark in marks))
     return next(found, "")
 
@@ -106,7 +106,7 @@ def _give_authority(request: web.Request) -> bytes:
         raise NotFound
     try:
         return certificates.give_authority()
-    except OSError:  # a full disk: that it was given would not be known
+    except OSError:  # a full disk: the download could not be recorded
         raise Unavailable from None
 
 

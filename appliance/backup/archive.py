@@ -1,4 +1,9 @@
-"""What is in a backup, and the sealed stream that holds it."""
+"""Backup format: the files in a backup and the encrypted stream that contains them.
+
+The file: `VENUEBOX BACKUP 1`, one line of readable JSON, then chunks. A chunk is AES-256-GCM
+under a key for this file only. Its nonce is its number and whether it is the last, and the JSON
+line is authenticated with each chunk, so a changed, missing, moved or truncated part is detected.
+"""
 
 import hashlib
 import io
@@ -29,12 +34,12 @@ _CHUNK = 1 << 20
 _TAG = 16
 _LONGEST_HEADER = 4096
 _PURPOSE = b"venuebox backup"
-_LEVEL = 3  # a quarter of the size for a tenth of the time of the best
+_LEVEL = 3  # zlib: a quarter of the size in a tenth of the time of the best level
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What anybody who holds the file may know: which box, when, by which version, which key."""
+    """The unencrypted header: venue, time, program version, schema and key check."""
 
     venue: str
     slug: str
@@ -47,25 +52,25 @@ class Header:
 
 
 def read_header(file: BinaryIO) -> tuple[Header, bytes]:
-    """The header and its bytes; the file stands at its first chunk then.
+    """Read the header. Returns it with its raw bytes and leaves `file` at the first chunk.
 
-    OperatorError when it is no backup.
+    Raises OperatorError if the file is no backup or its header is damaged.
     """
     file.seek(0)
     if file.read(len(_MAGIC)) != _MAGIC:
-        raise OperatorError("this file is no venuebox backup, or its beginning is damaged")
+        raise OperatorError("this file is not a venuebox backup, or its header is damaged")
     line = file.readline(_LONGEST_HEADER)
     try:
         header = msgspec.convert(asdict(Header(**json.loads(line))), Header)  # checks the types
         bytes.fromhex(header.salt)
         parse_instant(header.made_at)
     except (msgspec.ValidationError, ValueError, TypeError, OverflowError, RecursionError):
-        raise OperatorError("the beginning of this backup is damaged: use another backup") from None
+        raise OperatorError("the header of this backup is damaged: use another backup") from None
     return header, _MAGIC + line
 
 
 class SealedWriter:
-    """Writes a backup: whatever is written to it is sealed into `file`."""
+    """Writes a backup: compresses and encrypts what is written to it into `file`."""
 
     def __init__(self, file: BinaryIO, header: Header, key: RecoveryKey) -> None:
         line = _MAGIC + msgspec.json.encode(header) + b"\n"
@@ -77,12 +82,12 @@ class SealedWriter:
         self._number = 0
 
     def write(self, data: bytes) -> int:
-        """As of any file."""
+        """Write `data`, as for any file. Returns its length."""
         self._take(self._compressor.compress(data))
         return len(data)
 
     def finish(self) -> None:
-        """Seal what is left, as the last chunk. Without it the file is worth nothing."""
+        """Write the last chunk. Without it the backup cannot be read."""
         self._take(self._compressor.flush())
         self._seal(bytes(self._waiting), is_last=True)
 
@@ -98,13 +103,13 @@ class SealedWriter:
 
 
 class SealedReader:
-    """Reads a backup: what it gives out was sealed with the key, in this order."""
+    """Reads a backup: returns authenticated, decrypted data in the original order."""
 
     def __init__(self, file: BinaryIO, key: RecoveryKey) -> None:
-        """OperatorError when it is no backup, or sealed with another key."""
+        """Raises OperatorError if the file is no backup or belongs to another key."""
         self.header, line = read_header(file)
         if self.header.key_check != key.check:
-            raise OperatorError("this backup belongs to another recovery key: look for that kit")
+            raise OperatorError("this backup belongs to another recovery key: use that kit")
         self._file = file
         self._cipher, self._about = _cipher(self.header, line, key)
         self._decompressor = zlib.decompressobj()
@@ -114,14 +119,14 @@ class SealedReader:
         self._ended = False
 
     def read(self, size: int) -> bytes:
-        """At most `size` bytes, none at the end. OperatorError when the backup is damaged."""
+        """Read at most `size` bytes, b"" at the end. Raises OperatorError if damaged."""
         while not self._ready and not self._ended:
             self._open_chunk()
         given, self._ready = self._ready[:size], self._ready[size:]
         return given
 
     def finish(self) -> None:
-        """Read to the end, so that nothing is left unproven."""
+        """Read to the end, to authenticate every chunk."""
         while self.read(_CHUNK):
             pass
 
@@ -146,7 +151,7 @@ def _nonce(number: int, is_last: bool) -> bytes:  # noqa: FBT001 - the two halve
     return number.to_bytes(11, "big") + bytes([is_last])
 
 
-# How far it is: bytes done, bytes in all.
+# Called with bytes done and total bytes.
 Progress = Callable[[int, int], None]
 
 _MANIFEST = "manifest.json"
@@ -159,19 +164,19 @@ _DATABASE = re.compile(r"(live|test)\.db")
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Each file with its size and SHA-256, each database with the rows of each table."""
+    """Each file with its size and SHA-256; each database with the row count of each table."""
 
     files: dict[str, tuple[int, str]]
     rows: dict[str, dict[str, int]]
 
     @property
     def size(self) -> int:
-        """The bytes of all files."""
+        """Total size of the files, in bytes."""
         return sum(size for size, _ in self.files.values())
 
 
 def list_files(directory: DataDirectory, copies: dict[EnvironmentName, Path]) -> dict[str, Path]:
-    """What goes into a backup, by its name there; the databases are the copies of them."""
+    """List the files to back up, by name in the backup; `copies` replace the databases."""
     found = {f"{name}.db": path for name, path in copies.items()}
     root = directory.root
     folders = (*(root / "secrets").rglob("*"), *(root / "tls").rglob("*"))
@@ -183,7 +188,7 @@ def list_files(directory: DataDirectory, copies: dict[EnvironmentName, Path]) ->
 
 
 def make_manifest(files: dict[str, Path]) -> Manifest:
-    """Read every file once."""
+    """Read every file and compute its manifest entry."""
     return Manifest(
         {name: (path.stat().st_size, _hash(path)) for name, path in files.items()},
         {name: count_rows(path) for name, path in files.items() if _DATABASE.fullmatch(name)},
@@ -193,7 +198,7 @@ def make_manifest(files: dict[str, Path]) -> Manifest:
 def write_archive(
     sealed: SealedWriter, manifest: Manifest, files: dict[str, Path], progress: Progress
 ) -> None:
-    """Seal the manifest and the files."""
+    """Write the manifest and the files, then finish the stream."""
     done = 0
     with tarfile.open(fileobj=sealed, mode="w|", format=tarfile.PAX_FORMAT) as archive:  # type: ignore[call-overload]  # it only needs write()
         _add(archive, _MANIFEST, io.BytesIO(msgspec.json.encode(manifest)))
@@ -206,9 +211,9 @@ def write_archive(
 
 
 def unpack_archive(sealed: SealedReader, folder: Path, progress: Progress) -> Manifest:
-    """Put the files below `folder`, 0600, each as the manifest says; the manifest.
+    """Unpack the files into `folder`, mode 0600, and check them. Returns the manifest.
 
-    OperatorError when anything is missing, different, or not what a backup holds.
+    Raises OperatorError if a file is missing, differs from the manifest, or is not allowed.
     """
     manifest, done = None, 0
     found: dict[str, tuple[int, str]] = {}
@@ -217,12 +222,12 @@ def unpack_archive(sealed: SealedReader, folder: Path, progress: Progress) -> Ma
             for member in archive:
                 content = archive.extractfile(member) if member.isreg() else None
                 if content is None:
-                    raise OperatorError(f"this backup holds {member.name!r}, which no backup holds")
+                    raise OperatorError(f"this backup contains an unexpected {member.name!r}")
                 if manifest is None:
                     manifest = msgspec.json.decode(content.read(_BLOCK), type=Manifest)
                     continue
                 if member.name not in manifest.files or not _KEPT.fullmatch(member.name):
-                    raise OperatorError(f"this backup holds {member.name!r}, which no backup holds")
+                    raise OperatorError(f"this backup contains an unexpected {member.name!r}")
                 found[member.name] = _unpack(content, folder / member.name)
                 done += found[member.name][0]
                 progress(done, manifest.size)
@@ -232,7 +237,7 @@ def unpack_archive(sealed: SealedReader, folder: Path, progress: Progress) -> Ma
         ) from None
     sealed.finish()
     if manifest is None or found != manifest.files:
-        raise OperatorError("this backup is not whole: use another one")
+        raise OperatorError("this backup is incomplete: use another one")
     return manifest
 
 

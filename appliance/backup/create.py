@@ -1,4 +1,4 @@
-"""Make a backup: copy, seal, sync, verify, name, and only then delete old ones."""
+"""Create a backup: copy, encrypt, sync, verify, rename; then delete old backups."""
 
 import contextlib
 import errno
@@ -18,17 +18,15 @@ import apsw
 from appliance.backup.archive import Header, SealedWriter, list_files, make_manifest, write_archive
 from appliance.backup.catalogue import (
     SUFFIX,
-    Proven,
     Record,
     find_catalogue,
     find_volume,
-    open_backup,
-    prove,
     read_record,
     rotate,
     write_record,
 )
 from appliance.backup.recovery_key import RecoveryKey, ensure_recovery_key
+from appliance.backup.verify import Proven, open_backup, prove
 from appliance.clock import Clock, ZoneDatabase, format_instant
 from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
 from appliance.core.errors import OperatorError
@@ -40,7 +38,7 @@ from appliance.database.migrate import find_upgrade
 from appliance.environment import own_version
 
 _ABANDONED_SECONDS = 6 * 3600
-_PATIENCE_SECONDS = 540.0  # of who begins; systemd gives the first start after an upgrade 600
+_PATIENCE_SECONDS = 540.0  # wait for another backup; systemd allows a start 600 after an upgrade
 
 _NO_ROOM = "there is no room for it, so make some where it goes and beside the box"
 _WAYS_OUT = {
@@ -51,13 +49,13 @@ _WAYS_OUT = {
     errno.EACCES: "the box's user may not write in its folder, so give the folder to that user",
 }
 
-# What is going on, and how far it is.
+# Called with the phase (copy, seal, prove), the amount done and the total.
 Tell = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """Everything that a backup needs. `tell` hears what is going on: copy, seal, prove."""
+    """Creates backups. `tell` is called with the progress of each phase: copy, seal, prove."""
 
     directory: DataDirectory
     settings: Settings
@@ -65,17 +63,17 @@ class Maker:
     tokens: Tokens
     zones: ZoneDatabase
     tell: Tell = lambda _what, _done, _all: None
-    patience: float = _PATIENCE_SECONDS  # with another backup of this box
+    patience: float = _PATIENCE_SECONDS  # seconds to wait for another backup of this box
 
     def make(self, *, to: Path | None = None, may_rotate: bool = True) -> tuple[Path, Proven]:
-        """A proven backup in the settings' folder, or in `to`. Runs beside a serving box.
+        """Create a verified backup in the settings' folder, or in `to`, while the box may run.
 
-        In the settings' folder one is made at a time: the night's, one that was asked for, a
-        command's. `to` waits for none, for the settings' volume may hang. OperatorError says why
-        there is none, and then nothing was deleted and nothing is left over.
+        In the settings' folder, one backup runs at a time; `to` does not wait for another, whose
+        volume may hang. Raises OperatorError if there is no backup; then nothing was deleted and
+        nothing is left over.
         """
         if to is not None and not to.is_dir():
-            raise OperatorError(f"{to} is no folder: plug the volume in, or make it first")
+            raise OperatorError(f"{to} is not a folder: plug the volume in, or create it first")
         try:
             if to is None:
                 return self._make_for_the_box(may_rotate=may_rotate)
@@ -141,13 +139,13 @@ class Maker:
         )
 
     def _remember(self, record: Record) -> None:
-        with contextlib.suppress(OSError):  # a full disk is told by the condition
+        with contextlib.suppress(OSError):  # an alert reports a full disk
             write_record(self.directory.root, record)
 
 
 @contextmanager
 def scratch_folder(directory: DataDirectory) -> Iterator[Path]:
-    """A private folder beside the data, gone afterwards; `serve` sweeps what a crash left."""
+    """A temporary private folder in the data directory; `serve` deletes leftovers of a crash."""
     make_folder(directory.tmp)
     folder = Path(tempfile.mkdtemp(prefix="backup-", dir=directory.tmp))
     try:
@@ -157,10 +155,10 @@ def scratch_folder(directory: DataDirectory) -> Iterator[Path]:
 
 
 def back_up_before_upgrade(maker: Maker) -> str:
-    """Make a proven backup if a schema is about to change; what is to be said of it, or "".
+    """Create a verified backup if a schema upgrade is due. Returns a message to print, or "".
 
-    Where the settings' folder takes none, it goes into the box's own. OperatorError when neither
-    does, and then nothing may be upgraded. The caller holds the lock; nobody serves the box yet.
+    Falls back to the box's own folder if the settings' folder fails. Raises OperatorError if both
+    fail; then the schema must not be upgraded. The caller holds the lock; the box is not serving.
     """
     upgrade = find_upgrade(maker.directory.databases)
     if upgrade is None:
@@ -179,12 +177,12 @@ def back_up_before_upgrade(maker: Maker) -> str:
                 "Start again afterwards; nothing was changed"
             ) from None
         with contextlib.suppress(OSError):
-            rotate(own, proven.header.venue_id)  # each start of a failing upgrade comes here
+            rotate(own, proven.header.venue_id)  # a failing upgrade creates one at each start
     return f"schema {old} becomes {new}; the box as it was is in {path}"
 
 
 def _sweep(shelf: Path) -> None:
-    """Delete the parts that a power cut left."""
+    """Delete unfinished files of a power cut that are older than 6 hours."""
     for left in shelf.glob(f".*{SUFFIX}*{PART}"):
         with contextlib.suppress(OSError):
             if time.time() - left.stat().st_mtime > _ABANDONED_SECONDS:
@@ -192,7 +190,7 @@ def _sweep(shelf: Path) -> None:
 
 
 def _find_name(shelf: Path, header: Header) -> Path:
-    """A name that sorts by date; two of one second get a number."""
+    """Return a free name that sorts by date; a second backup in the same second gets a number."""
     stem = f"{header.slug}-{header.made_at[:19].replace(':', '')}Z"
     names = chain([stem], (f"{stem}-{number}" for number in count(2)))
     return next(path for name in names if not (path := shelf / f"{name}{SUFFIX}").exists())

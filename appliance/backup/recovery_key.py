@@ -1,4 +1,4 @@
-"""The recovery key, which opens every backup of a box, and the kit that the owner prints."""
+"""The recovery key, which decrypts every backup of a box, and the printable recovery kit."""
 
 import hashlib
 import hmac
@@ -19,7 +19,7 @@ from appliance.core.qr import qr_blocks, qr_svg
 from appliance.core.tokens import Tokens
 
 _BYTES = 32
-_CHECK_BYTES = 3  # of the printed form: a mistyped letter is found in all but 1 of 16 million cases
+_CHECK_BYTES = 3  # checksum of the printed form: misses 1 of 16 million typing errors
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's: no I, L, O or U
 _LOOKALIKES = str.maketrans({"I": "1", "L": "1", "O": "0"})
 _DIGITS = str.maketrans(_ALPHABET, "0123456789ABCDEFGHIJKLMNOPQRSTUV")  # as `int` reads them
@@ -30,7 +30,7 @@ _PATIENCE_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class RecoveryKey:
-    """What the recovery kit says. Whoever has it and a backup has the box."""
+    """The secret of the recovery kit. With a backup, it gives access to all data of the box."""
 
     raw: bytes
 
@@ -39,7 +39,7 @@ class RecoveryKey:
 
     @property
     def text(self) -> str:
-        """56 letters and digits in groups of four, the last ones a checksum."""
+        """The printed form: 56 letters and digits in groups of four, including a checksum."""
         number = int.from_bytes(self.raw + _checksum(self.raw), "big")
         letters = "".join(
             _ALPHABET[number >> shift & 31] for shift in range((_LETTERS - 1) * 5, -1, -5)
@@ -48,16 +48,16 @@ class RecoveryKey:
 
     @property
     def check(self) -> str:
-        """Says in the open which key opens a backup, and nothing about it: 16 hex digits."""
+        """Public identifier of the key, 16 hex digits; reveals nothing about the key."""
         return self.derive(b"venuebox backup key check", b"")[:8].hex()
 
     def derive(self, purpose: bytes, salt: bytes) -> bytes:
-        """A 32-byte key for one purpose, by HKDF-SHA256."""
+        """Derive a 32-byte key for one purpose, by HKDF-SHA256."""
         return HKDF(algorithm=SHA256(), length=32, salt=salt, info=purpose).derive(self.raw)
 
 
 def parse_recovery_key(text: str) -> RecoveryKey:
-    """The key as typed by a person or a QR scanner. OperatorError when a letter is wrong."""
+    """Parse a typed or scanned key. Raises OperatorError if its length or checksum is wrong."""
     letters = "".join(c for c in text.upper() if c.isalnum()).translate(_LOOKALIKES)
     if len(letters) != _LETTERS or any(c not in _ALPHABET for c in letters):
         raise OperatorError(
@@ -75,12 +75,12 @@ def parse_recovery_key(text: str) -> RecoveryKey:
 
 
 def recovery_key_file(directory: DataDirectory) -> Path:
-    """Where the box keeps its own copy, which makes the nightly backups possible."""
+    """Path of the box's own copy of the key, which nightly backups use."""
     return directory.root / "secrets" / "recovery.key"
 
 
 def find_recovery_key(directory: DataDirectory) -> RecoveryKey | None:
-    """The box's key, or None when it has none yet; OperatorError when the file is damaged."""
+    """Read the box's key; None if there is none. Raises OperatorError if the file is damaged."""
     path = recovery_key_file(directory)
     try:
         raw = path.read_bytes()
@@ -96,17 +96,17 @@ def find_recovery_key(directory: DataDirectory) -> RecoveryKey | None:
 
 
 def ensure_recovery_key(directory: DataDirectory, tokens: Tokens) -> RecoveryKey:
-    """The box's key; made the first time it is asked for, however many ask at once."""
+    """Return the box's key; create it on first use. Safe for concurrent processes."""
     folder = recovery_key_file(directory).parent
     make_folder(folder)
-    with exclusive(folder, _PATIENCE_SECONDS, "the making of the recovery key"):
+    with exclusive(folder, _PATIENCE_SECONDS, "the creation of the recovery key"):
         return find_recovery_key(directory) or keep_recovery_key(
             directory, RecoveryKey(tokens.random_bytes(_BYTES))
         )
 
 
 def keep_recovery_key(directory: DataDirectory, key: RecoveryKey) -> RecoveryKey:
-    """Make it the box's key from now on."""
+    """Store `key` as the box's key and return it."""
     path = recovery_key_file(directory)
     make_folder(path.parent)
     atomic_write(path, key.raw + _checksum(key.raw))
@@ -131,7 +131,7 @@ _STEPS = (
 
 
 def kit_text(key: RecoveryKey, venue: str, language: str) -> str:
-    """For a console: the key in rows, a QR code, and what to do with them."""
+    """Return the kit as console text: the key in rows, a QR code and instructions."""
     say = load_languages().get(language).plain
     numbered = "\n".join(f"  {number}. {say(step)}" for number, step in enumerate(_STEPS, 1))
     rows = "\n".join(f"    {row}" for row in key_rows(key))
@@ -142,7 +142,7 @@ def kit_text(key: RecoveryKey, venue: str, language: str) -> str:
 
 
 def kit_html(key: RecoveryKey, venue: str) -> str:
-    """A page to print, in the three languages. It stands alone and asks nobody for anything."""
+    """Return the kit as a printable HTML page in three languages, without external resources."""
     page = resources.files("appliance.backup").joinpath("kit.html").read_text("utf-8")
     return jinja2.Environment(autoescape=True).from_string(page).render(
         venue=venue, languages=load_languages().all(), rows=key_rows(key),
@@ -151,6 +151,6 @@ def kit_html(key: RecoveryKey, venue: str) -> str:
 
 
 def key_rows(key: RecoveryKey) -> list[str]:
-    """The key as it is read aloud: two rows of seven groups."""
+    """Return the key as two rows of seven groups, for display."""
     groups = key.text.split("-")
     return [" ".join(groups[:7]), " ".join(groups[7:])]

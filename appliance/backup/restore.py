@@ -7,9 +7,10 @@ from typing import BinaryIO
 import apsw
 
 from appliance.backup.archive import Progress, read_header
-from appliance.backup.catalogue import Proven, list_backups, open_backup, unpack_proven
+from appliance.backup.catalogue import list_backups
 from appliance.backup.create import scratch_folder
 from appliance.backup.recovery_key import RecoveryKey, keep_recovery_key, recovery_key_file
+from appliance.backup.verify import Proven, open_backup, unpack_proven
 from appliance.clock import Clock, ZoneDatabase, format_instant
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
@@ -22,9 +23,9 @@ from appliance.database.migrate import list_migrations
 from appliance.staff.audit_log import CONSOLE, record_audit
 from appliance.staff.first_run import is_closed
 
-_STAYING = {"settings.toml", "tls", "erasures.jsonl"}  # where the box has its own, that is newer
+_STAYING = {"settings.toml", "tls", "erasures.jsonl"}  # kept if present: the box's own is newer
 _BESIDE = ("-wal", "-shm", "-journal", "-watermark")
-# Each database with what lies beside it. The live one goes last: until then a box is known by it.
+# Each database with its side files. live.db comes last: its presence marks the box.
 _DATABASES = [f"{name}{more}" for name in ("test.db", "live.db") for more in (*_BESIDE, "")]
 
 
@@ -32,16 +33,16 @@ def restore_blank(
     file: BinaryIO, key: RecoveryKey, directory: DataDirectory, clock: Clock, zones: ZoneDatabase,
     progress: Progress,
 ) -> Proven:  # fmt: skip
-    """Make a directory without a box the box of this backup: a full replacement.
+    """Restore a complete box into a directory without one.
 
-    OperatorError when a box or a part of one is there, a write-ahead log without its database
-    included, or the backup is not good. A box that nobody has set up makes way: a machine on
-    which venuebox ran before is blank too. Interrupted, it is begun anew by the same command.
+    Raises OperatorError if the backup is unusable or the directory contains a box or parts of
+    one, even a stray write-ahead log. A box that was never set up is moved aside. After an
+    interruption, run the same command again.
     """
     header, _ = read_header(file)
     if header.schema > list_migrations()[-1][0]:
         raise OperatorError(
-            f"this backup was made by venuebox {header.version}, which is newer: use that"
+            f"this backup was made by venuebox {header.version}, which is newer: use that version"
         )
     directory.make_folders()
     with directory.lock():
@@ -53,7 +54,7 @@ def restore_blank(
             if is_unowned(directory, clock, zones):
                 put_unowned_aside(directory, clock)
             atomic_write(directory.restore_mark, b"")
-            for name in _DATABASES:  # of the time before an interruption
+            for name in _DATABASES:  # left by an interrupted restore
                 (directory.root / name).unlink(missing_ok=True)
             _place(directory, folder, key)
             return proven
@@ -63,11 +64,10 @@ def restore_latest(
     key: RecoveryKey, directory: DataDirectory, shelves: list[Path], clock: Clock,
     zones: ZoneDatabase, progress: Progress,
 ) -> tuple[Path, Path, Proven]:  # fmt: skip
-    """Put the latest good backup in place of what is there: where it was, where that went.
+    """Replace the box's data by its latest good backup. Returns (backup, old data, result).
 
-    What was there is kept in a folder of its own, so that nothing is lost by it. The settings
-    and certificates stay as they are. Backups of a newer version are passed over: this is the
-    way back from an upgrade.
+    The old data is kept in a separate folder; settings and certificates stay. Backups of a newer
+    schema are skipped, so this also reverts an upgrade. Raises OperatorError if no backup is good.
     """
     with directory.lock():
         tried, newest = "", list_migrations()[-1][0]
@@ -81,7 +81,7 @@ def restore_latest(
                     _note(folder / "live.db", proven, clock, zones)
                     aside = _move_aside(directory, clock)
                     _place(directory, folder, key)
-            except OperatorError as trouble:  # the one before may be good
+            except OperatorError as trouble:  # an older one may be good
                 tried = f" ({path.name}: {trouble})"
                 continue
             return path, aside, proven
@@ -92,7 +92,7 @@ def restore_latest(
 
 
 def list_catalogues(directory: DataDirectory, settings: Settings) -> list[Path]:
-    """Where backups of this box may lie."""
+    """List the existing folders that may contain backups of this box."""
     named = settings.backup.directory
     folders = [directory.root / "backups", *([Path(named).expanduser()] if named else [])]
     return [folder for folder in folders if folder.is_dir()]
@@ -132,14 +132,14 @@ def _move(files: list[Path], aside: Path) -> None:
 
 
 def _note(database: Path, proven: Proven, clock: Clock, zones: ZoneDatabase) -> None:
-    """Its security log says from when it is: what came later is not in it."""
+    """Record the restore, with the time of the backup, in the audit log."""
     make_live(database)
     with session(database, clock, Tokens(), zones) as tx:
         record_audit(tx, CONSOLE, "restored", made_at=proven.header.made_at)
 
 
 def _place(directory: DataDirectory, folder: Path, key: RecoveryKey) -> None:
-    """Move what was restored to where it belongs; the mark goes last."""
+    """Move the restored files into place; remove the restore mark last."""
     for database in ("live.db", "test.db"):
         make_live(folder / database)
         sync(folder / database)
@@ -158,9 +158,9 @@ def _place(directory: DataDirectory, folder: Path, key: RecoveryKey) -> None:
 
 
 def is_unowned(directory: DataDirectory, clock: Clock, zones: ZoneDatabase) -> bool:
-    """Whether the box in `directory` still waits for its first owner; the caller holds the lock.
+    """Whether the box in `directory` still has no owner. The caller holds the lock.
 
-    One that cannot be read is not.
+    False if the database cannot be read.
     """
     path = directory.database("live")
     if not (directory.holds_a_box() and path.exists()):
@@ -173,9 +173,9 @@ def is_unowned(directory: DataDirectory, clock: Clock, zones: ZoneDatabase) -> b
 
 
 def put_unowned_aside(directory: DataDirectory, clock: Clock) -> None:
-    """Move what would be mixed with another box's into a folder of its own.
+    """Move the files of a box without an owner into a separate folder.
 
-    `live.db` goes last: interrupted before that, it is still known as unowned.
+    `live.db` moves last: after an interruption the box is still recognised as unowned.
     """
     files = [directory.settings_file, directory.master_key_file, recovery_key_file(directory)]
     files += sorted((directory.root / "tls").glob("*"))

@@ -1,1 +1,1 @@
-"""The commands that need no server."""
+"""The command-line commands that work without the server."""

@@ -1,4 +1,4 @@
-"""`venuebox backup`, `restore` and `verify`: all of a box in one sealed file; its recovery kit."""
+"""`venuebox backup`, `restore` and `verify`: encrypted backups and the recovery kit."""
 
 import argparse
 import os
@@ -39,13 +39,13 @@ def add(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
-    """The backup's name; or the kit. Works while the box runs."""
+    """Create a backup and print its path; or show the recovery_key. Works while the box runs."""
     directory = console.directory(arguments)
     _refuse_what_cannot_be_meant(arguments)
     directory.check()
     if arguments.what == "kit":
         return _kit(arguments, console, directory)
-    # Encryption and SQLite come along: the other commands start without them.
+    # Imported here, so that other commands start without cryptography and SQLite.
     from appliance.backup.create import Maker  # noqa: PLC0415
 
     maker = Maker(
@@ -53,14 +53,14 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     )
     path, proven = maker.make(to=Path(arguments.to).absolute() if arguments.to else None)
     print(
-        f"{path}: {path.stat().st_size // 1_000_000 + 1} MB, restored once and found whole "
+        f"{path}: {path.stat().st_size // 1_000_000 + 1} MB, verified by a trial restore "
         f"({proven.reservations} reservations)"
     )
     return 0
 
 
 def restore(arguments: argparse.Namespace, console: Console) -> int:
-    """Restore onto a directory without a box; with --latest, in place of a damaged one."""
+    """Restore into a directory without a box; with --latest, replace a damaged box."""
     if arguments.latest == (arguments.file is not None):
         raise WrongUsage(
             "give a backup FILE, or --latest for the last good one of this box "
@@ -68,14 +68,13 @@ def restore(arguments: argparse.Namespace, console: Console) -> int:
         )
     if arguments.latest:
         return _restore_latest(arguments, console)
-    # Other commands do without these.
-    from appliance.backup import archive as sealed  # noqa: PLC0415
-    from appliance.backup import catalogue as proof  # noqa: PLC0415
-    from appliance.backup import recovery_key  # noqa: PLC0415
+    # Imported here, so that other commands start without these.
+    from appliance.backup import archive, recovery_key  # noqa: PLC0415 - as above
     from appliance.backup import restore as restoring  # noqa: PLC0415
+    from appliance.backup import verify as verification  # noqa: PLC0415
 
-    with proof.open_backup(Path(arguments.file)) as file:
-        header, _ = sealed.read_header(file)
+    with verification.open_backup(Path(arguments.file)) as file:
+        header, _ = archive.read_header(file)
         directory = console.directory(arguments)
         typed = ask_key(arguments.key, f"recovery key of {header.venue}:")
         key = recovery_key.parse_recovery_key(typed)
@@ -90,23 +89,22 @@ def restore(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def verify(arguments: argparse.Namespace, console: Console) -> int:
-    """What the file says of itself, and whether every byte of it is good."""
-    from appliance.backup import archive as sealed  # noqa: PLC0415 - as above
-    from appliance.backup import catalogue as proof  # noqa: PLC0415 - as above
-    from appliance.backup import recovery_key  # noqa: PLC0415 - as above
+    """Print the header of a backup and verify the whole file."""
+    from appliance.backup import archive, recovery_key  # noqa: PLC0415 - as above
+    from appliance.backup import verify as verification  # noqa: PLC0415 - as above
 
-    with proof.open_backup(Path(arguments.file)) as file:
-        header, _ = sealed.read_header(file)
+    with verification.open_backup(Path(arguments.file)) as file:
+        header, _ = archive.read_header(file)
         print(f"{header.venue}, {header.made_at}, venuebox {header.version}", flush=True)
         directory = console.directory(arguments)
         own = None if arguments.key else recovery_key.find_recovery_key(directory)
         if own is None or own.check != header.key_check:
             own = recovery_key.parse_recovery_key(ask_key(arguments.key, "recovery key:"))
         with tempfile.TemporaryDirectory(prefix="venuebox-verify-") as scratch:
-            proven = proof.prove(
+            proven = verification.prove(
                 file, own, Path(scratch), console.clock, console.zones, partial(tell, "proving")
             )
-    print(f"whole and restorable: {proven.reservations} reservations")
+    print(f"complete and restorable: {proven.reservations} reservations")
     return 0
 
 
@@ -120,16 +118,16 @@ def _refuse_what_cannot_be_meant(arguments: argparse.Namespace) -> None:
 
 
 def tell(what: str, done: int, of: int) -> None:
-    """Show the progress on a console, and nothing in a pipe."""
+    """Show the progress on a terminal; print nothing to a pipe."""
     if sys.stderr.isatty():
         percent = 100 * done // max(of, 1)
         print(f"\r{_WORDS.get(what, what)} {percent:3d} %", end="\r", file=sys.stderr, flush=True)
 
 
 def ask_key(given: str | None, prompt: str) -> str:
-    """The key as given, or typed, in one line or in the two of the recovery kit.
+    """Return `given`, or prompt for the key: one line, or the two rows of the recovery kit.
 
-    On a console nothing else may read it.
+    Raises OperatorError if no key is entered.
     """
     if given is not None:
         return given
@@ -145,14 +143,15 @@ def ask_key(given: str | None, prompt: str) -> str:
 
 def _kit(arguments: argparse.Namespace, console: Console, directory: DataDirectory) -> int:
     from appliance.backup import recovery_key  # noqa: PLC0415 - as above
-    from appliance.backup import recovery_key as kit  # noqa: PLC0415 - as above
     from appliance.venue.rows import get_venue  # noqa: PLC0415 - as above
 
     key = recovery_key.ensure_recovery_key(directory, console.tokens)
     if arguments.check:
         typed = recovery_key.parse_recovery_key(ask_key(None, "recovery key:"))
         if typed != key:
-            raise OperatorError("this is another box's key or an older one: print a new kit")
+            raise OperatorError(
+                "this key belongs to another box or is an older one: print a new kit"
+            )
         print("this kit opens the backups of this box")
         return 0
     with console.reading(directory, "live") as reader:
@@ -160,12 +159,12 @@ def _kit(arguments: argparse.Namespace, console: Console, directory: DataDirecto
     if arguments.html:
         path = Path(arguments.html)
         with open(path, "w", encoding="utf-8", opener=open_private) as file:
-            os.fchmod(file.fileno(), 0o600)  # the key is in it, and the file may have been there
-            file.write(kit.kit_html(key, venue))
+            os.fchmod(file.fileno(), 0o600)  # it contains the key, and may have existed before
+            file.write(recovery_key.kit_html(key, venue))
         print(f"{path} written: print it, then delete the file")
         return 0
     language = (console.environ.get("LC_ALL") or console.environ.get("LANG") or "")[:2]
-    print(kit.kit_text(key, venue, "fr" if language in {"fr", "ar"} else "en"))
+    print(recovery_key.kit_text(key, venue, "fr" if language in {"fr", "ar"} else "en"))
     return 0
 
 

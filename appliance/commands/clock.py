@@ -1,14 +1,14 @@
-"""`venuebox clock`: a person's word about the time, where no time server gives its own."""
+"""`venuebox clock`: confirm the time by hand if no time server confirms it."""
 
 import argparse
 from datetime import datetime
 
+from appliance.clock_confirmation import confirm_clock
 from appliance.commands.console import Commands, Console, add_command, add_group, parse_day
 from appliance.core.data_directory import ENVIRONMENTS
 from appliance.core.errors import OperatorError
 from appliance.staff.audit_log import CONSOLE
 from appliance.venue.rows import get_venue
-from appliance.webhooks.gates import confirm_clock
 
 
 def add(commands: Commands) -> None:
@@ -22,9 +22,9 @@ def add(commands: Commands) -> None:
 
 
 def confirm(arguments: argparse.Namespace, console: Console) -> int:
-    """Let things expire by this clock again; a running box goes on at once.
+    """Confirm the clock, so that expiry resumes; a running box continues at once.
 
-    The day is asked for, so that nobody vouches for a clock that they did not look at.
+    Requires today's date, so that the operator checks the clock first.
     """
     directory = console.directory(arguments)
     with console.reading(directory, "live") as reader:

@@ -1,4 +1,4 @@
-"""What a command is handed: the outside world, and the box that it works on."""
+"""Context of a command: clock, randomness, environment variables and the box's data."""
 
 import argparse
 import json
@@ -33,13 +33,13 @@ from appliance.venue.model import parse_date
 
 # argparse has no public name for what add_subparsers returns.
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001 - as said
-# A subcommand: its exit status. `main` prints an OperatorError as one sentence.
+# A subcommand returns its exit status. `main` prints an OperatorError as one sentence.
 Command = Callable[[argparse.Namespace, Any], int]
 _NAME_MAX = 200
 
 
 class WrongUsage(OperatorError):
-    """Options that cannot be meant together: exit status 2, as of those that do not exist."""
+    """Options that exclude each other: exit status 2, as for unknown options."""
 
 
 class Console:
@@ -54,17 +54,17 @@ class Console:
 
     @property
     def zones(self) -> ZoneDatabase:
-        """The newest tz database there is; `tz/` counts once the data directory is known."""
+        """The newest tz database; includes `tz/` once the data directory is known."""
         own = self._own_zones
         if own not in self._zones:
             self._zones[own] = newest_zone_database(own_root=own)
         return self._zones[own]
 
     def directory(self, arguments: argparse.Namespace) -> DataDirectory:
-        """The directory that `--data` or the environment names; a box may or may not be in it.
+        """Return the directory named by `--data` or the environment, with or without a box.
 
-        Where it belongs to another user, root is that user from here on. What root alone may
-        read is read before: the files that the command line names.
+        If it belongs to another user, root acts as that user from here on. Read files that only
+        root can read, such as those named on the command line, before this call.
         """
         chosen = choose_data_directory(arguments.data, self.environ)
         become_owner(chosen.root)
@@ -73,17 +73,17 @@ class Console:
         return chosen
 
     def settings(self, directory: DataDirectory) -> Settings:
-        """The settings of that box."""
+        """Read the settings of the box."""
         return read_settings(directory.settings_file, self.environ)
 
     def settings_in_force(self, directory: DataDirectory) -> Settings:
-        """The same, with the host at which it listens: it may have been started with another."""
+        """Read the settings, with the host where the box actually listens."""
         known = self.settings(directory)
         host = directory.remembered_host() or known.server.host
         return replace(known, server=replace(known.server, host=host))
 
     def links(self, directory: DataDirectory, environment: EnvironmentName) -> Links:
-        """The addresses of an environment, as the running box gives them out."""
+        """Return the links of an environment, as the running box issues them."""
         server = self.settings(directory).server
         address = directory.remembered_address() or f"http://127.0.0.1:{server.port}"
         return Links(address, server.app_url, path_prefix(environment))
@@ -92,22 +92,22 @@ class Console:
     def transaction(
         self, directory: DataDirectory, environment: EnvironmentName
     ) -> Iterator[Transaction]:
-        """One durable transaction beside a running box; see `session`.
+        """Run one durable transaction while the box may run; see `session`.
 
-        If it leaves notices, the box is poked: it looks at its rows again.
+        If the transaction leaves notices, wake the box, so that it reloads its rows.
         """
         path = _existing_database(directory, environment)
         with session(path, self.clock, self.tokens, self.zones) as tx:
             _check_schema(tx, path)
             yield tx
         if tx.notices:
-            wake_box(directory.wake_box)
+            wake_box(directory.wakeup_pipe)
 
     @contextmanager
     def transaction_where(
         self, arguments: argparse.Namespace, what: str, find: Callable[[Transaction], object]
     ) -> Iterator[tuple[Transaction, EnvironmentName]]:
-        """The same in the environment where `find` finds something; OperatorError if none."""
+        """Run a transaction in the environment where `find` succeeds, else raise OperatorError."""
         directory = self.directory(arguments)
         for environment in ENVIRONMENTS:
             with self.transaction(directory, environment) as tx:
@@ -123,7 +123,7 @@ class Console:
     def each_environment(
         self, arguments: argparse.Namespace
     ) -> Iterator[tuple[EnvironmentName, Reader]]:
-        """A snapshot of the environment that is asked for, or of each."""
+        """Iterate over snapshots of the selected environment, or of each."""
         directory = self.directory(arguments)
         for environment in ENVIRONMENTS:
             if arguments.environment in {None, environment}:
@@ -132,7 +132,7 @@ class Console:
 
     @contextmanager
     def reading(self, directory: DataDirectory, environment: EnvironmentName) -> Iterator[Reader]:
-        """One snapshot beside a running box, which need not wait for it."""
+        """Open a read-only snapshot; does not block a running box."""
         path = _existing_database(directory, environment)
         try:
             with closing(open_for_command(path)) as connection:
@@ -158,9 +158,9 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 def add_command(
     commands: Commands, name: str, run: Command | None, meaning: str, *options: str, **own: str
 ) -> argparse.ArgumentParser:
-    """A subcommand that `main` will run, with some of the options that many commands have.
+    """Add a subcommand that `main` will run, with the given common options.
 
-    `called` is the help of `--name`, which a person will recognise in a list; `id` that of `ID`.
+    `called` is the help text of `--name`; `id` is the help text of `ID`.
     """
     parser: argparse.ArgumentParser = commands.add_parser(name, help=meaning, description=meaning)
     parser.set_defaults(run=run)
@@ -174,18 +174,18 @@ def add_command(
 
 
 def add_group(commands: Commands, name: str, meaning: str) -> Commands:
-    """A command that has commands of its own, such as `venuebox key create`."""
+    """Add a command with subcommands, such as `venuebox key create`."""
     parser = add_command(commands, name, None, meaning)
     return parser.add_subparsers(dest="subcommand", metavar="COMMAND", required=True)
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:
-    """`--data`."""
+    """Add the option `--data`."""
     parser.add_argument("--data", **_OPTIONS["--data"])
 
 
 def describe(row: object, *names: str, **more: object) -> dict[str, object]:
-    """Attributes of a row as members of JSON: `created_at` is the instant `createdAt`."""
+    """Convert attributes of a row to JSON members: `created_at` becomes the instant `createdAt`."""
     values = {name: getattr(row, name) for name in names} | more
     return {
         re.sub("_(.)", lambda found: found[1].upper(), name): (
@@ -196,9 +196,9 @@ def describe(row: object, *names: str, **more: object) -> dict[str, object]:
 
 
 def print_rows(arguments: argparse.Namespace, rows: Iterable[tuple[object, list[str]]]) -> int:
-    """A line for each row, as JSON or in words; the exit status.
+    """Print a line for each row, as JSON or text. Returns the exit status.
 
-    All are read before the first is printed: who reads slowly keeps no snapshot open.
+    Reads all rows first, so that a slow pipe does not keep the snapshot open.
     """
     for described, words in list(rows):
         print_answer(arguments, described, "  ".join(words))
@@ -206,13 +206,13 @@ def print_rows(arguments: argparse.Namespace, rows: Iterable[tuple[object, list[
 
 
 def print_answer(arguments: argparse.Namespace, described: object, words: str) -> int:
-    """One answer, as JSON or in words; the exit status."""
+    """Print one result, as JSON or text. Returns the exit status."""
     print(json.dumps(described, ensure_ascii=False) if arguments.json else words)
     return 0
 
 
 def read_argument(name: str) -> bytes:
-    """The file that the command line names; OperatorError when it cannot be read."""
+    """Read a file named on the command line. Raises OperatorError if it cannot be read."""
     try:
         return Path(name).read_bytes()
     except OSError as error:
@@ -220,7 +220,7 @@ def read_argument(name: str) -> bytes:
 
 
 def parse_day(text: str) -> date:
-    """The `type` of an argument that is a day."""
+    """Parse a date; the argparse `type` of a date argument."""
     found = parse_date(text)
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a date: YYYY-MM-DD")
@@ -228,7 +228,7 @@ def parse_day(text: str) -> date:
 
 
 def print_json(data: object) -> None:
-    """One JSON value on one line of standard output."""
+    """Print one JSON value on one line of standard output."""
     print(json.dumps(data, ensure_ascii=False))
 
 
@@ -248,7 +248,7 @@ def _existing_database(directory: DataDirectory, environment: EnvironmentName) -
 
 
 def _check_schema(reader: Reader, path: Path) -> None:
-    """A box that was last served by another version is upgraded by `serve`, never beside it."""
+    """Raise OperatorError if the schema is not current: only `serve` upgrades a database."""
     found, known = reader.value("PRAGMA user_version"), list_migrations()[-1][0]
     if found > known:
         raise OperatorError(describe_newer(path, found, known))

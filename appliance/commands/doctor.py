@@ -1,4 +1,4 @@
-"""`venuebox doctor`: what is wrong with this box, and what to do about it."""
+"""`venuebox doctor`: check the box and print findings with remedies."""
 
 import argparse
 
@@ -6,7 +6,7 @@ from appliance.commands.console import Commands, Console, add_command, print_ans
 from appliance.core.errors import OperatorError
 from appliance.core.settings import Settings
 
-_FRENCH = ("fr", "ar")  # Morocco's machines: French is read where Arabic is
+_FRENCH = ("fr", "ar")  # Arabic locales get French, which is common in Morocco
 
 
 def add(commands: Commands) -> None:
@@ -19,8 +19,8 @@ def add(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
-    """One finding each, with its remedy; status 1 when one fails. Changes nothing but --fix."""
-    # Mail and http come along: the other commands start without them.
+    """Print findings and remedies; status 1 if a check fails. Only --fix changes anything."""
+    # Imported here, so that other commands start without mail and HTTP.
     from appliance.core.i18n import load_languages  # noqa: PLC0415
     from appliance.doctor.check import CheckContext, Sentence, worst  # noqa: PLC0415
     from appliance.doctor.checks import examine  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""`venuebox doorlog export|verify`: the door log, signed, and whether it is whole."""
+"""`venuebox doorlog export|verify`: export the signed door log and verify it."""
 
 import argparse
 import sys
@@ -42,7 +42,7 @@ def add(commands: cli.Commands) -> None:
 
 
 def export(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Write the log; status 1 when a scan in it does not follow from the one before."""
+    """Export the log; status 1 if the hash chain of its scans is broken."""
     directory, environment = console.directory(arguments), arguments.environment
     directory.check()
     keyring = Keyring(directory.master_key(), environment)
@@ -73,7 +73,7 @@ def export(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def verify(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Name the first line that is wrong; status 1 when there is one."""
+    """Verify a file or the box's own log; print the first bad line and return status 1."""
     if arguments.file is None and arguments.environment is None:
         raise cli.WrongUsage("doorlog verify: give a FILE, or --environment for the box's own log")
     if arguments.file is None:
@@ -103,7 +103,7 @@ def verify(arguments: argparse.Namespace, console: cli.Console) -> int:
 def _keys(
     arguments: argparse.Namespace, console: cli.Console, header: dict[str, Any]
 ) -> Iterable[bytes]:
-    """The public keys that may have signed: the one given, else the box's own."""
+    """Return the accepted public keys: the one given, else the box's own."""
     if arguments.public_key is not None:
         return [arguments.public_key]
     environment = arguments.environment or header.get("environment")

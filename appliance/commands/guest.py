@@ -1,4 +1,4 @@
-"""`venuebox guest`: what a guest may ask of the box, their data or its erasure (law 09-08)."""
+"""`venuebox guest`: export or erase a guest's personal data (law 09-08)."""
 
 import argparse
 
@@ -30,14 +30,14 @@ def add(commands: cli.Commands) -> None:
 
 
 def run_export(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Print it; works while the box runs."""
+    """Print the guest's data as JSON. Works while the box runs."""
     with console.reading(console.directory(arguments), arguments.environment) as reader:
         cli.print_json(export_guests(reader, _find(reader, arguments)))
     return 0
 
 
 def run_erase(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Erase, wipe the files and note it for restores; works while the box runs."""
+    """Erase the data, wipe the files and record it for restores. Works while the box runs."""
     directory, environment = console.directory(arguments), arguments.environment
     with console.transaction(directory, environment) as tx:
         found = _find(tx, arguments)

@@ -1,4 +1,4 @@
-"""`venuebox init` and `venue apply`: make or change a box by a venue file."""
+"""`venuebox init` and `venue apply`: create or change a box from a venue file."""
 
 import argparse
 import os
@@ -32,7 +32,7 @@ def add(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
-    """Make the box; the venue file is checked before anything is written."""
+    """Create the box. The venue file is checked before anything is written."""
     text = read_venue_file(arguments.venue)
     directory = console.directory(arguments)
     venue = parse_venue_file(text, console.zones)
@@ -42,11 +42,11 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def apply(arguments: argparse.Namespace, console: Console) -> int:
-    """Apply to both environments; the running box shows it on its next answer."""
+    """Apply the file to both environments; a running box uses it from the next request on."""
     text = read_venue_file(arguments.file)
     directory = console.directory(arguments)
     venue = parse_venue_file(text, console.zones)
-    with ExitStack() as both:  # what one of them refuses is done in neither
+    with ExitStack() as both:  # if one fails, neither changes
         for environment in ENVIRONMENTS:
             apply_venue(both.enter_context(console.transaction(directory, environment)), venue)
     print(f"{venue.name}: {len(venue.tables)} tables and {len(venue.slots)} slots applied")
@@ -54,7 +54,7 @@ def apply(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def read_venue_file(name: str) -> str:
-    """Its text; OperatorError when it cannot be read."""
+    """Return the text of the file. Raises OperatorError if it cannot be read or is not UTF-8."""
     try:
         return read_argument(name).decode()
     except UnicodeDecodeError:
@@ -62,9 +62,9 @@ def read_venue_file(name: str) -> str:
 
 
 def found_unfurnished_box(directory: DataDirectory, console: Console) -> None:
-    """Make a box that waits for its first owner, who says in the portal what it is for.
+    """Create a box without an owner; the first owner sets it up in the portal.
 
-    Until then nothing can be booked, and nothing but the setup page answers.
+    Until then, nothing can be booked and only the setup page responds.
     """
     found_box(directory, UNFURNISHED, console, closed=True)
 
@@ -72,7 +72,7 @@ def found_unfurnished_box(directory: DataDirectory, console: Console) -> None:
 def found_box(
     directory: DataDirectory, venue: VenueFile, console: Console, *, closed: bool = False
 ) -> None:
-    """Make directory, master key, settings and both databases. One venue, two environments."""
+    """Create directory, master key, settings and the databases of both environments."""
     os.umask(_PRIVATE)
     with directory.founding(console.tokens, by_serve=closed):
         if not directory.settings_file.exists():

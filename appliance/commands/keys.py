@@ -31,7 +31,7 @@ def add(commands: cli.Commands) -> None:
 
 
 def create(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Issue a key and show it."""
+    """Create an API key and print it."""
     scopes = READ_ONLY_SCOPES if arguments.read_only else arguments.scope or SCOPES
     with console.transaction(console.directory(arguments), arguments.environment) as tx:
         told = arguments.environment, arguments.name, scopes
@@ -44,7 +44,7 @@ def create(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def show(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """One line for each key."""
+    """Print one line for each key."""
     names = ("id", "name", "prefix", "last_four", "scopes")
     instants = ("created_at", "last_used_at", "revoked_at")
     rows = []
@@ -66,7 +66,7 @@ def show(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def revoke(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Revoke in whichever environment the key is."""
+    """Revoke the key in its environment. Raises OperatorError if the id is unknown."""
     with console.transaction_where(arguments, "key", lambda tx: revoke_key(tx, arguments.id)):
         pass
     print(f"key {arguments.id} is revoked")
@@ -74,7 +74,7 @@ def revoke(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def rotate(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Rotate; a running box signs with the new key from its next pass on."""
+    """Create a new signing key; a running box uses it from the next pass on."""
     directory = console.directory(arguments)
     keyring = Keyring(directory.master_key(), arguments.environment)
     with console.transaction(directory, arguments.environment) as tx:

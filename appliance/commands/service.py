@@ -1,4 +1,4 @@
-"""`venuebox service`: let systemd run the box, from now on and after each start of the machine."""
+"""`venuebox service`: install the box as a systemd service."""
 
 import argparse
 import contextlib
@@ -18,11 +18,11 @@ from appliance.core.errors import OperatorError
 from appliance.core.files import acting_as, find_owner
 
 UNIT = Path("/etc/systemd/system/venuebox.service")
-BOOTED = Path("/run/systemd/system")  # there while systemd runs the machine: sd_booted(3)
+BOOTED = Path("/run/systemd/system")  # exists if systemd is the init system: sd_booted(3)
 _SCANNER_GROUPS = ("dialout", "input")
 _SYSTEM_USER = ("--system", "--no-create-home", "--shell", "/usr/sbin/nologin")
 _HOMES = ("/home", "/root", "/run/user")
-_HOME_HIDDEN = "# Nobody's home is visible to it.\nProtectHome=yes\n"
+_HOME_HIDDEN = "# Hide home directories from the service.\nProtectHome=yes\n"
 
 
 def add(commands: Commands) -> None:
@@ -34,10 +34,10 @@ def add(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
-    """Write the unit for this program and directory, and start it."""
+    """Write, enable and start the unit for this program and data directory."""
     directory = choose_data_directory(arguments.data, console.environ)
     program = find_program()
-    with acting_as(find_owner(directory.root)):  # its files are that user's to write
+    with acting_as(find_owner(directory.root)):  # so that its files keep their owner
         directory.refuse_links()
         shelf = console.settings(directory).backup.directory
         if not arguments.print:
@@ -54,14 +54,14 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     if os.geteuid() != 0:
         raise OperatorError("only root can install a service: use sudo")
     if _call(systemctl, "is-active", "--quiet", UNIT.name).returncode:
-        with directory.lock():  # the service could not take it from a box started by hand
+        with directory.lock():  # fails if a box started by hand holds it
             pass
     user = _find_user(arguments.user)
     for path in (program, sys.executable, str(directory.root.parent)):
         _refuse_unreachable(path, user)
     _give_to(directory, user)
     UNIT.write_text(unit, "utf-8")
-    # Started again where it ran: an old unit would stay in force.
+    # Restart a running service, else the old unit stays in effect.
     for words in (("daemon-reload",), ("enable", UNIT.name), ("restart", UNIT.name)):
         done = _call(systemctl, *words)
         if done.returncode:
@@ -76,25 +76,25 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def make_unit(data: Path, user: str, program: str, shelf: str = "") -> str:
-    """The unit's text; `shelf` is where backups go, unless in `data`."""
+    """Return the text of the unit. `shelf` is the backup folder if outside `data`."""
     text = resources.files("appliance.commands").joinpath("venuebox.service").read_text("utf-8")
     places = {data, *data.parents, *Path(program).parents}
     is_at_home = not places.isdisjoint(map(Path, _HOMES))
     return text.format(
         data=_quoted(str(data)), user=user, program=_quoted(program), groups=_groups_line(),
-        # The minus: a volume that is not plugged in keeps nobody from starting.
+        # The minus lets the service start while the volume is not plugged in.
         shelf=f"ReadWritePaths=-{_quoted(shelf)}\n" if shelf else "",
         home="" if is_at_home else _HOME_HIDDEN,
     )  # fmt: skip
 
 
 def _quoted(path: str) -> str:
-    """As systemd wants it: no space ends a word, no percent sign begins a specifier."""
+    """Escape a path for a systemd unit: spaces, backslashes and percent signs."""
     return path.replace("\\", "\\\\").replace(" ", "\\x20").replace("%", "%%")
 
 
 def _refuse_unreachable(path: str, user: pwd.struct_passwd) -> None:
-    """A home is closed to others on most machines: systemd would only say that it failed."""
+    """Raise OperatorError if the user cannot reach `path`, such as a file in a private home."""
     if not _may(user, os.X_OK, path):
         raise OperatorError(
             f"{user.pw_name} cannot reach {path}: put it where all users can read, such as /opt or "
@@ -103,20 +103,20 @@ def _refuse_unreachable(path: str, user: pwd.struct_passwd) -> None:
 
 
 def _may(user: pwd.struct_passwd, what: int, path: str) -> bool:
-    """Whether that user may; `what` is of access(2)."""
+    """Whether the user may access `path`; `what` is a mode of access(2)."""
     with acting_as(user.pw_uid):
         return os.access(path, what, effective_ids=True)
 
 
 def _groups_line() -> str:
-    """The groups that may open scanners, as far as this machine has them."""
+    """Return the unit line with the groups for scanners that exist on this machine."""
     there = {entry.gr_name for entry in grp.getgrall()}
     known = [name for name in _SCANNER_GROUPS if name in there]
     return f"SupplementaryGroups={' '.join(known)}\n" if known else ""
 
 
 def find_program() -> str:
-    """How this program is called, as an absolute path."""
+    """Return the absolute path of this program."""
     if getattr(sys, "frozen", False):
         return sys.executable
     called = Path(sys.argv[0])
@@ -125,7 +125,7 @@ def find_program() -> str:
 
 
 def _find_user(name: str) -> pwd.struct_passwd:
-    """That user of the machine, made if need be."""
+    """Return the system user; create it if missing. Raises OperatorError if that fails."""
     with contextlib.suppress(KeyError):
         return pwd.getpwnam(name)
     useradd = shutil.which("useradd")
@@ -140,24 +140,24 @@ def _find_user(name: str) -> pwd.struct_passwd:
 
 
 def _give_to(directory: DataDirectory, user: pwd.struct_passwd) -> None:
-    """The data directory becomes theirs, and nothing else.
+    """Change the owner of the data directory and its files, and of nothing else.
 
-    Whoever had it before may have put a link to another's file in it, or may do so meanwhile: what
-    is given is what was looked at, by its handle and not by its name.
+    Works by file handles, not names: the previous owner may have placed links to files of other
+    users in it, or may do so meanwhile.
     """
     for folder, folders, files, handle in os.fwalk(directory.root.resolve()):
         os.fchown(handle, user.pw_uid, user.pw_gid)
         for name in (*files, *folders):
-            with contextlib.suppress(FileNotFoundError):  # the service runs, and has had its use
+            with contextlib.suppress(FileNotFoundError):  # a running service deleted it
                 _give_file(Path(folder, name), handle, user)
 
 
 def _give_file(path: Path, folder: int, user: pwd.struct_passwd) -> None:
-    """OperatorError for one with another name elsewhere, unless it is theirs already."""
+    """Change the owner. Raises OperatorError for a hard-linked file of another owner."""
     handle = os.open(path.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     try:
         found = os.fstat(handle)
-        if stat.S_ISDIR(found.st_mode):  # given when it is walked through
+        if stat.S_ISDIR(found.st_mode):  # its owner changes in the walk
             return
         if found.st_nlink > 1 and found.st_uid != user.pw_uid:
             raise OperatorError(

@@ -1,6 +1,6 @@
-"""`venuebox staff create|list|reset|disable|…`: staff accounts, and their links.
+"""`venuebox staff create|list|reset|disable|…`: staff accounts and their one-time links.
 
-Staff belong to the house: they are kept in the live database.
+Accounts belong to the venue: they are stored in the live database only.
 """
 
 import argparse
@@ -31,14 +31,14 @@ def add(commands: cli.Commands) -> None:
 
 
 def create(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Create and show the link."""
+    """Create an account and print its one-time link."""
     with console.transaction(console.directory(arguments), "live") as tx:
         invitation = create_staff(tx, arguments.name, arguments.role)
     return _show_link(arguments, console, invitation)
 
 
 def show(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """One line for each person, those who left last."""
+    """Print one line for each account, disabled accounts last."""
     with console.reading(console.directory(arguments), "live") as reader:
         people, with_code = list_staff(reader), list_two_factor(reader)
     rows = []
@@ -56,14 +56,14 @@ def show(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def reset(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """A new one-time link; the password holds until it is used."""
+    """Print a new one-time link; the old password works until the link is used."""
     with console.transaction(console.directory(arguments), "live") as tx:
         invitation = invite_again(tx, _find(tx, arguments.name).id)
     return _show_link(arguments, console, invitation)
 
 
 def disable(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Refuse the person from the next request on."""
+    """Disable the account; it is rejected from the next request on."""
     with console.transaction(console.directory(arguments), "live") as tx:
         person = _find(tx, arguments.name)
         disable_staff(tx, person.id)
@@ -72,7 +72,7 @@ def disable(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def remove_step(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """The last way back: from the next sign-in on, the password is enough."""
+    """Turn off two-factor sign-in; from the next sign-in on, the password is enough."""
     with console.transaction(console.directory(arguments), "live") as tx:
         person = _find(tx, arguments.name)
         had_one = remove_two_factor(tx, person.id)
@@ -94,7 +94,7 @@ def _show_link(arguments: argparse.Namespace, console: cli.Console, invitation: 
     places = console.links(directory, "live"), console.settings_in_force(directory).server
     path = f"/portal/welcome#{invitation.secret}"
     url, outside = f"{house_base(*places)}{path}", outside_base(*places)
-    words = f"{url}\nWorks once, for 72 hours. Give it to {arguments.name} alone."
+    words = f"{url}\nWorks once, for 72 hours. Give it to {arguments.name} only."
     if outside:
         words += f"\nFrom outside the venue: {outside}{path}"
     return cli.print_answer(arguments, {"id": invitation.staff_id, "signInUrl": url}, words)

@@ -1,4 +1,4 @@
-"""`venuebox terminal create|pair|list|revoke`: what reads passes at the door."""
+"""`venuebox terminal create|pair|list|revoke`: terminals that scan passes at the door."""
 
 import argparse
 
@@ -31,7 +31,7 @@ def add(commands: cli.Commands) -> None:
 
 
 def create(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Issue a terminal and show its token."""
+    """Create a terminal and print its token."""
     directory = console.directory(arguments)
     with console.transaction(directory, arguments.environment) as tx:
         terminal_id, token = issue_terminal(tx, arguments.name, arguments.role)
@@ -43,7 +43,7 @@ def create(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def pair(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Offer a pairing and show its link."""
+    """Start a pairing and print its link and code."""
     directory = console.directory(arguments)
     with console.transaction(directory, arguments.environment) as tx:
         offered = offer_pairing(tx, arguments.name, arguments.role)
@@ -60,7 +60,7 @@ def pair(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def show(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """One line for each terminal."""
+    """Print one line for each terminal."""
     names = ("id", "name", "role", "language", "created_at", "last_seen_at", "revoked_at")
     rows = []
     for environment, reader in console.each_environment(arguments):
@@ -75,7 +75,7 @@ def show(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def revoke(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Revoke in whichever environment the terminal is."""
+    """Revoke the terminal in its environment. Raises OperatorError if the id is unknown."""
     with console.transaction_where(
         arguments, "terminal", lambda tx: revoke_terminal(tx, arguments.id)
     ):

@@ -1,4 +1,4 @@
-"""`venuebox tls`: the certificates that the box shows, its own and an imported one."""
+"""`venuebox tls`: show, import, renew and remove the box's TLS certificates."""
 
 import argparse
 from typing import Any
@@ -31,7 +31,7 @@ def _show(arguments: argparse.Namespace, console: cli.Console) -> int:
     if found is None:
         raise OperatorError("there is no certificate yet: venuebox serve creates it")
     lines = _tell("signed by the box", found)
-    if authority := found["authority"]:  # as /trust shows it, to be compared by eye
+    if authority := found["authority"]:  # same form as on /trust, to compare by eye
         lines.append(f"authority     {bytes.fromhex(authority).hex(':').upper()}")
     if found["imported"] is not None:
         lines += _tell("imported, for its names only", found["imported"])
@@ -53,16 +53,14 @@ def _import(arguments: argparse.Namespace, console: cli.Console) -> int:
     certificates, key = cli.read_argument(arguments.cert), cli.read_argument(arguments.key)
     directory = _directory(arguments, console)
     names = import_certificate(directory.root / "tls", certificates, key, console.clock.now())
-    wake_box(directory.wake_box)
+    wake_box(directory.wakeup_pipe)
     print(f"in use for {', '.join(names.dns)}")
     return 0
 
 
 def _renew(arguments: argparse.Namespace, console: cli.Console) -> int:
     from appliance.door.terminals import list_terminals  # noqa: PLC0415 - as above
-    from appliance.tls import authority as names  # noqa: PLC0415 - as above
-    from appliance.tls import certificates  # noqa: PLC0415 - as above
-    from appliance.tls import certificates as files  # noqa: PLC0415 - as above
+    from appliance.tls import authority, certificates  # noqa: PLC0415 - as above
     from appliance.venue.rows import get_venue  # noqa: PLC0415 - as above
 
     directory = _directory(arguments, console)
@@ -70,14 +68,14 @@ def _renew(arguments: argparse.Namespace, console: cli.Console) -> int:
     with console.reading(directory, "live") as live, console.reading(directory, "test") as test:
         venue = get_venue(live)
         is_known = bool(list_terminals(live) or list_terminals(test))
-    wanted = names.wanted_names(venue.slug, server, names.own_addresses())
+    wanted = authority.wanted_names(venue.slug, server, authority.own_addresses())
     folder = directory.root / "tls"
     if arguments.authority:
-        (folder / files.AUTHORITY).unlink(missing_ok=True)
+        (folder / certificates.AUTHORITY).unlink(missing_ok=True)
     certificates.Certificates(
         folder, console.clock, lambda: venue.name, lambda: wanted, lambda: is_known
     ).renew(force=True)
-    wake_box(directory.wake_box)
+    wake_box(directory.wakeup_pipe)
     print(f"renewed on {format_instant(console.clock.now())}")
     return 0
 
@@ -88,7 +86,7 @@ def _forget(arguments: argparse.Namespace, console: cli.Console) -> int:
     directory = _directory(arguments, console)
     if not forget_imported(directory.root / "tls"):
         raise OperatorError("there is no imported certificate")
-    wake_box(directory.wake_box)
+    wake_box(directory.wakeup_pipe)
     print("the box's own certificate is used for every name")
     return 0
 

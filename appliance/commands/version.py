@@ -1,4 +1,4 @@
-"""`venuebox version`: what runs here, and what is inside the one file."""
+"""`venuebox version`: versions, and the components in the one-file binary."""
 
 import argparse
 import platform
@@ -21,7 +21,7 @@ def add(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
-    """Four lines, or a document that the built file carries; OperatorError when this is not it."""
+    """Print four lines, or a document from the binary. Raises OperatorError outside the binary."""
     if arguments.sbom or arguments.licences:
         sys.stdout.write(_inventory("sbom.json" if arguments.sbom else "licences.txt"))
         return 0
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def _inventory(name: str) -> str:
-    """What packaging/inventory.py wrote when the one file was built."""
+    """Return a document that packaging/inventory.py wrote when the binary was built."""
     try:
         return resources.files("appliance").joinpath("inventory", name).read_text("utf-8")
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""`venuebox endpoint`, `deliveries` and `replay`: partners' webhooks and what was sent to them."""
+"""`venuebox endpoint`, `deliveries` and `replay`: webhook endpoints and their deliveries."""
 
 import argparse
 import asyncio
@@ -69,7 +69,7 @@ def _add(group: cli.Commands, name: str, run: cli.Command, meaning: str) -> argp
 
 
 def show_endpoints(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """One line for each endpoint, deactivated ones too."""
+    """Print one line for each endpoint, including deactivated ones."""
     rows = [
         (_describe(environment, endpoint, reader.now), _words(environment, endpoint))
         for environment, reader in console.each_environment(arguments)
@@ -79,7 +79,7 @@ def show_endpoints(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def roll(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Show the new secret, this once."""
+    """Issue a new secret and print it; it is not shown again."""
     master_key = console.directory(arguments).master_key()
     with _endpoint(arguments, console) as (tx, environment):
         secret = roll_secret(tx, Keyring(master_key, environment), arguments.id)
@@ -90,14 +90,14 @@ def roll(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def revoke(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Forget the secret before the present one."""
+    """Stop signing with the previous secret."""
     with _endpoint(arguments, console) as (tx, _):
         revoke_old_secret(tx, arguments.id)
     return _answer(arguments, console, "signs with its new secret only")
 
 
 def activate(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Look at the URL again, then switch it on."""
+    """Check the URL again, then activate the endpoint."""
     with _endpoint(arguments, console) as (tx, environment):
         url = get_endpoint(tx, arguments.id).url
     settings = console.settings(console.directory(arguments)).webhooks
@@ -109,14 +109,14 @@ def activate(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def deactivate(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Switch it off."""
+    """Deactivate the endpoint."""
     with _endpoint(arguments, console) as (tx, _):
         deactivate_endpoint(tx, arguments.id)
     return _answer(arguments, console, "is deactivated")
 
 
 def trust(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Set an authority, a fingerprint, or neither."""
+    """Set the trusted authority or fingerprint, or reset to the system's authorities."""
     pem = arguments.ca and cli.read_argument(arguments.ca).decode("ascii", "replace")
     ca = None if pem is None else parse_ca(pem)
     pin = None if arguments.pin is None else parse_pin(arguments.pin)
@@ -127,14 +127,14 @@ def trust(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def show_deliveries(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """One line for each delivery, oldest first."""
+    """Print one line for each delivery, oldest first."""
     with console.reading(console.directory(arguments), arguments.environment) as reader:
         rows = [_row(each) for each in list_delivery_log(reader)]
     return cli.print_rows(arguments, rows)
 
 
 def replay(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Make them due; the running box sends them at once, another after its start."""
+    """Make deliveries due now; a running box sends them at once, a stopped one after its start."""
     if arguments.delivery is not None:
         replayed = _replay_one(arguments, console)
     else:
@@ -157,7 +157,7 @@ def _replay_one(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def _replay_many(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Page after page, each in a transaction of its own: the box goes on between them."""
+    """Replay in pages, one transaction each, so that the box can write in between."""
     directory, environment = console.directory(arguments), arguments.environment
     selection = Selection(arguments.endpoint, STATES if arguments.all else ("dead",))
     progress: Progress | None = None
@@ -170,7 +170,7 @@ def _replay_many(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 @contextmanager
 def _found(arguments: argparse.Namespace, what: str, command: str) -> Iterator[None]:
-    """OperatorError instead of NotFound; `command` lists what there is."""
+    """Convert NotFound to an OperatorError that names `command` to list the valid ids."""
     try:
         yield
     except NotFound:
@@ -181,7 +181,7 @@ def _found(arguments: argparse.Namespace, what: str, command: str) -> Iterator[N
 def _endpoint(
     arguments: argparse.Namespace, console: cli.Console
 ) -> AbstractContextManager[tuple[Transaction, EnvironmentName]]:
-    """A transaction in whichever environment the endpoint is; OperatorError when it is in none."""
+    """Open a transaction in the endpoint's environment. Raises OperatorError if unknown."""
     return console.transaction_where(
         arguments, "endpoint", lambda tx: get_endpoint(tx, arguments.id)
     )

@@ -1,1 +1,1 @@
-"""What everything else builds on: errors, settings, files, tokens, sentences, logs."""
+"""Shared basics: errors, settings, files, tokens, translations, text and network helpers."""

@@ -16,13 +16,13 @@ from appliance.core.tokens import EnvironmentName, Tokens
 _MASTER_KEY_BYTES = 32
 _BY_SERVE = b"serve"
 _FOLDERS = ("secrets", "tls", "backups", "log", "tmp", "tz")
-_MAY_BE_THERE = {"settings.toml", "lost+found"}  # put there before; of a volume of its own
+_MAY_BE_THERE = {"settings.toml", "lost+found"}  # written before init; root of a volume
 ENVIRONMENTS: tuple[EnvironmentName, ...] = ("live", "test")
 
 
 @dataclass(frozen=True, slots=True)
 class DataDirectory:
-    """The paths of one box, and the promises about its files."""
+    """The paths of one box's data directory, and operations on its files."""
 
     root: Path
 
@@ -33,16 +33,16 @@ class DataDirectory:
 
     @property
     def master_key_file(self) -> Path:
-        """The 32 bytes from which every other key of the box is derived."""
+        """The file with the 32-byte master key; all other keys are derived from it."""
         return self.root / "secrets" / "master.key"
 
     @property
     def tmp(self) -> Path:
-        """Private and passing: whatever is in it when the box starts is of no use to anybody."""
+        """The private directory for temporary files; `sweep` empties it at start."""
         return self.root / "tmp"
 
     def sweep(self) -> None:
-        """Remove what a power cut left, before anything is used; the caller holds the lock."""
+        """Remove temporary files left by a power cut. Call at start, with the lock held."""
         for folder in (self.root, self.root / "secrets", self.root / "tls"):
             if folder == self.root or not folder.is_symlink():
                 for left in folder.glob(f".*{PART}"):
@@ -56,18 +56,18 @@ class DataDirectory:
         return tuple(self.database(name) for name in ENVIRONMENTS)
 
     def database(self, environment: EnvironmentName) -> Path:
-        """The live database file of that environment."""
+        """The path of the database file of `environment`."""
         return self.root / f"{environment}.db"
 
     def holds_a_box(self) -> bool:
-        """Whether `venuebox init` made a box here and finished."""
+        """Whether the directory contains a completely initialised box."""
         begun = any(path.exists() for path in (*self.databases, self.master_key_file))
         return begun and not (self._unfinished.exists() or self.restore_mark.exists())
 
     def is_free(self) -> bool:
-        """Whether `serve` may make a box here: nothing is in it that somebody would miss.
+        """Whether `serve` may initialise a box here: the directory is missing or has no data.
 
-        So it is after a first start that was interrupted.
+        Also true after an interrupted first start of `serve`. OperatorError if it is unreadable.
         """
         try:
             if self._unfinished.exists():
@@ -81,7 +81,7 @@ class DataDirectory:
         return found <= _MAY_BE_THERE
 
     def check(self) -> None:
-        """OperatorError, with the remedy, unless a box is here that this user may open."""
+        """Raise OperatorError unless the directory holds a box that this user may open."""
         self.refuse_strangers()
         if self._unfinished.exists():
             raise OperatorError(f"init was interrupted in {self.root}: run venuebox init once more")
@@ -91,15 +91,15 @@ class DataDirectory:
             )
         if not self.holds_a_box():
             raise OperatorError(
-                f"there is no box in {self.root}: run venuebox init first, or name the directory "
-                "of yours with --data"
+                f"there is no box in {self.root}: run venuebox init first, or name its directory "
+                "with --data"
             )
 
     def refuse_links(self) -> None:
-        """OperatorError when one of its folders is a link to another: none is followed."""
+        """Raise OperatorError if one of the subfolders is a symbolic link."""
         for name in _FOLDERS:
             path = self.root / name
-            with contextlib.suppress(PermissionError):  # who may not look is told so elsewhere
+            with contextlib.suppress(PermissionError):  # reported by refuse_strangers
                 if path.is_symlink():
                     raise OperatorError(
                         f"{path} is a link, which is not followed: put the folder itself there "
@@ -107,7 +107,7 @@ class DataDirectory:
                     )
 
     def master_key(self) -> bytes:
-        """The master key; OperatorError when it is lost, damaged or readable by others."""
+        """Return the master key. OperatorError if it is missing, damaged or readable by others."""
         path = self.master_key_file
         self.refuse_lost_key()
         key = read_private(path)
@@ -116,13 +116,13 @@ class DataDirectory:
         return key
 
     def refuse_strangers(self) -> None:
-        """OperatorError that names the box's user to another, from whom the directory is kept."""
+        """Raise OperatorError, naming the owner, if this user may not open the directory."""
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             try:
                 self.settings_file.stat()
             except PermissionError:
                 owner = "its owner"
-                with contextlib.suppress(OSError):  # a folder above it may be closed too
+                with contextlib.suppress(OSError):  # a parent folder may be unreadable too
                     owner = name_user(self.root.stat().st_uid)
                 raise OperatorError(
                     f"{self.root} is open to {owner} alone: run this as that user, or as root with "
@@ -130,20 +130,20 @@ class DataDirectory:
                 ) from None
 
     def refuse_lost_key(self) -> None:
-        """OperatorError when there is no master key: nothing of the box can be read without it."""
-        with contextlib.suppress(PermissionError):  # who may not read it is told so elsewhere
+        """Raise OperatorError if the master key is missing."""
+        with contextlib.suppress(PermissionError):  # reported by refuse_strangers
             if not self.master_key_file.exists():
                 raise OperatorError(
-                    f"{self.master_key_file} is missing: restore it from a backup, to another "
-                    "directory from which you copy it; without it no link or pass of this box can "
+                    f"{self.master_key_file} is missing: restore it from a backup to another "
+                    "directory and copy it from there; without it no link or pass of this box can "
                     "be read"
                 )
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep every other process from serving or initialising this directory.
+        """Hold an exclusive lock: no other process may serve or initialise this directory.
 
-        The lock is the kernel's: it ends with the process, however that ends.
+        The kernel releases it when the process ends. OperatorError if another process holds it.
         """
         try:
             handle = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
@@ -162,11 +162,10 @@ class DataDirectory:
 
     @contextmanager
     def founding(self, tokens: Tokens, *, by_serve: bool = False) -> Iterator[None]:
-        """Make the directory and its key, let the caller make the databases, and finish.
+        """Create the directory and the master key; the caller creates the databases in the block.
 
-        Interrupted at any point, it leaves a directory that `check` refuses and that
-        founding may begin anew; `serve` does so itself where it began. OperatorError when a box is
-        here already.
+        If interrupted, it leaves a directory that `check` refuses and that `founding` may
+        initialise again; `serve` does so itself if it began. OperatorError if a box exists here.
         """
         self.make_folders()
         with self.lock():
@@ -180,35 +179,35 @@ class DataDirectory:
             sync(self.root)
 
     def forget(self) -> None:
-        """Remove the box, for good: only ever a demo. The caller holds the lock."""
+        """Delete the box permanently; only used for demos. The caller holds the lock."""
         atomic_write(self._unfinished, b"")
         self._remove_databases()
 
     def remember_address(self, address: str) -> None:
-        """Keep where other machines find the box, for the commands that run beside it."""
+        """Store the box's address on the network, for commands that run in other processes."""
         atomic_write(self._address, address.encode())
 
     def remembered_address(self) -> str | None:
-        """Where the box was found when it last served, if it ever did."""
+        """The address that `remember_address` stored last, or None."""
         return _recall(self._address)
 
     def remember_host(self, host: str) -> None:
-        """Keep the host that is listened on, which the command line may have named."""
+        """Store the host that the server listens on; the command line may have set it."""
         if host != self.remembered_host():
             atomic_write(self._host, host.encode())
 
     def remembered_host(self) -> str | None:
-        """The host that the box last listened on, if it ever did."""
+        """The host that the server last listened on, or None."""
         return _recall(self._host)
 
     @property
-    def wake_box(self) -> Path:
-        """The pipe by which a command tells the running box to look again; see `poke`."""
+    def wakeup_pipe(self) -> Path:
+        """The pipe by which a command wakes the running box; see `process.wake_box`."""
         return self.root / "poke"
 
     @property
     def restore_mark(self) -> Path:
-        """There while a backup is being put in place."""
+        """The marker file that exists while a backup is being restored."""
         return self.root / "restore-unfinished"
 
     @property
@@ -229,7 +228,7 @@ class DataDirectory:
                 leftover.unlink()
 
     def make_folders(self) -> None:
-        """The directory and the folders in it, 0700."""
+        """Create the directory and its subfolders, mode 0700. OperatorError on failure."""
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             for name in _FOLDERS[:4]:
@@ -249,12 +248,12 @@ def _recall(path: Path) -> str | None:
 
 
 def choose_data_directory(given: str | None, environ: Mapping[str, str]) -> DataDirectory:
-    """`--data`, else `VENUEBOX_DATA`, else the platform's place for data."""
+    """The data directory: `--data`, else `VENUEBOX_DATA`, else the platform's default."""
     named = given or environ.get("VENUEBOX_DATA")
     if named:
         path = Path(named).expanduser().absolute()
-        # systemd ignores what a unit opens for writing when `..` is in it.
+        # systemd ignores a ReadWritePaths entry that contains `..`.
         return DataDirectory(path.resolve() if ".." in path.parts else path)
-    import platformdirs  # noqa: PLC0415 - only a box without a named directory needs it
+    import platformdirs  # noqa: PLC0415 - only needed without a named directory
 
     return DataDirectory(platformdirs.user_data_path("venuebox", appauthor=False))

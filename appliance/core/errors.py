@@ -1,4 +1,8 @@
-"""Every documented refusal as a class; `refusals.toml` has the partners' statuses and sentences."""
+"""Error classes of the API; `refusals.toml` has their status codes and messages.
+
+The partners' errors are those of the interface, section 7; the others are for terminals, guests
+and the portal.
+"""
 
 import logging
 import tomllib
@@ -13,10 +17,10 @@ RULES: Mapping[str, tuple[str, str]] = _TABLE.pop("rules")
 
 
 class ApiError(Exception):
-    """Something the box declines to do, with the answer its caller gets.
+    """An error that is returned to the caller of the API.
 
-    `field` is the JSON path of the offending member where there is one. Constructor
-    arguments fill the braces of the two messages.
+    `field` is the JSON path of the invalid member, or None. The keyword arguments fill the
+    placeholders of the two messages.
     """
 
     status: ClassVar[int]
@@ -30,7 +34,7 @@ class ApiError(Exception):
             setattr(cls, name, value)
 
     def __init__(self, *, field: str | None = None, **details: object) -> None:
-        """Fill the messages with `details`; KeyError when a brace has no detail."""
+        """Format the messages with `details`. KeyError if a placeholder has no value."""
         super().__init__(self.english.format(**details))
         self.field = field
         self.details = details
@@ -38,7 +42,7 @@ class ApiError(Exception):
         self.error_en = self.english.format(**details)
 
     def body(self) -> dict[str, str]:
-        """The error body (interface, section 7), plus the optional `field`."""
+        """Return the error body (interface, section 7), with `field` if it is set."""
         body = {"error": self.error, "error_en": self.error_en, "code": self.code}
         if self.field is not None:
             body["field"] = self.field
@@ -86,7 +90,7 @@ class IdempotencyKeyRequired(ApiError): ...
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a field must be, in French and English; `blanks` fill the braces of both."""
+    """A field's validation rule in French and English; `blanks` fill the placeholders of both."""
 
     french: str
     english: str
@@ -94,13 +98,13 @@ class Rule:
 
 
 class ValidationError(ApiError):
-    """`rule` is what pages say of the field, which they know by a name of their own."""
+    """A field breaks a rule. `rule` is for HTML pages, which label the field themselves."""
 
     rule: Rule | None = None
 
     @classmethod
     def of(cls, name: str, rule: Rule) -> "ValidationError":
-        """The refusal of the field `name`."""
+        """Return the error for the field `name`."""
         fault = cls(
             field=name,
             rule_fr=f"{name} : {rule.french.format(**rule.blanks)}",
@@ -110,26 +114,26 @@ class ValidationError(ApiError):
         return fault
 
     def inside(self, path: str) -> "ValidationError":
-        """The same fault, of a member of what stands at `path`."""
+        """Return the same error with `path` prepended to the field."""
         rules = {name: f"{path}.{text}" for name, text in self.details.items()}
         return ValidationError(field=f"{path}.{self.field}", **rules)
 
 
 def field_invalid(field: str, rule: str, /, **blanks: object) -> ValidationError:
-    """The refusal of one field by a rule of refusals.toml, its braces filled from `blanks`."""
+    """Return the error for `field` and a rule of refusals.toml, formatted with `blanks`."""
     french, english = RULES[rule]
     return ValidationError.of(field, Rule(french, english, blanks))
 
 
 class MalformedRequest(ValidationError):
-    """What arrived is not HTTP as the box reads it."""
+    """The request is not valid HTTP."""
 
 
 class InvalidWebhookUrl(ApiError): ...
 
 
 class WebhookUrlClosed(InvalidWebhookUrl):
-    """One that the owner may open; `entry` is what `webhooks.allow_networks` then needs."""
+    """The URL's network is closed; `entry` is what `webhooks.allow_networks` needs to open it."""
 
 
 class InvalidEventType(ApiError): ...
@@ -163,7 +167,7 @@ class VenueInactive(ApiError): ...
 
 
 class VenueClosed(VenueInactive):
-    """The same for one evening: a closing day."""
+    """The venue is closed on that evening."""
 
 
 class TooManyEndpoints(ApiError): ...
@@ -177,11 +181,11 @@ class BodyTooLarge(ApiError): ...
 
 
 class Misdirected(ApiError):
-    """Asked for under a name that is none of the box's (docs/security.md, S14)."""
+    """The Host header does not name this box (docs/security.md, S14)."""
 
 
 class HttpsRequired(ApiError):
-    """A key or a token came over plain http from another machine (docs/security.md, S32)."""
+    """A key or token was sent over plain http from another machine (docs/security.md, S32)."""
 
 
 class RateLimited(ApiError): ...
@@ -194,30 +198,30 @@ class Unavailable(ApiError): ...
 
 
 class OperatorError(Exception):
-    """A problem for the person who runs the box: one sentence, what to do included."""
+    """A problem for the operator of the box: one sentence, including what to do."""
 
 
 log = logging.getLogger(__name__)
 
 
 def log_exception(what: str, error: BaseException) -> None:
-    """Note where in the code `what` failed.
+    """Log that `what` failed, with the exception's type and traceback.
 
-    The exception's text may hold what a guest wrote, or a key; its place in the code does not.
+    The exception's message is left out: it may contain personal data or a key.
     """
     place = "".join(traceback.format_tb(error.__traceback__)).rstrip()
     log.error("%s failed: %s\n%s", what, type(error).__name__, place)
 
 
 class TerminalNotPaired(Unauthorized):
-    """The door's 401."""
+    """The terminal has no valid token (401)."""
 
 
 class TerminalRevoked(KeyRevoked): ...
 
 
 class BrowserRevoked(TerminalRevoked):
-    """The same for a browser: what it keeps of the guests goes with its cookie."""
+    """As TerminalRevoked, for a browser: it deletes its guest data and its cookie."""
 
 
 class PairingRefused(Unauthorized): ...
@@ -227,7 +231,7 @@ class PairingLater(RateLimited): ...
 
 
 class FormTooLarge(BodyTooLarge):
-    """What people sent from a page, not a program."""
+    """As BodyTooLarge, for a form sent from a page."""
 
 
 class TooManyBookings(RateLimited): ...
@@ -264,7 +268,7 @@ class ChangedMeanwhile(WrongState): ...
 
 
 class FormUsed(WrongState):
-    """A form that has made its reservation came again with something else in it."""
+    """The form has already made a reservation and was sent again with other content."""
 
 
 class UnusualAmount(WrongState): ...
@@ -277,8 +281,8 @@ class NameTaken(WrongState): ...
 
 
 class NotSetUp(Unavailable):
-    """Nothing is served before the first owner is there (docs/security.md, S8)."""
+    """The box has no owner yet, so it serves nothing else (docs/security.md, S8)."""
 
 
 class TooLateToCancel(WrongState):
-    """For the guest; partners and staff may cancel at any time."""
+    """A guest may not cancel any more; partners and staff may cancel at any time."""

@@ -1,4 +1,4 @@
-"""Files that survive a power cut, written whole or not at all, and who owns them."""
+"""Atomic and durable file writes, folder locks, and file ownership."""
 
 import errno
 import fcntl
@@ -15,11 +15,11 @@ from appliance.core.errors import OperatorError
 
 PART = ".part"
 _LOOK_SECONDS = 0.1
-_NO_SYNC = {errno.EINVAL, errno.ENOTSUP}  # of a folder, on some volumes
+_NO_SYNC = {errno.EINVAL, errno.ENOTSUP}  # fsync of a folder fails so on some volumes
 
 
 def sync(path: Path) -> None:
-    """Wait until the disk has the file, or the folder's entries. OSError when it cannot."""
+    """Fsync a file, or the entries of a folder. Raises OSError on failure."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -29,9 +29,9 @@ def sync(path: Path) -> None:
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """A file, 0600, that becomes `path` when the block succeeds and is removed when it fails.
+    """Yield a file, 0600, that replaces `path` if the block succeeds and is removed if it fails.
 
-    Until then its own `name` ends with PART.
+    Until then its name ends with PART.
     """
     with open_part(path) as file:
         yield file
@@ -40,7 +40,7 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def open_part(path: Path) -> Iterator[BinaryIO]:
-    """A file, 0600, beside `path`, removed unless the block puts it in place."""
+    """Yield a file, 0600, beside `path`; it is removed unless the block calls `put_in_place`."""
     aside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}{PART}")
     aside.unlink(missing_ok=True)  # left by a power cut
     try:
@@ -51,7 +51,7 @@ def open_part(path: Path) -> Iterator[BinaryIO]:
 
 
 def put_in_place(part: BinaryIO, path: Path) -> None:
-    """Let the part be `path` from here on."""
+    """Fsync `part` and rename it to `path`. Raises OSError on failure."""
     part.flush()
     os.fsync(part.fileno())
     Path(part.name).replace(path)
@@ -63,15 +63,15 @@ def put_in_place(part: BinaryIO, path: Path) -> None:
 
 
 def atomic_write(path: Path, content: bytes) -> None:
-    """Replace the file with `content`: after a power cut it is the old one or the new one."""
+    """Replace the file with `content`; a power cut leaves either the old or the new file."""
     with atomic_file(path) as file:
         file.write(content)
 
 
 def read_private(path: Path) -> bytes:
-    """The content of a secret file; OperatorError when it cannot be read, or others could.
+    """Return the content of a secret file. FileNotFoundError if it is missing.
 
-    FileNotFoundError when it is missing.
+    OperatorError if it cannot be read, or if other users could read it.
     """
     try:
         mode, content = path.stat().st_mode, path.read_bytes()
@@ -86,10 +86,10 @@ def read_private(path: Path) -> bytes:
 
 @contextmanager
 def exclusive(folder: Path, patience: float, what: str) -> Iterator[None]:
-    """Hold a lock on a folder, waiting for it up to `patience` seconds.
+    """Hold an exclusive flock on `folder`, waiting at most `patience` seconds.
 
-    Another thread of this process counts as another, and the kernel frees the lock of a process
-    that ends. OperatorError says that `what` does not end.
+    It also excludes other threads of this process. The kernel releases it when the process ends.
+    OperatorError if `what`, the task that holds the lock, does not end in time.
     """
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -109,15 +109,15 @@ def exclusive(folder: Path, patience: float, what: str) -> Iterator[None]:
 
 
 def open_private(path: str, flags: int) -> int:
-    """An `opener` of files, 0600."""
+    """Open a file with mode 0600; for the `opener` argument of `open`."""
     return os.open(path, flags | os.O_CLOEXEC, 0o600)
 
 
 def become_owner(folder: Path) -> None:
-    """As root, give up root's rights for good where `folder` belongs to another user.
+    """If root, permanently switch to the owner of `folder`.
 
-    A link that this user left in it then leads to nothing of root's, and what is made in it
-    belongs to this user.
+    A symbolic link in the folder then cannot reach root's files, and new files belong to the
+    owner. OperatorError if the owner cannot read the program.
     """
     if os.geteuid() == 0 and (uid := find_owner(folder)) != 0:
         gid, groups = _find_groups(uid)
@@ -128,12 +128,12 @@ def become_owner(folder: Path) -> None:
         if not os.access(program, os.R_OK | os.X_OK):
             raise OperatorError(
                 f"{folder} belongs to {name_user(uid)}, who cannot read the program in {program}: "
-                "put it where everybody may go, such as /opt"
+                "install it where every user can read it, such as /opt"
             )
 
 
 def find_owner(folder: Path) -> int:
-    """A user's number; one's own where there is no folder yet."""
+    """Return the uid of the folder's owner, or the current uid if the folder is missing."""
     try:
         return folder.stat().st_uid
     except (FileNotFoundError, NotADirectoryError):
@@ -142,7 +142,7 @@ def find_owner(folder: Path) -> int:
 
 @contextmanager
 def acting_as(uid: int) -> Iterator[None]:
-    """As root, act as another user for a moment: the whole process, so nothing runs beside it."""
+    """If root, act as `uid` within the block. Affects all threads, so run nothing else."""
     if os.geteuid() != 0 or uid == 0:
         yield
         return
@@ -160,13 +160,13 @@ def acting_as(uid: int) -> Iterator[None]:
 
 
 def make_folder(path: Path) -> None:
-    """A private folder, and those above it that are missing."""
+    """Create a folder and its missing parents, mode 0700."""
     for each in (*reversed(path.parents), path):
         each.mkdir(mode=0o700, exist_ok=True)
 
 
 def name_user(uid: int) -> str:
-    """As `root`; a number without a name as `user 1000`."""
+    """Return the user's name, such as `root`; `user 1000` if the uid has no name."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -174,7 +174,7 @@ def name_user(uid: int) -> str:
 
 
 def _find_groups(uid: int) -> tuple[int, list[int]]:
-    """The user's own group, and all groups. A number without a name has that group alone."""
+    """Return the user's primary group and all its groups; a uid without a name has only `uid`."""
     try:
         user = pwd.getpwuid(uid)
     except KeyError:

@@ -1,4 +1,8 @@
-"""Sentences for people: which language somebody reads, and every sentence in it."""
+"""Translations: language negotiation, message catalogues, and dates and sizes.
+
+Sentences are written in English where they are used. `catalogues/<code>.po` has the translations,
+compiled in memory at the start.
+"""
 
 import gettext
 import io
@@ -22,15 +26,15 @@ _APOSTROPHE = re.compile(r"(?<=\w)'(?=\w)")
 
 
 def set_french(text: str) -> str:
-    """`text` with the spaces that no line breaks at, and the apostrophes that print has."""
+    """Return `text` with no-break spaces before French punctuation, and curly apostrophes."""
     spaced = _SPACE.sub("\N{NO-BREAK SPACE}", text)
     return _APOSTROPHE.sub("\N{RIGHT SINGLE QUOTATION MARK}", spaced)
 
 
-if TYPE_CHECKING:  # most commands do without it, and it takes long to import
+if TYPE_CHECKING:  # slow to import, and most commands do not need it
     from aiohttp import web
 
-# Britain's English says 21 Nov; Morocco's Arabic has its own months and the digits 0 to 9.
+# British English writes 21 Nov; Moroccan Arabic has its own month names and the digits 0 to 9.
 _LOCALES = {"fr": ("Français", "fr_FR"), "en": ("English", "en_GB"), "ar": ("العربية", "ar_MA")}
 _DEFAULT = "fr"
 _WRITTEN_IN = "en"
@@ -42,7 +46,7 @@ _TURNING = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u20
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """One language of the pages; `name` is what its own readers call it."""
+    """One language of the pages; `name` is in the language itself."""
 
     code: str
     name: str
@@ -55,28 +59,28 @@ class Language:
         return str(self.locale.text_direction)
 
     def gettext(self, message: str, /, **values: object) -> str:
-        """`message` in this language, its `%(name)s` filled from `values`."""
+        """Return `message` in this language, with its `%(name)s` filled from `values`."""
         return self.words.gettext(message) % values
 
     def plain(self, message: str, /, **values: object) -> str:
-        """As `gettext`, with the plain spaces and apostrophes that programs and headers get."""
+        """As `gettext`, with plain spaces and apostrophes, for programs and headers."""
         return self.words.gettext(message).translate(_PLAIN) % values
 
     def ngettext(self, one: str, many: str, count: int, /, **values: object) -> str:
-        """As `gettext`, in the plural form that `count` asks for; `%(count)s` is the number."""
+        """As `gettext`, in the plural form for `count`; `%(count)s` is the number."""
         return self.words.ngettext(one, many, count) % {"count": count, **values}
 
     def short_date(self, day: date, *, year: bool = False) -> str:
-        """`sam. 21 nov.`, with the year where it is not plain which one is meant."""
+        """Format as `sam. 21 nov.`, with the year if `year`."""
         skeleton = "yMMMEd" if year else "MMMEd"
         return format_skeleton(skeleton, day, locale=self.locale)
 
     def long_date(self, day: date) -> str:
-        """`samedi 21 novembre 2026`."""
+        """Format as `samedi 21 novembre 2026`."""
         return format_date(day, "full", locale=self.locale)
 
     def size(self, bytes_: int) -> str:
-        """`36 ko`, `1,5 Mo`, `288 Mo`: of a file, in the thousands that its reader counts in."""
+        """Format a file size in decimal units: `36 ko`, `1,5 Mo`, `288 Mo`."""
         unit, one = next((pair for pair in _SIZES if bytes_ >= pair[1]), _SIZES[-1])
         is_told_by_tenths = one > 1000 and bytes_ < 10 * one
         number = round(bytes_ / one, 1) if is_told_by_tenths else -(-bytes_ // one)
@@ -84,40 +88,40 @@ class Language:
 
 
 class Languages:
-    """Every language of the pages, in the order in which they are offered."""
+    """All languages of the pages, in display order."""
 
     def __init__(self, by_code: Mapping[str, Language]) -> None:
         self._by_code = dict(by_code)
 
     def all(self) -> tuple[Language, ...]:
-        """Each language once."""
+        """Return all languages."""
         return tuple(self._by_code.values())
 
     def get(self, code: str | None) -> Language:
-        """The language of that code, French for any other."""
+        """Return the language with that code; French for an unknown code."""
         return self._by_code.get(code or "", self._by_code[_DEFAULT])
 
     def of(self, request: "web.Request") -> Language:
-        """What the visitor reads: `?lang=` if it names one of ours, else Accept-Language."""
+        """Return the language of a request: `?lang=` if it is known, else Accept-Language."""
         asked = request.query.get("lang", "").lower()
         if asked in self._by_code:
             return self._by_code[asked]
         return self.accepted(request.headers.get("Accept-Language", ""))
 
     def accepted(self, header: str) -> Language:
-        """The language that an Accept-Language header wants most; French if it wants none."""
+        """Return the preferred language of an Accept-Language header; French by default."""
         wishes = [_wish(part) for part in header[:500].split(",")]
         known = [wish for wish in wishes if wish[1] > 0 and wish[0] in self._by_code]
         return self.get(max(known, key=lambda wish: wish[1])[0] if known else None)
 
 
 def mark(message: str) -> str:
-    """Mark a sentence for the catalogues; it is translated where it is shown."""
+    """Mark a message for extraction into the catalogues; it is translated when shown."""
     return message
 
 
 def isolate(name: str | None) -> str | None:
-    """`name` fit for a sentence of another direction: it turns nothing but itself."""
+    """Return `name` in Unicode isolates, so that it does not reorder the text around it."""
     if name is None:
         return None
     kept = "".join(c for c in name if c not in _TURNING)
@@ -126,7 +130,7 @@ def isolate(name: str | None) -> str | None:
 
 @cache
 def load_languages() -> Languages:
-    """French, English and Arabic, from the catalogues beside this file; read once a process."""
+    """Load French, English and Arabic from the catalogues; cached for the process."""
     known = [(code, name, Locale.parse(locale)) for code, (name, locale) in _LOCALES.items()]
     return Languages({code: Language(code, name, it, _words(code)) for code, name, it in known})
 
@@ -135,7 +139,7 @@ def _words(code: str) -> gettext.NullTranslations:
     if code == _WRITTEN_IN:
         return gettext.NullTranslations()
     catalogue = _catalogue(f"{code}.po", code)
-    for name in _REFUSED if code == "ar" else ():  # these bring their own French and English
+    for name in _REFUSED if code == "ar" else ():  # refusals.toml has French and English
         for message in _catalogue(name, code):
             if message.id:
                 catalogue.add(message.id, message.string)
@@ -157,7 +161,7 @@ def _catalogue(name: str, code: str) -> Catalog:
 
 
 def _wish(part: str) -> tuple[str, float]:
-    """`fr-CA;q=0.8` as its language and its weight; a weight that is no number counts as 0."""
+    """Parse `fr-CA;q=0.8` as (language, weight); an invalid weight counts as 0."""
     tag, _, rest = part.partition(";")
     name, _, number = rest.strip().partition("=")
     try:

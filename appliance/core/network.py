@@ -1,4 +1,4 @@
-"""Which hosts are this machine, the venue's network or the internet; and routes to the internet."""
+"""Classify hosts as loopback, local or public, and check for a route to the internet."""
 
 import socket
 from ipaddress import ip_address
@@ -9,7 +9,7 @@ _LOCAL_ENDINGS = (".local", ".lan", ".home.arpa", ".internal")
 
 
 def is_loopback_host(host: str) -> bool:
-    """Whether `host` is this machine's name for itself, or an address that no other has."""
+    """Whether `host` is `localhost` or a loopback address."""
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
@@ -17,18 +17,18 @@ def is_loopback_host(host: str) -> bool:
 
 
 def serves_tls(host: str, tls_port: int) -> bool:
-    """Whether https is served: never by a box that only this machine can reach."""
+    """Whether the box serves https: never on a loopback host."""
     return tls_port > 0 and not is_loopback_host(host)
 
 
 def https_base(host: str, port: int) -> str:
-    """The https URL of a host and port, without a slash at its end."""
+    """Return the https URL of a host and port, without a trailing slash."""
     shown = f"[{host}]" if ":" in host else host
     return f"https://{shown}" if port == 443 else f"https://{shown}:{port}"
 
 
 def is_public(url: str) -> bool:
-    """Whether the host of `url` lies outside the venue's own network, as far as its name tells."""
+    """Whether the host of `url` is outside the local network, judged by its name or address."""
     host = (urlsplit(url).hostname or "").rstrip(".").lower()
     try:
         return not ip_address(host).is_private
@@ -36,23 +36,23 @@ def is_public(url: str) -> bool:
         return "." in host and not host.endswith(_LOCAL_ENDINGS)
 
 
-# Addresses for documentation: nobody has them, and asking for the way sends nothing.
+# Documentation addresses, which are never assigned. Looking up the route sends no packet.
 _ANYWHERE = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
 
 
 class Network(Protocol):
-    """The machine's own network."""
+    """The machine's network."""
 
     def has_way_out(self) -> bool:
-        """Whether any route leads out of the venue's network, as far as the machine knows."""
+        """Whether the machine has a route out of the local network."""
         ...
 
 
 class SystemNetwork:
-    """The kernel's routes."""
+    """The kernel's routing table."""
 
     def has_way_out(self) -> bool:
-        """As promised: the kernel is asked for a route, and no packet leaves."""
+        """Look up a route in the kernel; sends no packet."""
         return any(_has_route(family, address) for family, address in _ANYWHERE)
 
 

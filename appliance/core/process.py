@@ -1,4 +1,9 @@
-"""Daemon threads, and the pipe by which a command wakes the running box."""
+"""Daemon threads, and the pipe by which a command wakes the running box.
+
+The pipe is a named pipe in the data directory. The box holds its reading end. A command that has
+committed writes one byte, which means "look again"; the rows say what changed. Nothing polls. A
+pipe without a reader, after a crash or while the box is off, refuses the writer.
+"""
 
 import asyncio
 import contextlib
@@ -13,9 +18,9 @@ T = TypeVar("T")
 
 
 async def run_in_daemon_thread(work: Callable[[], T]) -> T:
-    """What `work()` returns or raises. A backup that is cut off is none: nobody waits for it."""
+    """Run `work` in a daemon thread, which does not delay exit. Returns or raises as `work`."""
     done: Future[T] = Future()
-    done.set_running_or_notify_cancel()  # a caller that leaves does not cancel the work
+    done.set_running_or_notify_cancel()  # cancelling the caller does not cancel the work
 
     def run() -> None:
         try:
@@ -27,20 +32,20 @@ async def run_in_daemon_thread(work: Callable[[], T]) -> T:
     return await asyncio.wrap_future(done)
 
 
-_ENOUGH = 65536  # all that a pipe holds: many pokes are one
+_ENOUGH = 65536  # the capacity of a pipe: several wake-ups are read as one
 
 
 def wake_box(pipe: Path) -> bool:
-    """Tell the box that reads `pipe` to look at its rows again; False when none is running."""
+    """Wake the box that reads `pipe`, so that it re-reads its rows. False if none is running."""
     try:
         handle = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
     except OSError:  # no pipe, or no reader
         return False
     try:
         os.write(handle, b".")
-    except BlockingIOError:  # full of pokes that it has yet to hear
+    except BlockingIOError:  # full of unread wake-ups
         return True
-    except OSError:  # it left in this moment
+    except OSError:  # the reader closed the pipe just now
         return False
     finally:
         os.close(handle)
@@ -49,10 +54,10 @@ def wake_box(pipe: Path) -> bool:
 
 @contextlib.contextmanager
 def listen_for_wakeups(pipe: Path, on_poke: Callable[[], None]) -> Iterator[None]:
-    """Call `on_poke` in the running loop after each poke, or once for several."""
-    pipe.unlink(missing_ok=True)  # of a process that crashed
+    """Call `on_poke` in the running loop after each wake-up, or once for several."""
+    pipe.unlink(missing_ok=True)  # left by a process that crashed
     os.mkfifo(pipe, 0o600)
-    # Open for both, it never ends: there is always a writer.
+    # Opened for reading and writing, it always has a writer and never reaches end of file.
     handle = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
     loop = asyncio.get_running_loop()
 

@@ -1,4 +1,4 @@
-"""QR codes of guest passes: level M, alphanumeric mode, quiet zone of 4 modules."""
+"""QR codes of guest passes and links, as SVG, PNG and text."""
 
 import io
 import itertools
@@ -8,15 +8,15 @@ import pyqrcode
 QUIET_ZONE = 4
 _PASS = {"error": "M", "mode": "alphanumeric"}
 _LINK = {"error": "L", "mode": "binary", "encoding": "ascii"}
-# Most consoles write light on dark: what is light in the code is written.
+# Most consoles show light text on dark, so the light modules are drawn.
 _BLOCKS = {(0, 0): "█", (0, 1): "▀", (1, 0): "▄", (1, 1): " "}
 
 
 def qr_svg(text: str) -> str:
-    """`text` as an SVG element, black on white with its quiet zone, one user unit a module.
+    """Return `text` as an SVG element, black on white with quiet zone, one user unit a module.
 
-    `text` is of QR's alphanumeric set; ValueError otherwise. Takes some 20 ms of pure Python:
-    call it in a thread and keep the result.
+    ValueError if `text` is not in QR's alphanumeric set. Takes about 20 ms of pure Python:
+    call it in a thread and cache the result.
     """
     return _svg(_modules(text))
 
@@ -32,24 +32,24 @@ def _svg(rows: list[list[int]]) -> str:
 
 
 def link_svg(url: str) -> str:
-    """An address as an SVG element, as `qr_svg` draws it: for a phone's own camera."""
+    """Return a URL as an SVG element, as `qr_svg`; to be read by a phone's camera."""
     return _svg(_modules(url, is_link=True))
 
 
 def link_blocks(url: str) -> str:
-    """An address in half blocks for a console, as `qr_blocks` draws it."""
+    """Return a URL as text for a console, as `qr_blocks`."""
     return _blocks(_modules(url, is_link=True))
 
 
 def qr_png(text: str, scale: int) -> bytes:
-    """The same as a PNG in two colours, `scale` pixels a module: for letters."""
+    """Return `text` as a two-colour PNG, `scale` pixels a module; for emails."""
     file = io.BytesIO()
     pyqrcode.create(text, **_PASS).png(file, scale=scale, quiet_zone=QUIET_ZONE)
     return file.getvalue()
 
 
 def qr_blocks(text: str) -> str:
-    """The same for a console, light on dark: two modules of height in each character."""
+    """Return `text` as half-block characters for a console, light on dark."""
     return _blocks(_modules(text))
 
 
@@ -70,7 +70,7 @@ def _modules(text: str, *, is_link: bool = False) -> list[list[int]]:
 
 
 def _path(rows: list[list[int]]) -> str:
-    """Every horizontal run of dark modules as one rectangle, placed relative to the last."""
+    """Return an SVG path: each horizontal run of dark modules is one rectangle."""
     parts, last_x, last_y = [], 0, 0
     for y, row in enumerate(rows, QUIET_ZONE):
         for x, length in _runs(row):
@@ -80,7 +80,7 @@ def _path(rows: list[list[int]]) -> str:
 
 
 def _runs(row: list[int]) -> list[tuple[int, int]]:
-    """Where the dark runs of a row start, quiet zone included, and how long they are."""
+    """Return (start, length) of each dark run of a row; the start includes the quiet zone."""
     runs, x = [], QUIET_ZONE
     for dark, group in itertools.groupby(row):
         length = len(list(group))

@@ -1,4 +1,4 @@
-"""The readers of settings.toml: `[[readers]]`, one table for each scanner."""
+"""The `[[readers]]` tables of settings.toml, one for each scanner."""
 
 import dataclasses
 import re
@@ -35,7 +35,7 @@ def _is_baud(value: object) -> bool:
 def _setting(
     default: Any, is_allowed: Callable[[Any], bool], allowed: str, *kinds: str, missing: str = ""
 ) -> Any:
-    """A setting of these kinds of reader, or of all; `missing` says what a required one is."""
+    """Declare a setting of these reader kinds, or of all; `missing` describes a required one."""
     metadata = {
         "check": is_allowed, "allowed": allowed, "kinds": kinds or KINDS, "missing": missing
     }  # fmt: skip
@@ -51,13 +51,12 @@ _A_BAUD = f"{', '.join(map(str, _BAUDS))} are"
 
 @dataclass(frozen=True, slots=True)
 class ReaderSettings:
-    """One reader. `terminal` is the id or the name of the terminal whose scans these are.
+    """One reader. `terminal` is the id or the name of the terminal that its scans belong to.
 
-    `answer` holds, for each colour that is answered, the bytes to send back; half a second
-    passes between two parts. They go to the scanner itself, or to the serial port
-    `answer_device` where a relay of its own is. A code that is shown again within 3 s gets its
-    answer again, but for the bytes of green: they may open a turnstile. `repeat_answer` sends
-    those too.
+    `answer` maps a verdict's colour to the bytes to send back, in parts sent half a second
+    apart. They are sent to the scanner, or to a relay on the serial port `answer_device`. A
+    code that is scanned again within 3 s gets its answer again, except the green one, which
+    may open a turnstile. `repeat_answer` repeats that one too.
     """
 
     kind: str = _setting("", lambda value: value in KINDS, f"{', '.join(KINDS)} are")
@@ -87,20 +86,20 @@ class ReaderSettings:
     )
 
     def answers(self, colour: str, *, is_repeated: bool) -> bool:
-        """Whether an answer of that colour is given, or was given a moment ago."""
+        """Whether to send the answer of `colour`; `is_repeated` if the code was just scanned."""
         opens = colour == "green" and colour in self.answer
         return not (is_repeated and opens) or self.repeat_answer
 
     @property
     def place(self) -> str:
-        """Where it reads: the device, or the address that it listens on."""
+        """The device that it reads, or the address that it listens on."""
         return self.device if self.kind != "tcp" else f"{self.host}:{self.port}"
 
 
 def parse_readers(tables: object, *, on_a_bridge: bool = False) -> tuple[ReaderSettings, ...]:
-    """The readers in the value of `readers`. On a bridge all belong to the bridge's terminal.
+    """Parse the value of `readers`. On a bridge, all readers belong to the bridge's terminal.
 
-    OperatorError names the reader by its number, the setting, the value and what is allowed.
+    OperatorError names the reader's number, the setting, the value and the allowed values.
     """
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise OperatorError("readers in settings.toml must be tables of their own: [[readers]]")
@@ -146,7 +145,7 @@ def _parse(where: str, table: Mapping[str, Any], on_a_bridge: bool) -> ReaderSet
 
 
 def parse_bytes(name: str, text: Any) -> tuple[bytes, ...]:
-    r"""The parts of an answer: text as UTF-8, with \xHH \r \n \t \a \\ and \p for a pause."""
+    r"""Parse an answer into parts: UTF-8 text with \xHH \r \n \t \a \\, and \p for a pause."""
     if not isinstance(text, str):
         raise OperatorError(f"{name} is {text!r}: text is allowed")
     parts, at = [b""], 0

@@ -1,4 +1,4 @@
-"""Settings: `settings.toml` and `VENUEBOX_SECTION_NAME`, one frozen value, one clear error."""
+"""Settings, read from `settings.toml` and `VENUEBOX_SECTION_NAME` variables."""
 
 import dataclasses
 import json
@@ -25,12 +25,12 @@ _HEAD = """\
 
 
 def _setting(default: Any, meaning: str, allowed: Any = ("", lambda _: True)) -> Any:
-    """One setting; `allowed` is a range, or a check with what it accepts in words before it."""
+    """Declare a setting; `allowed` is a range, or a (description, check) pair."""
     return field(default=default, metadata={"meaning": meaning, "allowed": allowed})
 
 
 def _days(default: int, meaning: str) -> Any:
-    return _setting(default, meaning, (1, 36_500))  # a calendar has no days for much more
+    return _setting(default, meaning, (1, 36_500))  # dates far beyond would overflow
 
 
 def _is_base(url: str) -> bool:
@@ -39,9 +39,9 @@ def _is_base(url: str) -> bool:
     try:
         parts = urlsplit(url)
         port = parts.port
-    except ValueError:  # half an IPv6 address, a port that is none
+    except ValueError:  # an incomplete IPv6 address, an invalid port
         return False
-    # What is left out by urlsplit, such as a line break at the end, would be in every link.
+    # urlsplit drops some characters, such as a trailing line break, that links would contain.
     plain = url.isprintable() and not _NEVER_IN_A_BASE & set(url) and not url.endswith("/")
     return parts.scheme in {"http", "https"} and bool(parts.hostname) and plain and port != 0
 
@@ -54,7 +54,7 @@ def _are_networks(texts: tuple[str, ...]) -> bool:
 
 
 def _is_path(text: str) -> bool:
-    # A line break in it would begin another line of systemd's unit.
+    # A line break would start another line in the systemd unit.
     return not text or (Path(text).is_absolute() and text.isprintable())
 
 
@@ -101,7 +101,7 @@ class ApiSettings:
 
 @dataclass(frozen=True, slots=True)
 class WebhookSettings:
-    """Which receivers may be reached."""
+    """Which webhook receivers are allowed."""
 
     allow_networks: tuple[str, ...] = _setting(
         (), "private addresses or networks open to webhooks, each with an optional :port"
@@ -116,7 +116,7 @@ class WebhookSettings:
 
 @dataclass(frozen=True, slots=True)
 class RetentionSettings:
-    """How long guests are known, and the log of webhooks is kept."""
+    """How long guests' data and the webhook log are kept."""
 
     contact_days: int = _days(
         30, "days after the evening for which a guest's name, contacts and notes are kept"
@@ -131,7 +131,7 @@ class RetentionSettings:
 
 @dataclass(frozen=True, slots=True)
 class MailSettings:
-    """The mail server that takes letters to guests."""
+    """The mail server for emails to guests."""
 
     host: str = _setting("", "mail server; empty: live sends no email")
     port: int = _setting(587, "mail server's port", (1, 65535))
@@ -148,7 +148,7 @@ class MailSettings:
 
 @dataclass(frozen=True, slots=True)
 class DoorSettings:
-    """How the door judges."""
+    """Rules of check-in."""
 
     early_minutes: int = _setting(
         120, "minutes before the slot when guests are admitted", (0, 1440)
@@ -157,7 +157,7 @@ class DoorSettings:
 
 @dataclass(frozen=True, slots=True)
 class BackupSettings:
-    """Where backups go, and when."""
+    """Where and when backups are made."""
 
     directory: str = _setting(
         "",
@@ -169,7 +169,7 @@ class BackupSettings:
 
 @dataclass(frozen=True, slots=True)
 class GuestSettings:
-    """What guests may do by themselves."""
+    """What guests may do themselves."""
 
     cancel_hours: int = _setting(2, "hours before the slot until which guests may cancel", (0, 720))
 
@@ -188,7 +188,7 @@ class BookingSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Every setting, checked. Section and name are those of settings.toml."""
+    """All settings, validated. Sections and names are those of settings.toml."""
 
     server: ServerSettings = field(default_factory=ServerSettings)
     api: ApiSettings = field(default_factory=ApiSettings)
@@ -203,7 +203,7 @@ class Settings:
 
 
 def _sections() -> list[dataclasses.Field[Any]]:
-    """Those of single settings: readers are tables of their own, and no variables."""
+    """Return all sections but `readers`, which is an array of tables without variables."""
     return [f for f in dataclasses.fields(Settings) if f.name != "readers"]
 
 
@@ -222,9 +222,9 @@ RANGES: Mapping[str, tuple[int, int]] = {
 
 
 def read_settings(file: Path, environ: Mapping[str, str]) -> Settings:
-    """The settings of `file` (which may be absent), overridden by the environment.
+    """Read the settings of `file` (which may be missing), overridden by the environment.
 
-    OperatorError names the setting, the value and what is allowed.
+    OperatorError names the setting, the value and the allowed values.
     """
     try:
         text = file.read_text("utf-8") if file.exists() else ""
@@ -234,10 +234,10 @@ def read_settings(file: Path, environ: Mapping[str, str]) -> Settings:
 
 
 def parse_settings(text: str, environ: Mapping[str, str], name: str = "settings.toml") -> Settings:
-    """The settings in `text`; OperatorError as `read_settings`."""
+    """Parse the settings in `text`. OperatorError as `read_settings`."""
     try:
         document = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # also a number of 5,000 digits, a deep nest
+    except (ValueError, RecursionError) as error:  # also a 5,000-digit number, or deep nesting
         raise OperatorError(f"{name} cannot be read: {error}") from None
     readers = parse_readers(document.pop("readers", []))
     sections = {f.name: f.default_factory for f in _sections()}
@@ -251,13 +251,13 @@ def parse_settings(text: str, environ: Mapping[str, str], name: str = "settings.
     _refuse_unknown_variables(known, environ)
     if known["mail"].host and not known["mail"].sender:
         raise OperatorError(
-            "mail.sender is missing: with mail.host set, letters need a From address"
+            "mail.sender is missing: with mail.host set, emails need a From address"
         )
     return Settings(**known, readers=readers)
 
 
 def describe_settings() -> list[tuple[str, str, Any, str]]:
-    """Each setting as (section.name, environment variable, default, meaning)."""
+    """Return each setting as (section.name, environment variable, default, meaning)."""
     return [
         (name, _variable(*name.split(".")), item.default, item.metadata["meaning"])
         for name, item in _declared()
@@ -293,7 +293,7 @@ def _read_section(section: str, kind: Any, given: Any, environ: Mapping[str, str
 
 
 def _from_text(hint: Any, text: str) -> Any:
-    """What TOML would have had for it; the text itself if it cannot be that."""
+    """Convert a variable's text to the TOML type of `hint`; unchanged if it does not fit."""
     if hint is int and re.fullmatch(r"\s*-?[0-9]{1,18}\s*", text):
         return int(text)
     if hint is bool and text.lower() in {"true", "false"}:
@@ -310,12 +310,12 @@ def _read(name: str, hint: Any, value: Any) -> Any:
     elif type(value) is hint:
         return value
     allowed = {int: "a whole number", bool: "true or false", str: "text"}
-    said = allowed.get(hint, "a list of texts")
+    said = allowed.get(hint, "a list of strings")
     raise OperatorError(f"{name} is {value!r}: {said} is allowed")
 
 
 def _refuse_unknown_variables(known: Mapping[str, Any], environ: Mapping[str, str]) -> None:
-    """Those of a section of ours, or of what was meant for one: others' tools set some, too."""
+    """Raise OperatorError for an unknown variable of our sections, or of a misspelled section."""
     names = {variable for _, variable, _, _ in describe_settings()}
     for variable in environ:
         section = variable.removeprefix("VENUEBOX_").split("_")[0].lower()
@@ -326,8 +326,8 @@ def _refuse_unknown_variables(known: Mapping[str, Any], environ: Mapping[str, st
 
 
 def _was_meant(section: str, known: Mapping[str, Any]) -> bool:
-    """`webhook` for `webhooks`, `mails` for `mail`."""
-    from difflib import get_close_matches  # noqa: PLC0415 - most starts can spare its 10 ms
+    """Whether it misspells a section: `webhook` for `webhooks`, `mails` for `mail`."""
+    from difflib import get_close_matches  # noqa: PLC0415 - rarely needed, and takes 10 ms
 
     return bool(get_close_matches(section, known, cutoff=0.8))
 
@@ -336,12 +336,12 @@ def _was_meant(section: str, known: Mapping[str, Any]) -> bool:
 
 
 def settings_example() -> str:
-    """What `venuebox init` writes and `packaging/settings.example.toml` shows."""
+    """Return the settings file that `venuebox init` writes, with all defaults commented out."""
     lines = [_HEAD]
     for section, rows in groupby(describe_settings(), key=lambda row: row[0].split(".")[0]):
         lines.append(f"[{section}]")
         for name, _variable, default, meaning in rows:
-            # JSON's texts, numbers, truths and lists are TOML's too.
+            # JSON strings, numbers, booleans and arrays are valid TOML.
             lines.append(f"# {meaning}")
             lines.append(f"#{name.split('.')[1]} = {json.dumps(default)}")
         lines.append("")
@@ -349,10 +349,10 @@ def settings_example() -> str:
 
 
 def change_settings(text: str, changes: Mapping[str, str | int | bool | list[str]]) -> str:
-    """The text of a settings file with these settings (`section.name`) in force.
+    """Return the text of a settings file with these settings (`section.name`) changed.
 
-    Comments and everything else stay as they are. OperatorError when a value is not allowed,
-    or when the file is written in a way that only a person should change.
+    Comments and all other lines are kept. OperatorError if a value is not allowed, or if the
+    file's layout is too unusual to edit automatically.
     """
     lines = text.split("\n") if text.strip() else settings_example().split("\n")
     for name, value in changes.items():
@@ -360,15 +360,15 @@ def change_settings(text: str, changes: Mapping[str, str | int | bool | list[str
     changed = "\n".join(lines)
     parse_settings(changed, {})
     if _flat(changed) != _flat(text) | dict(changes):
-        raise OperatorError("settings.toml is written in a way that only a person should change")
+        raise OperatorError("settings.toml has an unusual layout: edit the file by hand")
     return changed
 
 
 def _change(lines: list[str], section: str, name: str, *, value: str) -> None:
-    """Replace the line that says it, else the one that is switched off, else begin one."""
+    """Replace the setting's line, else its commented-out line, else insert one."""
     head = next((i for i, line in enumerate(lines) if line.strip() == f"[{section}]"), None)
     if head is None:
-        # Before the tables of readers, which would swallow it.
+        # Insert before the tables of readers, or it would become part of one.
         first = next((i for i, line in enumerate(lines) if line.startswith("[[")), len(lines))
         lines[first:first] = [f"[{section}]", f"{name} = {value}", ""]
         return
@@ -393,5 +393,5 @@ def _flat(text: str) -> dict[str, object]:
 
 
 def _toml(value: object) -> str:
-    """JSON's texts are TOML's, but for one character that TOML wants escaped."""
+    """Format a value as TOML: as JSON, except that DEL must be escaped."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""Text as names are compared (twin: `web/frontend/src/_fold.ts`), and CSV for spreadsheets."""
+"""Text folding for name comparison (twin: `web/frontend/src/_fold.ts`), and CSV cells."""
 
 import csv
 import io
@@ -7,10 +7,10 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Any
 
-# What people write for one another, on whichever keyboard is at hand.
+# Characters that people use interchangeably, depending on the keyboard.
 _DIGITS = {
     chr(zero + digit): str(digit) for zero in (0x0660, 0x06F0) for digit in range(10)
-}  # Arabic-Indic, and those of Persian and Urdu
+}  # Arabic-Indic digits, and their Persian and Urdu forms
 _ALIKE = str.maketrans(
     _DIGITS
     | {
@@ -19,17 +19,17 @@ _ALIKE = str.maketrans(
         "ی": "ي",
         "ک": "ك",
         "ٱ": "ا",
-        "ـ": "",  # tatweel only stretches a word
+        "ـ": "",  # tatweel only lengthens a word
     }
 )
 
 
 def fold(text: str) -> str:
-    """Without case, accents, vowel signs, tatweel and invisible marks; digits are 0 to 9.
+    """Remove case, accents, vowel signs, tatweel and invisible marks; convert digits to 0 to 9.
 
-    Letters that people write for one another become one: ta marbuta is ha, alif maqsura is ya.
+    Interchangeable letters become one: ta marbuta becomes ha, alif maqsura becomes ya.
     """
-    if text.isascii():  # most are, and thousands are compared at once
+    if text.isascii():  # fast path: most names are ASCII, and thousands are compared at once
         return text.casefold()
     parts = unicodedata.normalize("NFKD", text)
     plain = "".join(sign for sign in parts if not _is_mark(sign))
@@ -37,7 +37,7 @@ def fold(text: str) -> str:
 
 
 def western_digits(text: str) -> str:
-    """`text` with 0 to 9 for the digits of Arabic keyboards."""
+    """Return `text` with the digits of Arabic keyboards replaced by 0 to 9."""
     return text.translate(_WESTERN)
 
 
@@ -49,18 +49,18 @@ def _is_mark(sign: str) -> bool:
 _WESTERN = str.maketrans(_DIGITS)
 
 
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # spreadsheets read a CSV without it in an old alphabet
-# What a French spreadsheet expects. An English one splits at commas, in a cell too.
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # without it, spreadsheets assume a legacy encoding
+# The separator of French spreadsheets. English ones split at commas, also within a cell.
 _SEPARATOR = ";"
 _SEPARATORS = re.compile("([;,])")
 _LINE_BREAK = re.compile(r"\s*[\t\r\n\v\f\x1c-\x1e\x85\u2028\u2029]\s*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _FORMULA = frozenset("=+-@'")
-_UNSEEN = frozenset({"Cf", "Zs"})  # spreadsheets drop blanks and marks that nobody sees
+_UNSEEN = frozenset({"Cf", "Zs"})  # spreadsheets drop spaces and invisible marks
 
 
 def write_cells(cells: Iterable[str]) -> bytes:
-    """A line without its end; every cell is quoted."""
+    """Return a CSV line without its line ending; every cell is quoted."""
     buffer = io.StringIO()
     csv.writer(buffer, delimiter=_SEPARATOR, quoting=csv.QUOTE_ALL, lineterminator="").writerow(
         cells
@@ -69,9 +69,9 @@ def write_cells(cells: Iterable[str]) -> bytes:
 
 
 def write_cell(value: Any) -> str:
-    """`value` as the text of a cell, on one line, that no spreadsheet takes for a formula.
+    """Return `value` as one line of cell text that no spreadsheet evaluates as a formula.
 
-    Whatever separator a reader splits at, no part begins as a formula does: `'` is before it.
+    Each part between separators that begins like a formula is prefixed with `'`.
     """
     if value is None:
         return ""
@@ -80,12 +80,12 @@ def write_cell(value: Any) -> str:
 
 
 def phone_text(number: str | None) -> str | None:
-    """`tel:+212600123457`: no formula, and no number that loses its zeros."""
+    """Return `tel:+212600123457`: not a formula, and not a number that loses its zeros."""
     return f"tel:{number}" if number else None
 
 
 def _is_formula(part: str) -> bool:
-    """Whether its first visible sign begins a formula, in a full-width form too."""
+    """Whether its first visible character starts a formula, also in full-width form."""
     for sign in part:
         if sign != '"' and unicodedata.category(sign) not in _UNSEEN:
             return unicodedata.normalize("NFKC", sign)[0] in _FORMULA

@@ -1,4 +1,4 @@
-"""Ids, keys, codes, secrets and link tokens: all randomness and all derivation."""
+"""Generation of ids, keys, codes and secrets, and derivation of keys and link tokens."""
 
 import base64
 import binascii
@@ -20,13 +20,13 @@ _MAC_BYTES = 17  # 136 bits; with the 16 of the id, 33 bytes are 44 characters w
 
 
 class Tokens:
-    """The source of everything random. Tests hand in a `random_bytes` of their own."""
+    """The source of all random values. Tests inject their own `random_bytes`."""
 
     def __init__(self, random_bytes: Callable[[int], bytes] = os.urandom) -> None:
         self.random_bytes = random_bytes
 
     def new_id(self, now_ms: int) -> str:
-        """A UUID of version 7: ordered by time, so that index pages fill in order."""
+        """Return a UUID version 7: ordered by time, so that index pages fill in order."""
         raw = (now_ms & 0xFFFF_FFFF_FFFF).to_bytes(6, "big") + self.random_bytes(10)
         number = int.from_bytes(raw, "big")
         number = number & ~(0xF << 76) | 0x7 << 76
@@ -35,77 +35,77 @@ class Tokens:
         return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
     def new_api_key(self, environment: str) -> str:
-        """`svc_live_` or `svc_test_` and 48 hex digits: 192 bits (interface, section 5)."""
+        """Return `svc_live_` or `svc_test_` and 48 hex digits: 192 bits (interface, section 5)."""
         return f"svc_{environment}_{self.random_bytes(24).hex()}"
 
     def new_terminal_token(self) -> str:
-        """`term_` and 64 hex digits: 256 bits."""
+        """Return `term_` and 64 hex digits: 256 bits."""
         return f"term_{self.random_bytes(32).hex()}"
 
     def new_webhook_secret(self) -> str:
-        """`whsec_` and 256 bits in URL-safe base64 (interface, section 2.8)."""
+        """Return `whsec_` and 256 bits in URL-safe base64 (interface, section 2.8)."""
         return f"whsec_{encode_url_safe(self.random_bytes(32))}"
 
     def new_link_secret(self) -> str:
-        """A one-time link's secret: 256 bits in URL-safe base64."""
+        """Return the secret of a one-time link: 256 bits in URL-safe base64."""
         return encode_url_safe(self.random_bytes(32))
 
     def new_access_code(self) -> str:
-        """`SVC-` and four characters that cannot be mistaken for each other."""
+        """Return `SVC-` and four unambiguous characters."""
         return f"SVC-{self._letters(4)}"
 
     def new_recovery_code(self) -> str:
-        """Sixteen characters that cannot be mistaken for each other, in fours: 79 bits."""
+        """Return sixteen unambiguous characters in groups of four: 79 bits."""
         return "-".join(self._letters(4) for _ in range(4))
 
     def new_pairing_code(self) -> str:
-        """Eight digits, typed once within ten minutes."""
+        """Return eight digits, valid once within ten minutes."""
         return f"{int.from_bytes(self.random_bytes(8), 'big') % 10**8:08d}"
 
     def _letters(self, count: int) -> str:
         letters: list[int] = []
-        while len(letters) < count:  # bytes past 248 would favour the first letters
+        while len(letters) < count:  # bytes from 248 up would bias towards the first letters
             letters += [b for b in self.random_bytes(8) if b < 8 * len(ACCESS_CODE_ALPHABET)]
         return "".join(ACCESS_CODE_ALPHABET[b % 31] for b in letters[:count])
 
 
 def encode_url_safe(raw: bytes) -> str:
-    """Base64 for URLs, without padding."""
+    """Encode as URL-safe base64 without padding."""
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
 def hash_token(token: str) -> bytes:
-    """What is stored of a key, token or one-time link: SHA-256 of its UTF-8 bytes.
+    """Return the stored form of a key, token or one-time link: SHA-256 of its UTF-8 bytes.
 
-    A text that has none, such as a header of stray bytes, is hashed too: it fits no row.
+    Invalid text, such as a header with stray bytes, is hashed too and matches no row.
     """
     return hashlib.sha256(token.encode(errors="surrogatepass")).digest()
 
 
 def account_hash(name: str) -> bytes:
-    """Under what wrong passwords for `name` are counted, however it is spelled."""
+    """Return the key under which failed sign-ins for `name` are counted; ignores case, spaces."""
     return hash_token(" ".join(name.casefold().split()))
 
 
 def made_at(made_id: str) -> int:
-    """When `new_id` made this id, in ms since 1970."""
+    """Return the time at which `new_id` made this id, in ms since 1970."""
     return int(made_id.replace("-", "")[:12], 16)
 
 
 def first_id_of(now_ms: int) -> str:
-    """What sorts before every id that `new_id` makes from then on, and after those before."""
+    """Return a lower bound for the ids that `new_id` makes from `now_ms` (ms since 1970) on."""
     digits = f"{now_ms:012x}"
     return f"{digits[:8]}-{digits[8:]}"
 
 
 class Keyring:
-    """The purpose-bound keys of one environment, all derived from the box's master key.
+    """The keys of one environment, one for each purpose, derived from the master key.
 
-    A key for one purpose tells nothing about another, nor about the other environment.
+    A key reveals nothing about the keys of other purposes or of the other environment.
     """
 
     def __init__(self, master: bytes, environment: str) -> None:
-        """Derive by HKDF-SHA256; `master` is the 32 bytes of `secrets/master.key`."""
+        """Derive the keys by HKDF-SHA256; `master` is the 32 bytes of `secrets/master.key`."""
 
         def derive(purpose: str) -> bytes:
             info = f"venuebox {environment} {purpose}".encode()
@@ -128,7 +128,7 @@ class Keyring:
         return _link_token(self._claim, b"claim", reservation_id)
 
     def read_access_token(self, token: str) -> str | None:
-        """The reservation id that `token` opens, or None for anything not made here."""
+        """Return the reservation id of `token`, or None if this box did not make it."""
         return _read_link_token(self._access, b"access", token)
 
     def read_claim_token(self, token: str) -> str | None:
@@ -136,19 +136,19 @@ class Keyring:
         return _read_link_token(self._claim, b"claim", token)
 
     def device_token(self, device_id: str) -> str:
-        """What a guest's browser keeps, so that its reservations are found again."""
+        """The token that a guest's browser stores, to find its reservations again."""
         return _link_token(self._device, b"device", device_id)
 
     def read_device_token(self, token: str) -> str | None:
-        """As `read_access_token`: the device id."""
+        """As `read_access_token`, for a device id."""
         return _read_link_token(self._device, b"device", token)
 
     def form_token(self, form_id: str) -> str:
-        """What a booking form carries: its id, and in it the time at which it was shown."""
+        """The token of a booking form: its id, which includes the time it was shown."""
         return _link_token(self._form, b"form", form_id)
 
     def read_form_token(self, token: str) -> str | None:
-        """As `read_access_token`: the form id."""
+        """As `read_access_token`, for a form id."""
         return _read_link_token(self._form, b"form", token)
 
     def echo_token(self, receiver_id: str) -> str:
@@ -164,18 +164,18 @@ class Keyring:
         return nonce + self._wrap.encrypt(nonce, secret, None)
 
     def open_signing_key(self, wrapped: bytes) -> Ed25519PrivateKey:
-        """A wrapped guest pass key, opened once; ValueError as `unwrap`."""
+        """Decrypt a wrapped signing key; cached. ValueError as `unwrap`."""
         if wrapped not in self._signing_keys:
             raw = self.unwrap(wrapped)
             self._signing_keys[wrapped] = Ed25519PrivateKey.from_private_bytes(raw)
         return self._signing_keys[wrapped]
 
     def unwrap(self, wrapped: bytes) -> bytes:
-        """The secret again; ValueError when it was not wrapped by this box."""
+        """Decrypt a wrapped secret. ValueError if it was not wrapped with this master key."""
         try:
             return self._wrap.decrypt(wrapped[:12], wrapped[12:], None)
         except InvalidTag:
-            raise ValueError("wrapped by another master key, or damaged") from None
+            raise ValueError("wrapped with another master key, or damaged") from None
 
 
 def _mac(key: bytes, label: bytes, raw_id: bytes) -> bytes:
@@ -192,7 +192,7 @@ def _read_link_token(key: bytes, label: bytes, token: str) -> str | None:
         raw = base64.b64decode(token.encode("ascii"), altchars=b"-_", validate=True)
     except (ValueError, binascii.Error):
         return None
-    if len(raw) != 16 + _MAC_BYTES or encode_url_safe(raw) != token:  # one spelling alone
+    if len(raw) != 16 + _MAC_BYTES or encode_url_safe(raw) != token:  # only the canonical form
         return None
     if not hmac.compare_digest(raw[16:], _mac(key, label, raw[:16])):
         return None

@@ -1,1 +1,1 @@
-"""The SQLite engine: one writer with group commit, readers, migrations, integrity, copies."""
+"""SQLite: a single writer with group commit, readers, migrations, integrity checks, copies."""

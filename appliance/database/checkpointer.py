@@ -1,4 +1,11 @@
-"""Checkpoints of the write-ahead log, and the vacuum after an erasure."""
+"""WAL checkpoints, and the vacuum after an erasure.
+
+SQLite alone checkpoints inside every so many COMMITs, and that COMMIT waits for a thousand pages
+and two syncs. Here another connection copies most pages while commits go on; the few new ones are
+copied between two commits, and then the log restarts. `secure_delete` overwrites freed content,
+so only the log keeps it until it is cut. Copies left in a page whose rows moved go with the
+nightly VACUUM.
+"""
 
 import asyncio
 import logging
@@ -18,13 +25,13 @@ from appliance.database.migrate import PAGE_BYTES
 
 log = logging.getLogger(__name__)
 
-DUE_PAGES = 4000  # 4 MB of log
-_FEW_PAGES = 600  # no commit waits noticeably for so many
+DUE_PAGES = 4000  # 4 MB of WAL
+_FEW_PAGES = 600  # few enough to checkpoint without a noticeable delay of a commit
 _MOST_PASSES = 4
 
 
 class Checkpointer:
-    """Folds the log that `writing` writes. Belongs to the event loop in which it is made."""
+    """Checkpoints the WAL of `writing` in a thread. Bound to the event loop that creates it."""
 
     def __init__(
         self,
@@ -33,15 +40,15 @@ class Checkpointer:
         run_between: Callable[[Callable[[], None]], None],
         on_broken: Callable[[BaseException], None],
     ) -> None:
-        """`run_between`, called in the loop, runs a job on some thread between two commits.
+        """`run_between`, called in the loop, runs a job on a thread between two commits.
 
-        `on_broken` hears, in the loop, that the disk failed.
+        `on_broken` is called in the loop with the error if the disk failed.
         """
         self._connection = open_connection(path)
         self._run_between = run_between
         self._on_broken = on_broken
         self._loop = asyncio.get_running_loop()
-        # Boxes of earlier versions have larger pages.
+        # Databases of earlier versions have larger pages.
         self._scale = PAGE_BYTES / self._connection.pragma("page_size")
         self._pass_due = round(DUE_PAGES * self._scale)
         self._due = self._pass_due
@@ -49,21 +56,21 @@ class Checkpointer:
         self._is_at_work = False
         self._thread = threading.Thread(target=self._run, name="folder")
         self._thread.start()
-        writing.set_wal_hook(self._note_length)  # takes the place of SQLite's own folding
+        writing.set_wal_hook(self._note_length)  # replaces SQLite's automatic checkpoints
 
     def join(self) -> None:
-        """End the thread and close its connection; whoever closes last folds what is left."""
+        """End the thread and close its connection. The last connection to close checkpoints."""
         self._asked.put("end")
         self._thread.join()
         self._connection.close()
 
     def _note_length(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
-        """In each COMMIT: how long the log has grown."""
+        """WAL hook, called in each COMMIT with the WAL's length in pages."""
         if pages < self._pass_due:
             self._due = self._pass_due
         elif pages >= self._due and not self._is_at_work:
             self._is_at_work = True
-            self._due = pages + self._pass_due  # a pass that cannot end is tried again later
+            self._due = pages + self._pass_due  # an incomplete checkpoint is retried later
             self._asked.put("fold")
         return apsw.SQLITE_OK
 
@@ -79,14 +86,14 @@ class Checkpointer:
         self._is_at_work = False
 
     def _fold(self, passes: int) -> bool:
-        """Copy the log until little is left; whether the disk let it."""
+        """Checkpoint until few pages are left. False if the database is busy or the disk fails."""
         try:
             with quota_as_full(self._connection):
                 self._copy(passes)
-        except apsw.BusyError:  # a command folds it just now
+        except apsw.BusyError:  # a command runs a checkpoint
             return False
-        except apsw.Error as trouble:  # the log grows, and loses nothing
-            log.warning("the write-ahead log could not be folded into the database: %s", trouble)
+        except apsw.Error as trouble:  # the WAL grows, but nothing is lost
+            log.warning("database: checkpoint failed: %s", trouble)
             if isinstance(trouble, (apsw.IOError, apsw.CorruptError)):
                 self._loop.call_soon_threadsafe(self._on_broken, trouble)
             return False
@@ -111,20 +118,20 @@ _NOT_KEPT = frozenset({
 
 
 def is_lost(failure: apsw.IOError) -> bool:
-    """Whether the disk did not keep what was written: nobody may rely on it any more."""
+    """Whether a write or fsync failed, so that written data may be lost."""
     return getattr(failure, "extendedresult", 0) in _NOT_KEPT  # unknown to its types
 
 
 def wipe(path: Path) -> bool:
-    """VACUUM the file and cut its WAL; False when others were in the way: try later.
+    """VACUUM the file and truncate its WAL. False if the database was busy: try later.
 
-    Writers wait meanwhile: about a second for 100 MB. Call it from a thread. OperatorError when
-    the disk has no room for it; then nothing was tried.
+    Blocks writers for about a second for each 100 MB. Call it from a thread. OperatorError if
+    the disk has too little space; then nothing is changed.
     """
     connection = open_connection(path)
     try:
         _demand_room(connection, path)
-        # Not all of it in memory, nor on another disk than the box's.
+        # Keep temporary files out of memory, and on the database's volume.
         connection.pragma("temp_store_directory", str(path.parent.absolute()))
         connection.execute("PRAGMA temp_store = FILE")
         connection.execute("PRAGMA cache_size = -2000")
@@ -138,7 +145,7 @@ def wipe(path: Path) -> bool:
 
 
 def cut_log(path: Path) -> bool:
-    """Move the whole WAL into the file and cut it; False when others read of it all the time.
+    """Checkpoint the whole WAL and truncate it. False if it was busy all the time.
 
     Call it from a thread.
     """
@@ -150,22 +157,22 @@ def cut_log(path: Path) -> bool:
 
 
 def _cut_log(connection: apsw.Connection) -> bool:
-    connection.set_busy_timeout(_WAIT_MILLISECONDS)  # while it waits nobody can write
+    connection.set_busy_timeout(_WAIT_MILLISECONDS)  # writers are blocked while it waits
     until = time.monotonic() + _PATIENCE_SECONDS
     while time.monotonic() < until:
         try:
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)  # most, beside the work
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)  # non-blocking
             busy, *_sizes = next(connection.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
             if not busy:
                 return True
-        except apsw.BusyError:  # the box folds it just now
+        except apsw.BusyError:  # the box runs a checkpoint
             pass
         time.sleep(_PAUSE_SECONDS)
     return False
 
 
 def _demand_room(connection: apsw.Connection, path: Path) -> None:
-    """For the new copy, and for the WAL through which it comes back."""
+    """Raise OperatorError unless the disk has room for a copy, and for the WAL to write it."""
     size = connection.pragma("page_count") * connection.pragma("page_size")
     needed = 2 * size + _SPARE
     disk = os.statvfs(path.parent)

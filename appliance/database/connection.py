@@ -1,4 +1,4 @@
-"""Connections to a box database: transactions, readers, and what each SQLite error means."""
+"""Database connections, transactions, readers, and messages for SQLite errors."""
 
 import errno
 import os
@@ -16,8 +16,8 @@ from appliance.clock import Clock, ZoneDatabase
 from appliance.core.errors import NotFound, OperatorError
 from appliance.core.tokens import Tokens
 
-_ROOM = 256 * 1024  # what SQLite needs beside a database, and some
-# The small file beside a database by which its users know of each other cannot be made.
+_ROOM = 256 * 1024  # for SQLite's files beside a database, with a margin
+# The shared-memory file (-shm) of the WAL cannot be created.
 _BESIDE = {apsw.SQLITE_IOERR_SHMOPEN, apsw.SQLITE_IOERR_SHMSIZE, apsw.SQLITE_IOERR_SHMMAP}
 
 UNUSABLE = (
@@ -28,7 +28,7 @@ UNUSABLE = (
 
 @contextmanager
 def quota_as_full(connection: apsw.Connection) -> Iterator[None]:
-    """FullError where a quota is used up: SQLite calls that a failed write, as of a broken disk."""
+    """Raise FullError if a disk quota is used up, which SQLite reports as a failed write."""
     try:
         yield
     except apsw.IOError as error:
@@ -38,35 +38,35 @@ def quota_as_full(connection: apsw.Connection) -> Iterator[None]:
 
 
 def is_over_quota(error: BaseException, connection: apsw.Connection) -> bool:
-    """Whether `error`, the latest of that connection, is a write for which a quota had no room."""
+    """Whether `error`, the latest of the connection, is a write that exceeded a disk quota."""
     is_write = getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_WRITE
     return is_write and connection.system_errno == errno.EDQUOT
 
 
 def is_unopenable(error: BaseException) -> bool:
-    """Whether what failed is the opening, or the room for it: the file itself may be sound."""
+    """Whether opening failed, or the disk is full: the file itself may be intact."""
     if isinstance(error, apsw.IOError):
         return getattr(error, "extendedresult", 0) in _BESIDE
     return isinstance(error, (apsw.CantOpenError, apsw.FullError, apsw.ReadOnlyError))
 
 
 def describe_unopenable(path: Path) -> str:
-    """Why `path` could not be opened, and what to do. SQLite writes beside it even to read."""
+    """Describe why `path` cannot be opened, and what to do. Even readers write beside the file."""
     if not path.exists():
         return describe_missing(path)
     if is_full(path.parent):
         return (
-            f"{path.name} cannot be opened, for {path.parent} has no room left: make some, then "
-            "try again. Nothing is damaged"
+            f"{path.name} cannot be opened: {path.parent} has no free space. Free some space, "
+            "then try again. Nothing is damaged"
         )
     return (
-        f"{path.name} cannot be opened, for nothing can be written in {path.parent}: "
-        "check the disk and whom the files belong to, then try again"
+        f"{path.name} cannot be opened: {path.parent} is not writable. "
+        "Check the disk and the owner of the files, then try again"
     )
 
 
 def describe_missing(path: Path) -> str:
-    """What to do where no database is and one was."""
+    """Describe a missing database file, and what to do."""
     return (
         f"{path.name} is missing from {path.parent}: put the last good backup in place with "
         f"venuebox restore --latest --data {path.parent}"
@@ -74,7 +74,7 @@ def describe_missing(path: Path) -> str:
 
 
 def describe_newer(path: Path, found: int, known: int) -> str:
-    """What to do for whoever has gone back to an older program."""
+    """Describe a database whose schema `found` is newer than `known`, and what to do."""
     return (
         f"{path.name} was written by a newer venuebox (schema {found}, this one knows {known}): "
         "install that version again; nothing was changed"
@@ -82,18 +82,18 @@ def describe_newer(path: Path, found: int, known: int) -> str:
 
 
 def describe_unusable(path: Path, error: apsw.Error) -> str:
-    """Why a command could not read or write `path`."""
+    """Describe why a command could not read or write `path`, and what to do."""
     if isinstance(error, apsw.BusyError):
-        return f"{path.name} was in use all the time: nothing was changed, try again"
+        return f"{path.name} is locked by another process: nothing was changed, try again"
     if isinstance(error, apsw.FullError):
-        return f"{path.parent} has no room left: nothing was changed, make some and try again"
+        return f"{path.parent} is full: nothing was changed. Free some space and try again"
     if is_unopenable(error):
         return describe_unopenable(path)
     return f"{path.name} cannot be used ({error}): nothing was changed, run venuebox doctor"
 
 
 def is_full(folder: Path) -> bool:
-    """Whether its volume has hardly any room left."""
+    """Whether the folder's volume has less than 256 KiB of free space."""
     found = os.statvfs(folder)
     return found.f_bavail * found.f_frsize < _ROOM
 
@@ -103,14 +103,14 @@ _AGAIN_SECONDS = 0.002
 
 
 def wait_for_others(connection: apsw.Connection) -> None:
-    """From now on it waits 5 s at most for another process's commit; then apsw.BusyError.
+    """Make the connection wait up to 5 s for other processes' commits, then raise BusyError.
 
-    SQLite's own waiting sleeps ever longer, up to 0.1 s: beside a process that writes without a
-    pause it finds the moment between two commits after seconds, or never.
+    SQLite's own busy timeout sleeps up to 0.1 s between tries: against a process that commits
+    without a pause it succeeds after seconds, or never. This one tries every 2 ms.
     """
     until = 0.0
 
-    def recheck_authorisation(before: int) -> bool:
+    def retry(before: int) -> bool:
         nonlocal until
         now = time.monotonic()
         if before == 0:
@@ -120,20 +120,20 @@ def wait_for_others(connection: apsw.Connection) -> None:
         time.sleep(_AGAIN_SECONDS)
         return True
 
-    connection.set_busy_handler(recheck_authorisation)
+    connection.set_busy_handler(retry)
 
 
 Row = tuple[Any, ...]
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
-_CACHE, _READER_CACHE = -32_000, -8_000  # KiB; several read beside the one who writes
+_CACHE, _READER_CACHE = -32_000, -8_000  # KiB; there are several readers and one writer
 _CHECKSUM_BYTES = 8  # at the end of each page; see check_pages
 OLDEST_SQLITE = (3, 51, 3)  # older ones can corrupt a WAL file when it is reset
 _NOTHING: Mapping[str, Any] = {}
 
 
 def check_engine(version: str | None = None) -> None:
-    """Refuse an SQLite that is too old to be trusted with a WAL; OperatorError says so."""
+    """Raise OperatorError if SQLite is older than OLDEST_SQLITE, which could corrupt a WAL."""
     found = version or apsw.sqlite_lib_version()
     if tuple(int(part) for part in found.split(".")[:3]) < OLDEST_SQLITE:
         raise OperatorError(
@@ -143,30 +143,30 @@ def check_engine(version: str | None = None) -> None:
 
 @cache
 def check_pages() -> None:
-    """From now on, SQLite gives each page a checksum and refuses to read one that does not fit.
+    """Enable SQLite's page checksums in this process; a page that does not match is refused.
 
-    Its own checks look at the structure alone: of single bytes that change by themselves they
-    find one in ten, with the checksums all (tests/faults/test_corruption.py). For the process.
+    SQLite's own checks examine only the structure: they find one in ten changed bytes; the
+    checksums find all (tests/faults/test_corruption.py). OperatorError if they are missing.
     """
     connection = apsw.Connection(":memory:")
     try:
         apsw.sqlite_extra.load(connection, "cksumvfs")
     except (apsw.Error, apsw.sqlite_extra.NotAvailable, OSError) as error:
         raise OperatorError(
-            f"SQLite's page checksums are missing ({error}): install anew"
+            f"SQLite's page checksums are missing ({error}): install venuebox again"
         ) from None
     finally:
         connection.close()
 
 
 def lay_out_pages(connection: apsw.Connection, size: int) -> None:
-    """Give a new database pages of `size` bytes, each with room for its checksum."""
+    """Set the page size of a new database, and reserve space for the checksum of each page."""
     connection.execute(f"PRAGMA page_size = {size}")
     connection.reserve_bytes("main", _CHECKSUM_BYTES)
 
 
 def open_connection(path: Path, *, writable: bool = True) -> apsw.Connection:
-    """A connection with the box's pragmas. The file must exist already."""
+    """Open a connection with the box's pragmas. The file must exist."""
     check_pages()
     flags = apsw.SQLITE_OPEN_READWRITE if writable else apsw.SQLITE_OPEN_READONLY
     connection = apsw.Connection(str(path), flags=flags, statementcachesize=200)
@@ -177,7 +177,7 @@ def open_connection(path: Path, *, writable: bool = True) -> apsw.Connection:
 
 
 def open_for_command(path: Path) -> apsw.Connection:
-    """A connection that only reads, beside the box or without it. OperatorError when it cannot."""
+    """Open a read-only connection; the box may be running. OperatorError if it cannot open."""
     try:
         return open_connection(path, writable=False)
     except (apsw.CantOpenError, apsw.FullError, apsw.IOError) as error:
@@ -187,9 +187,9 @@ def open_for_command(path: Path) -> apsw.Connection:
 
 
 def configure(connection: apsw.Connection) -> None:
-    """Give a connection the box's pragmas."""
+    """Set the box's pragmas and busy handler on a connection."""
     wait_for_others(connection)
-    # Plans that may depend on bound values are made anew at each run: 30 µs for every join.
+    # Without it, plans that depend on bound values are rebuilt at each run: 30 µs for each join.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     for pragma in (
         "synchronous = FULL",
@@ -205,7 +205,7 @@ def configure(connection: apsw.Connection) -> None:
 
 
 def known(found: T | None) -> T:
-    """What was looked up, or NotFound."""
+    """Return `found`. NotFound if it is None."""
     if found is None:
         raise NotFound
     return found
@@ -219,7 +219,7 @@ def _insert_statement(table: str, columns: tuple[str, ...]) -> str:
 
 
 class Reader:
-    """What a query is handed: a snapshot of committed state, the clock and the zones."""
+    """The argument of a query: a snapshot of committed state, the clock and the time zones."""
 
     __slots__ = ("_clock", "connection", "zones")
 
@@ -234,31 +234,31 @@ class Reader:
         return self._clock.now()
 
     def rows(self, sql: str, parameters: Mapping[str, Any] = _NOTHING) -> Iterator[Row]:
-        """The rows of a query; parameters are named."""
+        """Run a query with named parameters and return its rows."""
         return self.connection.execute(sql, parameters)
 
     def row(self, sql: str, parameters: Mapping[str, Any] = _NOTHING) -> Row | None:
-        """The first row of a query, or None."""
+        """Return the first row of a query, or None."""
         return next(self.rows(sql, parameters), None)
 
     def value(self, sql: str, parameters: Mapping[str, Any] = _NOTHING) -> Any:
-        """The first column of the first row, or None."""
+        """Return the first column of the first row, or None."""
         found = self.row(sql, parameters)
         return None if found is None else found[0]
 
     def one(
         self, kind: Callable[..., T], sql: str, parameters: Mapping[str, Any] = _NOTHING
     ) -> T | None:
-        """What `kind` makes of the columns of the first row, or None."""
+        """Return `kind(*columns)` of the first row, or None."""
         found = self.row(sql, parameters)
         return None if found is None else kind(*found)
 
 
 class Transaction(Reader):
-    """What an action is handed: the connection, one reading of the clock, and randomness.
+    """The argument of an action: the connection, one reading of the clock, and random tokens.
 
-    `notices` are given to the database's listeners after the commit, never before. The first
-    change opens a SAVEPOINT: an action that refuses before it has none to undo.
+    `notices` are passed to the database's listeners after the commit. The SAVEPOINT is opened at
+    the first change, so an action that raises before it has nothing to undo.
     """
 
     __slots__ = ("_has_savepoint", "_now", "notices", "tokens")
@@ -274,51 +274,51 @@ class Transaction(Reader):
 
     @property
     def now(self) -> int:
-        """Milliseconds since 1970, read once."""
+        """Milliseconds since 1970 at the start of the transaction."""
         return self._now
 
     def execute(self, sql: str, parameters: Mapping[str, Any] = _NOTHING) -> int:
-        """Run a statement; the number of rows it changed."""
+        """Run a statement. Returns the number of rows it changed."""
         self._save()
         self.connection.execute(sql, parameters)
         return self.connection.changes()
 
     def execute_each(self, sql: str, rows: Iterable[Mapping[str, Any] | Sequence[Any]]) -> None:
-        """Run a statement once for each of these rows of parameters, named or in their order."""
+        """Run a statement once for each row of parameters, named or positional."""
         self._save()
         self.connection.executemany(sql, rows)
 
     def rows(self, sql: str, parameters: Mapping[str, Any] = _NOTHING) -> Iterator[Row]:
-        """The rows of a query, or of a statement that returns what it changed."""
+        """Return the rows of a query, or of a statement with RETURNING."""
         if not sql.lstrip().startswith("SELECT"):
             self._save()
         return self.connection.execute(sql, parameters)
 
     def insert(self, table: str, values: Mapping[str, Any]) -> int:
-        """Insert one row; its rowid. Column names come from the code, never from outside."""
+        """Insert one row and return its rowid. Column names must never come from user input."""
         self._save()
         self.connection.execute(_insert_statement(table, tuple(values)), values)
         return self.connection.last_insert_rowid()
 
     def update(self, table: str, id_: str, **values: Any) -> None:
-        """Change columns of the row of that id. Their names come from the code as well."""
+        """Update columns of the row with that id. Column names must never come from user input."""
         changes = ", ".join(f'"{name}" = :{name}' for name in values)
         sql = f"UPDATE {table} SET {changes} WHERE id = :id_"  # noqa: S608
         self.execute(sql, {**values, "id_": id_})
 
     def undo(self) -> None:
-        """Take back every change of this action."""
+        """Roll back every change of this action."""
         if self._has_savepoint:
             self.connection.execute("ROLLBACK TO action")
             self.connection.execute("RELEASE action")
 
     def keep(self) -> None:
-        """End the action; its changes wait for the commit."""
+        """End the action and keep its changes for the commit."""
         if self._has_savepoint:
             self.connection.execute("RELEASE action")
 
     def new_id(self) -> str:
-        """A fresh UUID for a row of this transaction."""
+        """Return a new UUID for a row of this transaction."""
         return self.tokens.new_id(self._now)
 
     def _save(self) -> None:

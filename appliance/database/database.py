@@ -1,4 +1,10 @@
-"""One SQLite file: readers, and the one writer with group commit."""
+"""One SQLite database: reader threads, and a single writer with group commit.
+
+Actions that arrive together run one after the other in one BEGIN IMMEDIATE. Each is undone by
+itself if it fails. One COMMIT at synchronous=FULL makes them durable; only then are they
+answered. Statements run on the event loop, where they need no change of thread. Whatever waits
+for the disk or for another process (COMMIT, a locked file) runs on the writer's thread.
+"""
 
 import asyncio
 import logging
@@ -27,13 +33,12 @@ from appliance.database.wal import FilesBeside, Watermark
 log = logging.getLogger(__name__)
 
 BATCH_LIMIT = 64
-GATHER_LIMIT = 8  # more wait for the next commit: the loop works while the disk does
 QUEUE_LIMIT = 2000
 _FATAL = (apsw.FullError, apsw.IOError, apsw.NoMemError, apsw.CorruptError)
 
 
 class _Waiting:
-    """An action that waits for its turn, and later its outcome."""
+    """A queued action, and later its result or error."""
 
     __slots__ = ("action", "arguments", "error", "future", "keywords", "notices", "result")
 
@@ -54,7 +59,7 @@ class _Waiting:
 
 
 class Writer:
-    """Owns the writing connection. Belongs to the event loop in which it is made."""
+    """Runs actions on the writing connection. Bound to the event loop that creates it."""
 
     def __init__(
         self,
@@ -64,9 +69,9 @@ class Writer:
         on_broken: Callable[[BaseException], None],
         on_durable: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_commit` hears the notices of each commit; `on_broken` that the disk failed.
+        """`on_commit` is called with the notices of each commit, `on_broken` if the disk failed.
 
-        `on_durable` is called after each commit, before anybody is answered.
+        `on_durable` is called after each commit, before its actions are answered.
         """
         self.commits = 0
         self.on_full: Callable[[], None] = lambda: None
@@ -77,7 +82,6 @@ class Writer:
         self._on_durable = on_durable
         self._loop = asyncio.get_running_loop()
         self._gathered: list[_Waiting] = []
-        self._gathered_before = 0
         self._waiting = 0
         self._busy = False
         self._shut = False
@@ -93,30 +97,29 @@ class Writer:
     def submit(
         self, action: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]
     ) -> "asyncio.Future[Any]":
-        """Queue an action; its outcome once it is durable. Unavailable when there is no room."""
+        """Queue an action; the future resolves when it is durable. Unavailable if queue is full."""
         if self._shut or self._broken or self._waiting >= QUEUE_LIMIT:
             raise Unavailable
         future: asyncio.Future[Any] = self._loop.create_future()
         self._waiting += 1
         self._gathered.append(_Waiting(future, action, arguments, keywords))
         if len(self._gathered) == 1 and not self._busy:
-            self._gathered_before = 0
             self._loop.call_soon(self._begin)
         return future
 
     @property
     def waiting(self) -> int:
-        """How many actions wait for their commit."""
+        """The number of actions that wait for their commit."""
         return self._waiting
 
     def run_between(self, job: Callable[[], None]) -> None:
-        """Run `job` on the writer's thread, between two commits."""
+        """Run `job` on the writer's thread between two commits."""
         self._between = job
         if not self._busy:
             self._go_on()
 
     async def close(self) -> None:
-        """Finish what waits, and end the thread. The connection is the caller's to close."""
+        """Finish queued actions and end the thread. The caller closes the connection."""
         self._shut = True
         if self._waiting or self._busy:
             self._idle = asyncio.Event()
@@ -125,12 +128,8 @@ class Writer:
         await self._loop.run_in_executor(None, self._thread.join)
 
     def _begin(self) -> None:
-        """Begin a batch, unless this turn of the loop brought a few more to share its commit."""
+        """Begin a batch with the actions queued in one iteration of the loop."""
         if self._busy or not self._gathered:
-            return
-        if self._gathered_before < len(self._gathered) < GATHER_LIMIT:
-            self._gathered_before = len(self._gathered)
-            self._loop.call_soon(self._begin)
             return
         self._busy = True
         batch, self._gathered = self._gathered[:BATCH_LIMIT], self._gathered[BATCH_LIMIT:]
@@ -139,7 +138,7 @@ class Writer:
             return
         try:
             self._connection.execute("BEGIN IMMEDIATE")
-        except apsw.BusyError:  # a command is writing beside the box
+        except apsw.BusyError:  # another process is writing
             self._jobs.put(lambda: self._wait_for_lock(batch))
         except apsw.Error as trouble:
             self._abandon(batch, trouble)
@@ -147,7 +146,7 @@ class Writer:
             self._run(batch)
 
     def _run(self, batch: list[_Waiting]) -> None:
-        """Every statement of the batch, but for its COMMIT."""
+        """Run all actions of the batch; hand the COMMIT to the thread if anything changed."""
         before = self._connection.total_changes()
         try:
             for waiting in batch:
@@ -155,7 +154,7 @@ class Writer:
             is_for_the_disk = self._connection.total_changes() != before
             if not is_for_the_disk:
                 self._connection.execute("COMMIT")
-        except Exception as trouble:  # noqa: BLE001 - whatever it was, nothing was committed
+        except Exception as trouble:  # noqa: BLE001 - on any error, nothing was committed
             self._abandon(batch, trouble)
             return
         if is_for_the_disk:
@@ -171,7 +170,7 @@ class Writer:
             raise
         except Exception as error:
             waiting.error = error
-            if not self._connection.in_transaction:  # SQLite gave up the whole batch
+            if not self._connection.in_transaction:  # SQLite rolled back the whole batch
                 raise
             tx.undo()
         else:
@@ -183,7 +182,7 @@ class Writer:
             job()
 
     def _wait_for_lock(self, batch: list[_Waiting]) -> None:
-        """On the thread: wait up to 5 s for whoever writes beside the box."""
+        """On the thread: wait up to 5 s for another process's write lock."""
         try:
             wait_for_others(self._connection)
             try:
@@ -196,7 +195,7 @@ class Writer:
             self._loop.call_soon_threadsafe(self._run, batch)
 
     def _commit(self, batch: list[_Waiting]) -> None:
-        """On the thread: make the batch durable."""
+        """On the thread: commit the batch."""
         try:
             self._connection.execute("COMMIT")
         except apsw.Error as trouble:
@@ -207,17 +206,17 @@ class Writer:
             self._loop.call_soon_threadsafe(self._acknowledge, batch)
 
     def _run_between(self, job: Callable[[], None]) -> None:
-        """On the thread."""
+        """On the thread: run `job`, then continue."""
         try:
             job()
         finally:
             self._loop.call_soon_threadsafe(self._go_on)
 
     def _abandon(self, batch: list[_Waiting], trouble: Exception) -> None:
-        """Nothing of the batch is durable: refuse it all. A failing disk ends the service."""
-        if not self._failing:  # a full disk refuses thousands of commits for one reason
+        """Roll back and refuse the whole batch. If the disk failed, stop accepting writes."""
+        if not self._failing:  # log a full disk once, not for each commit
             self._failing = True
-            log.error("commits fail, nothing of them is kept: %s", trouble)
+            log.error("database: commit failed, changes rolled back: %s", trouble)
         is_full = isinstance(trouble, apsw.FullError) or is_over_quota(trouble, self._connection)
         if isinstance(trouble, (apsw.IOError, apsw.CorruptError)) and not is_full:
             self.fail(trouble)
@@ -228,7 +227,7 @@ class Writer:
         self._refuse(batch)
 
     def fail(self, trouble: BaseException) -> None:
-        """The disk failed: nothing is taken any more."""
+        """Stop accepting writes, because the disk failed, and call `on_broken`."""
         if not self._broken:
             self._broken = True
             self._on_broken(trouble)
@@ -259,13 +258,12 @@ class Writer:
             self._on_commit(notices)
 
     def _go_on(self) -> None:
-        """The connection is free: for what is to be done between commits, or the next batch."""
+        """Use the free connection for the job between commits, or for the next batch."""
         job, self._between = self._between, None
         self._busy = job is not None
         if job is not None:
             self._jobs.put(lambda: self._run_between(job))
         elif self._gathered:
-            self._gathered_before = 0
             self._loop.call_soon(self._begin)
         elif self._idle is not None:
             self._idle.set()
@@ -279,11 +277,11 @@ _READER_THREADS = 2
 
 
 class ChangedBeside:
-    """A notice that a command beside the box has committed: what, only the rows know."""
+    """Notice that another process has committed; it does not say what changed."""
 
 
 class Database:
-    """The live database of one environment. Belongs to the event loop that opened it."""
+    """The open database of one environment. Bound to the event loop that opened it."""
 
     def __init__(
         self,
@@ -295,8 +293,8 @@ class Database:
     ) -> None:
         """Open `path`, which must be a migrated box database (see `migrate`).
 
-        `on_broken` is called once, in the loop, when the disk failed: nothing is
-        acknowledged any more and the process should end (an fsync is never retried).
+        `on_broken` is called once, in the loop, if the disk failed: later writes are refused
+        and the process should end (an fsync is never retried).
         """
         self.path = path
         self.clock = clock
@@ -327,23 +325,23 @@ class Database:
 
     @property
     def commits(self) -> int:
-        """How many commits went to the disk."""
+        """The number of commits written to the disk."""
         return self._writer.commits
 
     @property
     def waiting(self) -> int:
-        """How many actions wait for their commit."""
+        """The number of actions that wait for their commit."""
         return self._writer.waiting
 
     @property
     def is_full(self) -> bool:
-        """Whether the disk is full, and only what goes first is taken."""
+        """Whether the disk is full, so that only the actions of `go_first` are accepted."""
         return self._full
 
     def go_first(
         self, actions: frozenset[Callable[..., Any]], make_room: Callable[[], bool]
     ) -> None:
-        """When the disk is full, `make_room` once, and then take nothing but `actions`."""
+        """When the disk is full, call `make_room` once, and then accept only `actions`."""
 
         def on_full() -> None:
             self._full = self._full or make_room()
@@ -352,20 +350,20 @@ class Database:
         self._writer.on_full = on_full
 
     def set_full(self, *, full: bool) -> None:
-        """The disk of all the box's files is full, or has room again."""
+        """Set whether the disk of the box's files is full."""
         self._full = full
 
     def on_commit(self, listener: Listener) -> None:
-        """Call `listener` in the loop with the notices of each commit, after the commit."""
+        """Call `listener` in the loop after each commit, with its notices."""
         self._listeners.append(listener)
 
     async def write(
         self, action: Callable[Concatenate[Transaction, P], R], /, *args: P.args, **kwargs: P.kwargs
     ) -> R:
-        """Run `action(tx, …)` on the writer; its result once it is durable on the disk.
+        """Run `action(tx, …)` in a transaction. Returns its result when it is durable on disk.
 
-        Raises what the action raises (and then nothing of it is kept), or Unavailable when
-        the queue is full, the disk is full, the file is locked or the box is stopping.
+        Raises what the action raises, after rolling it back, or Unavailable if the queue is
+        full, the disk is full, the file is locked or the box is stopping.
         """
         if self._full and action not in self._first:
             raise Unavailable
@@ -375,13 +373,13 @@ class Database:
         except Unavailable:
             if not (self._full and action in self._first):
                 raise
-            result = await self._writer.submit(action, args, kwargs)  # there is room now
+            result = await self._writer.submit(action, args, kwargs)  # `make_room` has freed space
         return result
 
     async def read(
         self, query: Callable[Concatenate[Reader, P], R], /, *args: P.args, **kwargs: P.kwargs
     ) -> R:
-        """Run `query(reader, …)` on a reader thread, in one snapshot of committed state."""
+        """Run `query(reader, …)` on a reader thread, in one snapshot. Unavailable on failure."""
         if self._shut:
             raise Unavailable
         return await self._loop.run_in_executor(
@@ -391,20 +389,20 @@ class Database:
     def peek(
         self, query: Callable[Concatenate[Reader, P], R], /, *args: P.args, **kwargs: P.kwargs
     ) -> R:
-        """Run a query of a few indexed rows at once, on the loop's own connection.
+        """Run a query in the event loop, on its own connection. Unavailable on failure.
 
-        For lookups that cost less than handing them to a thread would.
+        For lookups of a few indexed rows, which cost less than a switch to a thread.
         """
         if self._shut:
             raise Unavailable
         return self._snapshot(self._peeker, query, args, kwargs)
 
     async def wipe(self) -> bool:
-        """As `wiping.wipe`, beside the work. A disk that keeps nothing ends the service."""
+        """Run `checkpointer.wipe` in a thread. A failed write stops the writer."""
         return await self._beside_the_work(wipe)
 
     async def cut_log(self) -> bool:
-        """As `wiping.cut_log`, likewise."""
+        """Run `checkpointer.cut_log` in a thread. A failed write stops the writer."""
         return await self._beside_the_work(cut_log)
 
     async def _beside_the_work(self, work: Callable[[Path], bool]) -> bool:
@@ -416,7 +414,7 @@ class Database:
             raise
 
     async def close(self) -> None:
-        """Finish what waits, fold the WAL into the file and close every connection."""
+        """Finish queued actions, checkpoint the WAL and close all connections."""
         if self._shut:
             return
         self._shut = True
@@ -430,16 +428,16 @@ class Database:
         self._beside.close()
         self._beside.tidy()
 
-    def recheck_authorisation(self) -> None:
-        """Tell the listeners that another process has committed something."""
+    def look_for_changes(self) -> None:
+        """Notify the listeners that another process has committed."""
         self._tell([ChangedBeside()])
 
     def _tell(self, notices: Sequence[object]) -> None:
         for listener in self._listeners:
             try:
                 listener(notices)
-            except Exception as error:  # noqa: BLE001 - the others are to hear of it all the same
-                log_exception("hearing of a commit", error)
+            except Exception as error:  # noqa: BLE001 - the other listeners must still be called
+                log_exception("database: commit listener", error)
 
     def _read_in_thread(
         self, query: Callable[..., R], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -459,17 +457,17 @@ class Database:
             try:
                 return query(reader, *args, **kwargs)
             finally:
-                if reader.connection.in_transaction:  # else SQLite has ended it, for its trouble
+                if reader.connection.in_transaction:  # otherwise SQLite has rolled back on an error
                     reader.connection.execute("ROLLBACK")
 
 
 class _refusing_trouble:  # noqa: N801 - reads as the function it is used like
-    """Answers a disk that cannot be read with Unavailable."""
+    """Raise Unavailable if the database cannot be read."""
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, (apsw.BusyError, apsw.IOError, apsw.CantOpenError)):
-            log.warning("a read failed: %s", error)
+            log.warning("database: read failed: %s", error)
             raise Unavailable from error

@@ -1,4 +1,10 @@
-"""Copies of a database, and what is checked before a database or a copy is used."""
+"""Copies of a database, integrity checks, and transactions for commands.
+
+A copy takes two writes. `VACUUM INTO` leaves deleted content out, which a copy page by page would
+keep. But pages that it writes before page 1, because its cache is full, get no checksum: SQLite
+learns from page 1 that there are any. So its result is copied again, page by page, into a file
+that has its page 1 already.
+"""
 
 import re
 import time
@@ -34,10 +40,10 @@ _WITHOUT_CHECKSUMS = "unix"
 
 
 def write_copy(connection: apsw.Connection, copy: Path) -> None:
-    """Write `copy`, 0600, as the database is now; who writes to it meanwhile is not held up.
+    """Write a snapshot of the database to `copy`, 0600, without blocking writers.
 
-    It takes twice the database's size on the volume of `copy`, and hardly any memory however
-    large it is. apsw.Error when a page is damaged, or when there is no room; then nothing is left.
+    Needs twice the database's size on the volume of `copy`, and little memory. apsw.Error if a
+    page is damaged or the disk is full; then no file is left.
     """
     bare = copy.with_name(f"{copy.name}.bare")
     try:
@@ -57,7 +63,7 @@ def _copy_pages(bare: Path, copy: Path) -> None:
     with closing(source), closing(apsw.Connection(str(copy))) as target:
         copy.chmod(0o600)
         lay_out_pages(target, source.pragma("page_size"))
-        target.pragma("journal_mode", "off")  # nobody relies on it before it is whole
+        target.pragma("journal_mode", "off")  # not used before it is complete
         target.pragma("synchronous", "off")
         target.execute("CREATE TABLE first_page(content)")
         with quota_as_full(target), target.backup("main", source, "main") as pages:
@@ -68,7 +74,7 @@ _NAME = re.compile(r"(live|test)-before-upgrade-\d{4}-(\d+)\.db")
 
 
 def forget_copies(folder: Path, before: int) -> None:
-    """Delete those made before that instant, in ms: guests who are forgotten are still in them."""
+    """Delete pre-upgrade copies made before `before` (ms): they contain erased guests' data."""
     for path in folder.glob("*-before-upgrade-*.db"):
         named = _NAME.fullmatch(path.name)
         if named and int(named[2]) < before:
@@ -79,10 +85,10 @@ DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.IOError)
 
 
 def copy_database(path: Path, copy: Path) -> None:
-    """Write `copy` as the database is now; who writes to it meanwhile is not held up.
+    """Write a snapshot of the database at `path` to `copy`, without blocking writers.
 
-    OperatorError when a page of it is damaged: such a copy would be none. OSError when there is no
-    room.
+    OperatorError if a page is damaged or the database cannot be opened. OSError if the disk is
+    full.
     """
     try:
         with closing(open_for_command(path)) as connection:
@@ -96,7 +102,7 @@ def copy_database(path: Path, copy: Path) -> None:
 
 
 def count_rows(path: Path) -> dict[str, int]:
-    """How many rows each table has."""
+    """Return the number of rows of each table, by table name."""
     sql = """SELECT name FROM sqlite_schema
              WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"""
     with _opened(path) as connection:
@@ -106,10 +112,9 @@ def count_rows(path: Path) -> dict[str, int]:
 
 
 def list_faults(path: Path) -> list[str]:
-    """What is wrong with a database file: nothing in a sound one.
+    """Return the faults of a database file; empty if it is intact.
 
-    Every page is read, and with that its checksum; indexes are compared with tables, and rows
-    with those that they belong to.
+    Reads every page and verifies its checksum; checks indexes against tables, and foreign keys.
     """
     try:
         with _opened(path) as connection:
@@ -119,55 +124,55 @@ def list_faults(path: Path) -> list[str]:
 
 
 def describe_venue(path: Path) -> tuple[str, str, str]:
-    """Name, slug and id of the venue in this file, of whatever schema."""
+    """Return (name, slug, id) of the venue in this file, for any schema version."""
     with _opened(path) as connection:
         row = next(connection.execute("SELECT name, slug, id FROM venue"), None)
-    # None: it was never furnished.
+    # None: no venue was set up yet.
     return ("venuebox", "venuebox", "") if row is None else (row[0], row[1], row[2])
 
 
 def make_live(path: Path) -> None:
-    """Let a copy be served from now on: with a write-ahead log, as every live file."""
+    """Make a copy ready to be served: WAL mode, 0600."""
     with closing(open_connection(path)) as connection:
         connection.pragma("journal_mode", "wal")
     path.chmod(0o600)
 
 
 def read_schema_number(path: Path) -> int:
-    """The number of the file's schema."""
+    """Return the schema number of the file."""
     with _opened(path) as connection:
         return int(connection.pragma("user_version"))
 
 
 def find_faults(connection: apsw.Connection, check: str) -> list[str]:
-    """What `check`, a PRAGMA of SQLite, finds, and which tables have rows that lack another."""
+    """Run `check`, a PRAGMA of SQLite, and check foreign keys. Returns the faults."""
     found = [str(row[0]) for row in connection.execute(f"PRAGMA {check}")]
     orphans = {str(row[0]) for row in connection.execute("PRAGMA foreign_key_check")}
     damage = [] if found == ["ok"] else found
-    return damage + [f"rows of {table} that belong to nothing" for table in sorted(orphans)]
+    return damage + [f"rows of {table} that refer to missing rows" for table in sorted(orphans)]
 
 
 def _opened(path: Path) -> closing[apsw.Connection]:
     return closing(open_connection(path, writable=False))
 
 
-_SECONDS = 2.0  # the night's check looks at the rest of a very large file
-_STEPS = 10_000  # of SQLite's machine, between two looks at the time
+_SECONDS = 2.0  # the nightly check covers the rest of a very large file
+_STEPS = 10_000  # SQLite virtual machine instructions between two time checks
 
 
 def check_before_serving(path: Path, seconds: float = _SECONDS) -> None:
-    """Read the file's pages, their checksums and its log. OperatorError if damaged.
+    """Check the file's pages, their checksums and its WAL. OperatorError if damaged.
 
-    A sound log is written once more: see log_again.
+    An intact WAL is rewritten: see `rewrite_log`.
 
-    Leaves a missing or a strange file to `migrate`. Spends about `seconds` at most.
+    Ignores a missing file, which `migrate` reports. Takes about `seconds` at most.
     """
     if not path.exists():
         return
     try:
         connection = open_connection(path)
         try:
-            # The evidence stays as it is: a bad log is not folded into the file.
+            # Keep the evidence: do not checkpoint a damaged WAL into the file.
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             fault = _find_fault(connection, path, time.monotonic() + seconds)
             if not fault:
@@ -183,7 +188,7 @@ def check_before_serving(path: Path, seconds: float = _SECONDS) -> None:
 
 
 def describe_damage(path: Path, fault: str) -> str:
-    """One sentence for whoever stands in front of a box that does not start."""
+    """Describe a damaged database, and how to restore it."""
     return (
         f"{path.name} is damaged ({fault}) and is not served: put the last good backup in its "
         f"place with venuebox restore --latest --data {path.parent}, which keeps what is there"
@@ -191,10 +196,10 @@ def describe_damage(path: Path, fault: str) -> str:
 
 
 def refuse_damaged_log(connection: apsw.Connection, path: Path) -> None:
-    """OperatorError, and nothing changed, when the log lacks what was acknowledged.
+    """Raise OperatorError, without changing the file, if the WAL lacks acknowledged commits.
 
-    Before a command writes: what it adds would take the place of what cannot be read. A box
-    may be writing meanwhile.
+    Call before a command writes: its commits would overwrite the unreadable ones. The box may
+    be writing meanwhile.
     """
     fault = find_missing_pages(connection, path)
     if fault:
@@ -203,8 +208,8 @@ def refuse_damaged_log(connection: apsw.Connection, path: Path) -> None:
 
 
 def find_missing_pages(connection: apsw.Connection, path: Path) -> str:
-    """What was acknowledged and is not in the log of `path`; nothing of a sound one."""
-    connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # SQLite reads the log
+    """Describe acknowledged pages that the WAL of `path` lacks; `""` if it is intact."""
+    connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # SQLite reads the WAL
     with closing(FilesBeside(path)) as files:
         missing = count_missing_frames(connection, files)
     return f"its log lacks {missing} pages that were acknowledged" if missing else ""
@@ -229,11 +234,11 @@ def _find_fault(connection: apsw.Connection, path: Path, until: float) -> str:
 
 @contextmanager
 def session(path: Path, clock: Clock, tokens: Tokens, zones: ZoneDatabase) -> Iterator[Transaction]:
-    """A transaction on `path`, committed durably at the end and undone by any exception.
+    """Open a transaction on `path`: durably committed at the end, rolled back on any exception.
 
-    Waits up to 5 s for the box's own writer. OperatorError when the file cannot be used, or its log
-    is damaged. The notices of the transaction reach nobody: a running box is poked, and finds
-    the rows itself.
+    Waits up to 5 s for the box's own writer. OperatorError if the file cannot be used, or its
+    WAL is damaged. The transaction's notices are dropped: wake a running box with `wake_box`,
+    and it re-reads the rows.
     """
     try:
         connection = open_connection(path)

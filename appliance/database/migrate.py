@@ -1,4 +1,4 @@
-"""Bring a database file to the schema that this program knows, or refuse it."""
+"""Schema migrations: upgrade a database file to the newest schema, or refuse it."""
 
 from collections.abc import Sequence
 from importlib import resources
@@ -20,23 +20,23 @@ from appliance.database.connection import (
 )
 from appliance.database.integrity import read_schema_number
 
-APPLICATION_ID = 0x53564342  # "SVCB": tells a box database from any other SQLite file
+APPLICATION_ID = 0x53564342  # "SVCB": marks a box database
 
-# A commit writes whole pages. A booking changes about forty places: small pages spare the card.
+# A commit writes whole pages, and a booking changes about forty: small pages save SD card writes.
 PAGE_BYTES = 1024
 
 
 def list_migrations() -> list[tuple[int, str]]:
-    """The numbered migrations in order: (number, SQL)."""
+    """Return the migrations in order as (number, SQL)."""
     folder = resources.files("appliance.database").joinpath("migrations")
     files = sorted(f.name for f in folder.iterdir() if f.name.endswith(".sql"))
     return [(int(name[:4]), folder.joinpath(name).read_text("utf-8")) for name in files]
 
 
 def find_upgrade(paths: Sequence[Path]) -> tuple[int, int] | None:
-    """From which schema to which `migrate` would bring these; None where it would change none.
+    """Return (oldest, newest) schema number if `migrate` would upgrade one of `paths`, else None.
 
-    None too where it would refuse one: missing, damaged, newer or not ours.
+    Also None if it would refuse one: missing, damaged, newer or not a box database.
     """
     newest = list_migrations()[-1][0]
     try:
@@ -48,11 +48,11 @@ def find_upgrade(paths: Sequence[Path]) -> tuple[int, int] | None:
 
 
 def migrate(path: Path, *, create: bool = False) -> int:
-    """Bring `path` to the newest schema; its number.
+    """Upgrade `path` to the newest schema. Returns the schema number.
 
-    Each upgrade runs in one transaction; `serve` makes a backup before. OperatorError, and an
-    untouched file, when it is missing (unless `create`), not a box database, or newer than
-    this program, there is no room, or SQLite is too old.
+    All migrations run in one transaction; `serve` makes a backup first. OperatorError, with the
+    file unchanged, if it is missing (unless `create`), damaged, not a box database or newer
+    than this program, if the disk is full, or if SQLite is too old.
     """
     check_engine()
     check_pages()
@@ -65,7 +65,7 @@ def migrate(path: Path, *, create: bool = False) -> int:
             return _migrate(connection, path, list_migrations())
     except apsw.FullError:
         raise OperatorError(
-            f"{path.name} is not upgraded: {path.parent} has no room for it. Make some, then "
+            f"{path.name} is not upgraded: {path.parent} is full. Free some space, then "
             "start again; nothing was changed"
         ) from None
     except (apsw.NotADBError, apsw.CorruptError, apsw.IOError) as error:
@@ -106,7 +106,7 @@ def _migrate(connection: apsw.Connection, path: Path, migrations: list[tuple[int
 
 
 def _check(connection: apsw.Connection, path: Path, newest: int) -> int:
-    """The schema number found; OperatorError when this is not ours or newer than the program."""
+    """Return the file's schema number. OperatorError if it is not ours or is newer."""
     found = int(connection.pragma("user_version"))
     application_id = int(connection.pragma("application_id"))
     tables = next(connection.execute("SELECT count(*) FROM sqlite_schema"))[0]

@@ -1,4 +1,18 @@
-"""The write-ahead log: the acknowledged position, damage in it, and its rewrite at the start."""
+"""The write-ahead log (WAL): its watermark, detection of damage, and the rewrite at start.
+
+The acknowledged position (watermark): SQLite takes a damaged frame for the end of its log, so a
+damaged last commit would be forgotten silently. After each durable commit, 16 bytes beside the
+database say which log it is in, by its salts, and how many frames of it count. They are not
+synced: a power cut may take them back, and then they say less, never more than a log that is
+whole.
+
+Damage: each commit is synced before the next begins. Two whole commits behind a bad frame cannot
+come from a power cut, so the frame was good once and the commits after it were acknowledged.
+
+Rewrite: after a failed sync the kernel may drop data and still show it to readers
+(docs/decisions/storage.md). So the log that a start reads is written again, byte for byte, and
+synced: the disk has it then, or the box does not start.
+"""
 
 import contextlib
 import os
@@ -13,13 +27,14 @@ from appliance.database.connection import describe_unusable
 
 HEADER = 32  # bytes before the first frame
 _FRAME = 24  # bytes before each page
-_EXPLAINED = 1  # a commit that was being written when the power went
+_EXPLAINED = 1  # a power cut may have interrupted one commit
 
 
 def count_lost_commits(connection: apsw.Connection, path: Path) -> int:
-    """How many acknowledged commits the log of `path` holds behind a damaged frame; mostly 0.
+    """Count the commits in the WAL of `path` that follow a damaged frame; normally 0.
 
-    `connection` is open on `path` and has read from it. A log that a cut explains counts 0.
+    `connection` is open on `path` and has read from it. One commit, which a power cut may have
+    interrupted, counts as 0.
     """
     commits = _find_commits(path.with_name(f"{path.name}-wal"))
     if not commits:
@@ -30,9 +45,9 @@ def count_lost_commits(connection: apsw.Connection, path: Path) -> int:
 
 
 def bears_salt(log: bytes, salt: bytes) -> bool:
-    """Whether these are the bytes of the log with that salt, a damaged one included.
+    """Whether `log` is the WAL with that salt, even if it is damaged.
 
-    A whole header is believed: the frames behind it may be of the log before.
+    An intact header decides, because the frames after it may belong to the previous WAL.
     """
     header = log[:HEADER]
     if len(header) < HEADER:
@@ -42,9 +57,9 @@ def bears_salt(log: bytes, salt: bytes) -> bool:
 
 
 def count_good_frames(log: bytes) -> int:
-    """The last frame that ends a commit before the first that does not add up; 0 for none.
+    """Return the number of the last commit frame before the first invalid frame; 0 if none.
 
-    By the rules of SQLite's file format, and slower: 10 MB a second.
+    Follows SQLite's file format, but slower: 10 MB a second.
     """
     header = log[:HEADER]
     if len(header) < HEADER or not _is_whole(header):
@@ -62,7 +77,7 @@ def count_good_frames(log: bytes) -> int:
 
 
 def _find_commits(path: Path) -> list[int]:
-    """The numbers of the frames that end a commit, from 1."""
+    """Return the numbers (from 1) of the commit frames."""
     frames = []
     try:
         with path.open("rb") as file:
@@ -85,17 +100,17 @@ def _page_size(header: bytes) -> int:
 
 
 def _is_whole(header: bytes) -> bool:
-    """Whether the header's own checksum fits."""
+    """Whether the header's checksum is valid."""
     return struct.unpack(">2I", header[24:32]) == _add(_order(header), header[:24], (0, 0))
 
 
 def _order(header: bytes) -> str:
-    """How the words that are added up are read."""
+    """Return the byte order of the checksum's words, as in `struct`."""
     return ">" if header[3] & 1 else "<"
 
 
 def _add(order: str, data: bytes, checksum: tuple[int, int]) -> tuple[int, int]:
-    """SQLite's checksum of `data`, going on from the one before."""
+    """Return SQLite's checksum of `data`, continued from `checksum`."""
     first, second = checksum
     words = struct.unpack(f"{order}{len(data) // 4}I", data)
     for one, other in zip(words[::2], words[1::2], strict=True):
@@ -108,24 +123,24 @@ _BLOCK = 1 << 20  # bytes
 
 
 class LogBeside:
-    """The log beside a database, which is there. Each method may raise OSError."""
+    """An open WAL file. Each method may raise OSError."""
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
 
     def write_again(self) -> None:
-        """A page that is only read is not dirty, and no sync would write it."""
+        """Rewrite the file with its own content, so that all pages are dirty and get synced."""
         at = 0
         while block := os.pread(self._handle, _BLOCK, at):
             at += os.pwrite(self._handle, block, at)
 
     def sync(self) -> None:
-        """As SQLite does."""
+        """Fsync the file, as SQLite does."""
         os.fsync(self._handle)
 
 
 def rewrite_frames(connection: apsw.Connection, log: LogBeside) -> None:
-    """Nobody adds to the log meanwhile. OSError or apsw.Error: it cannot be built upon."""
+    """Rewrite and fsync the WAL under the write lock. OSError or apsw.Error if that fails."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         log.write_again()
@@ -135,9 +150,9 @@ def rewrite_frames(connection: apsw.Connection, log: LogBeside) -> None:
 
 
 def rewrite_log(connection: apsw.Connection, path: Path) -> None:
-    """Write the log of the database at `path` again, if there is any.
+    """Rewrite and fsync the WAL of `path`, if there is one: a failed fsync may have lost pages.
 
-    OperatorError when it cannot be; `connection` then leaves it as it is.
+    OperatorError if that fails; closing `connection` then runs no checkpoint.
     """
     try:
         handle = os.open(path.with_name(f"{path.name}-wal"), os.O_RDWR | os.O_CLOEXEC)
@@ -156,13 +171,13 @@ def rewrite_log(connection: apsw.Connection, path: Path) -> None:
         os.close(handle)
 
 
-_MARK = struct.Struct(">8sI")  # the log's salts, frames; then the CRC-32 of both
+_MARK = struct.Struct(">8sI")  # the WAL's salts and frame count; the CRC-32 of both follows
 _BYTES = _MARK.size + 4
 _SALT = slice(16, 24)
 
 
 class FilesBeside:
-    """A log and its watermark beside a database; the mark is made when it is first written.
+    """The WAL and the watermark file of a database; the latter is created at the first write.
 
     Each method may raise OSError.
     """
@@ -173,34 +188,34 @@ class FilesBeside:
         self._mark = -1
 
     def read_head(self) -> bytes:
-        """Of the log that was there at the first call: it stays while a connection is open."""
+        """Read the header of the WAL that existed at the first call."""
         if self._log < 0:
             self._log = os.open(_beside(self._path, "wal"), os.O_RDONLY | os.O_CLOEXEC)
         return os.pread(self._log, HEADER, 0)
 
     def read_log(self) -> bytes:
-        """As the file is now."""
+        """Read the whole WAL."""
         return _beside(self._path, "wal").read_bytes()
 
     def read_mark(self) -> bytes:
-        """As the file is now."""
+        """Read the watermark."""
         return watermark_file(self._path).read_bytes()
 
     def write_mark(self, mark: bytes) -> None:
-        """Into the page cache: it survives the process, not the power."""
+        """Write the watermark without fsync: it survives a crash, but not a power cut."""
         if self._mark < 0:
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
             self._mark = os.open(watermark_file(self._path), flags, 0o600)
         os.pwrite(self._mark, mark, 0)
 
     def tidy(self) -> None:
-        """Take the watermark of a log away that was folded and is gone: it says nothing more."""
+        """Delete the watermark if its WAL is gone."""
         with contextlib.suppress(OSError):
             if not _beside(self._path, "wal").exists():
                 watermark_file(self._path).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Keep no file open."""
+        """Close the files."""
         for handle in (self._log, self._mark):
             if handle >= 0:
                 os.close(handle)
@@ -208,23 +223,23 @@ class FilesBeside:
 
 
 class Watermark:
-    """Rises with each commit of a connection, and with those that others made before it."""
+    """The acknowledged position in the WAL, updated after each commit of a connection."""
 
     def __init__(self, connection: apsw.Connection, files: FilesBeside) -> None:
         self._connection = connection
         self._files = files
 
     def rise(self) -> None:
-        """After a commit, before it is acknowledged; 2 µs. Where it cannot, it stays lower."""
+        """Update it after a commit, before the acknowledgement; 2 µs. Errors are ignored."""
         with contextlib.suppress(OSError, apsw.Error):
-            # The head first: where another process begins the log anew meanwhile, its frames
-            # are counted for salts that no log will bear again.
+            # Read the header first: if another process resets the WAL meanwhile, its frames are
+            # stored with old salts, which no WAL will have again.
             salt = self._files.read_head()[_SALT]
             self._files.write_mark(_encode(salt, _count_frames(self._connection)))
 
 
 def count_missing_frames(connection: apsw.Connection, files: FilesBeside) -> int:
-    """How many acknowledged frames the log lacks that SQLite found; 0 unless it was damaged.
+    """Count the acknowledged frames that the WAL lacks; 0 unless it is damaged.
 
     `connection` has read from the database. Others may write to it meanwhile.
     """
@@ -233,27 +248,27 @@ def count_missing_frames(connection: apsw.Connection, files: FilesBeside) -> int
         if not _is_whole_mark(mark):
             return 0
         salt, frames = _MARK.unpack_from(mark)
-        with contextlib.suppress(apsw.LockedError):  # it is reading: the file decides
+        with contextlib.suppress(apsw.LockedError):  # `connection` is reading: check the file
             if _count_frames(connection) >= frames:
                 return 0
         log = files.read_log()
-        # SQLite counts none in a log that somebody is about to begin anew: the file decides,
-        # unless it was begun anew while it was read.
+        # SQLite counts no frames in a WAL that is about to be reset, so check the file, unless
+        # it was reset during the read.
         if not bears_salt(log, salt) or files.read_head() != log[:HEADER]:
             return 0
-    except OSError:  # no log, or no watermark
+    except OSError:  # no WAL, or no watermark
         return 0
     missing: int = frames - count_good_frames(log)
     return max(0, missing)
 
 
 def watermark_file(path: Path) -> Path:
-    """The watermark of the database at `path`."""
+    """Return the path of the watermark file of the database at `path`."""
     return _beside(path, "watermark")
 
 
 def _count_frames(connection: apsw.Connection) -> int:
-    """How many frames count in the log, by SQLite; nothing is folded into the file."""
+    """Return the number of valid frames in the WAL according to SQLite; runs no checkpoint."""
     frames, _folded = connection.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_NOOP)
     return int(frames)
 

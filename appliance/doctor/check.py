@@ -1,4 +1,4 @@
-"""What a check of `venuebox doctor` reads, and what it reports; counts for `/metrics`."""
+"""Context and result types of `venuebox doctor` checks; counts for `/metrics`."""
 
 import http.client
 import os
@@ -27,7 +27,7 @@ from appliance.database.migrate import list_migrations
 
 @dataclass(frozen=True, slots=True)
 class DeliveryHealth:
-    """How webhooks fare. Instants in ms since 1970; `oldest_pending` None when none waits."""
+    """Delivery counts. `oldest_pending` is in ms since 1970; None if nothing is pending."""
 
     dead: int
     pending: int
@@ -36,7 +36,7 @@ class DeliveryHealth:
 
 @contextmanager
 def opened_for_reading(path: Path, clock: Clock, zones: ZoneDatabase) -> Iterator[Reader]:
-    """A read-only snapshot of a database, whether or not a box writes to it."""
+    """Open a read-only snapshot of a database. A running box may write to it meanwhile."""
     with closing(open_connection(path, writable=False)) as connection:
         connection.execute("BEGIN")
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
@@ -44,12 +44,12 @@ def opened_for_reading(path: Path, clock: Clock, zones: ZoneDatabase) -> Iterato
 
 
 def read_schema(reader: Reader) -> int:
-    """The number of the file's schema."""
+    """Return the schema number of the database."""
     return int(reader.value("PRAGMA user_version"))
 
 
 def read_delivery_health(reader: Reader, since: int) -> DeliveryHealth:
-    """Deliveries that died since `since`, and those that wait."""
+    """Count the deliveries that died since `since` (ms since 1970) and the pending ones."""
     sql = """SELECT (SELECT count(*) FROM delivery WHERE state = 'dead' AND finished_at >= :since),
                     count(*), min(e.occurred_at)
              FROM delivery d JOIN event e ON e.seq = d.event_seq WHERE d.state = 'pending'"""
@@ -57,20 +57,20 @@ def read_delivery_health(reader: Reader, since: int) -> DeliveryHealth:
 
 
 def find_signing_key_age(reader: Reader) -> int | None:
-    """How old the key that signs guest passes is, in ms; None when there is none."""
+    """Return the age of the guest pass signing key, in ms; None without a key."""
     created = reader.value("SELECT created_at FROM signing_key WHERE retired_at IS NULL")
     return None if created is None else reader.now - created
 
 
 def list_terminal_names(reader: Reader) -> set[str]:
-    """The ids and the names of terminals that were not revoked."""
+    """Return the ids and names of all terminals that are not revoked."""
     rows = reader.rows("SELECT id, name FROM terminal WHERE revoked_at IS NULL")
     return {text for row in rows for text in row}
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Of one database, as it is now: deliveries, scans and reservations by what became of them."""
+    """Counts of one database: deliveries by state, scans by result, reservations by status."""
 
     deliveries: dict[str, int]
     scans: dict[str, int]
@@ -78,14 +78,14 @@ class Counts:
     conditions: int
 
 
-class RunningTotals:
-    """Scans by result, up to the latest. Their log is only ever added to: none is counted again."""
+class ScanTotals:
+    """Running count of scans by result. The scan log is append-only: each scan counts once."""
 
     def __init__(self) -> None:
-        self._known: tuple[int, dict[str, int]] = (0, {})  # replaced as one: threads may share it
+        self._known: tuple[int, dict[str, int]] = (0, {})  # replaced atomically: thread-safe
 
     def take(self, reader: Reader) -> dict[str, int]:
-        """Count those that came since."""
+        """Count the scans added since the last call. Returns the totals by result."""
         seq, known = self._known
         scans = dict(known)
         for result, count, last in reader.rows(
@@ -98,8 +98,8 @@ class RunningTotals:
         return scans
 
 
-def count_for_metrics(reader: Reader, tally: RunningTotals) -> Counts:
-    """As they are now; `tally` is kept from one call to the next."""
+def count_for_metrics(reader: Reader, tally: ScanTotals) -> Counts:
+    """Return the current counts. The caller keeps `tally` between calls."""
     return Counts(
         deliveries=dict(reader.rows("SELECT state, count(*) FROM delivery GROUP BY state")),
         scans=tally.take(reader),
@@ -112,7 +112,7 @@ HEALTH_DEADLINE = 2.0
 Status = Literal["ok", "warn", "fail"]
 _RANK = ("ok", "warn", "fail")
 
-# Remedies of several checks.
+# Remedies used by several checks.
 ASK = _("Ask whoever installed the box: %(command)s")
 SET = _("Set %(setting)s in the portal or in settings.toml.")
 RESTART = _("Restart the box. If that changes nothing, check %(setting)s in settings.toml.")
@@ -123,10 +123,10 @@ RESTORE = _(
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """An English message of the catalogues, and what fills its `%(name)s`.
+    """An English message id and the values of its `%(name)s` placeholders.
 
-    A tuple of sentences among the values becomes a list. `english` replaces the message for
-    readers of English.
+    A tuple of sentences as a value is joined into a list. In English, `english` replaces the
+    message if set.
     """
 
     message: str
@@ -134,7 +134,7 @@ class Sentence:
     english: str = ""
 
     def text(self, language: Language) -> str:
-        """The sentence in that language. In Arabic each value is an isolate: mostly it is Latin."""
+        """Translate the sentence. In Arabic each value is a bidi isolate, as most are Latin."""
         if self.english and language.code == "en":
             return self.english
         filled = {name: _shown(value, language) for name, value in self.values.items()}
@@ -151,7 +151,7 @@ def _shown(value: object, language: Language) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The result of a check. `remedy` is None where there is nothing to do."""
+    """The result of a check. `remedy` is None if there is nothing to do."""
 
     status: Status
     finding: Sentence
@@ -160,49 +160,49 @@ class Check:
 
 
 def ok(finding: str, /, **values: object) -> Check:
-    """Nothing to do."""
+    """Return a check that passed."""
     return Check("ok", Sentence(finding, values))
 
 
 def warn(finding: str, remedy: str, /, **values: object) -> Check:
-    """The evening goes on, but somebody should look into it."""
+    """Return a warning: the box works, but needs attention."""
     return Check("warn", Sentence(finding, values), Sentence(remedy, values))
 
 
 def fail(finding: str, remedy: str, /, **values: object) -> Check:
-    """Something does not work, or will not for long."""
+    """Return a failure: something does not work, or will soon stop working."""
     return Check("fail", Sentence(finding, values), Sentence(remedy, values))
 
 
 def at_least(
     found: int, wanted: int, least: int, finding: str, remedy: str, /, **values: object
 ) -> Check:
-    """Ok if `found` reaches `wanted`, a failure below `least`."""
+    """Return ok from `wanted` up, a failure below `least`, a warning in between."""
     if found >= wanted:
         return ok(finding, **values)
     return (fail if found < least else warn)(finding, remedy, **values)
 
 
 def utc(at: int) -> str:
-    """`2026-11-21 19:05 UTC`, of ms since 1970."""
+    """Format ms since 1970 as `2026-11-21 19:05 UTC`."""
     return f"{format_instant(at)[:16].replace('T', ' ')} UTC"
 
 
 def worst(checks: list[Check]) -> Status:
-    """The status of them all."""
+    """Return the worst status of the checks; ok without checks."""
     return max((check.status for check in checks), key=_RANK.index, default="ok")
 
 
 class NotExamined(Exception):
-    """Another check tells why this one has nothing to look at."""
+    """This check does not apply; another check reports the reason, if it is a fault."""
 
 
 class Unopenable(NotExamined):
-    """A database is there, and SQLite cannot make what it needs beside it."""
+    """The database exists, but SQLite cannot create its side files."""
 
 
 def ask_health(url: str) -> int | None:
-    """The status that the box on this machine answers, or None when nothing does in time."""
+    """GET `url` and return the HTTP status; None without a response in 2 s."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(url, timeout=HEALTH_DEADLINE) as response:
@@ -215,7 +215,7 @@ def ask_health(url: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The outside that checks ask. Tests hand in another."""
+    """System functions that the checks use. Tests pass their own."""
 
     statvfs: Callable[[Path], os.statvfs_result] = os.statvfs
     device: Callable[[Path], int] = lambda path: path.stat().st_dev
@@ -227,9 +227,9 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class CheckContext:
-    """A box, running or not. `settings` is the error if they cannot be read.
+    """The box to check, running or not. `settings` is the error text if they are unreadable.
 
-    `online` allows checks that connect to other machines.
+    `online` permits checks that connect to other machines.
     """
 
     directory: DataDirectory
@@ -241,24 +241,25 @@ class CheckContext:
 
     @property
     def runs(self) -> bool:
-        """Whether a running box holds the other end of its pipe. Nothing is written into it."""
+        """Whether a box is running: it holds the read end of the wakeup pipe. Writes nothing."""
         try:
-            os.close(os.open(self.directory.wake_box, os.O_WRONLY | os.O_NONBLOCK))
+            os.close(os.open(self.directory.wakeup_pipe, os.O_WRONLY | os.O_NONBLOCK))
         except OSError:
             return False
         return True
 
     def known_settings(self) -> Settings:
-        """The settings; NotExamined when they cannot be read."""
+        """Return the settings. Raises NotExamined if they cannot be read."""
         if isinstance(self.settings, str):
             raise NotExamined
         return self.settings
 
     @contextmanager
     def file(self, environment: EnvironmentName) -> Iterator[Reader]:
-        """The database of an environment as it is, read only. NotExamined when it is missing.
+        """Open a read-only snapshot of an environment's database, of any schema.
 
-        Unopenable, which is NotExamined too, where nothing can be written beside it.
+        Raises NotExamined if it is missing, Unopenable (a NotExamined) if SQLite cannot create
+        its side files.
         """
         path = self.directory.database(environment)
         if not path.exists():
@@ -273,21 +274,21 @@ class CheckContext:
 
     @contextmanager
     def rows(self, environment: EnvironmentName) -> Iterator[Reader]:
-        """The same, for questions about rows: NotExamined where the schema is another."""
+        """Open a snapshot as `file` does. Raises NotExamined if its schema is not the current."""
         with self.file(environment) as reader:
             if read_schema(reader) != list_migrations()[-1][0]:
                 raise NotExamined
             yield reader
 
     def key(self) -> bytes:
-        """The master key; NotExamined when it cannot be used."""
+        """Return the master key. Raises NotExamined if it cannot be used."""
         try:
             return self.directory.master_key()
         except OperatorError:
             raise NotExamined from None
 
 
-# By the names under which they are noted.
+# Alert messages by alert name.
 MESSAGES = {
     "box_offline": _("the box has no internet, webhooks wait"),
     "clock_held": _("the clock cannot be trusted, webhooks wait"),
@@ -320,7 +321,7 @@ _OF_ENDPOINTS = ("endpoint_failing", "endpoint_blocked", "receiver_clock", "endp
 
 
 def conditions(context: CheckContext) -> Check:
-    """What holds now. Of a box that is off, what it noted about its own process is past."""
+    """Active alerts. If the box is not running, only those about endpoints still apply."""
     found: list[Alert] = []
     for environment in ENVIRONMENTS:
         with context.rows(environment) as reader:
@@ -338,7 +339,7 @@ def conditions(context: CheckContext) -> Check:
 
 
 def describe(condition: Alert) -> Sentence:
-    """What was noted. In English the box's own sentence, which says of what and why."""
+    """Return the alert as a sentence. In English, the stored detail replaces the message."""
     message = MESSAGES.get(condition.name, "%(detail)s")
     values = {"detail": condition.detail.rstrip("."), "subject": condition.subject}
     return Sentence(message, values, "" if "%(" in message else values["detail"])

@@ -1,4 +1,4 @@
-"""Checks of what the box keeps: its files, keys, databases and backups."""
+"""Checks of the data directory: permissions, keys, databases and backups."""
 
 import os
 import stat
@@ -39,7 +39,7 @@ _SHOWN = 5
 
 
 def permissions(context: CheckContext) -> Check:
-    """Files 0600 and folders 0700, all of one owner (docs/security.md, S25)."""
+    """All files are 0600 and folders 0700, with one owner (docs/security.md, S25)."""
     root = context.directory.root
     owner = root.stat().st_uid
     found = list(_walk(context.directory))
@@ -54,7 +54,7 @@ def permissions(context: CheckContext) -> Check:
 
 
 def master_key(context: CheckContext) -> Check:
-    """`secrets/master.key`: there, 32 bytes, private."""
+    """`secrets/master.key` exists, has 32 bytes and is private."""
     path = context.directory.master_key_file
     shown = path.relative_to(context.directory.root)
     if not path.exists():
@@ -73,7 +73,7 @@ def master_key(context: CheckContext) -> Check:
 
 
 def erasures(context: CheckContext) -> Check:
-    """Each line of `erasures.jsonl` can be read: a restore needs them."""
+    """Each line of `erasures.jsonl` is readable; a restore needs them."""
     root = context.directory.root
     if not (root / LIST).exists():
         raise NotExamined
@@ -91,27 +91,27 @@ def erasures(context: CheckContext) -> Check:
 
 
 def fix_permissions(directory: DataDirectory) -> list[Path]:
-    """Remove other users' rights; the files and folders that were changed."""
+    """Remove other users' permissions. Returns the changed files and folders."""
     changed = []
     for path, state in _walk(directory):
         if state.st_mode & _OTHERS:
             try:
                 path.chmod(stat.S_IMODE(state.st_mode) & ~_OTHERS)
-            except OSError:  # not ours, or a volume without rights: the check says so
+            except OSError:  # foreign file or volume without permissions: the check reports it
                 continue
             changed.append(path)
     return changed
 
 
 def _walk(directory: DataDirectory) -> Iterator[tuple[Path, os.stat_result]]:
-    """The directory, its folders and its files; no link is followed out of it."""
+    """Iterate over the directory, its folders and its files, without following links."""
     yield directory.root, directory.root.stat()
     for folder, folders, files in os.walk(directory.root):
         for name in (*folders, *files):
             path = Path(folder, name)
             try:
                 state = path.lstat()
-            except FileNotFoundError:  # the box runs: a file may go at any time
+            except FileNotFoundError:  # a running box may delete files at any time
                 continue
             if not stat.S_ISLNK(state.st_mode):
                 yield path, state
@@ -123,14 +123,14 @@ def _some(root: Path, paths: list[Path]) -> str:
 
 
 def integrity(context: CheckContext) -> Check:
-    """Both files are there and sound: quick_check, foreign_key_check and their logs."""
+    """Both databases exist and pass quick_check, foreign_key_check and a WAL check."""
     damaged, first = [], ""
     for environment in ENVIRONMENTS:
         path = context.directory.database(environment)
         try:
             with context.file(environment) as reader:
                 damage = find_faults(reader.connection, "quick_check(20)")
-                reader.connection.execute("ROLLBACK")  # SQLite tells no reader how long a log is
+                reader.connection.execute("ROLLBACK")  # a reader cannot learn the WAL length
                 missing = find_missing_pages(reader.connection, path)
                 damage += [missing] if missing else []
         except Unopenable:
@@ -153,7 +153,7 @@ def integrity(context: CheckContext) -> Check:
 
 
 def schema(context: CheckContext) -> Check:
-    """The files were written by this version, or by an older one that `serve` will upgrade."""
+    """The databases have the current schema, or an older one that `serve` will upgrade."""
     known = list_migrations()[-1][0]
     found = []
     for environment in ENVIRONMENTS:
@@ -171,7 +171,7 @@ def schema(context: CheckContext) -> Check:
 
 
 def wal(context: CheckContext) -> Check:
-    """The write-ahead logs stay small (docs/promises.md, G11)."""
+    """The write-ahead logs are at most 64 MiB (docs/promises.md, G11)."""
     files = [context.directory.root / f"{environment}.db-wal" for environment in ENVIRONMENTS]
     size = max((file.stat().st_size for file in files if file.exists()), default=0)
     if size > _LARGE_WAL:
@@ -182,7 +182,7 @@ def wal(context: CheckContext) -> Check:
 
 
 def signing_key(context: CheckContext) -> Check:
-    """The key that signs guest passes opens with the master key and is not old."""
+    """The guest pass signing key decrypts with the master key and is at most a year old."""
     master, oldest = context.key(), 0
     for environment in ENVIRONMENTS:
         with context.rows(environment) as reader:
@@ -203,7 +203,7 @@ def signing_key(context: CheckContext) -> Check:
 
 
 def backups(context: CheckContext) -> Check:
-    """A backup of the last night, restored aside and found whole; its folder is there."""
+    """A recent verified backup exists, and its folder is available on a separate volume."""
     record = read_record(context.directory.root)
     settings = context.known_settings()
     plug_in = _("Plug in the volume for backups, or set %(setting)s to another folder.")

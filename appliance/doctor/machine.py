@@ -40,7 +40,7 @@ _KNOWN_DAY = datetime(2026, 11, 20, 12)  # noqa: DTZ001 - the zone is what is as
 
 
 def disk(context: CheckContext) -> Check:
-    """Space for the evening: warned below 1 GiB, failing below 100 MiB."""
+    """Free disk space: warning below 1 GiB, failure below 100 MiB."""
     found = context.machine.statvfs(context.directory.root)
     mib = found.f_bavail * found.f_frsize // _MIB
     return at_least(
@@ -52,7 +52,7 @@ def disk(context: CheckContext) -> Check:
 
 
 def memory(context: CheckContext) -> Check:
-    """Memory that is free for use."""
+    """Available memory: warning below 128 MiB, failure below 32 MiB."""
     try:
         lines = (context.machine.proc / "meminfo").read_text("ascii").splitlines()
     except OSError:
@@ -87,7 +87,7 @@ def time_zones(context: CheckContext) -> Check:
 
 
 def clock(context: CheckContext) -> Check:
-    """The clock is not behind what the box has written, and the network keeps it right."""
+    """The clock is not behind the latest stored instant, and NTP synchronises it."""
     at = context.clock.now()
     newest = max(_newest(context, environment) for environment in ENVIRONMENTS)
     now, command = utc(at), "timedatectl set-ntp true"
@@ -110,7 +110,7 @@ def clock(context: CheckContext) -> Check:
 
 
 def uplink(context: CheckContext) -> Check:
-    """A route to the internet, by the routing table alone: nothing is sent."""
+    """A route to the internet exists in the routing table. Sends nothing."""
     if context.machine.has_way_out():
         return ok(_("There is a route to the internet."))
     return warn(
@@ -132,7 +132,7 @@ _WARN_DAYS, _FAIL_DAYS = 21, 3  # the box renews 30 days before the end
 
 
 def box(context: CheckContext) -> Check:
-    """Whether a box serves this directory, and says that it is well within 2 s."""
+    """A box serves this directory, and `/health` answers 200 within 2 s."""
     if not context.runs:
         return warn(_("The box is not running."), ASK, command="venuebox serve")
     answers = {}
@@ -150,7 +150,7 @@ def box(context: CheckContext) -> Check:
 
 
 def settings(context: CheckContext) -> Check:
-    """The settings can be read, and guests can use the address in them."""
+    """The settings are readable and contain an https address for guests."""
     if isinstance(context.settings, str):
         finding = _("The settings cannot be read: %(trouble)s.")
         remedy = _("Do not restart the box before %(file)s is corrected: it would not start.")
@@ -169,7 +169,7 @@ def settings(context: CheckContext) -> Check:
 
 
 def readers(context: CheckContext) -> Check:
-    """Every scanner of the settings is plugged in and stands for a terminal that exists."""
+    """Every configured scanner is plugged in and belongs to an existing terminal."""
     known = context.known_settings().readers
     if not known:
         raise NotExamined
@@ -190,7 +190,7 @@ def readers(context: CheckContext) -> Check:
 
 
 def certificate(context: CheckContext) -> Check:
-    """They last, and each is for the names that it is to be shown under."""
+    """The certificates do not expire soon, and they cover the box's names."""
     server, found = _look(context)
     imported, covered = found["imported"], _imported_names(found)
     own_days, days = found["daysLeft"], min(found["daysLeft"], (imported or found)["daysLeft"])
@@ -223,7 +223,7 @@ def certificate(context: CheckContext) -> Check:
 
 
 def tls_port(context: CheckContext) -> Check:
-    """`server.tls_port` answers over TLS, with the certificates of the files."""
+    """`server.tls_port` answers over TLS with the stored certificates."""
     server, found = _look(context)
     if not context.runs:
         raise NotExamined
@@ -249,9 +249,9 @@ def _imported_names(found: dict[str, Any]) -> Names:
 
 
 def _ask(host: str, port: int, name: str) -> str:
-    """The SHA-256 of the certificate that is shown to who asks for `name`, or for none."""
+    """Connect with SNI `name` ("" for none) and return the certificate's SHA-256 in hex."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # it is compared
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # compared by hash
     with (
         socket.create_connection((host, port), HEALTH_DEADLINE) as plain,
         context.wrap_socket(plain, server_hostname=name or None) as secure,
@@ -260,7 +260,7 @@ def _ask(host: str, port: int, name: str) -> str:
 
 
 def _look(context: CheckContext) -> tuple[ServerSettings, dict[str, Any]]:
-    """Settings and certificates of a box that speaks TLS; NotExamined for the others."""
+    """Return settings and certificates. Raises NotExamined if the box does not serve TLS."""
     server = context.known_settings().server
     found = describe(context.directory.root / "tls", context.clock.now())
     if is_loopback_host(server.host) or not server.tls_port or found is None:
@@ -269,12 +269,12 @@ def _look(context: CheckContext) -> tuple[ServerSettings, dict[str, Any]]:
 
 
 def _addresses(context: CheckContext) -> list[str]:
-    """Where the box may answer on this machine: as it remembers, and as its settings say."""
+    """List local URLs where the box may listen: last known address first, then the settings."""
     found = []
     remembered = urlsplit(context.directory.remembered_address() or "")
     if remembered.port:
         found.append(f"http://127.0.0.1:{remembered.port}")
-        if remembered.hostname in own_addresses():  # it may listen there alone
+        if remembered.hostname in own_addresses():  # it may listen only there
             found.append(f"http://{remembered.netloc}")
     if not isinstance(context.settings, str) and (server := context.settings.server).port:
         found.append(f"http://{_listening_host(server.host)}:{server.port}")
@@ -282,7 +282,7 @@ def _addresses(context: CheckContext) -> list[str]:
 
 
 def _listening_host(host: str) -> str:
-    """As a URL on this machine writes it."""
+    """Return the host for a URL on this machine."""
     if host in {"0.0.0.0", "::"}:  # noqa: S104 - compared, not listened on
         return "127.0.0.1"
     return f"[{host}]" if ":" in host else host

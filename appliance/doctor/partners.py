@@ -1,4 +1,4 @@
-"""Checks of what leaves the box: emails to guests, webhooks to partners."""
+"""Checks of outgoing traffic: emails to guests, webhooks to partners."""
 
 import asyncio
 
@@ -25,7 +25,7 @@ _MANY = 5  # failures in a row
 
 
 def mail(context: CheckContext) -> Check:
-    """The settings with which emails are sent are complete."""
+    """The mail settings are complete and do not send the password unencrypted."""
     found = context.known_settings().mail
     if not found.host:
         finding = _("There is no mail server: guests get no emails.")
@@ -42,7 +42,7 @@ def mail(context: CheckContext) -> Check:
 
 
 def mail_server(context: CheckContext) -> Check:
-    """The mail server accepts our sign-in, within 5 s. Only with `--online`."""
+    """The mail server accepts the sign-in within 5 s. Runs only with `--online`."""
     found = context.known_settings().mail
     if not context.online or not found.host or not found.sender:
         raise NotExamined
@@ -55,7 +55,7 @@ def mail_server(context: CheckContext) -> Check:
 
 
 def endpoints(context: CheckContext) -> Check:
-    """Partners' receivers accept what they are sent."""
+    """No active webhook endpoint is blocked or has failed 5 times in a row."""
     failing, active = [], 0
     for environment in ENVIRONMENTS:
         with context.rows(environment) as reader:
@@ -72,7 +72,7 @@ def endpoints(context: CheckContext) -> Check:
 
 
 def deliveries(context: CheckContext) -> Check:
-    """No delivery died in the last 7 days, and none waits for long."""
+    """No delivery died in the last 7 days, and none has been pending for over an hour."""
     now, dead, pending, oldest = context.clock.now(), 0, 0, None
     for environment in ENVIRONMENTS:
         with context.rows(environment) as reader:

@@ -1,4 +1,4 @@
-"""Check in: decide a scan, admit the party, log it, announce it; and the undo."""
+"""Check-in: decide a scan, admit the party, log and announce it; and undo."""
 
 import json
 from datetime import date, datetime, timedelta
@@ -44,10 +44,10 @@ _MINUTE = 60_000
 
 
 def decide(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -> Decided:
-    """The verdict on `scan`, in the order of docs/decisions/door.md. Changes nothing.
+    """Decide `scan`, in the order of docs/decisions/door.md. Changes nothing.
 
-    Whom a terminal let in while it was out of reach is in, whatever the box would have said:
-    the verdict tells in `overrode` what that is.
+    A party that a terminal admitted offline counts as admitted; `overrode` then has the result
+    that the box would have given.
     """
     at = tx.now if scan.happened_at is None else scan.happened_at
     if scan.reading.refused is not None:
@@ -88,9 +88,9 @@ def _find(tx: Transaction, reading: Reading) -> tuple[Reservation, ...]:
 
 
 def _opens_at(reservation: Reservation, venue: Venue, zone: ZoneInfo, early_minutes: int) -> int:
-    """When the door opens for this slot, in ms; 0 for the whole evening.
+    """Return the time from which the party may enter, in ms since 1970; 0 for the whole evening.
 
-    A slot before the evening's end is one after midnight.
+    A slot that starts before the evening's end is after midnight.
     """
     if reservation.slot is None:
         return 0
@@ -102,7 +102,7 @@ def _opens_at(reservation: Reservation, venue: Venue, zone: ZoneInfo, early_minu
 
 def _count_admitted(reservation: Reservation, scan: Scan, result: str) -> int:
     missing = reservation.guests - reservation.arrived
-    if scan.shown is not None:  # it has happened already
+    if scan.shown is not None:  # it was decided offline
         again = 1 if scan.overfills(result) else reservation.guests
         party = missing if missing > 0 else again
         return (scan.arrivals or party) if scan.was_let_in else 0
@@ -118,7 +118,7 @@ def _first_check_in(
     admitted_at: int | None,
 ) -> FirstCheckIn | None:  # fmt: skip
     if reservation.checked_in_at is not None:
-        # `checked_in_at` may be that of an admission that was taken back while others stand.
+        # `checked_in_at` may be from an admission that was undone while others remain.
         standing = find_first_admission(tx, reservation.id)
         first_at, name, by = standing or (reservation.checked_in_at, None, None)
         return FirstCheckIn(first_at, _clock(first_at, zone), name, by)
@@ -134,7 +134,7 @@ def _clock(at: int, zone: ZoneInfo) -> str:
 
 
 def _without_entry(scan: Scan, result: str) -> str:
-    """What to call a guest who would be welcome and was not let in: as the terminal did."""
+    """Return the result for a party that was not admitted; the terminal's if it was offline."""
     if scan.was_taken_back:
         return TAKEN_BACK
     if COLOURS[result] != "green":
@@ -145,7 +145,7 @@ def _without_entry(scan: Scan, result: str) -> str:
 
 
 def keep_scan(tx: Transaction, terminal: Terminal, scan: Scan, verdict: Verdict) -> int:
-    """Write down what was decided: reservation, history, event, door log; its number there."""
+    """Store a verdict: reservation, history, event and door log. Returns its log number."""
     seen = verdict.reservation
     if seen is not None and verdict.admitted:
         first = verdict.result == "checked_in"
@@ -171,11 +171,11 @@ def undo_check_in(
     tx: Transaction, terminal: Terminal, scan_id: str, reason: str | None,
     *, staff_id: str | None = None,
 ) -> Decided:  # fmt: skip
-    """Take back a scan: within 10 s by the same terminal without a word, else with a reason.
+    """Undo a scan: within 10 s on the same terminal without a reason, else with one.
 
-    `checkedInAt` becomes null when nobody of the party remains in. A second undo gets the
-    answer of the first. NotFound for an unknown scan, NothingToUndo when it let nobody in,
-    ValidationError when a reason is missing.
+    `checkedInAt` becomes null when the whole party is out. A second undo returns the first
+    result. NotFound for an unknown scan; NothingToUndo if it admitted no one; ValidationError
+    if a reason is required and missing.
     """
     return _undo(tx, terminal, known(_find_scan(tx, terminal, scan_id)), reason, staff_id)
 
@@ -183,10 +183,10 @@ def undo_check_in(
 def undo_latest(
     tx: Transaction, terminal: Terminal, reservation_id: str, arrived: int | None, reason: str
 ) -> Decided:
-    """Take back the latest check-in of that party, at whichever door it was.
+    """Undo the latest check-in of a party, on any terminal.
 
-    ChangedMeanwhile when not `arrived` are in, so that the same wish never takes back two.
-    NotFound; NothingToUndo when nobody of the party is in.
+    ChangedMeanwhile if `arrived` is not the number inside, so that a repeated request undoes
+    only one. NotFound; NothingToUndo if no one of the party is in.
     """
     reservation = get_reservation(tx, reservation_id)
     if arrived is not None and reservation.arrived != arrived:
@@ -218,7 +218,7 @@ def _undo(
 
 
 def _find_scan(tx: Transaction, terminal: Terminal, scan_id: str) -> Admission | None:
-    """The scan of that id; where the box's no was not heard, that which counted its people."""
+    """Return the scan with that id, or its compensating admission if the refusal came too late."""
     found = find_admission(tx, terminal.id, scan_id)
     if found is None or found.admitted > 0:
         return found
@@ -239,16 +239,16 @@ def _take_back(tx: Transaction, reservation_id: str, people: int, actor: str) ->
     update_reservation(tx, reservation_id, arrived=remaining, **changes)
     add_history(tx, reservation_id, "undone", actor, json.dumps({"people": people}))
     if not remaining:
-        announce(tx, "reservation.checkin_reverted", reservation_id)  # if asked for
+        announce(tx, "reservation.checkin_reverted", reservation_id)  # only sent if subscribed
     verdict = Verdict("undone", see(reservation, arrived=remaining), admitted=-people)
     return Decided(verdict, (reservation,))
 
 
 def check_in(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -> Decided:
-    """The verdict on `scan`; what it changes is changed, logged and announced with it.
+    """Decide `scan`, and apply, log and announce the result.
 
-    The same scan id from the same terminal gets the answer it got before. A simulated scan
-    is decided and leaves no trace. TooManyWrongCodes when its terminal typed ten within a
+    The same scan id from the same terminal gets the same answer. A simulated scan stores
+    nothing but wrong codes. TooManyWrongCodes after ten wrong codes on the terminal within a
     minute (docs/security.md, S10). Check-in never changes the status (interface, section 3).
     """
     kept = None if scan.simulate else find_verdict(tx, terminal.id, scan.id)
@@ -268,9 +268,9 @@ def check_in_by_staff(
     tx: Transaction, person: StaffMember, reservation_id: str, scan_id: str,
     *, arrivals: int | None, reason: str | None, early_minutes: int,
 ) -> Decided:  # fmt: skip
-    """The verdict, `person` named in the door log; with a `reason` it overrides amber and red.
+    """Check in from the portal, logged under `person`; a `reason` overrides amber and red.
 
-    The same `scan_id` is one check-in, however often the form is sent. NotFound.
+    Idempotent for each `scan_id`. NotFound for an unknown reservation.
     """
     get_reservation(tx, reservation_id)
     scan = Scan(
@@ -284,10 +284,10 @@ def check_in_by_staff(
 def undo_by_staff(
     tx: Transaction, reservation_id: str, person: StaffMember, reason: str
 ) -> Decided:
-    """Take back the latest check-in of that party, at whichever door; NothingToUndo."""
+    """Undo the latest check-in of a party, on any terminal. NotFound, NothingToUndo."""
     latest = find_last_admission(tx, reservation_id)
     if latest is None:
         raise NothingToUndo(state=get_reservation(tx, reservation_id).status)
     terminal_id, scan_id = latest
-    # A scan id is its terminal's own: it is looked up where the scan was made.
+    # Scan ids are unique only within a terminal, so look it up on the scan's terminal.
     return undo_check_in(tx, get_terminal(tx, terminal_id), scan_id, reason, staff_id=person.id)

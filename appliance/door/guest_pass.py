@@ -1,4 +1,8 @@
-"""Guest passes and access codes, as they are signed, shown, typed and scanned."""
+"""Guest passes and access codes: encoding, signatures, and tolerant decoding of scans.
+
+A keyboard-wedge scanner presses the keys of a US keyboard; the host types what its own layout
+makes of them. `spellings` undoes that.
+"""
 
 import base64
 import hashlib
@@ -16,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from appliance.core.text import western_digits
 from appliance.venue.model import minutes
 
-# By upper-cased text. `É` stands for `é`, as Caps Lock on Linux changes only the letters.
+# Keys are upper-cased text. `É` stands for `é`: Caps Lock on Linux changes only letters.
 _AZERTY_DIGITS = {
     "&": "1", "É": "2", '"': "3", "'": "4", "(": "5", "-": "6", "§": "6", "È": "7", "_": "8",
     "!": "8", "Ç": "9", "À": "0",
@@ -35,21 +39,21 @@ _ARABIC_LETTERS = (
     | {"÷": "I", "×": "O", "؛": "P", "\u0650": "A", "\u064d": "S", "]": "D", "[": "F", "أ": "H"}
     | {"ـ": "J", "،": "K", "/": "L", "~": "Z", "\u0652": "X", "}": "C", "{": "V", "آ": "N"}
     | {"’": "M"}
-    # keys that write lam and alef at once, where the host has a single sign for it
+    # keys that type lam and alef as a single ligature character
     | {"\ufefb": "B", "\ufef5": "B", "\ufef7": "G", "\ufef9": "T"}
 )  # fmt: skip
 _ARABIC = str.maketrans(_ARABIC_LETTERS | _ARABIC_INDIC_DIGITS | {"'": "M"})
 _ARABIC_AZERTY = str.maketrans(_ARABIC_LETTERS | _ARABIC_INDIC_DIGITS | _AZERTY_DIGITS)
 _SHIFTED_PAIRS = {"لإ": "T", "لأ": "G", "لآ": "B"}
-_PAIR = "لا"  # the key B, or G and then H
+_PAIR = "لا"  # from the key B, or from G and then H
 _MOST_GUESSES = 128
 
 
 def spellings(text: str, length: int) -> Iterator[str]:
-    """Every text of `length` characters that a scanner may have meant by `text`, likeliest first.
+    """Yield texts of `length` characters that the scanner may have typed, likeliest first.
 
-    Upper case, without any white space. Layouts: as it is (Caps Lock or not), French AZERTY
-    (Caps Lock or not), German QWERTZ, Arabic (with its own, European or AZERTY digits).
+    Upper case, without white space. Layouts: unchanged (Caps Lock or not), French AZERTY
+    (Caps Lock or not), German QWERTZ, Arabic (with Arabic, European or AZERTY digits).
     """
     typed = "".join(text.split()).upper()
     if len(typed) == length:
@@ -70,7 +74,7 @@ def _arabic(typed: str, length: int) -> Iterator[str]:
 
 
 def _with_pairs(typed: str, length: int) -> Iterator[str]:
-    """`typed` with as many pairs read as the key B as make it `length` characters long."""
+    """Yield `typed` with pairs replaced by the key B, so that it has `length` characters."""
     pieces = typed.split(_PAIR)
     keys = len(typed) - length
     if not 0 <= keys < len(pieces):
@@ -83,7 +87,7 @@ def _with_pairs(typed: str, length: int) -> Iterator[str]:
 
 _CODE_FORM = re.compile(r"(?:SVC)?([0-9A-Z]{4})")
 _SEPARATORS = re.compile(r"[\s._–-]+")
-# What is typed, and the letters of the alphabet (tokens.py) that it may have been.
+# Typed characters, and the characters of the alphabet (tokens.py) that they may stand for.
 _LOOKALIKES = {
     "0": "QD", "O": "QD", "Q": "QD", "D": "DQ", "1": "J7", "I": "J7", "L": "J7",
     "2": "2Z", "Z": "Z2", "5": "5S", "S": "S5", "6": "6G", "G": "G6", "8": "8B", "B": "B8",
@@ -92,13 +96,13 @@ _LOOKALIKES = {
 
 
 def parse_access_code(text: str) -> str | None:
-    """The code as stored, `SVC-XXXX`, or None for a text of another form."""
+    """Return the code as stored, `SVC-XXXX`, or None if `text` has another form."""
     match = _CODE_FORM.fullmatch(_SEPARATORS.sub("", western_digits(text).upper()))
     return f"SVC-{match[1]}" if match else None
 
 
 def lookalikes(access_code: str) -> list[str]:
-    """The codes that can be mistaken for `access_code`, itself left out."""
+    """Return the codes that can be mistaken for `access_code`, without itself."""
     choices = (_LOOKALIKES.get(letter, letter) for letter in access_code[4:])
     codes = (f"SVC-{''.join(letters)}" for letters in product(*choices))
     return [code for code in codes if code != access_code]
@@ -113,7 +117,7 @@ _FIRST_DAY = date(2020, 1, 1)
 _WHOLE_EVENING = 0xFFFF
 _SIGNED_BYTES = 20
 _MINUTES_A_DAY = 24 * 60
-_PASS_FORM = re.compile(r"SVC1[A-Z2-7]{134}[AIQY]")  # the last three bits say nothing: they are 0
+_PASS_FORM = re.compile(r"SVC1[A-Z2-7]{134}[AIQY]")  # the last three bits are padding: 0
 _PASS_BYTES = 84
 _SPARE_BITS = 3  # 135 characters of five bits
 _AS_DIGITS = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", "0123456789ABCDEFGHIJKLMNOPQRSTUV")
@@ -121,7 +125,7 @@ _AS_DIGITS = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", "0123456789ABCDEF
 
 @dataclass(frozen=True, slots=True)
 class GuestPass:
-    """What a pass says. `slot` None is the whole evening; `guests` is capped at 255."""
+    """The content of a pass. `slot` None is the whole evening; `guests` is at most 255."""
 
     version: int
     kid: int
@@ -133,7 +137,7 @@ class GuestPass:
     generation: int
 
     def to_bytes(self) -> bytes:
-        """The 20 bytes that are signed."""
+        """Return the 20 bytes that are signed."""
         return b"".join(
             (
                 bytes((self.version, self.kid)),
@@ -148,14 +152,14 @@ class GuestPass:
 
 @dataclass(frozen=True, slots=True)
 class ReadPass:
-    """A pass as it was read, whoever wrote it: nothing in it is true before `is_signed_by`."""
+    """A decoded pass. Its content is untrusted until the signature is verified."""
 
     guest_pass: GuestPass
     signed: bytes
     signature: bytes
 
     def is_signed_by(self, public_key: bytes) -> bool:
-        """Whether the holder of this Ed25519 key (32 bytes) wrote it. Takes some 0.1 ms."""
+        """Whether this Ed25519 public key (32 bytes) verifies it. Takes about 0.1 ms."""
         key = Ed25519PublicKey.from_public_bytes(public_key)
         try:
             key.verify(self.signature, _CONTEXT + self.signed)
@@ -164,29 +168,29 @@ class ReadPass:
         return True
 
     def is_signed_with(self, private_key: Ed25519PrivateKey) -> bool:
-        """The same, for the holder of the private key: Ed25519 signs the same bytes the same."""
+        """As `is_signed_by`, by signing again: Ed25519 signatures are deterministic."""
         return hmac.compare_digest(private_key.sign(_CONTEXT + self.signed), self.signature)
 
 
 def venue_tag(venue_id: str) -> bytes:
-    """The first 4 bytes of SHA-256 over the 16 bytes of the venue's id."""
+    """Return the first 4 bytes of the SHA-256 of the venue id's 16 bytes."""
     return hashlib.sha256(UUID(venue_id).bytes).digest()[:4]
 
 
 def encode_pass(guest_pass: GuestPass, private_key: Ed25519PrivateKey) -> str:
-    """The text of the QR code: 139 characters of QR's alphanumeric set."""
+    """Return the QR code's text: 139 characters of QR's alphanumeric set."""
     signed = guest_pass.to_bytes()
     raw = signed + private_key.sign(_CONTEXT + signed)
     return PREFIX + base64.b32encode(raw).decode().rstrip("=")
 
 
 def decode_pass(text: str) -> ReadPass | None:
-    """The likeliest pass that `text` spells, or None when it spells none."""
+    """Return the likeliest pass of `text`, or None if it has none."""
     return next(decode_passes(text), None)
 
 
 def decode_passes(text: str) -> Iterator[ReadPass]:
-    """Every pass that `text` may spell, likeliest first: only a signature can tell.
+    """Yield the passes that `text` may stand for, likeliest first; verify the signature.
 
     Tolerates lower case, white space, and scanners on hosts with another keyboard layout.
     """
@@ -197,7 +201,7 @@ def decode_passes(text: str) -> Iterator[ReadPass]:
 
 
 def resembles_pass(text: str) -> bool:
-    """Whether `text` begins as ours do, in any layout: a pass, or the ruins of one."""
+    """Whether `text` begins like a pass in any layout; the pass may be damaged."""
     start = text.strip()[: len(PREFIX)]
     return any(s.startswith(PREFIX) for s in spellings(start, len(PREFIX)))
 
@@ -205,7 +209,7 @@ def resembles_pass(text: str) -> bool:
 def _decode(spelling: str) -> ReadPass | None:
     if not _PASS_FORM.fullmatch(spelling):
         return None
-    # Python's own decoder of Base32 takes ten times as long; the last three bits say nothing.
+    # Ten times as fast as base64.b32decode; the last three bits are padding.
     number = int(spelling[len(PREFIX) :].translate(_AS_DIGITS), 32) >> _SPARE_BITS
     raw = number.to_bytes(_PASS_BYTES, "big")
     guest_pass = _parse(raw)

@@ -1,7 +1,7 @@
-"""The live feed: what each commit changed, for the doors and boards that listen.
+"""The live feed: changes of each commit, for terminals and the portal's boards.
 
-It remembers the ids of what changed and reads the rows only while somebody listens. A listener
-that reconnects with the last position it received gets what followed, as the rows are now.
+It stores the ids of changed rows, and reads the rows only while there are listeners. A listener
+that reconnects with its last position gets the later changes, with the rows as they are now.
 """
 
 import asyncio
@@ -31,17 +31,17 @@ from appliance.venue.rows import find_tonight
 
 _DIGITS_MAX = 18
 QUEUE_LIMIT = 256  # changes that may wait for one slow listener
-REMEMBERED = 1000  # changes after which a listener may resume
-_BREATH = 0.1  # seconds: changes that follow each other closely are read together
+REMEMBERED = 1000  # changes kept for listeners that resume
+_BREATH = 0.1  # seconds; changes within it are read together
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a listener receives. `kind` is check-in, change, conflict, totals, reset or revoked.
+    """A message of the feed. `kind` is check-in, change, conflict, totals, reset or revoked.
 
-    A listener resumes after `position`. `evening` is tonight's date, and `totals` are those of
-    tonight. `reservation` is as it is now; `moved`: it may have been another evening's. `door`
-    says who came in, and where.
+    A listener resumes after `position`. `evening` is tonight's date, and `totals` are tonight's.
+    `reservation` is its present state; `moved`: it may have been in another evening. `door` is
+    the check-in, if any.
     """
 
     position: str
@@ -55,12 +55,12 @@ class Change:
 
     @property
     def number(self) -> int:
-        """Its place in this run of the box: positions are ordered by it."""
+        """The change's number in this run of the box, by which positions are ordered."""
         return int(self.position.partition("-")[2])
 
 
 class Listener:
-    """A queue of changes with an end. Made by `Feed.listen`."""
+    """A listener's queue of changes. Created by `Feed.listen`."""
 
     def __init__(self, owner: str, wants: Callable[[Change], bool]) -> None:
         self.owner = owner
@@ -72,7 +72,7 @@ class Listener:
         self._news = asyncio.Event()
 
     async def take(self, seconds: float) -> list[Change]:
-        """What is queued, after waiting at most so long; nothing when it is time to leave."""
+        """Return the queued changes, waiting up to `seconds` for the first; may be empty."""
         if not self._waiting and not self.over.done():
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
@@ -83,7 +83,7 @@ class Listener:
         return taken
 
     def tell(self, changes: Iterable[Change]) -> None:
-        """Queue what it wants; a queue that is full becomes one `reset`."""
+        """Queue the changes that the listener wants; a full queue is replaced by one `reset`."""
         if self.over.done():
             return
         for change in changes:
@@ -94,19 +94,19 @@ class Listener:
             if len(self._waiting) >= QUEUE_LIMIT:
                 self._waiting.clear()
                 self._waiting.append(Change(change.position, "reset"))
-            elif change.kind == "revoked" or not resets:  # after a reset it reads all of it anyway
+            elif change.kind == "revoked" or not resets:  # it reads everything after a reset
                 self._waiting.append(change)
         if self._waiting:
             self._news.set()
 
     def end(self) -> None:
-        """Let the listener leave, once it has taken what is queued."""
+        """End the listener after it has taken the queued changes."""
         if not self.over.done():
             self.over.set_result(None)
         self._news.set()
 
     def drop(self) -> None:
-        """Let it leave without what is queued: it may have to see that differently."""
+        """End the listener and discard queued changes, which its new role may not see."""
         self._waiting.clear()
         self.end()
 
@@ -121,11 +121,11 @@ class _Entry:
 
 
 class Feed:
-    """The feed of one environment. Belongs to the event loop of its database."""
+    """The feed of one environment. Bound to the event loop of its database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        # Positions of another run of the box mean nothing to this one.
+        # Positions of another run of the box are not valid in this one.
         self._run = database.tokens.random_bytes(4).hex()
         self._last = 0
         self._told = 0
@@ -139,16 +139,16 @@ class Feed:
 
     @property
     def position(self) -> str:
-        """Where the feed stands."""
+        """The feed's present position."""
         return self._at(self._last)
 
     async def listen(
         self, owner: str, after: str | None, wants: Callable[[Change], bool]
     ) -> Listener:
-        """Somebody begins to hear of changes to reservations that it `wants`, and of the rest.
+        """Add a listener for the changes that `wants` accepts.
 
-        It hears the totals first; with `after`, the position it heard last, what it missed
-        before them, or a `reset` when that is no longer known. Unavailable when the box stops.
+        It first gets the totals. With `after`, its last position, it gets the missed changes
+        before them, or a `reset` if they are no longer stored. Unavailable if the box is stopping.
         """
         listener = Listener(owner, wants)
         async with self._turn:  # so that it receives everything in order
@@ -171,11 +171,11 @@ class Feed:
         return listener
 
     def leave(self, listener: Listener) -> None:
-        """It listens no longer."""
+        """Remove a listener."""
         self._listeners.discard(listener)
 
     def close(self) -> None:
-        """Let everybody leave: the box stops."""
+        """End all listeners, because the box stops."""
         self._ended = True
         if self._telling is not None:
             self._telling.cancel()
@@ -186,7 +186,7 @@ class Feed:
         return f"{self._run}-{number}"
 
     def _since(self, after: str | None) -> list[_Entry] | None:
-        """What followed that position; None when it is not known any more."""
+        """Return the entries after a position; None if it is unknown or too old."""
         if after is None:
             return []
         run, _, number = after.partition("-")
@@ -213,7 +213,7 @@ class Feed:
                 self._remember("conflict", notice.conflict_id)
             elif isinstance(notice, ChangedBeside | SigningKeyChanged):
                 self._last += 1
-                self._remembered.clear()  # no row says what it was: all have to look again
+                self._remembered.clear()  # it is unknown what changed: all listeners must reload
             else:
                 self._part(notice)
         self._tell_soon()
@@ -223,12 +223,12 @@ class Feed:
             self.dismiss(notice.terminal_id)
         elif isinstance(notice, SessionEnded):
             self.dismiss(f"staff:{notice.session_id}")
-        elif isinstance(notice, TerminalEdited):  # it leaves at once, and comes back
+        elif isinstance(notice, TerminalEdited):  # it ends now, and the terminal reconnects
             for listener in self._owned_by(notice.terminal_id):
                 listener.drop()
 
     def dismiss(self, owner: str) -> None:
-        """Whoever listens under that name is told that it was revoked, and leaves."""
+        """Send `revoked` to all listeners of `owner`, and end them."""
         for listener in self._owned_by(owner):
             listener.tell([Change(self.position, "revoked")])
             listener.end()
@@ -248,7 +248,7 @@ class Feed:
             self._telling = asyncio.get_running_loop().create_task(self._tell())
 
     async def _tell(self) -> None:
-        """Tell everybody what is new, until there is no more of it."""
+        """Send new changes to all listeners until there are no more."""
         while self._listeners and self._told < self._last:
             async with self._turn:
                 await self._tell_at_once()
@@ -260,9 +260,9 @@ class Feed:
         reset = [Change(self.position, "reset")]
         try:
             tonight, _, changes = await self._database.read(self._describe, entries or [])
-        except Exception as error:  # noqa: BLE001 - the listeners have to read everything again
+        except Exception as error:  # noqa: BLE001 - the listeners get a reset
             if not isinstance(error, Unavailable):
-                log_exception("reading what has changed", error)
+                log_exception("live feed: read changes", error)
             self._tell_all(reset)
             return
         is_over, self._tonight = tonight != self._tonight, tonight
@@ -275,7 +275,7 @@ class Feed:
     def _describe(
         self, reader: Reader, entries: Sequence[_Entry]
     ) -> tuple[date, Totals, list[Change]]:
-        """Tonight, its totals, and the rows as they are now; of many changes to one, the last."""
+        """Return tonight, its totals, and the changes; for each reservation, the last `change`."""
         latest = {entry.subject: entry.number for entry in entries if entry.kind == "change"}
         told = [e for e in entries if e.kind != "change" or latest[e.subject] == e.number]
         conflicts = {

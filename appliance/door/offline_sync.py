@@ -1,4 +1,4 @@
-"""Scans that a terminal decided offline: taken in, and the conflicts they make."""
+"""Synchronisation of scans that a terminal decided offline, and the resulting conflicts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,12 +13,12 @@ from appliance.door.verdict import Verdict
 from appliance.outbox import ConflictChanged
 
 ADMITTED_TWICE = "admitted_twice"  # more people are in than were booked
-ADMITTED_ANYWAY = "admitted_anyway"  # the box would have refused them, whatever their number
+ADMITTED_ANYWAY = "admitted_anyway"  # the box would have refused the party
 
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """Where and when somebody of the party was let in, by the corrected clock of that terminal."""
+    """Where and when a party was admitted, in ms since 1970 by the terminal's corrected clock."""
 
     terminal_id: str
     terminal: str
@@ -29,9 +29,9 @@ class Admitted:
 class Conflict:
     """A row of `door_conflict`. `despite` is the verdict that the box would have given.
 
-    `this` is the admission that made it one, `other` the first of the same party, if any.
-    `arrived` and `guests` are those of that moment. Whoever the box cannot tell is counted
-    nowhere: then `reservation_id` is None and both are 0.
+    `this` is the conflicting admission, `other` the first of the same party, if any. `arrived`
+    and `guests` are from that moment. If the reservation is unknown, `reservation_id` is None
+    and both are 0.
     """
 
     id: str
@@ -48,9 +48,9 @@ class Conflict:
 
     @property
     def lacked_role(self) -> bool:
-        """Whether they were let in with a reason by a terminal that may give none.
+        """Whether they were admitted with a reason by a terminal without the `override` role.
 
-        Where it may, such a reason makes no conflict but of a party that was let in twice.
+        With that role, a reason avoids a conflict unless the party was admitted twice.
         """
         return self.kind == ADMITTED_ANYWAY and self.reason is not None
 
@@ -72,7 +72,7 @@ def add_conflict(
     tx: Transaction, scan_seq: int, other_seq: int | None, kind: str, despite: str,
     reservation_id: str | None, party: tuple[int, int],
 ) -> str:  # fmt: skip
-    """Write down a conflict that the scan of that number made; its id. `party`: arrived, guests."""
+    """Insert a conflict of scan `scan_seq`. Returns its id. `party` is (arrived, guests)."""
     conflict_id, (arrived, guests) = tx.new_id(), party
     tx.insert(
         "door_conflict",
@@ -84,23 +84,23 @@ def add_conflict(
 
 
 def find_conflict(reader: Reader, conflict_id: str) -> Conflict | None:
-    """The conflict of that id."""
+    """Return the conflict with that id, or None."""
     return reader.one(_conflict, f"{_SELECT} WHERE c.id = :id", {"id": conflict_id})
 
 
 def get_conflict(reader: Reader, conflict_id: str) -> Conflict:
-    """The conflict of that id, or NotFound."""
+    """Return the conflict with that id. NotFound if unknown."""
     return known(find_conflict(reader, conflict_id))
 
 
 def find_conflict_of_scan(reader: Reader, terminal_id: str, scan_id: str) -> Conflict | None:
-    """The conflict that this terminal's scan made."""
+    """Return the conflict of a terminal's scan, or None."""
     sql = f"{_SELECT} WHERE s.terminal_id = :terminal_id AND s.scan_id = :scan_id"
     return reader.one(_conflict, sql, {"terminal_id": terminal_id, "scan_id": scan_id})
 
 
 def list_open_conflicts(reader: Reader) -> list[Conflict]:
-    """Every conflict that nobody has acknowledged, the oldest first."""
+    """Return all unacknowledged conflicts, oldest first."""
     rows = reader.rows(f"{_SELECT} WHERE c.acknowledged_at IS NULL ORDER BY c.found_at, c.id")
     return [_conflict(*row) for row in rows]
 
@@ -111,14 +111,14 @@ def _conflict(*row: Any) -> Conflict:
     return Conflict(*(*head, Admitted(terminal_id, terminal, at), second, *tail))
 
 
-# What the box would have refused whoever stood there, and whenever: a matter for people.
-# Another evening is none where staff may let in anybody: its clock may be wrong, and they are in.
+# Results that are a conflict even on a terminal with the `override` role. A wrong evening is not
+# one: the terminal's clock may be wrong.
 _NEVER = frozenset({"cancelled", "declined", "revoked", "not_confirmed", "payment_due"})
 
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """The answer to one scan that comes late."""
+    """The answer to one synchronised scan."""
 
     decided: Decided
     conflict: Conflict | None
@@ -127,16 +127,16 @@ class Synced:
 def sync_scans(
     tx: Transaction, terminal: Terminal, scans: Sequence[Scan], early_minutes: int
 ) -> list[Synced]:
-    """The answers to `scans`, which are in the order in which they happened.
+    """Store offline `scans`, given in the order in which they happened. Returns their answers.
 
-    Whom the terminal let in is counted: people are inside. More than were booked, or somebody
-    whose table was freed meanwhile, makes a conflict, once; so does whoever the box cannot tell
-    and so counts nowhere, and whoever the box would have refused, with a reason or without, at a
-    terminal whose role, as it is now, lets in nobody against the box's word. The same scan id
-    from the same terminal gets the answer it got before, over the wire or here.
+    Parties that the terminal admitted are counted, because they are inside. It is a conflict if
+    more came than were booked, if the table was freed meanwhile, or if the code is unknown (then
+    they are not counted). On a terminal without the `override` role, at present, any admission
+    that the box would have refused is a conflict, even with a reason. The same scan id from the
+    same terminal gets the same answer, whether it was sent online or here.
 
-    Wrong typed codes count as those of `check_in` do. After ten within a minute no code is
-    looked up: it is logged as unknown, and is a conflict where it let somebody in.
+    Wrong codes count as in `check_in`. After ten within a minute, no code is looked up: it is
+    logged as unknown, and is a conflict if the terminal admitted a party.
     """
     return [_sync(tx, terminal, scan, early_minutes) for scan in scans]
 
@@ -168,9 +168,9 @@ def _decide(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int)
 
 
 def _let_in_unheard(verdict: Verdict, scan: Scan) -> bool:
-    """Whether the box's answer came too late: the terminal had let them in by its own list.
+    """Whether the box refused a scan after the terminal had admitted the party offline.
 
-    They are inside, so they are counted as a scan of their own.
+    The party is inside, so it is counted as a separate scan.
     """
     return scan.was_let_in and verdict.admitted <= 0 and verdict.colour != "green"
 
@@ -204,9 +204,9 @@ def _open(tx: Transaction, verdict: Verdict, seq: int, kind: str) -> Conflict:
 
 
 def acknowledge_conflict(tx: Transaction, conflict_id: str, *, actor: str) -> Conflict:
-    """Take it off the list of open conflicts; NotFound for an unknown one, twice is once.
+    """Mark a conflict as acknowledged. Idempotent. NotFound if unknown.
 
-    `actor` is `staff:<id>` or `terminal:<id>`. The people stay counted as they are.
+    `actor` is `staff:<id>` or `terminal:<id>`. The counts do not change.
     """
     if get_conflict(tx, conflict_id).acknowledged_at is None:
         tx.update("door_conflict", conflict_id, acknowledged_at=tx.now, acknowledged_by=actor)

@@ -1,4 +1,7 @@
-"""A scan: what a terminal read, and which reservation it stands for."""
+"""Scans: classify the text that a terminal read, and look up its reservation.
+
+The box and the agent use `classify` and `read_pass`; the door app follows the same vectors.
+"""
 
 import hashlib
 import json
@@ -24,20 +27,20 @@ from appliance.reservations.search import is_name, search_by_name
 from appliance.staff.model import StaffMember
 from appliance.venue.rows import find_tonight
 
-TAKEN_BACK = "undone"  # what a terminal showed that let them in and took it back before it told
+TAKEN_BACK = "undone"  # shown by a terminal that admitted a party offline and undid it
 _UNHEARD = "~apart"
 _LINK = re.compile(r"/access/([A-Za-z0-9_-]+)(/?(?:[?#].*)?$)?")
-_DAMAGED_BYTES = 2  # a tag that differs in no more is ours with a fault in it
+_DAMAGED_BYTES = 2  # a venue tag with at most this many different bytes is ours, but damaged
 _FULL = frozenset({"already_checked_in", "party_full"})
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was read at the door, and whom it may stand for.
+    """The text that was read, and the reservations that it may stand for.
 
     `kind` is pass, link, code, name, list, or other. A genuine pass is in `guest_pass`;
-    other kinds name reservations. `refused` is a result that needs no look at reservations.
-    `read_hash` is SHA-256 of a text that is not ours.
+    other kinds have `reservation_ids`. `refused` is a result that does not depend on a
+    reservation. `read_hash` is the SHA-256 of an unknown text.
     """
 
     kind: str
@@ -49,15 +52,14 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A reading with its circumstances. The same `id` from the same terminal is one scan.
+    """A reading with its context. The same `id` from the same terminal is the same scan.
 
-    `arrivals`: how many are here, None for all who are missing. `reason`: why staff admit
-    whoever the box would not, or took back whom they had let in. `simulate`: decide, and change
-    nothing. `device_at`: when it happened by the terminal's own clock. `staff`: who did it from
-    the portal.
+    `arrivals`: the number of people present, None for all who are missing. `reason`: why staff
+    override a refusal, or undid an admission. `simulate`: decide without changes. `device_at`:
+    the time by the terminal's clock, in ms. `staff`: who checked in from the portal.
 
-    Of a scan that was made out of the box's reach, `shown` is the result that its terminal
-    showed, and `happened_at` when that was, as far as the box can tell by its own clock.
+    For an offline scan, `shown` is the result that the terminal showed, and `happened_at` the
+    time, converted to the box's clock.
     """
 
     id: str
@@ -72,21 +74,21 @@ class Scan:
 
     @property
     def was_let_in(self) -> bool:
-        """Whether its guests are inside already, whatever is decided now."""
+        """Whether the party was admitted offline, so it is inside regardless of the verdict."""
         if self.shown is None or self.was_taken_back:
             return False
         return self._shown_green or self.reason is not None
 
     @property
     def was_taken_back(self) -> bool:
-        """Whether its guests were let in, and taken back before the box heard of them."""
+        """Whether the party was admitted and undone offline."""
         return self.shown == TAKEN_BACK
 
     def overfills(self, result: str) -> bool:
-        """Whether staff knew that the party was full, and let more in with a reason.
+        """Whether staff knowingly admitted more than were booked, with a reason.
 
-        The terminal tells by what it showed before, or it tells green: then `result` does, which
-        is what the box says of the party.
+        Judged by the result that the terminal showed; for an online scan, or if it showed green,
+        by `result`, the box's own.
         """
         before = result if self.shown is None or self._shown_green else self.shown
         return self.reason is not None and before in _FULL
@@ -97,18 +99,18 @@ class Scan:
 
 
 def compensation_id(scan_id: str) -> str:
-    """The id under which those are counted whom the box refused too late for anybody to hear.
+    """Return the id of the admission that compensates a refusal which came too late.
 
-    The refusal keeps the scan's own id; their admission, by the terminal's list, is beside it.
+    The refusal keeps the scan's own id; the terminal's offline admission is logged beside it.
     """
     return f"{scan_id}{_UNHEARD}"
 
 
 def classify(text: str) -> tuple[str, str]:
-    """What a text that was read or typed looks like, and the part of it that counts.
+    """Classify a scanned or typed text by its form. Returns (kind, value).
 
-    pass (the text), link (its token, "" where something else follows it), code (the access
-    code; four letters may be a name as well), name or other (the text).
+    pass (the text), link (its token, "" if other text follows it), code (the access code;
+    four letters may also be a name), name or other (the text).
     """
     access_code = parse_access_code(text)
     if access_code is not None:
@@ -124,9 +126,9 @@ def classify(text: str) -> tuple[str, str]:
 def read_pass(
     text: str, environment: str, venue_tag: bytes, verify: Callable[[ReadPass], GuestPass | None]
 ) -> GuestPass | str:
-    """The genuine pass that `text` spells, or the result that refuses it.
+    """Return the genuine pass of `text`, or the result that refuses it.
 
-    `verify` returns the pass as it counts, None for a signature that is not one of the box's.
+    `verify` returns the valid pass, or None if no key of the box made the signature.
     """
     likeliest: ReadPass | None = None
     for read in decode_passes(text):
@@ -139,9 +141,9 @@ def read_pass(
 
 
 def _find_foreign(read: ReadPass, environment: str, venue_tag: bytes) -> str | None:
-    """Where else a pass claims to belong: to the other environment, to another venue, or None.
+    """Return `test_code` or `wrong_venue` if the pass claims to be from elsewhere, else None.
 
-    Theirs are signed with keys that nobody here knows, so the claim has to do.
+    The claim is not verified: the keys of other environments and venues are unknown here.
     """
     if read.guest_pass.version != VERSIONS[environment]:
         return "test_code"
@@ -149,16 +151,16 @@ def _find_foreign(read: ReadPass, environment: str, venue_tag: bytes) -> str | N
     return "wrong_venue" if sum(a != b for a, b in pairs) > _DAMAGED_BYTES else None
 
 
-_REPLACED = -1  # a generation that no reservation is at: what a leaked key signed
+_REPLACED = -1  # never a reservation's generation; set for passes signed by a leaked key
 
 
 def look_up_code(
     reader: Reader, keyring: Keyring, environment_name: str, text: str,
     *, by_name: bool, at: int | None = None,
 ) -> Reading:  # fmt: skip
-    """A guest pass, an access link, an access code of tonight or, if `by_name`, a guest's name.
+    """Look up a guest pass, access link, access code of tonight or, if `by_name`, a name.
 
-    `at`: when it was read, in ms since 1970, if not now; tonight is the evening of then.
+    `at` is the time of the scan in ms since 1970, by default now; it determines tonight.
     """
     kind, value = classify(text)
     if kind == "pass":
@@ -195,7 +197,7 @@ def _read_pass(reader: Reader, keyring: Keyring, environment_name: str, text: st
 
 
 def _find_by_code(reader: Reader, access_code: str, evening: str) -> tuple[str, ...]:
-    """The evening's reservation of that code, else those whose codes look like it."""
+    """Return the evening's reservation with that code, else those with similar codes."""
     exact = _find_codes(reader, [access_code], evening)
     return exact or _find_codes(reader, lookalikes(access_code), evening)
 

@@ -1,4 +1,4 @@
-"""The scan log: rows of `scan`, chained by hash, and reading them by evening."""
+"""The scan log: rows of `scan`, linked by a hash chain, and queries for them."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ _encode = json.JSONEncoder(default=bytes.hex, separators=(",", ":")).encode
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """A scan that may be undone. `undo` is the verdict of the undo that took it back."""
+    """A scan that may be undone. `undo` is the verdict of its undo, as JSON, or None."""
 
     seq: int
     terminal_id: str
@@ -35,13 +35,13 @@ class Admission:
 
 
 def find_verdict(reader: Reader, terminal_id: str, scan_id: str) -> str | None:
-    """What this terminal was answered to this scan, as JSON."""
+    """Return the stored verdict of a terminal's scan as JSON, or None."""
     sql = "SELECT verdict FROM scan WHERE terminal_id = :terminal_id AND scan_id = :scan_id"
     return reader.one(str, sql, {"terminal_id": terminal_id, "scan_id": scan_id})
 
 
 def find_first_admission_seq(reader: Reader, reservation_id: str, *, before: int) -> int | None:
-    """The number of the first scan, not taken back since, that let some of a party in."""
+    """Return the number of a party's first admission before `before` that was not undone."""
     sql = """SELECT min(seq) FROM scan s
              WHERE reservation_id = :id AND admitted > 0 AND seq < :before
                  AND NOT EXISTS (SELECT 1 FROM scan u WHERE u.undoes = s.seq)"""
@@ -50,7 +50,7 @@ def find_first_admission_seq(reader: Reader, reservation_id: str, *, before: int
 
 
 def find_admission(reader: Reader, terminal_id: str, scan_id: str) -> Admission | None:
-    """The scan of that id: this terminal's own, else the latest of another terminal."""
+    """Return the scan with that id: this terminal's, else the latest of another, or None."""
     sql = """SELECT s.seq, s.terminal_id, s.at, s.reservation_id, s.result, s.admitted, u.verdict
              FROM terminal t
              JOIN scan s ON s.terminal_id = t.id AND s.scan_id = :scan_id
@@ -62,7 +62,7 @@ def find_admission(reader: Reader, terminal_id: str, scan_id: str) -> Admission 
 def find_first_admission(
     reader: Reader, reservation_id: str
 ) -> tuple[int, str | None, str | None] | None:
-    """When the first of a party still in came in, at which terminal, let in by which staff."""
+    """Return (ms since 1970, terminal, staff) of a party's first admission that still stands."""
     sql = """SELECT coalesce(s.happened_at, s.at), t.name, staff.name
              FROM scan s
              JOIN terminal t ON t.id = s.terminal_id
@@ -77,7 +77,7 @@ def find_first_admission(
 def list_first_admissions(
     reader: Reader, date: str
 ) -> dict[str, tuple[int, str | None, str | None]]:
-    """What `find_first_admission` tells, of every party of that evening that is in, by its id."""
+    """Return `find_first_admission` of each party of an evening that is in, by reservation id."""
     sql = """SELECT s.reservation_id, coalesce(s.happened_at, s.at), t.name, staff.name
              FROM reservation r
              JOIN scan s ON s.seq = (
@@ -91,7 +91,7 @@ def list_first_admissions(
 
 
 def find_last_admission(reader: Reader, reservation_id: str) -> tuple[str, str] | None:
-    """The latest scan, not taken back since, that let some of a party in: terminal, scan id."""
+    """Return (terminal id, scan id) of a party's latest admission that was not undone, or None."""
     sql = """SELECT terminal_id, scan_id FROM scan s
              WHERE reservation_id = :id AND admitted > 0
                  AND NOT EXISTS (SELECT 1 FROM scan u WHERE u.undoes = s.seq)
@@ -101,7 +101,7 @@ def find_last_admission(reader: Reader, reservation_id: str) -> tuple[str, str] 
 
 
 def add_scan(tx: Transaction, values: dict[str, Any]) -> int:
-    """Append a row at `tx.now` and chain it; its number. `values` are columns of `scan`."""
+    """Append a row to the hash chain at `tx.now`. Returns its number. `values` are columns."""
     last = tx.row("SELECT seq, hash FROM scan ORDER BY seq DESC LIMIT 1")
     seq, previous = (1, START) if last is None else (last[0] + 1, last[1])
     row = {"seq": seq, "at": tx.now, **values}
@@ -110,27 +110,27 @@ def add_scan(tx: Transaction, values: dict[str, Any]) -> int:
 
 
 def count_scans(reader: Reader) -> int:
-    """How many rows the log has."""
+    """Return the number of rows."""
     return int(reader.value("SELECT count(*) FROM scan"))
 
 
 def find_broken_link(reader: Reader) -> int | None:
-    """The first row of the log that does not follow from the one before, or None.
+    """Return the number of the first row that breaks the hash chain, or None.
 
-    Where old rows were removed, the first that is kept is taken at its word.
+    If old rows were deleted, the first remaining one is not checked.
     """
     rows = reader.rows(f"SELECT hash, {', '.join(CHAINED)} FROM scan ORDER BY seq")  # noqa: S608
     return find_break(rows, follow)
 
 
 def follow(previous: bytes, row: list[Any]) -> bytes:
-    """The hash of a row, of which `row` has the chained columns, after that of the one before."""
+    """Return the hash of a row's chained columns and the previous row's hash."""
     return hashlib.sha256(previous + _encode(row).encode()).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedScan:
-    """A row of the door log: what its hash covers, in that order, and what is known beside it.
+    """A row of the door log: the hashed columns, in order, and further data.
 
     Erased texts are None. `table`, `customer_name` and `access_code` are the reservation's.
     """
@@ -146,13 +146,13 @@ class LoggedScan:
 
     @property
     def seq(self) -> int:
-        """Its number in the log, from 1 on."""
+        """The row's number in the log, from 1."""
         return int(self.chained[0])
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """An unbroken part of the log. `previous` is the hash before it, None when it was erased."""
+    """A range of the log, both ends included. `previous` is the hash before it, None if deleted."""
 
     first: int
     last: int
@@ -160,14 +160,14 @@ class Stretch:
 
     @property
     def count(self) -> int:
-        """How many rows it has."""
+        """The number of rows."""
         return self.last - self.first + 1
 
 
 def measure_stretch(reader: Reader, since: int | None, until: int | None) -> Stretch | None:
-    """The stretch that holds every scan made in [since, until); None when there is none.
+    """Return the range with every scan in [since, until) (ms since 1970); None if there is none.
 
-    A clock that was set back leaves scans of another time inside: the chain is not cut for them.
+    If the clock was set back, it may include scans of other times, to keep the chain unbroken.
     """
     sql = """SELECT min(seq), max(seq) FROM scan
              WHERE at >= coalesce(:since, at) AND (:until IS NULL OR at < :until)"""
@@ -181,7 +181,7 @@ def measure_stretch(reader: Reader, since: int | None, until: int | None) -> Str
 
 
 def list_scans(reader: Reader, after: int, last: int, limit: int = -1) -> Iterator[LoggedScan]:
-    """The rows after number `after` up to `last`, in their order, at most `limit`."""
+    """Yield the rows after number `after` up to `last`, in order, at most `limit`."""
     columns = ", ".join(f"s.{name}" for name in CHAINED)
     sql = f"""SELECT {columns}, s.hash, s.reason, t.name, staff.name, vt.name,
                      r.customer_name, r.access_code
@@ -198,13 +198,13 @@ def list_scans(reader: Reader, after: int, last: int, limit: int = -1) -> Iterat
 
 
 def list_types(reader: Reader) -> dict[str, str]:
-    """The chained columns in their order, each with its type in SQLite."""
+    """Return the SQLite type of each chained column, in order."""
     types = {name: kind for _, name, kind, *_ in reader.rows("PRAGMA table_info(scan)")}
     return {name: types[name] for name in CHAINED}
 
 
 def list_log_keys(reader: Reader) -> list[bytes]:
-    """Every public key that may have signed an export, retired ones too."""
+    """Return all public keys that may have signed an export, including retired ones."""
     return [row[0] for row in reader.rows("SELECT public_key FROM signing_key ORDER BY kid")]
 
 
@@ -222,7 +222,7 @@ _IS_REFUSED = (
 
 @dataclass(frozen=True, slots=True)
 class LogFilter:
-    """What of the log is wanted. `text` is part of a name, a code or a table."""
+    """A filter of the log. `text` is part of a name or code, or a table's number."""
 
     refused: bool = False
     terminal_id: str | None = None
@@ -231,7 +231,7 @@ class LogFilter:
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """A scan as it is listed; `happened_at` where a door was out of the box's reach."""
+    """A scan for lists; `happened_at` is set for offline scans."""
 
     seq: int
     at: int
@@ -255,7 +255,7 @@ class LogEntry:
 
 @dataclass(frozen=True, slots=True)
 class LogPage:
-    """The newest first. `total` counts what fits; the others count the whole evening."""
+    """A page, newest first. `total` counts the matches; the others count the whole period."""
 
     entries: tuple[LogEntry, ...]
     total: int
@@ -267,7 +267,7 @@ class LogPage:
 def page_log(
     reader: Reader, since: int, until: int, wanted: LogFilter, size: int, number: int
 ) -> LogPage:
-    """Page `number` (from 1) of what was scanned in [since, until)."""
+    """Return page `number` (from 1) of the matching scans in [since, until) (ms since 1970)."""
     bounds: dict[str, Any] = {"since": since, "until": until, "refusals": _REFUSED}
     where = "s.at >= :since AND s.at < :until"
     sql = f"""SELECT count(*), coalesce(sum(s.admitted), 0), coalesce(sum({_IS_REFUSED}), 0)
@@ -294,7 +294,7 @@ def page_log(
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """A verdict, and the reservations it speaks of as they are now: names, codes, notes."""
+    """A verdict, and the present state of its reservations."""
 
     verdict: Verdict
     reservations: tuple[Reservation, ...]
@@ -303,7 +303,7 @@ class Decided:
 def log_scan(
     tx: Transaction, terminal: Terminal, scan_id: str, kind: str, verdict: Verdict, **details: Any
 ) -> int:
-    """Append to the door log; its number there. `details` are further columns of `scan`."""
+    """Append a verdict to the log. Returns its number. `details` are further columns of `scan`."""
     values = {
         "scan_id": scan_id, "terminal_id": terminal.id, "kind": kind,
         "reservation_id": verdict.reservation.id if verdict.reservation else None,
@@ -316,7 +316,7 @@ def log_scan(
 
 
 def recall(tx: Transaction, kept: str) -> Decided:
-    """The answer that was given before, with what may be known of the guests today."""
+    """Restore a stored verdict, with the present state of its reservations."""
     verdict = Verdict.from_json(kept)
     spoken_of = [seen.id for seen in verdict.candidates]
     if verdict.reservation is not None:
@@ -327,7 +327,7 @@ def recall(tx: Transaction, kept: str) -> Decided:
 
 @dataclass(frozen=True, slots=True)
 class DoorChanged:
-    """People came in, or were taken back: `verdict.admitted` of them, by that scan."""
+    """Notice: a scan admitted `verdict.admitted` people; negative for an undo."""
 
     at: int
     terminal_id: str

@@ -1,4 +1,9 @@
-"""The scan log as a file: signed JSON lines that can be verified anywhere, or a plain CSV."""
+"""Exports of the scan log: signed JSON lines that can be verified anywhere, or plain CSV.
+
+Each JSON line has the stored hash of its row and ends with its seal: SHA-256 over the previous
+seal and its own text. The seal also covers the names, which the hash leaves out so that they can
+be erased. The last line is a signed statement.
+"""
 
 import hashlib
 import json
@@ -30,21 +35,21 @@ _LONGEST_LINE = 1 << 20
 NOT_AN_EXPORT = "this is not an exported door log (a CSV is not signed)"
 _STORED = ("terminal", "staff", "table", "first_name", "access_code", "reason")
 
-# Which public keys may have signed, given a file's header.
+# Returns the public keys that may have signed a file, given its header.
 Keys = Callable[[dict[str, Any]], Iterable[bytes]]
 
 
 class Export:
-    """An export in the making, of the evenings from `since` to `until`, both included.
+    """An export of the evenings from `since` to `until`, both included, written in pages.
 
-    Read it page by page, each with a reader of its own: a long export keeps no snapshot open.
+    Use a new reader for each page, so that a long export keeps no snapshot open.
     """
 
     def __init__(
         self, reader: Reader, environment: str, keyring: Keyring, kind: Format,
         since: date | None, until: date | None,
     ) -> None:  # fmt: skip
-        """`keyring` is the environment's; None is the beginning or the end of the log."""
+        """`keyring` is the environment's. A date of None is the beginning or end of the log."""
         venue = get_venue(reader)
         self._zone = reader.zones.zone(venue.time_zone)
 
@@ -82,19 +87,19 @@ class Export:
         }
 
     def begin(self) -> bytes:
-        """The first line: the header, or the names of the columns."""
+        """Return the first line: the header, or the CSV column names."""
         if self._kind == "csv":
             return BYTE_ORDER_MARK + write_cells(self._columns) + b"\r\n"
         return self._write({"header": self._header})
 
     def page(self, reader: Reader) -> bytes:
-        """The lines of the next rows; empty after the last."""
+        """Return the lines of the next rows; empty after the last."""
         scans = list(list_scans(reader, self._after, self._last, _PAGE))
         self._after = scans[-1].seq if scans else self._last
         return b"".join(self._write_row(scan) for scan in scans)
 
     def end(self) -> bytes:
-        """The signed statement; nothing in a CSV."""
+        """Return the signed statement; empty for CSV."""
         if self._kind == "csv":
             return b""
         said = _state(self._header, self.count, self._first_row, self._last_row, self._seal)
@@ -133,21 +138,21 @@ class Export:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """How many rows are right, and the first line that is not: its number, and what is wrong."""
+    """The number of valid rows, and the number and problem of the first invalid line, if any."""
 
     count: int
     line: int | None = None
     problem: str = ""
 
 
-def check_export(  # noqa: PLR0911 - a return for each thing that may be wrong
+def check_export(  # noqa: PLR0911 - one return for each problem
     file: BinaryIO, keys: Keys
 ) -> Checked:
-    """Check the lines of an export, up to the first that is wrong."""
+    """Verify an export, up to the first invalid line."""
     count, number, seal, header = 0, 0, _FIRST_SEAL, None
     first: dict[str, Any] = {}
     last: dict[str, Any] = {}
-    # A line that is too long for a row comes in pieces.
+    # A line that is too long for a row is read in pieces, which are invalid.
     for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), b""), 1):
         if header is not None and line.startswith(_STATEMENT_START):
             said = _state(header, count, first, last, seal)
@@ -175,10 +180,10 @@ def check_export(  # noqa: PLR0911 - a return for each thing that may be wrong
 
 
 def sign_statement(statement: dict[str, Any], key: Ed25519PrivateKey) -> bytes:
-    """The last line of an export.
+    """Return the last line of an export, with its signature.
 
     Ed25519 over the ASCII bytes `svc-door-log-v1` followed by the statement as compact JSON
-    with sorted members: the key also signs guest passes, and neither stands for the other.
+    with sorted members. The prefix separates it from guest passes, which the key also signs.
     """
     signature = key.sign(_FORMAT.encode() + _encode(statement))
     return _statement_line(statement, key.public_key().public_bytes_raw(), signature) + b"\n"
@@ -226,7 +231,7 @@ def _follows(values: dict[str, Any], header: dict[str, Any], last: dict[str, Any
     is_next = not last or (seq, before) == (last["seq"] + 1, last["hash"])
     if not (isinstance(seq, int) and is_next):
         return False
-    if before is None:  # the row before was erased: the first is taken at its word
+    if before is None:  # the row before was deleted: the first is not checked
         return True
     try:
         expected = follow(bytes.fromhex(before), [values[name] for name in header["chained"]])
@@ -236,7 +241,7 @@ def _follows(values: dict[str, Any], header: dict[str, Any], last: dict[str, Any
 
 
 def _is_header(header: object) -> bool:
-    """Whether it says how the lines of an export are to be read."""
+    """Whether `header` is a valid header of an export."""
     match header:
         case {"format": str(named), "chained": dict(chained), "columns": list(columns)}:
             known = named == _FORMAT and all(isinstance(name, str) for name in columns)
@@ -268,5 +273,5 @@ def _tell(instant: int | None, zone: Any) -> str | None:
             microsecond=instant % 1000 * 1000
         )
         return told.astimezone(zone).isoformat(timespec="milliseconds")
-    except (OverflowError, ValueError, OSError):  # a terminal may have said anything
+    except (OverflowError, ValueError, OSError):  # a terminal may have sent any number
         return None

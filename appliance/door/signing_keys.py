@@ -1,4 +1,4 @@
-"""Keys that sign guest passes: one signs, older ones still verify; rotation."""
+"""Signing keys of guest passes: one signs, older ones still verify; rotation."""
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -24,7 +24,7 @@ _VERIFIES = """(leaked_at IS NULL AND (retired_at IS NULL OR EXISTS (
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """What a terminal may hold: 32 bytes of Ed25519 that verify passes of this key id."""
+    """A public key for terminals: 32 bytes of Ed25519 that verify passes with this key id."""
 
     kid: int
     public_key: bytes
@@ -32,7 +32,7 @@ class PublicKey:
 
 @dataclass(frozen=True, slots=True)
 class KeyAge:
-    """A key of guest passes as it is listed; instants in ms since 1970."""
+    """A signing key for lists; instants in ms since 1970."""
 
     kid: int
     created_at: int
@@ -42,13 +42,13 @@ class KeyAge:
 
 
 def add_signing_key(tx: Transaction, keyring: Keyring) -> int:
-    """Make a new key that signs from now on, and retire the one before; the key id."""
+    """Create a new signing key and retire the previous one. Returns the key id."""
     last = tx.value("SELECT kid FROM signing_key ORDER BY created_at DESC, kid DESC LIMIT 1")
     kid = 1 if last is None else (int(last) + 1) % _KEY_IDS
     raw = tx.tokens.random_bytes(32)
     private_key = Ed25519PrivateKey.from_private_bytes(raw)
     tx.execute("UPDATE signing_key SET retired_at = :now WHERE retired_at IS NULL", {"now": tx.now})
-    tx.execute("DELETE FROM signing_key WHERE kid = :kid", {"kid": kid})  # of 255 keys ago
+    tx.execute("DELETE FROM signing_key WHERE kid = :kid", {"kid": kid})  # ids wrap around
     public_key = private_key.public_key().public_bytes_raw()
     tx.insert(
         "signing_key",
@@ -59,27 +59,24 @@ def add_signing_key(tx: Transaction, keyring: Keyring) -> int:
 
 
 def get_signing_key(reader: Reader, keyring: Keyring) -> tuple[int, Ed25519PrivateKey]:
-    """The key that signs, with its id; OperatorError when the box has none or cannot open it."""
+    """Return (id, key) of the signing key. OperatorError if it is missing or unreadable."""
     row = reader.row("SELECT kid, private_key FROM signing_key WHERE retired_at IS NULL")
     if row is None:
-        raise OperatorError(
-            "there is no key to sign guest passes with: the box was not initialised"
-        )
+        raise OperatorError("there is no signing key for guest passes: the box was not initialised")
     return row[0], _open(keyring, row[1])
 
 
 def find_first_instant(reader: Reader) -> int | None:
-    """When the first key was made, and with it the box, in ms since 1970."""
+    """Return the creation time of the first key, and so of the box, in ms since 1970, or None."""
     made: int | None = reader.value("SELECT min(created_at) FROM signing_key")
     return made
 
 
 def find_verifying_key(reader: Reader, keyring: Keyring, kid: int) -> Ed25519PrivateKey | None:
-    """The key of that id while it verifies, until two days after its last pass, or None.
+    """Return the key with that id while it is valid, until two days after its last pass, or None.
 
-    OperatorError as `get_signing_key`. The box made every pass itself, so it can tell one by
-    signing it again, in a third of the time that verifying takes; a terminal, which holds
-    public keys only, cannot.
+    OperatorError as `get_signing_key`. The box verifies a pass by signing it again, which takes
+    a third of the time of verifying; terminals have only public keys and cannot.
     """
     sql = f"SELECT private_key FROM signing_key WHERE kid = :kid AND {_VERIFIES}"  # noqa: S608
     wrapped = reader.value(sql, {"kid": kid, "oldest": _oldest(reader)})
@@ -87,14 +84,14 @@ def find_verifying_key(reader: Reader, keyring: Keyring, kid: int) -> Ed25519Pri
 
 
 def find_leaked_key(reader: Reader, keyring: Keyring, kid: int) -> Ed25519PrivateKey | None:
-    """The key of that id if it has leaked: what it signed is known, and worth nothing."""
+    """Return the key with that id if it has leaked, or None: its passes are not valid."""
     sql = "SELECT private_key FROM signing_key WHERE kid = :kid AND leaked_at IS NOT NULL"
     wrapped = reader.value(sql, {"kid": kid})
     return wrapped and _open(keyring, wrapped)
 
 
 def list_key_ages(reader: Reader) -> list[KeyAge]:
-    """Every key, the one that signs first."""
+    """Return all keys, the signing one first."""
     sql = f"""SELECT kid, created_at, retired_at, leaked_at, {_VERIFIES} FROM signing_key
               ORDER BY retired_at IS NOT NULL, retired_at DESC, kid"""  # noqa: S608
     rows = reader.rows(sql, {"oldest": _oldest(reader)})
@@ -102,7 +99,7 @@ def list_key_ages(reader: Reader) -> list[KeyAge]:
 
 
 def list_public_keys(reader: Reader) -> list[PublicKey]:
-    """Every key that verifies at present, the one that signs first."""
+    """Return all public keys that verify at present, the signing one first."""
     sql = f"""SELECT kid, public_key FROM signing_key WHERE {_VERIFIES}
               ORDER BY retired_at IS NOT NULL, retired_at DESC, kid"""  # noqa: S608
     return [PublicKey(*row) for row in reader.rows(sql, {"oldest": _oldest(reader)})]
@@ -112,12 +109,12 @@ def _open(keyring: Keyring, wrapped: bytes) -> Ed25519PrivateKey:
     try:
         return keyring.open_signing_key(wrapped)
     except ValueError:
-        foreign = "the guest pass key cannot be opened: secrets/master.key is another box's"
+        foreign = "the guest pass key cannot be opened: secrets/master.key is from another box"
         raise OperatorError(foreign) from None
 
 
 def _oldest(reader: Reader) -> str:
-    """The evening before which no pass keeps a key alive."""
+    """Return the first evening whose passes keep a retired key valid (YYYY-MM-DD)."""
     instant = (reader.now - _KEPT_AFTER_THE_LAST_PASS) / 1000
     return datetime.fromtimestamp(instant, UTC).date().isoformat()
 
@@ -125,7 +122,7 @@ def _oldest(reader: Reader) -> str:
 def pass_text(
     reader: Reader, keyring: Keyring, environment_name: str, reservation: Reservation
 ) -> str:
-    """The text of the reservation's QR code, by the key that signs at present."""
+    """Return the text of the reservation's QR code, signed with the present key."""
     kid, private_key = get_signing_key(reader, keyring)
     return encode_pass(
         guest_pass_of(reservation, environment_name, get_venue_tag(reader), kid), private_key
@@ -135,7 +132,7 @@ def pass_text(
 def guest_pass_of(
     reservation: Reservation, environment_name: str, tag: bytes, kid: int
 ) -> GuestPass:
-    """What the reservation's pass says, not yet signed."""
+    """Return the unsigned content of the reservation's pass."""
     evening = date.fromisoformat(reservation.date)
     return GuestPass(
         VERSIONS[environment_name], kid, tag, reservation.pass_id, evening,
@@ -144,17 +141,17 @@ def guest_pass_of(
 
 
 def get_venue_tag(reader: Reader) -> bytes:
-    """The tag that every pass of this venue carries."""
+    """Return the tag in every pass of this venue."""
     return venue_tag(str(reader.value("SELECT id FROM venue")))
 
 
 def rotate_signing_key(
     tx: Transaction, keyring: Keyring, *, leaked: bool = False, actor: str = CONSOLE
 ) -> int:
-    """Make a new key that signs from now on; its id. Passes already given stay good.
+    """Create a new signing key. Returns its id. Existing passes stay valid unless `leaked`.
 
-    `leaked`: every older key is worth nothing any more, and each coming reservation gets a
-    pass of the next generation, which its link shows by itself. An older pass is `revoked`.
+    `leaked`: all older keys become invalid, and each future reservation gets a pass of the next
+    generation, which its link shows at once. Older passes are `revoked`.
     """
     kid = add_signing_key(tx, keyring)
     tx.notices.append(SigningKeyChanged())

@@ -1,4 +1,4 @@
-"""Terminals: issue, pair, edit, revoke, and the limit on wrong codes (docs/security.md, S13)."""
+"""Terminals: issue, pair, edit and revoke, and limit wrong codes (docs/security.md, S13)."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -24,9 +24,9 @@ PORTAL_TERMINAL_ID = "00000000-0000-7000-8000-00000000da00"  # stands for the po
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """A row of `terminal`, never its token. `language` is that of its verdicts.
+    """A row of `terminal`, without its token. `language` is that of its verdicts.
 
-    `version` is what it said of itself when it was last heard of.
+    `version` is the software version that it last reported.
     """
 
     id: str
@@ -39,7 +39,7 @@ class Terminal:
     version: str | None = None
 
     def may(self, role: str) -> bool:
-        """Whether its role includes `role`."""
+        """Whether the terminal's role includes `role`."""
         return ROLES.index(self.role) >= ROLES.index(role)
 
 
@@ -49,7 +49,7 @@ _OPEN = "used_at IS NULL AND expires_at > :now"
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """An open offer: the terminal that it makes, by its link's secret or by its digits."""
+    """An open pairing offer, accepted by its link's secret or by its digits."""
 
     secret_hash: bytes
     code_hash: bytes
@@ -58,21 +58,21 @@ class Pairing:
 
 
 def add_pairing(tx: Transaction, pairing: Pairing, expires_at: int) -> None:
-    """Open an offer; offers that can no longer be taken make room."""
+    """Store an offer until `expires_at` (ms since 1970), and delete used and expired ones."""
     tx.execute(f"DELETE FROM pairing WHERE NOT ({_OPEN})", {"now": tx.now})  # noqa: S608
     tx.insert("pairing", asdict(pairing) | {"expires_at": expires_at})
 
 
 def find_pairing_by_secret(reader: Reader, secret_hash: bytes) -> Pairing | None:
-    """The offer of that link, unless it is used or expired."""
+    """Return the offer of a link, or None if it is unknown, used or expired."""
     return _find(reader, "secret_hash = :hash", secret_hash)
 
 
 def take_code(tx: Transaction, code_hash: bytes) -> Pairing | None:
-    """The offer of those digits, unless it is used, expired, or had five wrong tries.
+    """Return the offer of the digits, or None if unknown, used, expired or after five wrong tries.
 
-    Wrong digits count against every open offer: nobody knows which one they were meant for. The
-    fifth closes the digits of an offer; its link goes on.
+    Wrong digits count against every open offer, because the intended one is unknown. After the
+    fifth, an offer's digits are refused; its link stays valid.
     """
     found = _find(tx, f"code_hash = :hash AND tries < {MOST_TRIES}", code_hash)
     if found is None:
@@ -83,7 +83,7 @@ def take_code(tx: Transaction, code_hash: bytes) -> Pairing | None:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """An offer as it is shown to who made it. `state` is open, used or over."""
+    """An offer as shown to its creator. `state` is open, used or over."""
 
     terminal_name: str
     role: str
@@ -92,7 +92,7 @@ class Offer:
 
 
 def find_offer(reader: Reader, secret_hash: bytes) -> Offer | None:
-    """How the offer of that link stands; None once it is forgotten."""
+    """Return the state of a link's offer; None once it is deleted."""
     sql = f"""SELECT terminal_name, role, expires_at,
                      CASE WHEN used_at IS NOT NULL THEN 'used' WHEN {_OPEN} THEN 'open'
                           ELSE 'over' END
@@ -101,7 +101,7 @@ def find_offer(reader: Reader, secret_hash: bytes) -> Offer | None:
 
 
 def list_open_offers(reader: Reader) -> list[Offer]:
-    """Every offer that a phone may still take, the next to end first."""
+    """Return all open offers, the next to expire first."""
     sql = f"""SELECT terminal_name, role, expires_at, 'open' FROM pairing
               WHERE {_OPEN} ORDER BY expires_at"""  # noqa: S608
     return [Offer(*row) for row in reader.rows(sql, {"now": reader.now})]
@@ -118,41 +118,41 @@ _BY_ID = f"SELECT {_COLUMNS} FROM terminal WHERE id = :id"  # noqa: S608
 
 
 def find_by_token(reader: Reader, token_hash: bytes) -> Terminal | None:
-    """The terminal that holds this token, revoked ones too."""
+    """Return the terminal with this token, or None; includes revoked terminals."""
     sql = f"SELECT {_COLUMNS} FROM terminal WHERE token_hash = :hash"  # noqa: S608
     return reader.one(Terminal, sql, {"hash": token_hash})
 
 
 def get_terminal(reader: Reader, terminal_id: str) -> Terminal:
-    """The terminal of that id, or NotFound."""
+    """Return the terminal with that id. NotFound if unknown."""
     return known(reader.one(Terminal, _BY_ID, {"id": terminal_id}))
 
 
 def get_portal_terminal(reader: Reader) -> Terminal | None:
-    """The one that stands for check-ins from the portal, once there was one."""
+    """Return the terminal of check-ins from the portal, or None before the first one."""
     return reader.one(Terminal, _BY_ID, {"id": PORTAL_TERMINAL_ID})
 
 
 def insert_portal_terminal(tx: Transaction) -> None:
-    """Add it: it has no token, so nobody can speak in its name."""
+    """Insert the portal's terminal. It has no token, so no device can use it."""
     tx.insert("terminal", {"id": PORTAL_TERMINAL_ID, "name": "Portail", "created_at": tx.now})
 
 
 def list_terminals(reader: Reader) -> list[Terminal]:
-    """Every terminal at a door, newest last."""
+    """Return all terminals except the portal's, newest last."""
     sql = f"SELECT {_COLUMNS} FROM terminal WHERE id <> :portal ORDER BY created_at, id"  # noqa: S608
     return [Terminal(*row) for row in reader.rows(sql, {"portal": PORTAL_TERMINAL_ID})]
 
 
 def touch_terminal(tx: Transaction, terminal_id: str, version: str | None = None) -> None:
-    """Remember that it was heard of now, and what it said of itself if it did."""
+    """Set `last_seen_at` to now, and `version` if it was reported."""
     sql = """UPDATE terminal SET last_seen_at = :now, version = coalesce(:version, version)
              WHERE id = :id"""
     tx.execute(sql, {"now": tx.now, "id": terminal_id, "version": version})
 
 
 def list_wrong_codes(reader: Reader, terminal_id: str, *, since: int) -> list[int]:
-    """When wrong codes were typed on it, from `since` on: the latest ten at most."""
+    """Return the times of wrong codes on a terminal after `since`, in ms since 1970."""
     kept = reader.value("SELECT wrong_codes FROM terminal WHERE id = :id", {"id": terminal_id})
     return [at for at in json.loads(kept or "[]") if since < at <= reader.now]
 
@@ -161,7 +161,7 @@ def issue_terminal(
     tx: Transaction, name: str, role: str = "override", language: str = "fr",
     *, actor: str = CONSOLE,
 ) -> tuple[str, str]:  # fmt: skip
-    """A terminal ready to scan: (its id, its token). OperatorError names what cannot be."""
+    """Create a terminal. Returns (id, token). OperatorError for an invalid name, role, language."""
     name = check_terminal(name, role)
     if language not in LANGUAGES:
         raise OperatorError(f"language is {language!r}: {', '.join(LANGUAGES)} are allowed")
@@ -176,7 +176,7 @@ def issue_terminal(
 
 
 def check_terminal(name: str, role: str) -> str:
-    """`name` without needless space; OperatorError for a name or role that is not allowed."""
+    """Return `name` with white space normalised. OperatorError for an invalid name or role."""
     tidy = " ".join(name.split())
     if not 1 <= len(tidy) <= NAME_MAX:
         raise OperatorError(f"a terminal's name has 1 to {NAME_MAX} characters")
@@ -186,7 +186,7 @@ def check_terminal(name: str, role: str) -> str:
 
 
 def terminal_mark(name: str, role: str) -> str:
-    """What a form carries of the terminal that its author saw."""
+    """Return the fingerprint of a terminal that forms carry, to detect changes."""
     return fingerprint((name, role))
 
 
@@ -195,8 +195,8 @@ def edit_terminal(
 ) -> None:
     """Rename a terminal or change its role. NotFound, ChangedMeanwhile, TerminalRevoked.
 
-    `seen` is the `terminal_mark` of what the author read. Its live feed ends, and it comes
-    back to it as what it is now.
+    `seen` is the `terminal_mark` that the form showed. The terminal's live feed ends, and it
+    reconnects with the new role.
     """
     terminal = get_terminal(tx, terminal_id)
     if terminal.revoked_at is not None:
@@ -210,7 +210,7 @@ def edit_terminal(
 
 
 def revoke_terminal(tx: Transaction, terminal_id: str, *, actor: str = CONSOLE) -> None:
-    """Withdraw a terminal's access for good; NotFound for an unknown one, twice is once."""
+    """Revoke a terminal permanently. Idempotent. NotFound if unknown."""
     terminal = get_terminal(tx, terminal_id)
     if terminal.revoked_at is None:
         tx.update("terminal", terminal_id, revoked_at=tx.now)
@@ -223,18 +223,18 @@ _MINUTE = 60_000
 
 
 def check_wrong_codes(tx: Transaction, terminal: Terminal) -> None:
-    """Refuse all typed codes for a minute after too many wrong ones (docs/security.md, S10)."""
+    """Raise TooManyWrongCodes after ten wrong codes within a minute (docs/security.md, S10)."""
     if is_keyboard_closed(tx, terminal):
         raise TooManyWrongCodes
 
 
 def is_keyboard_closed(tx: Transaction, terminal: Terminal) -> bool:
-    """Whether too many wrong codes were typed on it within the last minute."""
+    """Whether ten wrong codes were typed on the terminal within the last minute."""
     return len(_recent(tx, terminal)) >= WRONG_CODES_A_MINUTE
 
 
 def count_wrong_code(tx: Transaction, terminal: Terminal) -> None:
-    """Remember that a wrong code was typed now, simulated ones too: a guess is a guess."""
+    """Count a wrong code now; simulated scans count too."""
     wrong_codes = json.dumps([*_recent(tx, terminal), tx.now])
     tx.update("terminal", terminal.id, wrong_codes=wrong_codes)
 
@@ -247,23 +247,23 @@ PAIRING_LIFE_MS = 10 * 60_000
 
 
 class Offered(NamedTuple):
-    """Two ways to take one offer: 256 bits that a link carries, and eight digits to type."""
+    """The secrets of an offer: 256 bits for its link, and eight digits to type."""
 
     secret: str
     code: str
 
     def link(self, base: str) -> str:
-        """Where a phone takes it. What stands behind # is sent to nobody on the way."""
+        """Return the pairing URL. The secret is in the fragment, which browsers do not send."""
         return f"{base}/door#pair={self.secret}"
 
 
 def offer_pairing(
     tx: Transaction, name: str, role: str = "override", *, actor: str = CONSOLE
 ) -> Offered:
-    """An offer, good once and for ten minutes; its digits for five wrong tries, too."""
+    """Create an offer, valid once, for ten minutes. OperatorError for an invalid name or role."""
     name = check_terminal(name, role)
     code = tx.tokens.new_pairing_code()
-    sql = "SELECT 1 FROM pairing WHERE code_hash = :hash"  # one that nobody can type any more too
+    sql = "SELECT 1 FROM pairing WHERE code_hash = :hash"  # expired offers too
     while tx.row(sql, {"hash": hash_token(code)}) is not None:
         code = tx.tokens.new_pairing_code()
     offered = Offered(tx.tokens.new_link_secret(), code)
@@ -276,10 +276,10 @@ def offer_pairing(
 def pair_by_secret(
     tx: Transaction, secret: str, name: str | None = None, language: str = "fr"
 ) -> tuple[str, str] | None:
-    """The new terminal's (id, token), or None when no open offer's link carries this secret.
+    """Pair by a link's secret. Returns the new terminal's (id, token), or None if it is invalid.
 
-    `name` is the device's own, else the one it was offered under. A wrong secret counts
-    against nothing: nobody finds 256 bits by trying.
+    `name` defaults to the offer's. Wrong secrets are not counted, because 256 bits cannot be
+    guessed.
     """
     return _take(tx, find_pairing_by_secret(tx, hash_token(secret)), name, language)
 
@@ -287,9 +287,9 @@ def pair_by_secret(
 def pair_by_code(
     tx: Transaction, code: str, name: str | None = None, language: str = "fr"
 ) -> tuple[str, str] | None:
-    """The same by the digits that were typed.
+    """Pair by typed digits, as `pair_by_secret`.
 
-    Wrong ones are answered, not raised: they have to be remembered against every open offer.
+    Returns None for wrong digits instead of raising, so that their count is committed.
     """
     return _take(tx, take_code(tx, hash_token(code)), name, language)
 

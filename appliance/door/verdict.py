@@ -1,4 +1,4 @@
-"""The verdict: how the door decides, and the sentence it shows in fr, en and ar."""
+"""Verdicts of check-in, and their messages in French, English and Arabic."""
 
 import json
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ COLOURS: Mapping[str, str] = {
     "test_code": "red", "bad_signature": "red", "unknown_code": "red",
     "undone": "grey", "error": "grey",
 }  # fmt: skip
-# Staff may admit with a reason whoever the box knows.
+# Results that staff may override with a reason: those of known reservations.
 OVERRIDABLE = frozenset({
     "already_checked_in", "party_full", "not_yet", "too_late", "not_confirmed", "payment_due",
     "cancelled", "declined", "revoked",
@@ -31,7 +31,7 @@ _UNSETTLED = {"requested": "not_confirmed", "pending": "payment_due", "partial":
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A reservation as it stood when the door decided: nothing of it is personal."""
+    """A reservation's state at the time of the verdict, without personal data."""
 
     id: str
     date: str
@@ -45,10 +45,10 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class FirstCheckIn:
-    """When the first of a party came in, at which terminal, and who let them in.
+    """When and where a party was first admitted, and by whom.
 
-    `clock` is `at` as the venue's wall clock showed it, HH:MM. `by` is a staff member's name,
-    None where the terminal itself decided.
+    `at` is in ms since 1970; `clock` is the same in venue time, HH:MM. `by` is a staff
+    member's name, or None for a scan on a terminal.
     """
 
     at: int
@@ -59,9 +59,9 @@ class FirstCheckIn:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was decided. `admitted` counts people: negative for an undo.
+    """The decision on a scan. `admitted` counts people; negative for an undo.
 
-    `overrode` is the result that staff set aside with a reason.
+    `overrode` is the result that was overridden.
     """
 
     result: str
@@ -77,7 +77,7 @@ class Verdict:
         return COLOURS[self.result]
 
     def to_json(self) -> str:
-        """As the door log keeps it, so that the same scanId is answered the same."""
+        """Return the JSON stored in the scan log, to repeat the answer to the same scan id."""
         return _encode(
             {
                 "result": self.result,
@@ -91,7 +91,7 @@ class Verdict:
 
     @classmethod
     def from_json(cls, text: str) -> "Verdict":
-        """The verdict that `to_json` wrote."""
+        """Parse a verdict written by `to_json`."""
         kept = json.loads(text)
         return cls(
             result=kept["result"],
@@ -108,7 +108,7 @@ def _values(part: Seen | FirstCheckIn) -> list[str | int | None]:
 
 
 def see(reservation: Reservation, *, arrived: int | None = None) -> Seen:
-    """`reservation` as the door sees it, with `arrived` people in."""
+    """Return the state of `reservation` for a verdict, with `arrived` people in."""
     r = reservation
     present = r.arrived if arrived is None else arrived
     return Seen(r.id, r.date, r.slot, r.table_id, r.table_name, r.guests, present, r.status)
@@ -118,10 +118,10 @@ def judge(
     reservation: Reservation,
     *, generation: int | None, arrivals: int | None, tonight: date, too_early: bool,
 ) -> str:  # fmt: skip
-    """The result for a known guest, by the checks of docs/decisions/door.md.
+    """Return the result for a known reservation, by the checks of docs/decisions/door.md.
 
-    `generation` is that of the pass shown, None without one. `arrivals` is how many are here,
-    None for all who are missing. `too_early`: the slot is more than `early_minutes` ahead.
+    `generation` is that of the scanned pass, or None. `arrivals` is the number present, None
+    for all who are missing. `too_early`: the slot is more than `early_minutes` ahead.
     """
     if generation is not None and generation != reservation.generation:
         return "revoked"
@@ -148,14 +148,14 @@ LANGUAGES = ("fr", "ar", "en")
 
 @dataclass(frozen=True, slots=True)
 class Sentences:
-    """What a terminal shows its staff, and what it says to the guest."""
+    """The messages of a verdict for staff and for the guest."""
 
     staff: str
     guest: str
 
 
 def phrase(verdict: Verdict, language: str) -> Sentences:
-    """The two sentences of `verdict`; unknown languages get French."""
+    """Return the messages of `verdict`; French for an unknown language."""
     known = load_languages().get(language)
     staff, details = _STAFF[verdict.result], _details(verdict, known)
     if verdict.result == "already_checked_in" and verdict.first_check_in is None:
@@ -176,7 +176,7 @@ def _details(verdict: Verdict, language: Language) -> dict[str, str]:
             "guests": str(seen.guests),
             "when": _when(seen.date, seen.slot, language),
         }
-    if language.code == "ar":  # a Latin name keeps its place
+    if language.code == "ar":  # keep Latin names in place
         return {name: isolate(text) or "" for name, text in details.items()}
     return details
 
@@ -192,7 +192,7 @@ def _when(day: str, slot: str | None, language: Language) -> str:
 
 _IN_BEFORE = _(
     "Already in: %(arrived)s of %(guests)s."
-)  # where nobody knows since when a party is in
+)  # the time of the first check-in is unknown
 _STAFF: Mapping[str, str] = {
     "checked_in": _("Let in: %(table)s, %(admitted)s."),
     "party_added": _("Same party, %(admitted)s more: %(arrived)s of %(guests)s are in."),

@@ -1,4 +1,7 @@
-"""Render an email from the reservation as it is now, not as it was when queued."""
+"""Render an email from the current reservation, not from its state when the email was queued.
+
+`Composer.compose` is pure, and slow enough to need a thread.
+"""
 
 import asyncio
 import contextlib
@@ -37,11 +40,11 @@ from appliance.reservations.rows import get_reservation, sum_payments
 from appliance.venue.model import Venue, evening_end
 from appliance.venue.rows import find_table, get_venue, list_slots
 
-_NO_SENDER = Address("", "letters", "venuebox.invalid")  # in the outbox, while none is set
-_PASS_SCALE = 10  # pixels a module: shown at half size, so that it is sharp on every screen
+_NO_SENDER = Address("", "letters", "venuebox.invalid")  # for previews while no sender is set
+_PASS_SCALE = 10  # pixels per module; displayed at half size to stay sharp on every screen
 _NOT_IN_ADDRESSES = re.compile(r"""[\s<>()\[\]\\,;:"'@\x00-\x1f\x7f-\x9f]""")
 _PARTS_ADDRESSES = re.compile(r'[()<>\[\]:;@\\,"=?]')
-_DISPLAY_NAME_MAX = 45  # bytes of UTF-8: 60 characters of Base64
+_DISPLAY_NAME_MAX = 45  # bytes of UTF-8, which are 60 characters of Base64
 _POLICY = SMTP.clone(cte_type="7bit")
 _UNSEEN = {"Cc", "Cs", "Zl", "Zp"}
 _TURNING = set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # bidi overrides, isolates
@@ -49,7 +52,7 @@ _FIRST_NAME_MAX = 40
 
 
 class Texts(NamedTuple):
-    """What one kind of email says."""
+    """Message ids of the texts of one kind of email."""
 
     subject: str
     heading: str
@@ -103,7 +106,7 @@ TEXTS: Mapping[str, Texts] = {
     ),
 }
 
-# In which states of its reservation a letter is still true.
+# Reservation states in which each kind of email may still be sent.
 _TRUE_OF = {
     "confirmation": {"confirmed", "completed", "pending", "partial", "requested"},
     "requested": {"requested"},
@@ -117,11 +120,11 @@ _TRUE_OF = {
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """A letter with all that it speaks of. `at` is its date, in ms since 1970.
+    """An email with all data needed to render it. `at` is its date, in ms since 1970.
 
-    `hours` are minutes after midnight; None where the venue offers no slot that day. Amounts
-    are whole currency units. `stop_url` is there where a guest may want no more of its kind,
-    `undo_url` where there is something to cancel.
+    `hours` are minutes after midnight; None if the venue offers no slot that day. Amounts are
+    whole currency units. `stop_url` is the unsubscribe link, for reminders only; `undo_url` is
+    the cancellation link, for active reservations only.
     """
 
     letter: Email
@@ -141,7 +144,7 @@ class Contents:
 
     @property
     def moot(self) -> str | None:
-        """Why this letter must not be sent any more, or None."""
+        """Why this email must no longer be sent; None if it may be sent."""
         if self.letter.recipient is None:
             return "the address was erased"
         if self.reservation.status not in _TRUE_OF[self.letter.kind]:
@@ -154,14 +157,14 @@ class Contents:
 
 
 class UnusableAddress(ValueError):
-    """No letter can be addressed to this."""
+    """The text is not a usable email address."""
 
 
 class Composer:
-    """Letters of one sender. Safe to use from several threads."""
+    """Renders the emails of one sender. Thread-safe."""
 
     def __init__(self, sender: str) -> None:
-        """`sender` is the From address of the settings."""
+        """`sender` is the From address in the settings."""
         self._sender: Address | None = None
         with contextlib.suppress(UnusableAddress):
             self._sender = _address(sender)
@@ -177,16 +180,17 @@ class Composer:
 
     @property
     def has_sender(self) -> bool:
-        """Whether the settings name a sender that letters can come from."""
+        """Whether the settings contain a usable sender address."""
         return self._sender is not None
 
     def compose(self, contents: Contents) -> EmailMessage:
-        """The whole letter: a plain part, an HTML part and, where the guest is expected, the pass.
+        """Render the email: a text part, an HTML part and, if the guest is expected, the pass.
 
-        The pass is in the HTML as an inline picture and attached, for readers that show none;
-        a calendar file is attached too.
+        The pass is an inline image in the HTML and also an attachment, for email clients that
+        show no inline images. A calendar file is attached too.
 
-        Without a sender it can be looked at only. UnusableAddress when the recipient's is.
+        Without a sender, the result is a preview only. Raises UnusableAddress if the recipient's
+        address is unusable.
         """
         language = load_languages().get(contents.letter.language)
         told = _tell(contents, language)
@@ -211,18 +215,18 @@ class Composer:
             _add_picture(message, contents, told["picture_id"])
         if contents.letter.kind in WITH_CALENDAR:
             _add_calendar(message, contents, told, language)
-        message["Content-Language"] = language.code  # earlier, it would move into a part
+        message["Content-Language"] = language.code  # set last, else it would move into a part
         return message
 
 
 async def render_email(environment: Environment, letter_id: str) -> EmailMessage:
-    """The email as it would be received, kept and sent ones too; NotFound when there is none."""
+    """Render an email in any state, as the guest receives it. Raises NotFound if unknown."""
     contents = await environment.database.read(read_contents, environment, letter_id)
     return await asyncio.to_thread(Composer(environment.settings.mail.sender).compose, contents)
 
 
 def read_contents(reader: Reader, environment: Environment, letter_id: str) -> Contents:
-    """The contents of that letter; NotFound when there is none."""
+    """Read the contents of an email. Raises NotFound if the id is unknown."""
     letter, venue, now = get_email(reader, letter_id), get_venue(reader), reader.now
     reservation = get_reservation(reader, letter.reservation_id)
     day, zone = date.fromisoformat(reservation.date), reader.zones.zone(venue.time_zone)
@@ -249,24 +253,24 @@ def read_contents(reader: Reader, environment: Environment, letter_id: str) -> C
 
 
 def one_line(text: str) -> str:
-    """`text` without line breaks, control characters and marks that turn the writing around.
+    """Return `text` without line breaks, control characters and bidi controls.
 
-    What a guest or an owner typed cannot leave its line, be it in a header or in the body:
-    Python's own header writer decodes what looks like an encoded word, line breaks included.
+    Prevents header and line injection by text that guests or owners typed. Also breaks up "=?":
+    Python's header writer would decode an encoded word, including its line breaks.
     """
     kept = (" " if unicodedata.category(c) in _UNSEEN else c for c in text if c not in _TURNING)
     return " ".join("".join(kept).replace("=?", "= ?").split())
 
 
 def name_to_greet(given_name: str | None) -> str | None:
-    """The first name, when it is one: an address typed as a name must not become a link."""
+    """Return the first name if it looks like one: a URL typed as a name must not become a link."""
     name = one_line(given_name or "")
     letters = all(unicodedata.category(c)[0] in "LM" or c in "-'’ʼ " for c in name)
     return name if name and letters and len(name) <= _FIRST_NAME_MAX else None
 
 
 def _tell(contents: Contents, language: Language) -> dict[str, Any]:
-    """Every text of the email, filled in."""
+    """Return all template values of the email, translated."""
     reservation, gettext = contents.reservation, language.gettext
     venue, code = one_line(contents.venue.name), reservation.access_code or ""
     kind, name = TEXTS[contents.letter.kind], name_to_greet(reservation.customer_given_name)
@@ -334,16 +338,16 @@ def _add_calendar(
 
 
 def _display_name(venue: str) -> str:
-    """The venue's name without the marks that part addresses, cut to fit one encoded word.
+    """Return the venue's name without address delimiters, cut to fit one encoded word.
 
-    Python before 3.12.5 loses the quotes of such marks where it folds a long name.
+    Python before 3.12.5 loses the quotes around delimiters when it folds a long name.
     """
     name = " ".join(_PARTS_ADDRESSES.sub(" ", venue).split())
     return name.encode()[:_DISPLAY_NAME_MAX].decode(errors="ignore").strip()
 
 
 def _address(text: str | None) -> Address:
-    """An address whose domain is spelled in ASCII; an erased one is `erased@venuebox.invalid`."""
+    """Parse an address, with its domain in ASCII; None gives `erased@venuebox.invalid`."""
     username, at, domain = ("erased@venuebox.invalid" if text is None else text).rpartition("@")
     if not (username and at and domain) or _NOT_IN_ADDRESSES.search(username + domain):
         raise UnusableAddress

@@ -1,4 +1,4 @@
-"""Hand a letter to the mail server, and tell what its answer means for the next attempt."""
+"""Send an email by SMTP and classify the server's reply for the next attempt."""
 
 import asyncio
 import contextlib
@@ -18,9 +18,9 @@ from appliance.email.rendering import Composer, UnusableAddress, read_contents
 from appliance.environment import Environment
 from appliance.reservations.emails import SETTINGS_TROUBLE, Outcome
 
-SPEAK_WITHIN = 60.0  # seconds until the server is ready to be given a letter
-TAKE_WITHIN = 600.0  # seconds to take it: who gives up sooner sends it twice (RFC 5321, 4.5.3.2.6)
-TRIAL_WITHIN = 15.0  # seconds somebody waits for the answer to a trial letter
+SPEAK_WITHIN = 60.0  # seconds until the server is ready for DATA
+TAKE_WITHIN = 600.0  # seconds for DATA; a shorter limit causes duplicates (RFC 5321, 4.5.3.2.6)
+TRIAL_WITHIN = 15.0  # seconds for a whole test email
 
 _ENHANCED = re.compile(r"[245]\.\d{1,3}\.\d{1,3}(?!\d)")
 _SIGN_IN_FIRST = {530, 534, 535, 538}
@@ -37,7 +37,7 @@ _LOST_CONNECTION = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError
 
 
 class Undelivered(Exception):
-    """The mail server did not take the letter. The outcome's trouble holds no personal data."""
+    """The mail server did not accept the email. The outcome contains no personal data."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(outcome.trouble)
@@ -45,19 +45,19 @@ class Undelivered(Exception):
 
 
 class MailServer(Protocol):
-    """Where letters are handed over, one at a time."""
+    """A mail server that accepts one email at a time."""
 
     async def send(self, message: EmailMessage) -> None:
-        """Returns once the server has taken the letter; Undelivered when it has not."""
+        """Send an email; return when the server has accepted it. Raises Undelivered if not."""
 
     def part(self) -> None:
-        """Nothing more is handed over for now."""
+        """Close the connection; no more emails follow for now."""
 
 
 class SmtpSender:
-    """The mail server of the settings. Certificates are verified, unless `security` is none.
+    """The mail server in the settings. Verifies certificates unless `security` is `none`.
 
-    The connection stays open between letters, until `part`. One letter at a time.
+    Sends one email at a time. The connection stays open between emails, until `part`.
     """
 
     def __init__(
@@ -74,9 +74,9 @@ class SmtpSender:
         self._client: aiosmtplib.SMTP | None = None
 
     async def send(self, message: EmailMessage) -> None:
-        """Returns once the server has taken the letter; Undelivered when it has not.
+        """Send an email; return when the server has accepted it. Raises Undelivered if not.
 
-        The caller's cancellation closes the connection.
+        Cancellation closes the connection.
         """
         sender, recipient = message["From"].addresses[0], message["To"].addresses[0]
         raw = await asyncio.to_thread(message.as_bytes)
@@ -90,7 +90,7 @@ class SmtpSender:
             raise
 
     def part(self) -> None:
-        """Say goodbye without waiting: once a letter is theirs, no trouble makes it ours again."""
+        """Send QUIT and close at once: after acceptance, errors no longer matter."""
         client, self._client = self._client, None
         if client is None:
             return
@@ -100,10 +100,10 @@ class SmtpSender:
         client.close()
 
     async def _introduce(self, sender: Address, recipient: Address) -> aiosmtplib.SMTP:
-        """A connection on which the server waits for the letter.
+        """Return a connection whose envelope is accepted and that is ready for DATA.
 
-        What is refused on a connection that had a letter before is asked again on a new one:
-        servers close them, or take so many letters on each.
+        If a reused connection fails, retry on a new one: servers close idle connections or limit
+        the number of emails per connection.
         """
         if self._client is not None:
             try:
@@ -113,7 +113,7 @@ class SmtpSender:
                 self.part()
             else:
                 return self._client
-        # Without a name of ours the library asks the name service first.
+        # The client gets a local hostname; without one, the library queries DNS first.
         client = self._client = _new_client(self._settings, sender.domain, self._tls)
         async with asyncio.timeout(self._speak_within):
             await _connect(client)
@@ -124,20 +124,20 @@ class SmtpSender:
 async def send_email(
     environment: Environment, composer: Composer, server: MailServer, letter_id: str
 ) -> Outcome:
-    """What became of it. Raises nothing but the caller's own cancellation."""
+    """Render and send an email. Returns the outcome; raises only CancelledError."""
     try:
         await server.send(await _written(environment, composer, letter_id))
     except Undelivered as undelivered:
         return undelivered.outcome
     except UnusableAddress:
         return Outcome("refused", "the address cannot be used")
-    except Exception as error:  # noqa: BLE001 - a letter is never forgotten
+    except Exception as error:  # noqa: BLE001 - the email stays queued
         return Outcome("deferred", f"our own fault: {type(error).__name__}")
     return Outcome("accepted")
 
 
 async def _written(environment: Environment, composer: Composer, letter_id: str) -> EmailMessage:
-    """The letter, composed in a thread; Undelivered when it should not be sent (any more)."""
+    """Render the email in a thread. Raises Undelivered if it cannot or must not be sent."""
     contents = await environment.database.read(read_contents, environment, letter_id)
     if contents.moot is not None:
         raise Undelivered(Outcome("refused", contents.moot))
@@ -148,7 +148,7 @@ async def _written(environment: Environment, composer: Composer, letter_id: str)
 
 
 async def send_trial(settings: MailSettings, recipient: str, subject: str, text: str) -> Outcome:
-    """Send one letter by these settings; what came of it, within 15 s. Nothing is kept."""
+    """Send a test email with these settings, within 15 s. Returns the outcome; stores nothing."""
     if not settings.host or not settings.sender:
         return Outcome("unreachable", f"{SETTINGS_TROUBLE}mail.host or mail.sender is empty")
     try:
@@ -179,7 +179,7 @@ def _compose(sender: str, recipient: str, subject: str, text: str) -> EmailMessa
 
 
 async def find_trouble(settings: MailSettings, within: float) -> str | None:
-    """Why this mail server takes no letters of ours, if so: it is greeted and signed in to."""
+    """Connect and sign in to the mail server. Returns the failure, or None on success."""
     client = _new_client(settings, "localhost", None)
     try:
         with _judged():
@@ -208,7 +208,7 @@ def _new_client(settings: MailSettings, domain: str, tls: ssl.SSLContext | None)
 
 @contextlib.contextmanager
 def _judged() -> Iterator[None]:
-    """Undelivered for whatever goes wrong with a mail server."""
+    """Convert SMTP, TLS, network and timeout errors to Undelivered."""
     try:
         yield
     except aiosmtplib.SMTPException as error:
@@ -229,7 +229,7 @@ async def _connect(client: aiosmtplib.SMTP) -> None:
 
 
 async def _envelope(client: aiosmtplib.SMTP, sender: Address, recipient: Address) -> None:
-    """From whom to whom, without the library's RSET after a refusal."""
+    """Send MAIL FROM and RCPT TO, without the library's RSET after a rejection."""
     foreign = not (sender.addr_spec + recipient.addr_spec).isascii()
     if foreign and client.is_ehlo_or_helo_needed:
         with contextlib.suppress(aiosmtplib.SMTPHeloError):
@@ -253,7 +253,7 @@ def _judge(error: aiosmtplib.SMTPException) -> Outcome:
 
 
 def _judge_answer(error: aiosmtplib.SMTPResponseException) -> Outcome:
-    """5xx is for ever, unless it speaks of our right to send rather than of the recipient."""
+    """Classify a reply: 5xx is permanent unless it concerns our authorisation to send."""
     code, permanent = _code(error), error.code >= _PERMANENT
     if permanent and (error.code in _SIGN_IN_FIRST or " 5.7." in code):
         return _settings(f"not allowed to send: {code}")
@@ -283,6 +283,6 @@ def _settings(trouble: str) -> Outcome:
 
 
 def _code(error: aiosmtplib.SMTPResponseException) -> str:
-    """`550 5.1.1`: the numbers alone, for the text beside them often repeats the address."""
+    """Return the codes only, such as `550 5.1.1`: the text often repeats the address."""
     enhanced = _ENHANCED.match(error.message)
     return f"{error.code} {enhanced[0]}" if enhanced else str(error.code)

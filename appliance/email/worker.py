@@ -1,4 +1,9 @@
-"""The email worker: sends what is queued, and retries what failed."""
+"""The email worker: sends queued emails and retries failed ones.
+
+The row in `letter` is the truth; memory is only a plan. Emails leave one after the other, each
+recorded before the next is sent. After a crash at most one, the one in flight, is sent twice,
+with the same Message-ID.
+"""
 
 import asyncio
 import logging
@@ -32,17 +37,17 @@ from appliance.scheduler import Job
 from appliance.venue.model import evening_end
 from appliance.venue.rows import get_venue
 
-MAIL_SETTINGS = "mail_settings"  # only the owner can end it
+MAIL_SETTINGS = "mail_settings"  # only the owner can resolve it
 MAIL_UNREACHABLE = "mail_unreachable"
 _REFUSED = "refused with"
 
 
 def record_email_attempt(tx: Transaction, letter_id: str, outcome: Outcome) -> int | None:
-    """Seconds until the next attempt, or None when there will be none.
+    """Record an attempt. Returns the seconds until the next one, or None if there is none.
 
-    A letter is retried until the evening is over: then it has nothing left to say. One that
-    no longer waits is left alone, so an outcome that comes twice counts once. What keeps every
-    letter from leaving is noted as a condition, until one goes out again.
+    An email is retried until the evening is over. If it is no longer waiting, nothing changes,
+    so a repeated outcome counts once. A failure of the mail server or its settings raises an
+    alert, which ends when an email is accepted.
     """
     letter = find_email(tx, letter_id)
     if letter is None or letter.state != "waiting":
@@ -63,7 +68,7 @@ def record_email_attempt(tx: Transaction, letter_id: str, outcome: Outcome) -> i
 
 
 def clear_email_alert(tx: Transaction) -> None:
-    """Nothing is known against the mail server: nothing waits, or nothing was tried yet."""
+    """Drop the mail server alerts."""
     drop_alert(tx, MAIL_SETTINGS, "")
     drop_alert(tx, MAIL_UNREACHABLE, "")
 
@@ -71,14 +76,14 @@ def clear_email_alert(tx: Transaction) -> None:
 def _note_condition(tx: Transaction, outcome: Outcome) -> None:
     trouble = outcome.trouble or ""
     if outcome.result == "accepted" or (_REFUSED in trouble and outcome.result != "unreachable"):
-        clear_email_alert(tx)  # the server speaks with us, whatever it says of this letter
+        clear_email_alert(tx)  # the server responds, even if it rejects this email
     elif outcome.result != "unreachable":
-        return  # it was not asked
+        return  # the server was not contacted
     elif trouble.startswith(SETTINGS_TROUBLE):
         reason = trouble.removeprefix(SETTINGS_TROUBLE)
-        _put(tx, MAIL_SETTINGS, f"no letter leaves until mail.* is corrected: {reason}")
+        _put(tx, MAIL_SETTINGS, f"no email is sent until mail.* is corrected: {reason}")
     else:
-        _put(tx, MAIL_UNREACHABLE, f"letters wait, and are tried again: {trouble}")
+        _put(tx, MAIL_UNREACHABLE, f"emails wait and are retried: {trouble}")
 
 
 def _put(tx: Transaction, name: str, sentence: str) -> None:
@@ -95,13 +100,13 @@ def _evening_end(tx: Transaction, letter: Email) -> int:
 
 log = logging.getLogger(__name__)
 
-ANSWER_WITHIN = 5.0  # seconds a booking waits for its letter
+ANSWER_WITHIN = 5.0  # seconds that a booking waits for its email
 
-_POSTPONED = Outcome("unreachable", "no letter leaves at present")
+_POSTPONED = Outcome("unreachable", "no email can be sent at present")
 
 
 class EmailWorker:
-    """Sends the letters of one environment. Belongs to the event loop that starts it."""
+    """Sends the emails of one environment. Belongs to the event loop that starts it."""
 
     def __init__(
         self,
@@ -111,9 +116,9 @@ class EmailWorker:
         *,
         answer_within: float = ANSWER_WITHIN,
     ) -> None:
-        """`server` is where letters are handed over; without it, that of the settings.
+        """`server` defaults to the mail server in the settings.
 
-        Where there is none letters wait; in the test environment nothing is ever sent.
+        Without a mail server, emails wait. The test environment never sends any.
         """
         mail = environment.settings.mail
         if environment.name != "live":
@@ -123,19 +128,19 @@ class EmailWorker:
         self._environment, self._clock, self._server = environment, clock, server
         self._composer = Composer(mail.sender)
         self._answer_within = answer_within
-        self._fresh: dict[str, asyncio.Future[Outcome]] = {}  # in the order of their writing
-        # Those that wait for a later attempt: until when by the monotonic clock, and by the other.
+        self._fresh: dict[str, asyncio.Future[Outcome]] = {}  # new emails, oldest first
+        # Retries: due time by the monotonic clock (s) and by the wall clock (ms since 1970).
         self._due: dict[str, tuple[float, int]] = {}
         self._in_flight: tuple[str, asyncio.Future[Outcome]] | None = None
         self._unrecorded: tuple[str, Outcome] | None = None
-        self._is_slow = False  # a booking waited in vain, and no letter has gone out since
+        self._is_slow = False  # a booking timed out, and no email was accepted since
         self._round: asyncio.Task[None] | None = None
         self._closed = False
-        name = f"{environment.name}: letters"
+        name = f"{environment.name}: emails"
         self.job = Job(name, environment.database, self.next_due, self._send_what_is_due)
 
     async def start(self) -> None:
-        """Take up what waits from before, and every letter that is queued from now on."""
+        """Load the waiting emails and subscribe to new ones."""
         database = self._environment.database
         database.on_commit(self._notice)
         if self._server is None:
@@ -143,17 +148,17 @@ class EmailWorker:
         now = self._clock.now()
         waiting = await database.read(list_waiting_emails)
         if not waiting:
-            with suppress(Unavailable):  # a full disk does not keep the box from starting
+            with suppress(Unavailable):  # the box starts with a full disk too
                 await database.write(clear_email_alert)
         for letter in waiting:
             if self._under_way(letter.id) is None:
                 self._due[letter.id] = self._after(remaining_delay(letter, now))
 
     async def send_now(self, letter_id: str) -> Literal["sent", "failed"]:
-        """Whether the mail server accepts this letter within 5 s in total.
+        """Send an email and wait up to 5 s in total for the mail server to accept it.
 
-        `failed` loses nothing: a slow attempt goes on, and what failed is tried again. After a
-        booking that waited in vain the answer is `failed` at once, until a letter goes out.
+        After `failed`, a slow attempt continues and a failed one is retried. After a timeout, the
+        result is `failed` at once, until an email is accepted.
         """
         try:
             state = self._environment.database.peek(email_state, letter_id)
@@ -171,18 +176,18 @@ class EmailWorker:
             self._is_slow = True
             return "failed"
         except asyncio.CancelledError:
-            if attempt.cancelled():  # the box is stopping; it was not the caller who gave up
+            if attempt.cancelled():  # the box is stopping; the caller was not cancelled
                 return "failed"
             raise
         return "sent" if outcome.result == "accepted" else "failed"
 
     def wake(self) -> None:
-        """Go on a round for what is due, unless one is under way."""
+        """Start sending due emails, unless a round is running."""
         if self._round is None and self._next() is not None:
             self._round = asyncio.get_running_loop().create_task(self._go_round())
 
     def next_due(self, _reader: Reader | None = None) -> int | None:
-        """When a letter is due that waits for a later attempt, in ms since 1970; any thread."""
+        """When the next retry is due, in ms since 1970; None without retries. Thread-safe."""
         wait = min(map(self._remaining, list(self._due.values())), default=None)
         return None if wait is None else self._clock.now() + math.ceil(wait * 1000)
 
@@ -192,7 +197,7 @@ class EmailWorker:
             await asyncio.wait([self._round])
 
     async def close(self) -> None:
-        """Stop. The letter in flight gets as long as a booking would wait; the rest waits."""
+        """Stop. Wait `answer_within` seconds for the current email; the others stay queued."""
         self._closed = True
         if self._round is not None:
             _, slow = await asyncio.wait([self._round], timeout=self._answer_within)
@@ -215,14 +220,14 @@ class EmailWorker:
         return self._fresh.get(letter_id)
 
     def _take_up(self, letter_id: str) -> asyncio.Future[Outcome]:
-        """Put a letter before those that are tried again; its coming attempt."""
+        """Queue an email before the retries. Returns the future of its attempt."""
         self._due.pop(letter_id, None)
         asked = self._fresh[letter_id] = asyncio.get_running_loop().create_future()
         self.wake()
         return asked
 
     async def _go_round(self) -> None:
-        """One letter after the other, for as long as one is due."""
+        """Send the due emails one after another until none is due."""
         try:
             while self._server is not None and (letter_id := self._next()) is not None:
                 await self._attempt(self._server, letter_id)
@@ -233,7 +238,7 @@ class EmailWorker:
             self.job.changed()
 
     def _next(self) -> str | None:
-        """What has to be recorded goes first, then new letters, then the one due longest."""
+        """Next email: first an unrecorded outcome, then new emails, then the retry due longest."""
         if self._closed:
             return None
         first = min(self._due, key=lambda id_: self._remaining(self._due[id_]), default=None)
@@ -258,7 +263,7 @@ class EmailWorker:
             self._is_slow = False
         if outcome.result == "unreachable" or self._unrecorded is not None:
             self._postpone()
-        if delay is not None:  # after those that were postponed: a hopeless one is not in their way
+        if delay is not None:  # after postponing, so that a failing email does not delay others
             self._due[letter_id] = self._after(delay)
         if not asked.done():
             asked.set_result(outcome)
@@ -268,20 +273,20 @@ class EmailWorker:
             return self._unrecorded[1]
         outcome = await send_email(self._environment, self._composer, server, letter_id)
         if outcome.result != "accepted":
-            log.warning("letter %s was not sent: %s", letter_id, outcome.trouble)
+            log.warning("email: %s was not sent: %s", letter_id, outcome.trouble)
         return outcome
 
     async def _record(self, letter_id: str, outcome: Outcome) -> int | None:
-        """Seconds until the next attempt.
+        """Record the outcome. Returns the seconds until the next attempt, or None.
 
-        What cannot be written now is remembered, and nothing else is sent meanwhile: a full disk
-        makes nobody receive the same letter again and again.
+        If the write fails, the outcome is kept in memory and nothing else is sent: on a full
+        disk, no guest receives the same email repeatedly.
         """
         try:
             delay = await self._environment.database.write(record_email_attempt, letter_id, outcome)
-        except Exception as error:  # noqa: BLE001 - whatever it was, it is tried again
+        except Exception as error:  # noqa: BLE001 - any failed write is retried
             name = type(error).__name__
-            log.error("letter %s: its outcome is not recorded (%s)", letter_id, name)  # noqa: TRY400
+            log.error("email: outcome of %s not recorded: %s", letter_id, name)  # noqa: TRY400
             self._unrecorded = letter_id, outcome
             return RETRY_SECONDS[0]
         self._unrecorded = None
@@ -291,11 +296,11 @@ class EmailWorker:
         return self._clock.monotonic() + seconds, self._clock.now() + round(seconds * 1000)
 
     def _remaining(self, due: tuple[float, int]) -> float:
-        """Seconds by either clock: one does not count while the machine sleeps."""
+        """Seconds left, by the clock that says less: the monotonic clock stops during sleep."""
         return min(due[0] - self._clock.monotonic(), (due[1] - self._clock.now()) / 1000)
 
     def _postpone(self) -> None:
-        """A server that takes no letter is asked once a minute, not for each that waits."""
+        """Postpone all emails by a minute, so that a failing server is tried once a minute."""
         later = self._after(RETRY_SECONDS[0])
         self._due = {letter_id: max(due, later) for letter_id, due in self._due.items()}
         self._due |= dict.fromkeys(self._fresh, later)

@@ -1,1 +1,1 @@
-"""What the HTTP faces share: JSON, request context, CSRF, client address, rate limits."""
+"""Shared HTTP code: JSON, request context, CSRF, client address, rate limits."""

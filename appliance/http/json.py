@@ -1,4 +1,4 @@
-"""JSON over HTTP: reading a body within limits, strictly, and writing an answer."""
+"""JSON over HTTP: read and strictly parse request bodies within limits; write responses."""
 
 import asyncio
 import json
@@ -18,11 +18,11 @@ _DEEPEST = 32
 
 
 def parse_object(raw: bytes) -> dict[str, Any]:
-    """The object in `raw`, or InvalidJson (docs/decisions/requests-and-errors.md).
+    """Parse a JSON object (docs/decisions/requests-and-errors.md).
 
-    Refused: other values than objects, invalid UTF-8, duplicate members, NaN and infinities
-    (1e999 too), lone surrogates, NUL characters, numbers of thousands of digits, more than
-    32 levels.
+    Raises InvalidJson for values other than objects, invalid UTF-8, duplicate members, NaN and
+    infinities (1e999 too), lone surrogates, NUL characters, numbers of thousands of digits, and
+    more than 32 levels.
     """
     try:
         text = raw.decode("utf-8")
@@ -75,7 +75,7 @@ def _is_deeper_than(value: Any, levels: int) -> bool:
 
 
 def _is_storable(value: Any) -> bool:
-    """Whether no string in it holds a NUL character or a lone surrogate."""
+    """Whether no string in `value` contains a NUL character or a lone surrogate."""
     if isinstance(value, str):
         return not any(c == "\x00" or "\ud800" <= c <= "\udfff" for c in value)
     if isinstance(value, dict):
@@ -83,9 +83,9 @@ def _is_storable(value: Any) -> bool:
     return not isinstance(value, list) or all(map(_is_storable, value))
 
 
-# For answers that are no page; pages bring their own, wider policy.
+# For responses that are not pages; pages set their own, wider policy.
 COMMON_HEADERS: Mapping[str, str] = {
-    "Server": "venuebox",  # not which library in which version
+    "Server": "venuebox",  # does not reveal the library and its version
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -98,7 +98,7 @@ _encode = Encoder().encode
 
 
 def answer(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
-    """A JSON answer."""
+    """Create a JSON response."""
     response = web.Response(body=_encode(data), status=status, headers=_HEADERS)
     if headers:
         response.headers.update(headers)
@@ -106,7 +106,7 @@ def answer(data: Any, status: int = 200, headers: Mapping[str, str] | None = Non
 
 
 def refuse(refusal: ApiError) -> web.Response:
-    """A refusal (interface, section 7)."""
+    """Create an error response (interface, section 7)."""
     return answer(refusal.body(), refusal.status, refusal.headers)
 
 
@@ -117,9 +117,9 @@ _SECONDS = 30.0
 async def read_object(
     request: web.Request, *, optional: bool = False, limit: int = BODY_LIMIT
 ) -> dict[str, Any]:
-    """The JSON object in the body; an `optional` one may be empty.
+    """Read and parse the JSON object in the body; an `optional` body may be empty.
 
-    InvalidJson for anything else, and for a body that did not arrive whole; others as `read_body`.
+    Raises InvalidJson for other bodies and incomplete ones, and the errors of `read_body`.
     """
     raw = await read_body(request, limit)
     if raw is None:
@@ -128,17 +128,17 @@ async def read_object(
 
 
 async def read_body(request: web.Request, limit: int = BODY_LIMIT) -> bytes | None:
-    """The body; None when it is not here within 30 s or does not end as it announced.
+    """Read the body; None if it does not arrive completely within 30 s.
 
-    BodyTooLarge over `limit` bytes, 64 KiB unless said. Refusals of the caller who may no longer
-    send it by then.
+    Raises BodyTooLarge above `limit` bytes (default 64 KiB), and the authorisation error if the
+    caller's access was revoked in the meantime.
     """
     if (request.content_length or 0) > limit:
         raise BodyTooLarge
-    if limit != BODY_LIMIT:  # the application's own limit is that of every other request
+    if limit != BODY_LIMIT:  # the application's limit is BODY_LIMIT
         request = request.clone(client_max_size=limit + 1)
     try:
-        if request.content.is_eof():  # it came along with its head: there is nothing to wait for
+        if request.content.is_eof():  # the body arrived with the headers: nothing to wait for
             raw = await request.read()
         else:
             async with asyncio.timeout(_SECONDS):

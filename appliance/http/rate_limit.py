@@ -1,4 +1,4 @@
-"""How often a caller may do something: a key, an address, a terminal (interface, section 8)."""
+"""Rate limits per caller: an API key, an address or a terminal (interface, section 8)."""
 
 from collections import OrderedDict, deque
 
@@ -10,7 +10,7 @@ _MOST_CALLERS = 10_000
 
 
 class RateLimit:
-    """At most `limit` granted calls in any `seconds` for each caller; refused ones are free."""
+    """Allows each caller `limit` calls in any `seconds`; rejected calls do not count."""
 
     def __init__(
         self,
@@ -26,11 +26,11 @@ class RateLimit:
         self._calls: OrderedDict[str, deque[float]] = OrderedDict()
 
     def spend(self, caller: str) -> None:
-        """Count a call of `caller`, or raise the refusal."""
+        """Count a call of `caller`. Raises `refusal` if the limit is reached."""
         now = self._clock.monotonic()
         calls = self._calls.setdefault(caller, deque())
         self._calls.move_to_end(caller)
-        if len(self._calls) > _MOST_CALLERS:  # the one that called longest ago
+        if len(self._calls) > _MOST_CALLERS:  # drop the caller that was idle longest
             self._calls.popitem(last=False)
         oldest = now - self._seconds
         while calls and calls[0] <= oldest:
@@ -40,6 +40,6 @@ class RateLimit:
         calls.append(now)
 
     def give_back(self, caller: str) -> None:
-        """The latest call of `caller` does not count."""
+        """Uncount the latest call of `caller`."""
         if self._calls.get(caller):
             self._calls[caller].pop()

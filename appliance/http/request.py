@@ -1,4 +1,7 @@
-"""What a request carries: its environment, its origin, its client's address, who may call."""
+"""Request context: environment, same-origin check, client address, required principal.
+
+Each route declares its principal. An undeclared route fails the build (docs/security.md, S3).
+"""
 
 import re
 from collections.abc import Callable, Sequence
@@ -15,27 +18,27 @@ from appliance.http.rate_limit import RateLimit
 
 ENVIRONMENT: web.RequestKey[Environment] = web.RequestKey("environment", Environment)
 CALLER_OF: web.AppKey[Callable[[web.Request], str]] = web.AppKey("caller of")
-"""The address that a request counts for."""
+"""Returns the client address that rate limits count a request for."""
 PAIRING_TRIES: web.AppKey[RateLimit] = web.AppKey("pairing tries", RateLimit)
 SEARCH_PHONES: web.AppKey[RateLimit] = web.AppKey("search phones", RateLimit)
-"""Searches by phone, by the id of the terminal."""
+"""Rate limit of phone number searches, by terminal id."""
 RECHECK_AUTHORISATION: web.RequestKey[Callable[[web.Request], object]] = web.RequestKey("still may")
-"""Raises what the caller of a request is refused by now; absent where nobody was asked who
-they are. It is handed the request: one that held itself would be garbage to be looked for."""
+"""Re-checks authorisation and raises the current error; unset on public routes. Takes the
+request as an argument to avoid a reference cycle."""
 
 
 def recheck_authorisation(request: web.Request) -> None:
-    """A request was waited for: whoever was revoked meanwhile is refused, as by the next one."""
+    """Re-check authorisation after a wait. Raises the caller's current authorisation error."""
     if RECHECK_AUTHORISATION in request:
         request[RECHECK_AUTHORISATION](request)
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """`anybody` may open links, pages and files; the others show who they are.
+    """Who may call a route. `anybody` needs no authentication: links, pages and files.
 
-    `needs` is the key's scope, or the role that the person's must include. Terminals are told
-    their roles by the handlers of terminal_bridge.
+    `needs` is the scope of the key, or the role that a staff member needs. The handlers in
+    terminal_bridge check the roles of terminals.
     """
 
     kind: Literal["anybody", "key", "terminal", "staff"]
@@ -50,11 +53,11 @@ _OWN_SITES = {"same-origin", "none"}
 
 
 def is_from_our_page(request: web.Request, base: str) -> bool:
-    """Whether nothing says that another site's page sent this request.
+    """CSRF check: whether the request did not come from a page of another site.
 
-    A browser that tells Sec-Fetch-Site is believed; else its Origin must be that of `base`
-    (the address guests are given) or the one it asked, and `null` is neither; without one it must
-    carry no cookie.
+    Sec-Fetch-Site decides if present. Otherwise Origin must be that of `base` (the guests'
+    address) or of the request itself; `null` fails. Without either, the request must have no
+    cookie.
     """
     site = request.headers.get("Sec-Fetch-Site")
     if site is not None:
@@ -71,15 +74,15 @@ _WITH_PORT = re.compile(r"\[([^\]]*)\](?::\d+)?|([^:]*):\d+")
 
 
 def networks_of(texts: Sequence[str]) -> Networks:
-    """`server.trusted_proxies` as networks."""
+    """Parse `server.trusted_proxies` into networks."""
     return [ip_network(text, strict=False) for text in texts]
 
 
 def peer_of(request: web.Request, proxies: Networks) -> str:
-    """The caller's address, or the nearest one before our own proxies."""
+    """Return the client address: the nearest one that is not a trusted proxy."""
     peer = request.remote or "unknown"
     if proxies and is_in(peer, proxies):
-        # Some proxies add a line of their own below the one that the caller made up.
+        # Some proxies append a header line of their own to the client's, which may be forged.
         lines = request.headers.getall("X-Forwarded-For", [])
         chain = [_address_in(part.strip()) for part in ",".join(lines).split(",")]
         for address in reversed([part for part in chain if part]):
@@ -90,7 +93,7 @@ def peer_of(request: web.Request, proxies: Networks) -> str:
 
 
 def is_trusted(request: web.Request, proxies: Networks) -> bool:
-    """Whether it came from one of our own proxies."""
+    """Whether the request came from a trusted proxy."""
     return is_in(request.remote or "", proxies)
 
 
@@ -100,7 +103,7 @@ def _address_in(forwarded: str) -> str:
 
 
 def is_private(request: web.Request, proxies: Networks) -> bool:
-    """Whether the request came over TLS, here or at a proxy of ours, or never left the machine."""
+    """Whether the request came over TLS, here or at a trusted proxy, or over loopback."""
     if request.secure:
         return True
     remote = request.remote or ""
@@ -110,28 +113,28 @@ def is_private(request: web.Request, proxies: Networks) -> bool:
 
 
 def claims_https(request: web.Request) -> bool:
-    """Whether a proxy says that it was asked over https: nobody's word, unless it is trusted."""
+    """Whether X-Forwarded-Proto says https. Valid only from a trusted proxy."""
     said = request.headers.getall("X-Forwarded-Proto", [])
     return bool(said) and said[-1].rpartition(",")[2].strip() == "https"
 
 
 @lru_cache(maxsize=1024)
 def household_of(peer: str) -> str:
-    """One caller's addresses as one: an IPv6 connection has a whole /64 of them."""
+    """Return one key per caller: the /64 network of an IPv6 address, an IPv4 address as it is."""
     try:
         address = ip_address(peer)
     except ValueError:
         return peer
     if address.version == 4:
         return peer
-    if address.ipv4_mapped is not None:  # IPv4, as a socket for both shows it
+    if address.ipv4_mapped is not None:  # IPv4 on a dual-stack socket
         return str(address.ipv4_mapped)
     return str(ip_network((address, 64), strict=False))
 
 
 @lru_cache(maxsize=1024)
 def is_loopback(address: str) -> bool:
-    """Whether it is an address of this machine that only this machine reaches."""
+    """Whether `address` is a loopback address."""
     try:
         return ip_address(address).is_loopback
     except ValueError:
@@ -139,7 +142,7 @@ def is_loopback(address: str) -> bool:
 
 
 def is_in(text: str, networks: Networks) -> bool:
-    """Whether it is an address of one of these networks."""
+    """Whether `text` is an address in one of `networks`."""
     try:
         address = ip_address(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Each night, in this order: erase, vacuum, check, back up; and the retention of logs."""
+"""Nightly jobs, in this order: retention, vacuum, integrity check, backup."""
 
 import asyncio
 import logging
@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo
 
 import apsw
 
-from appliance.alerts import CLOCK_HELD, Alert, drop_alert, list_alerts, put_alert
-from appliance.backup.catalogue import _OVERDUE_MS, DAY_MS, read_record
+from appliance.alerts import CLOCK_HELD, CLOCK_LEAPT, Alert, drop_alert, list_alerts, put_alert
+from appliance.backup.catalogue import DAY_MS, OVERDUE_MS, read_record
 from appliance.backup.create import Maker
 from appliance.box import Box
 from appliance.core.data_directory import DataDirectory
@@ -24,7 +24,7 @@ from appliance.jobs.reservation_states import last_ended_evening_now
 from appliance.privacy import erase_past_guests, find_past_guests
 from appliance.scheduler import Job
 from appliance.staff.audit_log import drop_audit_entries, find_old_audit_entries
-from appliance.staff.sessions import delete_old_sign_ins, has_old_sign_ins
+from appliance.staff.sign_in import delete_old_sign_ins, has_old_sign_ins
 from appliance.venue.rows import get_venue
 from appliance.webhooks.delivery_log import (
     BATCH,
@@ -42,23 +42,22 @@ from appliance.webhooks.delivery_log import (
     find_events,
     find_requests,
 )
-from appliance.webhooks.gates import CLOCK_LEAPT
 
 _PAUSE_SECONDS = 0.02
-_GUESTS = 20  # erased in one transaction
-_GUESTS_FOUND = 5_000  # at a time: looking for them reads every row of the past
+_GUESTS = 20  # guests erased in one transaction
+_GUESTS_FOUND = 5_000  # guests per search, because each search reads all past rows
 
 Find = Callable[[Reader], list[Key]]
 Drop = Callable[[Transaction, Sequence[Key]], None]
 
 
 class Retention:
-    """Keeps logs within days, rows and megabytes, contacts within days; one environment's."""
+    """Retention of one environment: limits logs by days, rows and size, contacts by days."""
 
     def __init__(
         self, environment: Environment, may_expire: Callable[[], bool] = lambda: True
     ) -> None:
-        """`may_expire` says whether the clock is good enough to tell how old something is."""
+        """`may_expire` returns whether the clock is trusted enough to delete data by age."""
         self._database = environment.database
         self._settings = environment.settings
         self._may_expire = may_expire
@@ -68,8 +67,8 @@ class Retention:
         self.job = Job(name, self._database, self._next_due, self.forget, may_expire)
 
     async def forget(self) -> None:
-        """Forget what is too old. By a doubtful clock nothing is."""
-        async with self._lock:  # the night's work asks for it too
+        """Delete data that is too old; nothing while the clock is doubtful."""
+        async with self._lock:  # the nightly work calls it too
             if self._may_expire():
                 await self._forget_logs()
                 await self._forget_contacts()
@@ -94,12 +93,12 @@ class Retention:
         await self._all(partial(find_events, before=min(dead, ended)), drop_events)
         security = now - keep.security_days * DAY_MS
         await self._all(partial(find_old_audit_entries, before=security), drop_audit_entries)
-        guessed = now - DAY_MS  # after a day nobody has to wait for it any more
+        guessed = now - DAY_MS  # failed sign-ins delay new ones for less than a day
         if await self._database.read(has_old_sign_ins, guessed):
             await self._database.write(delete_old_sign_ins, guessed)
 
     async def _forget_contacts(self) -> None:
-        """Name, contacts and notes of evenings that are long past."""
+        """Erase names, contacts and notes of guests whose evening is older than `contact_days`."""
         days = self._settings.retention.contact_days
         while found := await self._database.read(_find_past_guests, days):
             for start in range(0, len(found), _GUESTS):
@@ -108,7 +107,7 @@ class Retention:
             await self._database.cut_log()
 
     async def _all(self, find: Find, drop: Drop, batch: int = BATCH) -> None:
-        """Drop whatever is found, a batch at a time; others write in between."""
+        """Drop all that `find` returns, in batches, so that other writes can run in between."""
         while keys := await self._database.read(find):
             for start in range(0, len(keys), batch):
                 await self._database.write(drop, keys[start : start + batch])
@@ -116,9 +115,9 @@ class Retention:
 
 
 def next_night(reader: Reader, done_at: int | None, hour: int) -> int:
-    """When it is next that hour in the venue after `done_at`, in ms since 1970.
+    """The next time after `done_at` that it is `hour` at the venue, in ms since 1970.
 
-    0 when it never was done, or in a future from which the clock was set back.
+    0 if `done_at` is None or more than a day in the future, after the clock was set back.
     """
     if done_at is None or done_at > reader.now + DAY_MS:
         return 0
@@ -126,7 +125,7 @@ def next_night(reader: Reader, done_at: int | None, hour: int) -> int:
 
 
 def hour_after(instant: int, zone: ZoneInfo, hour: int) -> int:
-    """The next time that it is that hour there, in ms since 1970."""
+    """The next time after `instant` that it is `hour` in `zone`, in ms since 1970."""
     local = datetime.fromtimestamp(instant / 1000, UTC).astimezone(zone)
     found = local.replace(hour=hour, minute=0, second=0, microsecond=0)
     if found <= local:
@@ -143,13 +142,13 @@ log = logging.getLogger(__name__)
 
 NO_BACKUP = "no_backup"
 DAMAGED = "database_damaged"
-_DOUBTS = {CLOCK_HELD, CLOCK_LEAPT}  # by such a clock nothing is old enough to go
-_FIRST_MS = 60_000  # after a start: the first requests go first
+_DOUBTS = {CLOCK_HELD, CLOCK_LEAPT}  # during these alerts nothing is deleted by age
+_FIRST_MS = 60_000  # delay after a start, so that requests are served first
 _COPIES_MS = 14 * DAY_MS
 
 
 class NightlyWork:
-    """The night's work of the box. What was missed while it was off is done after the start."""
+    """The nightly work of the box. Work missed while the box was off runs after the start."""
 
     def __init__(
         self, box: Box, directory: DataDirectory, retentions: Sequence[Retention] = ()
@@ -161,20 +160,20 @@ class NightlyWork:
         self._vacuumed_at = 0
         live = box.live.database
         self.jobs = (
-            Job("the night's work", live, self._next_due, self.do_now),
-            # On its own: the night's work may hang, on a volume that does not answer.
-            Job("a look for an overdue backup", live, self._overdue_at, self.note_overdue),
+            Job("nightly work", live, self._next_due, self.do_now),
+            # A separate job: the nightly work may hang on a volume that does not respond.
+            Job("backup age check", live, self._overdue_at, self.note_overdue),
         )
 
     async def do_now(self) -> None:
-        """What is wrong becomes a condition. A step that fails stops none but those it would spoil.
+        """Run the nightly work. Failures raise alerts; a damaged database prevents the backup.
 
-        Without a new backup the job stays due, and is retried.
+        Other steps run regardless. Without a new backup the job stays due and is retried.
         """
         for retention in self._retentions:
-            await _try("forgetting what is old", retention.forget)
+            await _try("retention", retention.forget)
         now = self._box.clock.now()
-        if abs(now - self._vacuumed_at) > DAY_MS // 2:  # not with each retry of a failed backup
+        if abs(now - self._vacuumed_at) > DAY_MS // 2:  # not on each retry of a failed backup
             done = [await self._vacuum(environment) for environment in self._box.environments]
             self._vacuumed_at = now if all(done) else 0
         faults: list[str] = []
@@ -182,8 +181,8 @@ class NightlyWork:
             faults += await run_in_daemon_thread(partial(list_faults, environment.database.path))
         sentence = "a database is damaged: run venuebox doctor, then venuebox restore --latest"
         await self._note(DAMAGED, sentence if faults else "")
-        if faults:  # a damaged database is not copied over good ones
-            log.error("night: the check found damage: %s", faults[0].split("\n")[0])
+        if faults:  # do not rotate good backups out for a damaged database
+            log.error("database: integrity check failed: %s", faults[0].split("\n")[0])
             return
         box = self._box
         maker = Maker(self._directory, box.settings, box.clock, box.tokens, box.zones)
@@ -198,39 +197,39 @@ class NightlyWork:
                 )
         except OperatorError as error:
             trouble = str(error)
-            log.warning("night: no backup: %s", trouble)
+            log.warning("backup: nightly backup failed: %s", trouble)
         await self._note(NO_BACKUP, f"no backup was made: {trouble}" if trouble else "")
 
     async def _vacuum(self, environment: Environment) -> bool:
-        """Whether nothing of what was erased is left in the file; else at least not in the log."""
-        if await _try(f"the vacuum of {environment.name}", environment.database.wipe):
+        """Wipe erased data from the database file; if that fails, at least truncate the WAL."""
+        if await _try(f"vacuum of {environment.name}", environment.database.wipe):
             return True
-        log.warning("night: %s was not vacuumed, tried again with the next work", environment.name)
-        await _try(f"cutting the log of {environment.name}", environment.database.cut_log)
+        log.warning("database: %s not vacuumed; retry in the next run", environment.name)
+        await _try(f"WAL truncation of {environment.name}", environment.database.cut_log)
         return False
 
     def _next_due(self, reader: Reader) -> int:
-        """The hour that follows the latest proof, and a minute after the start at the earliest."""
+        """The first backup hour after the latest verified backup, at least 1 min after start."""
         proven = read_record(self._directory.root).at
-        # A start that lies ahead by more is one before which the clock was set back.
+        # A first run further ahead means that the clock was set back after the start.
         first = self._first if self._first <= reader.now + _FIRST_MS else 0
         return max(next_night(reader, proven, self._box.settings.backup.hour), first)
 
     def _overdue_at(self, reader: Reader) -> int | None:
-        """When to note that no backup was made; 0 where one was made by hand since the note.
+        """When to raise the overdue alert, in ms since 1970; 0 to drop it after a manual backup.
 
-        A box that never had a backup has as long as if it had been made with one.
+        A box without any backup is treated as if one had been made when it was created.
         """
         record = read_record(self._directory.root)
         since = record.at or find_first_instant(reader)
-        late_at = None if since is None else since + _OVERDUE_MS
+        late_at = None if since is None else since + OVERDUE_MS
         if all(each.name != NO_BACKUP for each in list_alerts(reader)):
             return late_at
         is_late = late_at is not None and late_at <= reader.now
         return None if is_late or record.trouble else 0
 
     async def note_overdue(self) -> None:
-        """Note that there is no backup where none was even tried, or take the note back."""
+        """Raise the alert if the backup is overdue, even if none was tried; else drop it."""
         due = await self._box.live.database.read(self._overdue_at)
         trouble = read_record(self._directory.root).trouble
         why = f" ({trouble})" if trouble else ""
@@ -241,15 +240,15 @@ class NightlyWork:
         try:
             await self._box.live.database.write(_write_condition, name, sentence)
         except ApiError:
-            log.warning("night: %s", sentence)
+            log.warning("nightly: alert %s not written: %s", name, sentence)
 
 
 async def _try(what: str, work: Callable[[], Awaitable[object]]) -> object:
-    """What the work returns; None where it does not succeed."""
+    """Run `work` and return its result; log the error and return None if it fails."""
     try:
         return await work()
     except (ApiError, OperatorError, OSError, apsw.Error) as trouble:
-        log.warning("night: %s did not succeed: %s", what, trouble)
+        log.warning("nightly: %s failed: %s", what, trouble)
         return None
 
 

@@ -1,4 +1,4 @@
-"""What time does to reservations: past evenings, expired requests, reminders."""
+"""Time-driven changes of reservations: completion, expired requests, freed codes, reminders."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from appliance.venue.rows import get_venue, list_slots
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """A guest who may be reminded. `starts` is in minutes after midnight; 0 without a slot."""
+    """A guest to remind. `starts` is in minutes after midnight; 0 without a slot."""
 
     id: str
     date: date
@@ -31,7 +31,7 @@ class Expected:
 
 
 def list_unreminded(reader: Reader, first: date) -> Iterator[Expected]:
-    """Guests expected from that evening on who have an address and no reminder yet, in order."""
+    """Guests from evening `first` on with an email address and no reminder yet, by start."""
     rows = reader.rows(
         """SELECT id, date, slot, starts, created_at, customer_email FROM reservation r
            WHERE status = 'confirmed' AND date >= :first AND customer_email IS NOT NULL
@@ -59,13 +59,13 @@ def find_first_evening_with_codes(reader: Reader) -> date | None:
 
 
 def find_first_expiry(reader: Reader) -> int | None:
-    """When the next unanswered request expires, in ms since 1970."""
+    """When the next unanswered request expires, in ms since 1970; None without requests."""
     found = reader.value("SELECT min(expires_at) FROM reservation WHERE status = 'requested'")
     return None if found is None else int(found)
 
 
 def list_expired_requests(reader: Reader, limit: int) -> list[str]:
-    """Ids of requests whose time has run out, the longest overdue first."""
+    """Ids of up to `limit` expired requests, longest overdue first."""
     rows = reader.rows(
         """SELECT id FROM reservation
            WHERE status = 'requested' AND expires_at <= :now
@@ -76,7 +76,7 @@ def list_expired_requests(reader: Reader, limit: int) -> list[str]:
 
 
 def complete_up_to(tx: Transaction, last_evening: date, limit: int) -> list[str]:
-    """Confirmed reservations up to that evening become completed; their ids, at most `limit`."""
+    """Complete up to `limit` confirmed reservations up to that evening. Returns their ids."""
     rows = tx.rows(
         """UPDATE reservation
            SET status = 'completed', updated_at = :now, version = version + 1
@@ -93,7 +93,7 @@ def complete_up_to(tx: Transaction, last_evening: date, limit: int) -> list[str]
 
 
 def free_codes_up_to(tx: Transaction, last_evening: date, limit: int) -> int:
-    """Reservations up to that evening give their access codes back; how many did."""
+    """Free the access codes of up to `limit` reservations up to that evening. Returns how many."""
     return tx.execute(
         """UPDATE reservation SET access_code = NULL
            WHERE seq IN (
@@ -105,14 +105,14 @@ def free_codes_up_to(tx: Transaction, last_evening: date, limit: int) -> int:
 
 
 _HOUR = 3_600_000
-_BY_DEFAULT = (20 * 60, 24 * 60)  # a whole evening at a venue that offers no slots that day
+_BY_DEFAULT = (20 * 60, 24 * 60)  # evening hours if the venue offers no slots that day
 
 
 def remind(tx: Transaction, hours: int, limit: int) -> int:
-    """Write to those whose evening begins within `hours`; to how many, at most `limit`.
+    """Email up to `limit` guests whose evening begins within `hours`. Returns how many.
 
-    Once for a reservation, and not to who booked within those hours, has come already, or
-    wants no reminders.
+    Sends one reminder per reservation; skips guests who booked within those hours, have checked
+    in, or unsubscribed.
     """
     due = [guest for at, guest in _reminders(tx, hours) if at <= tx.now]
     for guest in due[:limit]:
@@ -121,15 +121,15 @@ def remind(tx: Transaction, hours: int, limit: int) -> int:
 
 
 def find_next_reminder(reader: Reader, hours: int) -> int | None:
-    """When the next reminder is due, in ms since 1970."""
-    # Slots after midnight overlap the next day's: the first few are not quite in order.
+    """When the next reminder is due, in ms since 1970; None without one."""
+    # Slots after midnight overlap the next day's, so the first reminders may be out of order.
     return min((at for at, _ in islice(_reminders(reader, hours), 200)), default=None)
 
 
 def stop_reminders(tx: Transaction, reservation_id: str) -> None:
-    """Remember the address of the reservation, as a hash; without one there is nothing to do.
+    """Unsubscribe the reservation's email address, stored as a hash; no-op without an address.
 
-    NotFound for an unknown id.
+    Raises NotFound if the id is unknown.
     """
     address = get_reservation(tx, reservation_id).customer_email
     if address is not None:
@@ -161,7 +161,7 @@ CODE_DAYS = 30
 
 
 def complete_evenings(tx: Transaction) -> int:
-    """`confirmed` becomes `completed` once the evening is over; announces nothing."""
+    """Complete confirmed reservations of past evenings, without events. Returns how many."""
     completed = complete_up_to(tx, last_ended_evening_now(tx), BATCH)
     for reservation_id in completed:
         add_history(tx, reservation_id, "completed", "box")
@@ -169,7 +169,7 @@ def complete_evenings(tx: Transaction) -> int:
 
 
 def decline_expired_requests(tx: Transaction) -> int:
-    """A request that nobody answered is declined, with `reservation.declined`."""
+    """Decline expired requests, with event `reservation.declined`. Returns how many."""
     expired = list_expired_requests(tx, BATCH)
     for reservation_id in expired:
         decline(tx, reservation_id, actor="box")
@@ -177,7 +177,7 @@ def decline_expired_requests(tx: Transaction) -> int:
 
 
 def free_access_codes(tx: Transaction) -> int:
-    """Codes may be given out anew 30 days after their evening."""
+    """Free access codes for reuse 30 days after their evening. Returns how many."""
     return free_codes_up_to(tx, last_ended_evening_now(tx) - timedelta(days=CODE_DAYS), BATCH)
 
 
@@ -187,7 +187,7 @@ CHORES = (complete_evenings, decline_expired_requests, free_access_codes)
 def make_reservation_jobs(
     environment: Environment, may_expire: Callable[[], bool] = lambda: True
 ) -> Job:
-    """The job that does all of it, and reminds guests. `may_expire`: as of ClockGate."""
+    """Create the job that runs the chores and the reminders. `may_expire` is as in ClockGate."""
     database, hours = environment.database, environment.settings.mail.reminder_hours
 
     def find_next(reader: Reader) -> int | None:
@@ -208,7 +208,7 @@ def make_reservation_jobs(
 
 
 def find_next_due(reader: Reader) -> int | None:
-    """When the first chore has something to do, in ms since 1970; None when none ever has."""
+    """When the next chore is due, in ms since 1970; None if there is none."""
     venue = get_venue(reader)
     zone = reader.zones.zone(venue.time_zone)
     instants = [find_first_expiry(reader)]
@@ -220,15 +220,15 @@ def find_next_due(reader: Reader) -> int | None:
 
 
 def last_ended_evening_now(reader: Reader) -> date:
-    """The latest evening that is over by now."""
+    """The latest evening that is over now."""
     venue = get_venue(reader)
     return last_ended_evening(reader.now, venue, reader.zones.zone(venue.time_zone))
 
 
 def last_ended_evening(now: int, venue: Venue, zone: ZoneInfo) -> date:
-    """The latest evening that is over, by the very instants that `find_next_due` names.
+    """The latest evening that is over at `now`, by the same instants as `find_next_due`.
 
-    Not simply the day before tonight: when the clock goes back, an hour belongs to both.
+    Not always the day before tonight: when daylight saving ends, an hour occurs twice.
     """
     day = tonight(now, zone, venue.evening_ends_at) + timedelta(days=1)
     while _end(day, venue, zone) > now:

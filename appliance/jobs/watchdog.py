@@ -1,4 +1,10 @@
-"""The watchdog of the event loop, and the disk reserve for a full disk."""
+"""The watchdog of the event loop, and the disk reserve for a full disk.
+
+The watchdog needs no systemd: a thread checks that the loop turns while it has work. systemd is
+notified from the loop, so it hears nothing when the loop is stuck. Only check-ins may use the
+disk reserve. While the disk is full nothing else is taken; when there is room again, the reserve
+is made again first.
+"""
 
 import asyncio
 import errno
@@ -22,29 +28,29 @@ from appliance.door.check_in import check_in, check_in_by_staff, undo_by_staff, 
 from appliance.door.offline_sync import sync_scans
 
 PATIENCE = 30.0  # seconds (docs/promises.md, G10)
-_LOOK = 1.0  # seconds between two looks at a loop that works
+_LOOK = 1.0  # seconds between checks of a busy loop
 _MOMENT = 0.01
-_STATUS = 70  # sysexits: an internal fault
+_STATUS = 70  # sysexits.h: EX_SOFTWARE
 
 
 class Lateness:
-    """How late the event loop is, for whoever asks."""
+    """Measures the latency of the event loop."""
 
     async def measure(self) -> float:
-        """Seconds that pass beyond a moment's sleep."""
+        """Return how much longer than 10 ms a sleep of 10 ms takes, in seconds."""
         begun = time.monotonic()
         await asyncio.sleep(_MOMENT)
         return max(time.monotonic() - begun - _MOMENT, 0.0)
 
 
 def _leave() -> None:
-    os._exit(_STATUS)  # no handler can run: they would wait for the loop
+    os._exit(_STATUS)  # exit handlers would wait for the stuck loop
 
 
 class Watchdog:
-    """Belongs to the loop that makes it.
+    """Ends the process if the event loop is stuck longer than `patience` seconds.
 
-    It watches while the loop works and sleeps while the loop does: an idle box is not woken.
+    Its thread checks a busy loop and sleeps while the loop is idle. Create it in the loop.
     """
 
     def __init__(
@@ -54,7 +60,7 @@ class Watchdog:
         patience: float = PATIENCE,
         leave: Callable[[], None] = _leave,
     ) -> None:
-        """`dump` receives where every thread stands, before the end."""
+        """`dump` is the file for the stack traces of all threads, written before the exit."""
         self._dump = dump
         self._environ = environ
         self._patience = patience
@@ -68,7 +74,7 @@ class Watchdog:
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
 
     def start(self) -> None:
-        """Watch from now on."""
+        """Start watching."""
         self._follow(asyncio.get_running_loop())
         self._turned_at = time.monotonic()
         self._thread.start()
@@ -76,7 +82,7 @@ class Watchdog:
             self._tell(self._tell_every)
 
     def close(self) -> None:
-        """Watch no longer."""
+        """Stop watching."""
         if self._alarm is not None:
             self._alarm.cancel()
         self._closing.set()
@@ -84,7 +90,7 @@ class Watchdog:
         self._thread.join()
 
     def _follow(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Note when the loop begins to wait and when it works: asyncio itself tells nobody."""
+        """Wrap the selector to see when the loop waits; asyncio has no hook for it."""
         selector: Any = loop._selector  # type: ignore[attr-defined] # noqa: SLF001 - see above
         wait = selector.select
 
@@ -101,7 +107,7 @@ class Watchdog:
         selector.select = select
 
     def _tell(self, every: float) -> None:
-        """systemd wants to hear of it, idle or not."""
+        """Send systemd's watchdog keep-alive now and every `every` seconds, even if idle."""
         sd_notify(self._environ, "WATCHDOG=1")
         self._alarm = asyncio.get_running_loop().call_later(every, self._tell, every)
 
@@ -112,13 +118,13 @@ class Watchdog:
             looked_at = time.monotonic()
             self._closing.wait(min(_LOOK, self._patience / 3))
             since, now = self._turned_at, time.monotonic()
-            stood_still = now - looked_at > self._patience / 2  # the whole machine
+            stood_still = now - looked_at > self._patience / 2  # the machine was suspended
             if since is not None and now - since > self._patience and not stood_still:
                 self._end()
                 return
 
     def _sleep(self) -> None:
-        """Until the loop has something to do."""
+        """Block until the loop is busy."""
         self._roused.clear()
         self._sleeps = True
         if self._turned_at is None and not self._closing.is_set():
@@ -134,11 +140,11 @@ class Watchdog:
 
 
 def sd_notify(environ: Mapping[str, str], message: str) -> None:
-    """Send `READY=1`, `WATCHDOG=1` or `STOPPING=1` to whoever started us, if he listens."""
+    """Send `READY=1`, `WATCHDOG=1` or `STOPPING=1` to systemd, if NOTIFY_SOCKET is set."""
     address = environ.get("NOTIFY_SOCKET", "")
     if not address:
         return
-    if address.startswith("@"):  # a name without a file
+    if address.startswith("@"):  # an abstract socket
         address = "\0" + address[1:]
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
@@ -149,7 +155,7 @@ def sd_notify(environ: Mapping[str, str], message: str) -> None:
 
 
 def watchdog_seconds(environ: Mapping[str, str]) -> float | None:
-    """How often systemd wants to hear of us, halved; None when it does not."""
+    """Half of systemd's watchdog interval, in seconds; None without a watchdog."""
     wanted = environ.get("WATCHDOG_USEC", "")
     meant = environ.get("WATCHDOG_PID")
     is_ours = meant is None or meant in _own_processes()
@@ -157,7 +163,7 @@ def watchdog_seconds(environ: Mapping[str, str]) -> float | None:
 
 
 def _own_processes() -> set[str]:
-    """The one file starts itself once more: systemd knows the process that waits for this one."""
+    """Our pids as systemd knows them: the one-file binary runs in a child, so also its parent."""
     is_one_file = getattr(sys, "frozen", False)
     return {str(os.getpid()), *([str(os.getppid())] if is_one_file else [])}
 
@@ -169,11 +175,11 @@ MEBIBYTES = 64
 _MIB = 1 << 20
 _LEAST = _MIB
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
-_SPARE = 4  # a volume must have so many times the ballast free before it is made
+_SPARE = 4  # the reserve takes at most 1/4 of the free space
 
 
 class DiskReserve:
-    """A file of nothing. Made lazily, and smaller on a small volume."""
+    """A preallocated file that is deleted when the disk is full. Smaller on a small volume."""
 
     def __init__(self, folder: Path, size: int = MEBIBYTES * _MIB) -> None:
         self._path = folder / NAME
@@ -182,16 +188,16 @@ class DiskReserve:
 
     @property
     def is_there(self) -> bool:
-        """Whether there is a reserve."""
+        """Whether the reserve file exists."""
         return self._path.exists()
 
     def free(self) -> int:
-        """What is left for the box on its volume, in bytes."""
+        """Free bytes for the box on its volume."""
         found = os.statvfs(self._path.parent)
         return found.f_bavail * found.f_frsize
 
     def make(self) -> bool:
-        """Take the room, if there is plenty of it; whether there is a reserve now."""
+        """Create the reserve if there is enough space. Returns whether it exists now."""
         if self.is_there:
             return True
         size = min(self._size, self.free() // _SPARE)
@@ -202,24 +208,24 @@ class DiskReserve:
                 os.posix_fallocate(file.fileno(), 0, size)
         except OSError as error:
             if error.errno not in {*_NO_ROOM, errno.EOPNOTSUPP}:
-                log.warning("no reserve for a full disk: %s", error.strerror)
+                log.warning("disk reserve: not created: %s", error.strerror)
             return False
         return True
 
     @property
     def was_released(self) -> bool:
-        """Whether its room was given away, and not taken again yet."""
+        """Whether the reserve was released and not created again."""
         return self._released > 0 and not self.is_there
 
     def release_if_full(self) -> None:
-        """Give the room back before a start that would find none: a database needs some to open."""
+        """Release the reserve before a start on a full disk: opening a database needs space."""
         if self.free() <= _LEAST:
             self.release()
 
     def has_room_for_all(self) -> bool:
-        """Whether there is room again beyond what was released.
+        """Whether there is space again beyond the size of the released reserve.
 
-        What a quota leaves the box is known to nobody before it is taken.
+        Also tries to allocate it, because free space does not show a quota.
         """
         needed = self._released + _LEAST
         return self.free() > needed and self._can_take(needed)
@@ -233,27 +239,27 @@ class DiskReserve:
         return True
 
     def release(self) -> bool:
-        """Give the room back; whether there was any."""
+        """Delete the reserve to free its space. Returns False if there was none."""
         try:
             self._released = self._path.stat().st_size
             self._path.unlink()
         except OSError:
             return False
-        log.error("the disk is full: check-ins go on from the reserve, nothing else is taken")
+        log.error("disk reserve: disk full; reserve released, only check-ins are accepted")
         return True
 
 
 DUMP = "stuck.txt"
 _LOOK_SECONDS = 1.0  # while the disk is full
 
-# What a full disk does not stop.
+# Actions that stay allowed while the disk is full.
 DOOR: frozenset[Callable[..., Any]] = frozenset(
     {check_in, check_in_by_staff, undo_by_staff, undo_check_in, sync_scans}
 )
 
 
 class Reserve:
-    """Gives the ballast away when the disk is full, and makes it anew when it is not."""
+    """Releases the disk reserve when the disk is full and creates it again later."""
 
     def __init__(self, box: Box, ballast: DiskReserve) -> None:
         self._box = box
@@ -262,7 +268,7 @@ class Reserve:
         self._making: asyncio.Future[bool] | None = None
 
     def start(self) -> None:
-        """Make the ballast beside the first requests, unless the start itself has used it."""
+        """Create the reserve in the background, unless it was released before the start."""
         for environment in self._box.environments:
             environment.database.go_first(DOOR, self._make_room)
         if self._ballast.was_released:
@@ -272,7 +278,7 @@ class Reserve:
             self._making = loop.run_in_executor(None, self._ballast.make)
 
     async def close(self) -> None:
-        """Leave the ballast where it is."""
+        """Stop checking; keep the reserve file."""
         if self._alarm is not None:
             self._alarm.cancel()
         if self._making is not None:
@@ -297,12 +303,12 @@ class Reserve:
             has_room = self._ballast.has_room_for_all()
             if has_room:
                 self._ballast.make()
-        except OSError:  # a volume that cannot be asked, or written to, for a while
+        except OSError:  # the volume is temporarily unreadable or not writable
             has_room = False
         if not has_room:
             self._look_later()
             return
-        log.warning("there is room on the disk again: everything is taken")
+        log.warning("disk reserve: space available again; accepting all writes")
         for environment in self._box.environments:
             environment.database.set_full(full=False)
 
@@ -311,7 +317,7 @@ class Reserve:
 async def background_services(
     box: Box, directory: DataDirectory, environ: Mapping[str, str], ballast: DiskReserve
 ) -> AsyncIterator[Watchdog]:
-    """Entered when the box is ready to serve, left before it stops."""
+    """Run the watchdog and the disk reserve. Enter when ready to serve; exit before stopping."""
     watchdog = Watchdog(directory.root / "log" / DUMP, environ)
     reserve = Reserve(box, ballast)
     reserve.start()

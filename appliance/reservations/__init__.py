@@ -1,1 +1,1 @@
-"""Reservations: requests, availability, rows, and every change to one."""
+"""Reservations: requests, availability, creation, changes, payments, emails and search."""

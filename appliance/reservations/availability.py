@@ -1,4 +1,4 @@
-"""Which tables are free in a slot or a whole evening (interface, section 2.4)."""
+"""Table availability in a slot or a whole evening (interface, section 2.4)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from appliance.venue.model import Closing, Table, Venue, overlap
 
 @dataclass(frozen=True, slots=True)
 class TableAvailability:
-    """One table's answer; `blocked_by` is a source, or None when free or not bookable."""
+    """A table's availability; `blocked_by` is a source, or None if free or not bookable."""
 
     table: Table
     available: bool
@@ -17,7 +17,7 @@ class TableAvailability:
 
 
 def find_closure(venue: Venue, closings: Iterable[Closing], day: str) -> VenueInactive | None:
-    """Why nothing can be booked on `day` (YYYY-MM-DD); None when the venue is open."""
+    """Return the error if the venue is closed on `day` (YYYY-MM-DD), or None if it is open."""
     if venue.status != "active":
         return VenueInactive()
     if any(closing.holds(day) for closing in closings):
@@ -29,10 +29,10 @@ def find_availability(
     tables: Iterable[Table], holds: Iterable[tuple[str, int, int, str]], wanted: tuple[int, int],
     *, closed: bool = False,
 ) -> list[TableAvailability]:  # fmt: skip
-    """The tables in their order; `holds` are (table id, starts, ends, source), earliest first.
+    """Return each table's availability; `holds` are (table id, starts, ends, source), in order.
 
-    `wanted` are the minutes [starts, ends) that have to be free. While `closed`, no table is
-    available; of one that cannot be booked, nobody is named.
+    `wanted` are the minutes [starts, ends) that must be free. If `closed`, no table is
+    available. `blocked_by` is the earliest hold's source, except for unbookable tables.
     """
     blocked: dict[str, str] = {}
     for table_id, starts, ends, source in holds:

@@ -1,4 +1,4 @@
-"""A reservation as a calendar file (RFC 5545), its times in UTC by the venue's zone rules."""
+"""iCalendar files (RFC 5545) of reservations, with times in UTC."""
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -16,8 +16,8 @@ _LINE_OCTETS = 75
 class CalendarEntry:
     """One event. `hours` are minutes after midnight of `day`; None is the whole day.
 
-    The same reservation is the same event wherever it is written: a later state of it, with
-    a higher SEQUENCE, takes the place of the one before.
+    All files of a reservation have the same UID; a later state, with a higher SEQUENCE,
+    replaces the earlier one.
     """
 
     reservation: Reservation
@@ -30,7 +30,7 @@ class CalendarEntry:
     url: str
 
     def to_ics(self) -> str:
-        """The file, with CRLF at the end of each line."""
+        """Return the file's content, with CRLF line endings."""
         lines = [
             "BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-//venuebox//guest//EN", "CALSCALE:GREGORIAN",
             "METHOD:PUBLISH", "BEGIN:VEVENT",
@@ -58,9 +58,9 @@ class CalendarEntry:
 def hours_of(
     reservation: Reservation, slots: tuple[Slot, ...], evening_ends_at: str
 ) -> tuple[int, int] | None:
-    """When its guests are expected, in minutes after midnight: its slot, or the evening's slots.
+    """Return the reservation's (start, end) in minutes after midnight: its slot, or all slots.
 
-    None for a whole evening on which the venue offers no slot.
+    None for a whole evening without slots.
     """
     if reservation.slot is not None:
         return reservation.starts, reservation.ends
@@ -70,7 +70,7 @@ def hours_of(
 def evening_hours(
     slots: tuple[Slot, ...], day: date, evening_ends_at: str
 ) -> tuple[int, int] | None:
-    """Minutes after midnight from the first slot of that weekday to the end of the last."""
+    """Return (start of the first slot, end of the last slot) on `day`, in minutes, or None."""
     weekday = day_of_week(day)
     offered = [interval(slot, evening_ends_at) for slot in slots if weekday in slot.days_of_week]
     if not offered:
@@ -79,7 +79,7 @@ def evening_hours(
 
 
 def minute_of(day: date, minutes: int, zone: ZoneInfo) -> int:
-    """Milliseconds since 1970 of so many minutes after midnight, as venue clocks show it."""
+    """Return the ms since 1970 of `minutes` after midnight of `day`, in venue local time."""
     local = datetime(day.year, day.month, day.day) + timedelta(minutes=minutes)  # noqa: DTZ001 - the zone follows
     return round(local.replace(tzinfo=zone).timestamp() * 1000)
 
@@ -89,14 +89,14 @@ def _utc(milliseconds: int) -> str:
 
 
 def _text(value: str) -> str:
-    """A TEXT value: what has a meaning in the format is escaped, control characters go."""
+    """Format a TEXT value: escape special characters, and remove control characters."""
     escaped = value.replace("\\", "\\\\").replace(";", "\\;").replace(",", "\\,")
     lines = escaped.splitlines()
     return "\\n".join("".join(c for c in line if c.isprintable() or c == " ") for line in lines)
 
 
 def _fold(line: str) -> str:
-    """A content line in pieces of at most 75 octets, no character cut in two."""
+    """Fold a content line into pieces of at most 75 octets, without splitting a character."""
     pieces, piece, room = [], "", _LINE_OCTETS
     for character in line:
         size = len(character.encode())

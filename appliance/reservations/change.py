@@ -31,7 +31,7 @@ R = TypeVar("R")
 
 
 def get_as_seen(reader: Reader, reservation_id: str, seen: int) -> Reservation:
-    """The reservation; ChangedMeanwhile when its version is not `seen`, NotFound."""
+    """Return the reservation. ChangedMeanwhile if its version is not `seen`; NotFound."""
     reservation = get_reservation(reader, reservation_id)
     if reservation.version != seen:
         raise ChangedMeanwhile
@@ -42,21 +42,22 @@ def as_seen(
     tx: Transaction, reservation_id: str, seen: int,
     action: Callable[Concatenate[Transaction, str, P], R], *args: P.args, **kwargs: P.kwargs,
 ) -> R:  # fmt: skip
-    """`action(tx, reservation_id, …)`, unless somebody changed the reservation meanwhile.
+    """Run `action(tx, reservation_id, …)` if the reservation's version is `seen`.
 
-    `seen` is the version that the author read. A form sent twice is one change.
+    `seen` is the version that the form showed, so a form sent twice applies once. Raises
+    ChangedMeanwhile or NotFound.
     """
     get_as_seen(tx, reservation_id, seen)
     return action(tx, reservation_id, *args, **kwargs)
 
 
 def accept(tx: Transaction, reservation_id: str, *, actor: str) -> Reservation:
-    """requested → confirmed, with `reservation.confirmed` and a letter; else WrongState."""
+    """Accept: requested → confirmed, with `reservation.confirmed` and an email. WrongState."""
     return _answer(tx, reservation_id, "confirmed", "accepted", actor)
 
 
 def decline(tx: Transaction, reservation_id: str, *, actor: str) -> Reservation:
-    """requested → declined, with `reservation.declined` and a letter; the table is free again."""
+    """Decline: requested → declined, with `reservation.declined` and an email. WrongState."""
     return _answer(tx, reservation_id, "declined", "declined", actor)
 
 
@@ -84,17 +85,17 @@ class Cancelled:
 def cancel_own(
     tx: Transaction, key: ApiKey, reservation_id: str, *, notify: bool = True
 ) -> Cancelled:
-    """Cancel for a partner: NotFound unless its key line created it (interface, section 4)."""
+    """Cancel for a partner. NotFound unless its key's lineage created it (interface, section 4)."""
     if get_reservation(tx, reservation_id).lineage != key.lineage:
         raise NotFound
     return cancel(tx, reservation_id, actor=f"key:{key.id}", notify=notify)
 
 
 def cancel(tx: Transaction, reservation_id: str, *, actor: str, notify: bool = True) -> Cancelled:
-    """Cancel in any state that holds the table; `checkedInAt` is kept.
+    """Cancel in any state that holds the table; `checkedInAt` is kept. Idempotent.
 
     The guest gets an email, if one is due, unless `notify` is false. NotFound for an unknown
-    id, WrongState when it was declined. A second time changes and announces nothing.
+    id; WrongState if it was declined.
     """
     reservation = get_reservation(tx, reservation_id)
     if reservation.status == "cancelled":
@@ -114,7 +115,7 @@ _OPEN = ("requested", "pending", "partial", "confirmed")
 
 @dataclass(frozen=True, slots=True)
 class Amendment:
-    """What a reservation should say; every field is told, changed or not."""
+    """The new values of a reservation's editable fields, changed or not."""
 
     guests: int
     customer_name: str
@@ -127,11 +128,11 @@ class Amendment:
 def amend_reservation(
     tx: Transaction, reservation_id: str, seen: int, amendment: Amendment, *, actor: str
 ) -> Reservation:
-    """Change party, customer and notes. The pass in the guest's hands stays good.
+    """Change party, customer and notes. The guest's pass stays valid.
 
-    `seen` is the version that the author read: ChangedMeanwhile when it is not the present
-    one. WrongState once it is over; refusals of the fields as at creation; GUESTS_OUT_OF_RANGE
-    when more than the table seats or fewer than have arrived.
+    `seen` is the version that the form showed. ChangedMeanwhile if it is not the present one;
+    WrongState once the reservation is over; field errors as at creation; GuestsOutOfRange if
+    `guests` exceeds the table's capacity or is less than the number arrived.
     """
     reservation = _get_open(tx, reservation_id, seen)
     check_amendment(amendment)
@@ -153,10 +154,10 @@ def amend_reservation(
 def move_to_table(
     tx: Transaction, reservation_id: str, seen: int, table_id: str, *, actor: str
 ) -> Reservation:
-    """Seat the party at another table of the same evening and slot; the pass stays good.
+    """Move the party to another table in the same evening and slot; the pass stays valid.
 
-    Staff may use tables that partners cannot book. TableNotFound, TableTaken,
-    GUESTS_OUT_OF_RANGE when it seats fewer, and as `amend_reservation`.
+    Staff may use tables that partners cannot book. TableNotFound; TableTaken;
+    GuestsOutOfRange if the table is too small; other errors as `amend_reservation`.
     """
     reservation = _get_open(tx, reservation_id, seen)
     table = find_table(tx, table_id)
@@ -181,7 +182,7 @@ def move_to_table(
 def mark_late(
     tx: Transaction, reservation_id: str, seen: int, *, late: bool, actor: str
 ) -> Reservation:
-    """Note that the party called to come late, or take that back."""
+    """Set or clear the note that the party announced to be late. WrongState once over."""
     reservation = _get_open(tx, reservation_id, seen)
     if (reservation.late_at is not None) != late:
         update_reservation(tx, reservation_id, late_at=tx.now if late else None)
@@ -190,9 +191,10 @@ def mark_late(
 
 
 def reissue_pass(tx: Transaction, reservation_id: str, seen: int, *, actor: str) -> Reservation:
-    """Give the guest a new pass, which their link shows by itself; every older one is `revoked`.
+    """Issue a new pass, which the guest's link shows at once; older passes are `revoked`.
 
-    The access code stays. WrongState once it is over, or when a pass has no number left.
+    The access code is kept. ChangedMeanwhile; NotFound; WrongState once the reservation is
+    over, or if no generation is left.
     """
     reservation = _get_open(tx, reservation_id, seen)
     if reservation.generation >= LAST_GENERATION:
@@ -214,7 +216,7 @@ def _get_open(tx: Transaction, reservation_id: str, seen: int) -> Reservation:
 
 
 def check_amendment(amendment: Amendment) -> None:
-    """The refusals of the fields, as at creation; staff need no contact of a guest."""
+    """Validate the fields as at creation; staff need no guest contact."""
     of_customer = amendment.customer_name, amendment.customer_email, amendment.customer_phone
     check_customer(*of_customer, prefix="customer_")
     if amendment.notes is not None and len(amendment.notes) > NOTES_MAX:
@@ -222,10 +224,10 @@ def check_amendment(amendment: Amendment) -> None:
 
 
 def cancel_by_guest(tx: Transaction, reservation_id: str, cancel_hours: int) -> Cancelled:
-    """Cancel, with `reservation.cancelled`; the letter is `cancel`'s.
+    """Cancel for a guest, as `cancel`. Idempotent.
 
-    TooLateToCancel when the guests are in already, or expected within `cancel_hours`;
-    WrongState when it was declined or is over. A second time changes nothing.
+    TooLateToCancel if the guests have checked in, or are expected within `cancel_hours`;
+    WrongState if it was declined or is over.
     """
     reservation = get_reservation(tx, reservation_id)
     if reservation.status == "cancelled":

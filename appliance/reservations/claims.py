@@ -1,4 +1,4 @@
-"""Claims: a guest keeps a reservation in their browser and corrects their own data."""
+"""Claims: guests save a reservation in their browser and correct their own data."""
 
 import json
 from dataclasses import dataclass
@@ -12,56 +12,56 @@ from appliance.reservations.rows import add_history, get_reservation, update_res
 
 
 def add_claim(tx: Transaction, device_hash: bytes, reservation_id: str) -> bool:
-    """Let that browser keep the reservation; whether it did not before."""
+    """Bind a reservation to a browser. Returns False if it was bound before."""
     sql = """INSERT INTO claim (device_hash, reservation_id, at)
              VALUES (:device, :id, :at) ON CONFLICT DO NOTHING"""
     return tx.execute(sql, {"device": device_hash, "id": reservation_id, "at": tx.now}) > 0
 
 
 def is_claimed(reader: Reader, device_hash: bytes, reservation_id: str) -> bool:
-    """Whether that browser keeps the reservation."""
+    """Whether the reservation is bound to that browser."""
     sql = "SELECT 1 FROM claim WHERE device_hash = :device AND reservation_id = :reservation_id"
     return reader.row(sql, {"device": device_hash, "reservation_id": reservation_id}) is not None
 
 
 def list_claimed(reader: Reader, device_hash: bytes, *, limit: int = 50) -> list[str]:
-    """The reservations that a browser keeps, the latest evenings first."""
+    """Return the ids of reservations bound to a browser, latest evenings first."""
     sql = """SELECT r.id FROM claim c JOIN reservation r ON r.id = c.reservation_id
              WHERE c.device_hash = :device ORDER BY r.date DESC, r.starts DESC, r.id LIMIT :limit"""
     return [row[0] for row in reader.rows(sql, {"device": device_hash, "limit": limit})]
 
 
 def delete_claims(tx: Transaction, device_hash: bytes) -> None:
-    """That browser keeps nothing any more."""
+    """Delete all claims of a browser."""
     tx.execute("DELETE FROM claim WHERE device_hash = :device", {"device": device_hash})
 
 
 def has_asked_for_erasure(reader: Reader, reservation_id: str) -> bool:
-    """Whether its guest has asked that their data be erased."""
+    """Whether the guest has requested erasure of their data."""
     sql = "SELECT 1 FROM erasure_request WHERE reservation_id = :id"
     return reader.row(sql, {"id": reservation_id}) is not None
 
 
 def find_erasure_request(reader: Reader, reservation_id: str) -> int | None:
-    """When its guest asked to be forgotten (ms since 1970); None where nothing is left to do."""
+    """Return the time of an open erasure request, in ms since 1970, or None."""
     sql = "SELECT at FROM erasure_request WHERE reservation_id = :id AND done_at IS NULL"
     return reader.one(int, sql, {"id": reservation_id})
 
 
 def list_erasure_requests(reader: Reader) -> list[tuple[str, int]]:
-    """What staff still have to see to, the earliest first: (reservation id, asked at)."""
+    """Return open erasure requests, earliest first: (reservation id, ms since 1970)."""
     sql = "SELECT reservation_id, at FROM erasure_request WHERE done_at IS NULL ORDER BY at"
     return [(id_, at) for id_, at in reader.rows(sql)]
 
 
 _OPEN = ("requested", "pending", "partial", "confirmed")
-# In all, by whoever has the link: each leaves lines that staff read, and that are kept.
+# Limit for each reservation: anyone with the link can add history entries, which are kept.
 _MOST_CHANGES = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What a guest corrects; None leaves it as it is."""
+    """A guest's correction of their data; None leaves a field unchanged."""
 
     name: str | None = None
     email: str | None = None
@@ -73,10 +73,10 @@ def claim(
     tx: Transaction, reservation_id: str, device_hash: bytes | None,
     correction: Correction | None = None,
 ) -> Reservation:  # fmt: skip
-    """Bind the reservation to a browser, if it can keep one, and correct it.
+    """Correct the reservation, and bind it to a browser unless `device_hash` is None.
 
-    A second tap in the same browser changes nothing. What is cancelled or over is neither
-    bound nor corrected. Refusals as `correct`, RateLimited too for ever more browsers.
+    Idempotent for each browser. A cancelled or past reservation is neither bound nor
+    corrected. Errors as `correct`; RateLimited also for too many browsers.
     """
     reservation = get_reservation(tx, reservation_id)
     if reservation.status not in _OPEN:
@@ -90,11 +90,10 @@ def claim(
 
 
 def correct(tx: Transaction, reservation_id: str, correction: Correction) -> Reservation:
-    """Write down how the guest spells their name, and how they can be reached.
+    """Update the guest's name, contacts and language. The guest's pass stays valid.
 
     CustomerNameRequired, InvalidEmail and ValidationError as at creation; WrongState once the
-    reservation is cancelled or over; RateLimited after a hundred changes. The pass in
-    the guest's hands stays good.
+    reservation is cancelled or over; RateLimited after a hundred changes.
     """
     reservation = get_reservation(tx, reservation_id)
     if reservation.status not in _OPEN:

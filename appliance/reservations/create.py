@@ -53,11 +53,11 @@ _CODE_TRIES = 64
 def grant(
     tx: Transaction, booking: Booking, *, source: str, status: str, actor: str, **columns: Any
 ) -> Issued:
-    """Insert the reservation and announce `reservation.created`; what it was issued.
+    """Insert the reservation and announce `reservation.created`. Returns its code and link expiry.
 
-    Refusals in this order: venue active and open that evening, table exists,
-    bookable, guests in range, slot offered on that weekday, date not past, slot not over, table
-    free. Staff may write down a slot that is over.
+    Checks in this order: venue active and open that evening, table exists, is bookable, guests
+    in range, slot offered on that weekday, date not past, slot not over, table free. Staff may
+    enter a slot that is over.
     """
     venue, day = get_venue(tx), booking.date.isoformat()
     closure = find_closure(venue, list_closings(tx), day)
@@ -112,7 +112,7 @@ def _find_slot(tx: Transaction, booking: Booking) -> Slot | None:
 
 
 def _fresh_code(tx: Transaction) -> str:
-    """A code that no stored reservation has; Unavailable when they have all but run out."""
+    """Return an unused access code. Unavailable if nearly all codes are in use."""
     sql = "SELECT 1 FROM reservation WHERE access_code = :code"
     for _ in range(_CODE_TRIES):
         code = tx.tokens.new_access_code()
@@ -126,7 +126,7 @@ SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """A reservation whose idempotency key was sent again, `times` times, with another body."""
+    """A reservation whose idempotency key was sent again `times` times with another body."""
 
     reservation_id: str
     lineage: str
@@ -139,7 +139,7 @@ class Mismatch:
 
 
 def list_mismatches(reader: Reader, limit: int = SHOWN) -> list[Mismatch]:
-    """The latest reservations of which that is true."""
+    """Return the latest reservations with idempotency key mismatches."""
     sql = """SELECT r.id, r.lineage, r.body_mismatches, r.idempotency_key, r.date, r.slot,
                     t.number, r.created_at
              FROM reservation r JOIN venue_table t ON t.id = r.table_id
@@ -150,11 +150,11 @@ def list_mismatches(reader: Reader, limit: int = SHOWN) -> list[Mismatch]:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """The outcome of a request: what was issued, and whether that is a replay.
+    """The outcome of a booking request, and whether it is a replay.
 
-    `letter_id` is that of the letter to send before answering. Of a replay, `status` is that
-    of the reservation now, and `other_body` tells that it came with another body than the
-    first request.
+    `letter_id` is the email to send before answering. For a replay, `status` is the
+    reservation's present status, and `other_body` is true if the body differs from the first
+    request's.
     """
 
     issued: Issued
@@ -167,12 +167,12 @@ class Granted:
 def reserve(
     tx: Transaction, environment: EnvironmentName, key: ApiKey, booking: Booking
 ) -> Granted:
-    """Grant the booking, or answer again what its idempotency key was answered before.
+    """Create the reservation, or return the first result of its idempotency key.
 
-    Refusals: those of `grant`. A refused attempt leaves no trace, so the same idempotency
-    key may be tried again.
+    Errors as `grant`. A refused attempt stores nothing, so its idempotency key may be used
+    again.
     """
-    assert booking.idempotency_key is not None  # noqa: S101 - parse_booking has required it
+    assert booking.idempotency_key is not None  # noqa: S101 - parse_booking requires it
     earlier = find_issued(tx, key.lineage, booking.idempotency_key)
     if earlier is not None:
         return _replay(tx, *earlier, booking)
@@ -202,13 +202,13 @@ def reserve(
 
 
 def settle_email(tx: Transaction, issued: Issued, outcome: str) -> Issued:
-    """Fix `notifications.email` for good: replays answer the same."""
+    """Store the final `notifications.email`, which replays return too."""
     set_email_outcome(tx, issued.reservation_id, outcome)
     return replace(issued, email_outcome=outcome)
 
 
 def _outcome_so_far(environment: EnvironmentName, *, writes_letter: bool) -> str | None:
-    """`skipped`, `sent` to the test outbox, or unknown until the mail server answered."""
+    """Return `skipped`, `sent` (test outbox), or None until the mail server has answered."""
     if not writes_letter:
         return "skipped"
     return "sent" if environment == "test" else None
@@ -217,11 +217,11 @@ def _outcome_so_far(environment: EnvironmentName, *, writes_letter: bool) -> str
 def _replay(
     tx: Transaction, earlier: Issued, request_hash: bytes | None, booking: Booking
 ) -> Granted:
-    # Of an erased guest nothing is left to compare with.
+    # The hash is gone if the guest was erased.
     other_body = request_hash is not None and request_hash != booking.fingerprint()
     if other_body:
         count_body_mismatch(tx, earlier.reservation_id)
-    if earlier.email_outcome is None:  # the box died between the commit and the answer
+    if earlier.email_outcome is None:  # the box stopped between the commit and the answer
         earlier = settle_email(tx, earlier, "failed")
     status = get_reservation(tx, earlier.reservation_id).status
     return Granted(earlier, replayed=True, other_body=other_body, status=status)
@@ -235,12 +235,12 @@ _LETTERS = {"confirmed": "confirmation", "requested": "requested", "pending": "p
 def enter_for_guest(
     tx: Transaction, booking: Booking, *, writes: bool = False, request_hash: bytes | None = None
 ) -> Reservation:
-    """A guest's booking on the venue's own page (`platform`); with `writes` they get a letter.
+    """Create a reservation from the booking page (`platform`); email the guest if `writes`.
 
-    `request_hash` is that of the form, where it left the table to the house.
+    `request_hash` is the form's hash if the venue chose the table.
 
-    free with autoConfirm: confirmed. free without: requested, until `requestExpiryHours`
-    have passed. prepaid: pending until staff record the payment.
+    Status: confirmed if free with autoConfirm; requested if free without, until
+    `requestExpiryHours` have passed; pending if prepaid, until staff record the payment.
     """
     venue = get_venue(tx)
     expires_at = None
@@ -264,11 +264,11 @@ def enter_by_staff(
     tx: Transaction, booking: Booking,
     *, actor: str, letter: Literal["send", "keep"] | None = None, vip: bool = False,
 ) -> Reservation:  # fmt: skip
-    """A reservation that staff wrote down (`manual`): confirmed.
+    """Create a confirmed reservation entered by staff (`manual`).
 
-    The same `idempotency_key` by the same actor is one reservation, however often the form is
-    sent; FormUsed when it then says something else. With `letter` the guest gets the
-    confirmation, if there is an address (`keep`: the test environment's outbox does).
+    Idempotent for each actor and `idempotency_key`; FormUsed if the content differs. With
+    `letter`, the guest gets a confirmation email if there is an address (`keep`: only stored
+    in the outbox, for the test environment).
     """
     request_hash = hashlib.sha256(
         booking.fingerprint() + repr((letter is not None, vip)).encode()
@@ -292,33 +292,33 @@ def enter_by_staff(
 def find_made(
     tx: Transaction, lineage: str, form_id: str | None, request_hash: bytes
 ) -> Reservation | None:
-    """What this form has made, None when it comes for the first time.
+    """Return the reservation that this form has made, or None if it is new.
 
-    FormUsed when it says something else than then, or when its reservation holds no table any
-    more: whoever goes back and sends it again means another reservation.
+    FormUsed if its content differs, or if its reservation no longer holds a table: sending the
+    form again then means another reservation.
     """
     earlier = find_issued(tx, lineage, form_id) if form_id is not None else None
     if earlier is None:
         return None
     issued, first_hash = earlier
     made = get_reservation(tx, issued.reservation_id)
-    # Of an erased guest nothing is left to compare with.
+    # The hash is gone if the guest was erased.
     if not made.holds or (first_hash is not None and first_hash != request_hash):
         raise FormUsed
     return made
 
 
-ANY_TABLE = ""  # the table of a booking that leaves it to the house
+ANY_TABLE = ""  # the venue chooses the table
 
 
 def book(tx: Transaction, booking: Booking) -> Reservation:
-    """Enter the guest's booking and write to them; a form sent twice books once.
+    """Book for a guest and email them; a form sent twice books once.
 
-    The house chooses among the free tables when the guest did not. Refusals are those of
-    `grant`; TableTaken too when no table is left, InvalidSlot for a slot that has begun, and
-    FormUsed when the form comes again with something else in it.
+    The best free table is chosen if the guest chose none. Errors as `grant`; also TableTaken
+    if no table is left, InvalidSlot if the slot has begun, and FormUsed if the form was sent
+    before with other content.
     """
-    assert booking.idempotency_key is not None  # noqa: S101 - every form has its own
+    assert booking.idempotency_key is not None  # noqa: S101 - every form has one
     wished = booking.fingerprint()
     earlier = find_made(tx, GUEST_LINE, booking.idempotency_key, wished)
     if earlier is not None:
@@ -337,7 +337,7 @@ def book(tx: Transaction, booking: Booking) -> Reservation:
 
 
 def free_tables(reader: Reader, venue: Venue, booking: Booking, slot: Slot | None) -> list[Table]:
-    """The tables that could seat this booking's party then, in the venue's order."""
+    """Return the free tables that fit the booking's party, in the venue's order."""
     day = booking.date.isoformat()
     closed = any(closing.holds(day) for closing in list_closings(reader))
     wanted = wanted_interval(slot, venue)
@@ -350,5 +350,5 @@ def free_tables(reader: Reader, venue: Venue, booking: Booking, slot: Slot | Non
 
 
 def best_table(free: Iterable[Table]) -> Table:
-    """The smallest one that seats the party, then the least to spend, then the venue's order."""
+    """Return the table with the lowest capacity, then lowest minimum spend, then first in order."""
     return min(free, key=lambda table: (table.capacity_max, table.minimum_spend))

@@ -1,4 +1,4 @@
-"""Emails to guests: kinds, rows of `letter`, and writing one in its cause's transaction."""
+"""The email outbox: kinds of emails to guests, rows of `letter`, and queueing."""
 
 import hashlib
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from appliance.reservations.rows import get_reservation
 KINDS = (
     "confirmation", "requested", "accepted", "declined", "cancelled", "reminder", "payment_due",
 )  # fmt: skip
-WITH_PASS = ("confirmation", "accepted", "reminder")  # the guest is expected: the pass goes along
-WITH_CALENDAR = (*WITH_PASS, "cancelled")  # which strikes the entry out again
-UNASKED = ("reminder",)  # a guest may want no more of these
+WITH_PASS = ("confirmation", "accepted", "reminder")  # the pass is attached
+WITH_CALENDAR = (*WITH_PASS, "cancelled")  # `cancelled` removes the entry
+UNASKED = ("reminder",)  # guests may unsubscribe from these
 LANGUAGES = ("fr", "en", "ar")
 RETRY_SECONDS = (60, 300, 1800, 7200, 21600)
 DAILY_SECONDS = 86400
-SETTINGS_TROUBLE = "settings: "  # begins the trouble that only the owner can end
+SETTINGS_TROUBLE = "settings: "  # prefix of errors that the owner must fix
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,11 @@ class Email:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one attempt.
+    """The result of one attempt to send.
 
-    `accepted`: the mail server took it. `refused`: never for this recipient. `deferred`: not
-    this letter now. `unreachable`: the server takes no letter at all at present. `trouble`
-    says why, without personal data.
+    `accepted`: the mail server took it. `refused`: permanent error for this recipient.
+    `deferred`: temporary error for this email. `unreachable`: the server accepts no email at
+    present. `trouble` is the reason, without personal data.
     """
 
     result: Literal["accepted", "refused", "deferred", "unreachable"]
@@ -52,15 +52,15 @@ class Outcome:
 
 
 def retry_delay(attempts: int) -> int:
-    """Seconds from the end of the `attempts`-th failed attempt to the next one."""
+    """Return the seconds between the `attempts`-th failed attempt and the next one."""
     return RETRY_SECONDS[attempts - 1] if attempts <= len(RETRY_SECONDS) else DAILY_SECONDS
 
 
 def remaining_delay(letter: Email, now: int) -> float:
-    """Seconds until a waiting letter is due after a restart: never more than was planned.
+    """Return the seconds until a waiting email is due after a restart, at most its retry delay.
 
-    A clock that was wrong then or is wrong now postpones nothing beyond its step of the
-    ladder, and what waits for the owner is tried at once: the settings may have changed.
+    A wrong clock therefore cannot postpone it further. An email that failed because of the
+    settings is retried at once, as they may have changed.
     """
     if letter.attempts == 0 or (letter.trouble or "").startswith(SETTINGS_TROUBLE):
         return 0.0
@@ -74,47 +74,47 @@ _COLUMNS = """
 
 
 def find_email(reader: Reader, letter_id: str) -> Email | None:
-    """The letter of that id."""
+    """Return the email with that id, or None."""
     sql = f"SELECT {_COLUMNS} FROM letter WHERE id = :id"  # noqa: S608
     return reader.one(Email, sql, {"id": letter_id})
 
 
 def get_email(reader: Reader, letter_id: str) -> Email:
-    """The letter of that id, or NotFound."""
+    """Return the email with that id. NotFound if unknown."""
     return known(find_email(reader, letter_id))
 
 
 def email_state(reader: Reader, letter_id: str) -> str | None:
-    """`waiting`, `sent`, `failed` or `kept`; None when there is no such letter."""
+    """Return `waiting`, `sent`, `failed` or `kept`; None if there is no such email."""
     return reader.one(str, "SELECT state FROM letter WHERE id = :id", {"id": letter_id})
 
 
 def list_emails(reader: Reader, *, limit: int = 100) -> list[Email]:
-    """The newest letters of the outbox first, whatever their state."""
+    """Return the latest emails in any state, newest first."""
     sql = f"SELECT {_COLUMNS} FROM letter ORDER BY created_at DESC, id DESC LIMIT :limit"  # noqa: S608
     return [Email(*row) for row in reader.rows(sql, {"limit": limit})]
 
 
 def list_waiting_emails(reader: Reader) -> list[Email]:
-    """Every letter that still has to be sent, the earliest due first."""
+    """Return all emails waiting to be sent, earliest due first."""
     sql = f"SELECT {_COLUMNS} FROM letter WHERE state = 'waiting' ORDER BY due_at, id"  # noqa: S608
     return [Email(*row) for row in reader.rows(sql)]
 
 
 def is_test_outbox(reader: Reader) -> bool:
-    """Whether this outbox is its own mailbox: that of the test environment, `test.db`."""
+    """Whether this is the test environment (`test.db`), whose outbox sends nothing."""
     return Path(reader.connection.filename).stem == "test"
 
 
 def was_written_to(reader: Reader, reservation_id: str) -> bool:
-    """Whether the guest had a letter about this reservation, or one may be on its way."""
+    """Whether an email about this reservation was sent or is waiting, cancellations aside."""
     sql = """SELECT EXISTS (SELECT 1 FROM letter
              WHERE reservation_id = :id AND state <> 'failed' AND kind <> 'cancelled')"""
     return bool(reader.value(sql, {"id": reservation_id}))
 
 
 def count_emails_to(reader: Reader, address: str, since: int) -> int:
-    """How many letters were written to that mailbox since then; `me+tag@…` is `me@…`."""
+    """Count the emails to a mailbox since `since` (ms since 1970); `me+tag@…` is `me@…`."""
     sql = "SELECT recipient FROM letter WHERE id >= :first AND recipient IS NOT NULL"
     rows = reader.rows(sql, {"first": first_id_of(since)})
     wanted = _mailbox_of(address)
@@ -127,20 +127,20 @@ def _mailbox_of(address: str) -> str:
 
 
 def find_email_queued_now(tx: Transaction, reservation_id: str, kind: str) -> str | None:
-    """The id of the letter of that kind that this very transaction has queued."""
+    """Return the id of an email of `kind` that this transaction has queued, or None."""
     sql = """SELECT id FROM letter
              WHERE reservation_id = :id AND kind = :kind AND created_at = :now"""
     return tx.one(str, sql, {"id": reservation_id, "kind": kind, "now": tx.now})
 
 
 def count_emails(reader: Reader) -> dict[str, int]:
-    """How many letters there are in each state."""
+    """Return the number of emails in each state."""
     rows = reader.rows("SELECT state, count(*) FROM letter GROUP BY state")
     return {row[0]: row[1] for row in rows}
 
 
 def list_email_errors(reader: Reader, limit: int) -> list[tuple[int, str]]:
-    """When the latest letters that are not sent were written, and what they ran into."""
+    """Return (created at, error) of the latest unsent emails with an error, newest first."""
     sql = """SELECT created_at, trouble FROM letter
              WHERE trouble IS NOT NULL AND state IN ('waiting', 'failed')
              ORDER BY created_at DESC LIMIT :limit"""
@@ -148,19 +148,19 @@ def list_email_errors(reader: Reader, limit: int) -> list[tuple[int, str]]:
 
 
 def add_no_reminders(tx: Transaction, address: str) -> None:
-    """Send no reminder to this address any more."""
+    """Unsubscribe an address from reminders."""
     sql = "INSERT INTO no_reminders (address_hash, at) VALUES (:hash, :now) ON CONFLICT DO NOTHING"
     tx.execute(sql, {"hash": _hash(address), "now": tx.now})
 
 
 def wants_no_reminders(reader: Reader, address: str) -> bool:
-    """Whether this address has had enough of them."""
+    """Whether an address is unsubscribed from reminders."""
     sql = "SELECT 1 FROM no_reminders WHERE address_hash = :hash"
     return reader.row(sql, {"hash": _hash(address)}) is not None
 
 
 def forget_no_reminders(tx: Transaction, address: str) -> None:
-    """Keep nothing of an address that is erased, unless another reservation has it too."""
+    """Delete an erased address's unsubscription, unless another reservation has the address."""
     sql = """DELETE FROM no_reminders WHERE address_hash = :hash AND NOT EXISTS (
                  SELECT 1 FROM reservation WHERE lower(customer_email) = lower(:address))"""
     tx.execute(sql, {"hash": _hash(address), "address": address})
@@ -176,7 +176,7 @@ _LETTERS_A_DAY = 6
 
 @dataclass(frozen=True, slots=True)
 class EmailQueued:
-    """A notice after commit: this letter waits to be sent."""
+    """Notice after commit: this email is waiting to be sent."""
 
     letter_id: str
 
@@ -184,12 +184,11 @@ class EmailQueued:
 def email_guest(
     tx: Transaction, reservation_id: str, kind: str, *, by_guest: bool = False
 ) -> str | None:
-    """Queue a letter of `kind` in the guest's language; its id, None where none is due.
+    """Queue an email of `kind` in the guest's language. Returns its id, or None if none is due.
 
-    None is due without an address, to the guest of a partner who writes to them itself
-    (`notifyCustomer` false), nor of a cancellation to somebody who was never written to. The
-    same news twice in a transaction is one letter. What a guest causes on a page (`by_guest`) is
-    not written to an address that had six letters in a day: anybody may have typed it.
+    None is due without an address, if the partner set `notifyCustomer` to false, or for a
+    cancellation if no email was sent before. A kind is queued once in a transaction. With
+    `by_guest`, an address gets at most six emails a day, because anyone may have typed it.
     """
     reservation = get_reservation(tx, reservation_id)
     if reservation.source == "partner" and reservation.email_outcome == "skipped":
@@ -211,10 +210,10 @@ def queue_email(
     tx: Transaction, reservation_id: str, kind: str, recipient: str, language: str | None,
     *, keep: bool,
 ) -> str:  # fmt: skip
-    """Write a letter of `kind` into the outbox; its id.
+    """Add an email of `kind` to the outbox. Returns its id.
 
-    `keep` (the test environment) makes the outbox its mailbox: it is never sent. A language
-    that we do not write is French.
+    With `keep` (the test environment) it is stored and never sent. An unsupported language
+    becomes French.
     """
     letter_id = tx.new_id()
     tx.insert(

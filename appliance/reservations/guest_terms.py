@@ -1,4 +1,4 @@
-"""What a guest may still do, and until when: venue time in instants."""
+"""Deadlines for guests: cancellation, the start and end of slots and evenings."""
 
 from collections.abc import Iterable
 from datetime import date
@@ -22,9 +22,9 @@ _HOUR = 3_600_000
 def cancel_deadline(
     reservation: Reservation, slots: tuple[Slot, ...], venue: Venue, zone: ZoneInfo, hours: int
 ) -> int:
-    """Until when a guest may cancel, in ms since 1970: `hours` before they are expected.
+    """Return the cancellation deadline in ms since 1970: `hours` before the start.
 
-    Of a whole evening without slots that is the evening's end: nobody knows better.
+    For a whole evening without slots, it is `hours` before the evening's end.
     """
     day = date.fromisoformat(reservation.date)
     expected = hours_of(reservation, slots, venue.evening_ends_at)
@@ -34,7 +34,7 @@ def cancel_deadline(
 
 
 def offered_slots(slots: Iterable[Slot], day: date) -> list[Slot]:
-    """The slots of that weekday, in the venue's order."""
+    """Return the slots offered on `day`, in the venue's order."""
     weekday = day_of_week(day)
     return [slot for slot in slots if weekday in slot.days_of_week]
 
@@ -42,9 +42,9 @@ def offered_slots(slots: Iterable[Slot], day: date) -> list[Slot]:
 def has_begun(
     slot: Slot | None, slots: Iterable[Slot], day: date, venue: Venue, zone: ZoneInfo, now: int
 ) -> bool:
-    """Whether a slot has begun; the whole evening (None) has when its last slot did.
+    """Whether a slot has begun at `now` (ms); for None, whether the last slot of `day` has.
 
-    A guest who comes that late calls, or asks at the door.
+    Without slots, a whole evening begins at 23:59.
     """
     begins = [interval(one, venue.evening_ends_at)[0] for one in offered_slots(slots, day)]
     if slot is not None:
@@ -55,17 +55,17 @@ def has_begun(
 
 
 def has_ended(slot: Slot | None, day: date, venue: Venue, zone: ZoneInfo, now: int) -> bool:
-    """Whether a slot is over; the whole evening (None) never is while its date can be booked."""
+    """Whether a slot is over at `now` (ms); always False for the whole evening (None)."""
     return slot is not None and now >= minute_of(
         day, interval(slot, venue.evening_ends_at)[1], zone
     )
 
 
 def evening_is_over(reservation: Reservation, venue: Venue, zone: ZoneInfo, now: int) -> bool:
-    """Whether its evening has ended."""
+    """Whether the reservation's evening has ended at `now` (ms)."""
     return now >= evening_end(date.fromisoformat(reservation.date), zone, venue.evening_ends_at)
 
 
 def wanted_interval(slot: Slot | None, venue: Venue) -> tuple[int, int]:
-    """The minutes that a booking of `slot`, or of the whole evening, would hold."""
+    """Return the minutes [starts, ends) that a booking of `slot` (None: whole evening) holds."""
     return WHOLE_EVENING if slot is None else interval(slot, venue.evening_ends_at)

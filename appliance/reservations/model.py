@@ -1,4 +1,4 @@
-"""A reservation: what was granted, from any source (interface, sections 2.5 and 3)."""
+"""Reservations from any source: statuses and data (interface, sections 2.5 and 3)."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ _ARTICLES = frozenset({"el", "al", "er", "ar", "es", "as", "en", "an"})
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """What a booking was answered with, and is answered again when its key is replayed.
+    """The result of a booking, returned again when its idempotency key is replayed.
 
     `email_outcome` is None until the mail server has answered (interface, section 2.7).
     """
@@ -24,7 +24,7 @@ class Issued:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A row of `reservation`, with name and number of its table. Instants are ms since 1970."""
+    """A row of `reservation`, with its table's name and number. Instants are ms since 1970."""
 
     seq: int
     id: str
@@ -65,13 +65,13 @@ class Reservation:
 
     @property
     def customer_first_name(self) -> str | None:
-        """The first word of the customer's name; null once the name is erased."""
+        """The first word of the customer's name; None once erased."""
         words = (self.customer_name or "").split(maxsplit=1)
         return words[0] if words else None
 
     @property
     def customer_given_name(self) -> str | None:
-        """How the guest is addressed: “Abd” alone is half a name, and means a servant."""
+        """The given name, for salutations; keeps compound names such as “Abd el …” together."""
         words = (self.customer_name or "").split()
         if words[1:] == [] or words[0].casefold() not in _HALVES:
             return self.customer_first_name

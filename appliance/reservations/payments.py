@@ -1,4 +1,4 @@
-"""Payments that staff record for a prepaid reservation, and void (interface, section 3)."""
+"""Record and void payments of prepaid reservations (interface, section 3)."""
 
 import json
 
@@ -18,8 +18,8 @@ from appliance.staff.audit_log import record_audit
 from appliance.venue.rows import find_table, get_venue
 
 AMOUNT_MAX = 10**9
-# Above so many times the table's minimum spend, or so much a guest where it has none, an amount is
-# asked for twice. No bound that refuses would fit every currency.
+# An amount above this multiple of the table's minimum spend, or this much a guest if there is none,
+# must be confirmed. A hard limit would not fit every currency.
 USUAL_TIMES = 10
 USUAL_PER_GUEST = 10_000
 
@@ -28,11 +28,11 @@ def record_payment(
     tx: Transaction, reservation_id: str,
     *, amount: int, method: str, complete: bool, actor: str, sure: bool = False,
 ) -> Reservation:  # fmt: skip
-    """pending → partial, or → confirmed when `complete`, with `reservation.confirmed`.
+    """Record a payment: pending → partial, or → confirmed with an event if `complete`.
 
-    The guest gets the confirmation, or a letter on what is still due. `amount` is in whole
-    currency units. WrongState unless pending or partial; UnusualAmount for one that is far
-    above what the table brings, unless the author is `sure`.
+    The guest gets a confirmation email, or one about the amount due. `amount` is in whole
+    currency units. WrongState unless pending or partial; ValidationError if out of range;
+    UnusualAmount if it is unusually high, unless `sure`.
     """
     reservation = get_reservation(tx, reservation_id)
     if reservation.status not in {"pending", "partial"}:
@@ -57,12 +57,12 @@ def record_payment(
 def void_payment(
     tx: Transaction, reservation_id: str, payment_id: str, *, reason: str, actor: str
 ) -> Reservation:
-    """The payment counts no more; its row stays, the history and the audit log say why and who.
+    """Void a payment. Its row is kept; history and audit log record the actor and the reason.
 
-    A reservation that was paid falls back to partial while another payment stands, else to
-    pending: it holds its table all the while. A cancelled or completed one stays so. No event
-    says less than confirmed: the next full payment announces `reservation.confirmed` again.
-    NotFound for a payment of another reservation, and for one that was voided.
+    A partial or confirmed reservation becomes partial if other payments remain, else pending;
+    it still holds its table. Other statuses do not change. No event is sent; the next full
+    payment announces `reservation.confirmed` again.
+    NotFound for a payment of another reservation, or one already voided.
     """
     reservation = get_reservation(tx, reservation_id)
     standing = {p.id: p for p in list_payments(tx, reservation_id) if p.voided_at is None}

@@ -1,4 +1,4 @@
-"""A booking: a parsed wish for a table, before it is granted (interface, section 2.6)."""
+"""Parsing and validation of booking requests (interface, section 2.6)."""
 
 import hashlib
 import re
@@ -35,7 +35,7 @@ _EMAIL = re.compile(rf"(?=.{{1,64}}@){_ATOM}(?:\.{_ATOM})*@{_LABEL}(?:\.{_LABEL}
 
 @dataclass(frozen=True, slots=True)
 class Booking:
-    """A table, an evening, a party and a customer. `slot` None is the whole evening."""
+    """A validated booking request. `slot` None is the whole evening."""
 
     table_id: str
     date: date
@@ -51,16 +51,16 @@ class Booking:
     language: str | None = None
 
     def fingerprint(self) -> bytes:
-        """SHA-256 over every member: tells a true replay from another body."""
+        """Return a SHA-256 of all members, to detect a replay with another body."""
         members = [getattr(self, name) for name in self.__slots__]
         members[1] = self.date.isoformat()
         return hashlib.sha256(repr(members).encode()).digest()
 
 
 def parse_booking(body: Mapping[str, Any]) -> Booking:
-    """The booking in a decoded `POST /v1/reservations` body.
+    """Parse the decoded body of `POST /v1/reservations`.
 
-    Refusals come in the order of docs/decisions/requests-and-errors.md.
+    Fields are checked in the order of docs/decisions/requests-and-errors.md.
     """
     day = parse_date(body.get("date"))
     if day is None:
@@ -95,7 +95,7 @@ def parse_booking(body: Mapping[str, Any]) -> Booking:
 
 
 def parse_uuid(text: object) -> str | None:
-    """A UUID in its canonical lower-case spelling, or None."""
+    """Return a UUID in canonical lower case, or None if `text` is not one."""
     if not isinstance(text, str):
         return None
     lower = text.lower()
@@ -103,7 +103,7 @@ def parse_uuid(text: object) -> str | None:
 
 
 def is_email(text: object) -> bool:
-    """Whether `text` is an address that mail can be sent to."""
+    """Whether `text` is a valid email address."""
     return isinstance(text, str) and len(text) <= EMAIL_MAX and bool(_EMAIL.fullmatch(text))
 
 
@@ -115,7 +115,7 @@ def is_phone(text: object) -> bool:
 
 
 def plain_phone(phone: str | None) -> str | None:
-    """A phone number as it is stored: with 0 to 9, whichever digits it was typed with."""
+    """Return a phone number as stored: digits of any script become 0 to 9."""
     return phone and "".join(str(unicodedata.decimal(c, c)) for c in phone)
 
 
@@ -135,7 +135,7 @@ def _parse_customer(customer: object) -> tuple[str, str | None, str | None]:
 
 
 def is_visible(text: str) -> bool:
-    """Whether anything of it can be seen: not so spaces, controls and zero-width characters."""
+    """Whether `text` has a visible character, not only spaces, controls and zero-width ones."""
     return any(c.isprintable() and not c.isspace() for c in text)
 
 
@@ -144,7 +144,7 @@ def _absent_if_empty(contact: Any) -> Any:
 
 
 def check_customer(name: str | None, email: str | None, phone: str | None, prefix: str) -> None:
-    """The refusals of what was typed of a customer, in fields that begin so; None is not asked."""
+    """Validate customer fields; None is skipped. `prefix` is prepended to the field names."""
     if name is not None and not is_visible(name):
         raise CustomerNameRequired(field=f"{prefix}name")
     if email is not None and not is_email(email):
@@ -154,7 +154,7 @@ def check_customer(name: str | None, email: str | None, phone: str | None, prefi
 
 
 def check_phone(phone: object, field: str) -> None:
-    """ValidationError of `field` unless a phone number is absent or holds 6 to 20 digits."""
+    """Raise ValidationError for `field` unless `phone` is None or has 6 to 20 digits."""
     if phone is not None and not is_phone(phone):
         raise field_invalid(field, "phone", longest=PHONE_MAX)
 

@@ -1,4 +1,4 @@
-"""Rows of `reservation`, their history and payments, and the totals of an evening."""
+"""Queries for reservations, their history and payments, and an evening's totals."""
 
 import json
 from collections.abc import Collection
@@ -25,17 +25,17 @@ _HOLDING = "status NOT IN ('cancelled', 'declined')"
 
 
 def find_reservation(reader: Reader, reservation_id: str) -> Reservation | None:
-    """The reservation of that id."""
+    """Return the reservation with that id, or None."""
     return _one(reader, "r.id = :id", {"id": reservation_id})
 
 
 def get_reservation(reader: Reader, reservation_id: str) -> Reservation:
-    """The reservation of that id, or NotFound."""
+    """Return the reservation with that id. NotFound if unknown."""
     return known(find_reservation(reader, reservation_id))
 
 
 def find_reservations(reader: Reader, ids: Collection[str]) -> dict[str, Reservation]:
-    """Those of these ids that there are, by id; read at once."""
+    """Return the existing reservations among `ids`, by id, in one query."""
     sql = f"""SELECT {RESERVATION_COLUMNS} FROM json_each(:ids) wanted
               CROSS JOIN reservation r ON r.id = wanted.value
               JOIN venue_table t ON t.id = r.table_id"""  # noqa: S608
@@ -44,19 +44,19 @@ def find_reservations(reader: Reader, ids: Collection[str]) -> dict[str, Reserva
 
 
 def find_by_pass(reader: Reader, pass_id: bytes) -> Reservation | None:
-    """The reservation whose guest pass carries `pass_id`, of whatever generation."""
+    """Return the reservation whose guest pass has `pass_id`, in any generation, or None."""
     return _one(reader, "r.pass_id = :pass_id", {"pass_id": pass_id})
 
 
 def find_by_access_code(reader: Reader, access_code: str) -> Reservation | None:
-    """The reservation that `SVC-XXXX` stands for at present."""
+    """Return the reservation that has the access code `SVC-XXXX` at present, or None."""
     return _one(reader, "r.access_code = :code", {"code": access_code})
 
 
 def find_issued(reader: Reader, lineage: str, key: str) -> tuple[Issued, bytes | None] | None:
-    """What a key of `lineage` was answered to this idempotency key, and the request's hash.
+    """Return the first result for an idempotency key of `lineage`, and the request's hash.
 
-    The hash of an erased guest's request is gone.
+    The hash is None if the guest was erased.
     """
     sql = """SELECT id, issued_code, link_expires_at, email_outcome, request_hash
              FROM reservation WHERE lineage = :lineage AND idempotency_key = :key"""
@@ -65,21 +65,21 @@ def find_issued(reader: Reader, lineage: str, key: str) -> tuple[Issued, bytes |
 
 
 def list_evening(reader: Reader, date: str) -> list[Reservation]:
-    """Every reservation of one evening, in list order, refused and cancelled ones too."""
+    """Return all reservations of an evening, in list order, including cancelled ones."""
     sql = f"""SELECT {RESERVATION_COLUMNS} {RESERVATION_FROM} WHERE r.date = :date
               ORDER BY r.slot, r.created_at, r.id"""
     return [Reservation(*row) for row in reader.rows(sql, {"date": date})]
 
 
 def list_holds(reader: Reader, date: str) -> list[tuple[str, int, int, str]]:
-    """Who holds what on a date, earliest created first: (table id, starts, ends, source)."""
+    """Return the holds on a date, earliest created first: (table id, starts, ends, source)."""
     sql = f"""SELECT table_id, starts, ends, source FROM reservation
               WHERE date = :date AND {_HOLDING} ORDER BY created_at, seq"""  # noqa: S608
     return list(reader.rows(sql, {"date": date}))
 
 
 def is_held(reader: Reader, table_id: str, date: str, starts: int, ends: int, but: int = 0) -> bool:
-    """Whether anyone holds the table during [starts, ends) of that evening, `seq` `but` apart."""
+    """Whether a reservation other than `but` (a `seq`) holds the table in [starts, ends)."""
     sql = f"""SELECT 1 FROM reservation
               WHERE date = :date AND table_id = :table_id AND {_HOLDING}
                   AND starts < :ends AND :starts < ends AND seq <> :but LIMIT 1"""  # noqa: S608
@@ -88,7 +88,7 @@ def is_held(reader: Reader, table_id: str, date: str, starts: int, ends: int, bu
 
 
 def insert_reservation(tx: Transaction, values: dict[str, Any]) -> None:
-    """Insert a row; TableTaken when the schema finds an overlapping holder."""
+    """Insert a row. TableTaken if the schema finds an overlapping reservation."""
     try:
         tx.insert("reservation", values)
     except apsw.ConstraintError as error:
@@ -97,14 +97,14 @@ def insert_reservation(tx: Transaction, values: dict[str, Any]) -> None:
 
 
 def refused_by_schema(error: apsw.ConstraintError) -> Exception:
-    """What a constraint's complaint means: TableTaken, or the error itself."""
+    """Convert a constraint error: TableTaken for an overlap, otherwise `error` itself."""
     text = str(error)
     taken = "table_taken" in text or "reservation.date, reservation.table_id" in text
     return TableTaken() if taken else error
 
 
 def update_reservation(tx: Transaction, reservation_id: str, **values: Any) -> None:
-    """Change columns of one row; `updated_at` and `version` follow by themselves."""
+    """Update columns of one row, and set `updated_at` and `version`. TableTaken on overlap."""
     changes = ", ".join(f"{name} = :{name}" for name in values)
     try:
         sql = f"""UPDATE reservation SET {changes}, updated_at = :now_, version = version + 1
@@ -116,13 +116,13 @@ def update_reservation(tx: Transaction, reservation_id: str, **values: Any) -> N
 
 
 def set_email_outcome(tx: Transaction, reservation_id: str, outcome: str) -> None:
-    """Note how the first letter went, once; nothing of the reservation itself changes."""
+    """Store the outcome of the first email, once; `updated_at` and `version` do not change."""
     sql = "UPDATE reservation SET email_outcome = :outcome WHERE id = :id AND email_outcome IS NULL"
     tx.execute(sql, {"outcome": outcome, "id": reservation_id})
 
 
 def count_body_mismatch(tx: Transaction, reservation_id: str) -> None:
-    """Count a replay that came with another body: the portal warns of it."""
+    """Count a replay with another body; the portal warns about these."""
     sql = "UPDATE reservation SET body_mismatches = body_mismatches + 1 WHERE id = :id"
     tx.execute(sql, {"id": reservation_id})
 
@@ -130,7 +130,7 @@ def count_body_mismatch(tx: Transaction, reservation_id: str) -> None:
 def add_history(
     tx: Transaction, reservation_id: str, what: str, actor: str, detail: str | None = None
 ) -> None:
-    """Record who did what; `detail` is JSON without personal data."""
+    """Append a history entry; `detail` is JSON without personal data."""
     tx.insert(
         "history",
         {"reservation_id": reservation_id, "at": tx.now, "what": what, "actor": actor,
@@ -148,7 +148,7 @@ def _one(reader: Reader, condition: str, parameters: dict[str, Any]) -> Reservat
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One line: `actor` is key, staff, terminal, guest or box; `name` is theirs as it is now."""
+    """One entry. `actor` names a key, staff, terminal, guest or box; `name` is its present name."""
 
     at: int
     what: str
@@ -159,7 +159,7 @@ class HistoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class Payment:
-    """Money that staff received; `amount` in whole currency units. A voided one counts no more."""
+    """A payment; `amount` is in whole currency units. Voided payments do not count."""
 
     id: str
     at: int
@@ -170,9 +170,9 @@ class Payment:
 
 
 def list_history(reader: Reader, reservation_id: str) -> list[HistoryEntry]:
-    """Every line about that reservation, the latest first. Staff are named by the caller.
+    """Return the reservation's history, latest first, without staff names.
 
-    Staff belong to the house: their names are in the live database alone (see `staff_names`).
+    Staff accounts are only in the live database: the caller adds them by `staff_names`.
     """
     sql = """SELECT h.at, h.what, h.actor, coalesce(k.name, t.name), h.detail
              FROM history h
@@ -187,33 +187,33 @@ def list_history(reader: Reader, reservation_id: str) -> list[HistoryEntry]:
 
 
 def list_payments(reader: Reader, reservation_id: str) -> list[Payment]:
-    """What was paid for that reservation, in order; the staff's id stands for the name."""
+    """Return the reservation's payments, in order; `staff_name` has the staff id."""
     sql = """SELECT id, at, amount, method, staff_id, voided_at FROM payment
              WHERE reservation_id = :id ORDER BY at, id"""
     return [Payment(*row) for row in reader.rows(sql, {"id": reservation_id})]
 
 
 def sum_payments(reader: Reader, reservation_id: str) -> int:
-    """What was received for that reservation, in whole currency units."""
+    """Return the sum of the reservation's valid payments, in whole currency units."""
     sql = """SELECT coalesce(sum(amount), 0) FROM payment
              WHERE reservation_id = :id AND voided_at IS NULL"""
     return int(reader.value(sql, {"id": reservation_id}))
 
 
 def count_other_bodies(reader: Reader, reservation_id: str) -> int:
-    """How often its partner sent its idempotency key again with another body."""
+    """Return how often the idempotency key was sent again with another body."""
     sql = "SELECT body_mismatches FROM reservation WHERE id = :id"
     return int(reader.value(sql, {"id": reservation_id}) or 0)
 
 
 def staff_names(reader: Reader) -> dict[str, str]:
-    """Everybody's name by id, from the house's database."""
+    """Return the staff names by id; call it on the live database."""
     return dict(reader.rows("SELECT id, name FROM staff"))
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """So many people, in so many reservations."""
+    """A number of people and of reservations."""
 
     people: int
     reservations: int
@@ -221,14 +221,14 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """`expected` counts those who hold a table, `arrived` the people who are in."""
+    """An evening's totals: `expected` are reservations that hold a table; `arrived` are inside."""
 
     expected: Count
     arrived: Count
 
 
 def count_evening(reader: Reader, date: str) -> Totals:
-    """The totals of that evening."""
+    """Return the totals of an evening (YYYY-MM-DD)."""
     sql = """SELECT coalesce(sum(guests) FILTER (WHERE holds), 0), count(*) FILTER (WHERE holds),
                     coalesce(sum(arrived), 0), count(*) FILTER (WHERE arrived > 0)
              FROM (SELECT guests, arrived, status NOT IN ('cancelled', 'declined') AS holds

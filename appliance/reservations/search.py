@@ -1,4 +1,4 @@
-"""Find reservations: by name, code, table or phone, of one evening or of all."""
+"""Search reservations by name, code, table or phone, in one evening or in all."""
 
 import json
 import re
@@ -25,27 +25,27 @@ _NAME = re.compile(r"[^\W\d_]{2,}(?:[\s'’.-]+[^\W\d_]+)*")
 
 
 def search(reservations: Iterable[Reservation], query: str) -> list[Reservation]:
-    """Those whom every word of `query` fits, all for a blank one; the door searches so.
+    """Return reservations that match every word of `query`, for the door; all if it is blank.
 
-    A phone fits by the whole number or by exactly its last four digits: who knows less of it
-    learns no more (docs/security.md, S4).
+    A phone matches only by the whole number or its last four digits, so that numbers cannot be
+    guessed digit by digit (docs/security.md, S4).
     """
     return [found for found in reservations if _matches(found, query, _is_known)]
 
 
 def fits(reservation: Reservation, query: str) -> bool:
-    """Whether every word of `query` fits, or its digits are in the phone number."""
+    """Whether every word of `query` matches, or its digits are in the phone number."""
     return _matches(reservation, query, _has)
 
 
 def asks_phone(query: str) -> bool:
-    """Whether `search` would hold a part of `query` against phone numbers."""
+    """Whether `search` would compare a part of `query` with phone numbers."""
     numbers = (_read_number(text) for text in (query, *query.split()))
     return any(len(number) >= _LAST_DIGITS for number in numbers)
 
 
 def search_by_name(reservations: Iterable[Reservation], query: str) -> list[Reservation]:
-    """Those whose name has a word that begins with each word of `query`."""
+    """Return reservations where each word of `query` begins a word of the name."""
     words = fold(query).split()
     return [found for found in reservations if words and _is_named(found, words)]
 
@@ -56,7 +56,7 @@ def names_table(name: str, number: str, word: str) -> bool:
 
 
 def is_name(text: str) -> bool:
-    """Whether a text that was typed may be somebody's name: words of letters, no lone one."""
+    """Whether `text` may be a name: words of letters, starting with two letters or more."""
     folded = fold(text).strip()
     return len(folded) <= _NAME_MAX and _NAME.fullmatch(folded) is not None
 
@@ -79,7 +79,7 @@ def _fits(reservation: Reservation, word: str) -> bool:
 
 
 def _read_number(query: str) -> str:
-    """The digits of a text that is written as a phone number, or as a part of one; else nothing."""
+    """Return the digits of `query` if it is written as (part of) a phone number, else `""`."""
     folded = fold(query)
     digits = _digits(folded)
     is_number = all(sign.isdecimal() or sign in "+-./() " for sign in folded)
@@ -97,7 +97,7 @@ def _is_known(phone: str, number: str) -> bool:
 
 
 def _is_whole(phone: str, number: str) -> bool:
-    """Whether they are one number; either may lack its country, or its leading 0."""
+    """Whether both are the same number; either may lack its country code or leading 0."""
     short, long = sorted((phone.lstrip("0"), number.lstrip("0")), key=len)
     if len(short) < _WHOLE_NUMBER:
         return short == long != ""
@@ -130,7 +130,7 @@ _KNOWN = """(r.customer_name IS NOT NULL OR r.customer_phone IS NOT NULL
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is looked for; what is empty or None excludes nothing. Dates are YYYY-MM-DD."""
+    """A search filter; empty and None members match everything. Dates are YYYY-MM-DD."""
 
     first: str | None = None
     last: str | None = None
@@ -143,9 +143,9 @@ class Wanted:
 def page_found(
     reader: Reader, wanted: Wanted, page: int, limit: int
 ) -> tuple[list[Reservation], int]:
-    """A page of what was found, and how many there are."""
+    """Return page `page` (from 1) of the results, and the total number of results."""
     begin = (page - 1) * limit
-    if wanted.text:  # names are compared without case and accents, which SQL cannot
+    if wanted.text:  # SQL cannot compare names without case and accents
         shown, total = [], 0
         for total, found in enumerate(_iterate(reader, wanted), 1):
             if begin < total <= begin + limit:
@@ -157,7 +157,7 @@ def page_found(
 
 
 def list_found(reader: Reader, wanted: Wanted) -> list[int]:
-    """The `seq` of everything that was found, in its order."""
+    """Return the `seq` of all results, in order."""
     if wanted.text:
         return [found.seq for found in _iterate(reader, wanted)]
     where, values = _conditions(reader, wanted)
@@ -166,7 +166,7 @@ def list_found(reader: Reader, wanted: Wanted) -> list[int]:
 
 
 def list_by_seq(reader: Reader, seqs: Iterable[int]) -> list[Reservation]:
-    """Those reservations, in that order, but for those that are gone."""
+    """Return the reservations with these `seq`, in that order; missing ones are left out."""
     sql = f"SELECT {RESERVATION_COLUMNS} {RESERVATION_FROM} WHERE r.seq = :seq"
     found = (reader.one(Reservation, sql, {"seq": seq}) for seq in seqs)
     return [reservation for reservation in found if reservation is not None]
@@ -188,7 +188,7 @@ def _iterate(
 def _conditions(reader: Reader, wanted: Wanted) -> tuple[str, dict[str, Any]]:
     conditions: list[str] = ["1"]
     values: dict[str, Any] = {}
-    if wanted.text:  # of whom nothing is known any more, that is of most, only the table is left
+    if wanted.text:  # most guests are erased, and can only match by table
         conditions.append(_KNOWN)
         words = fold(wanted.text).split()
         values["tables"] = json.dumps([

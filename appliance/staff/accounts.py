@@ -1,4 +1,4 @@
-"""Create, change and disable staff accounts. There is always an owner left."""
+"""Create, change and disable staff accounts. At least one owner can always sign in."""
 
 from dataclasses import dataclass
 
@@ -15,24 +15,24 @@ from appliance.staff.model import (
     set_password,
     use_invitations,
 )
-from appliance.staff.sessions import clear_failures, delete_session, delete_sessions
+from appliance.staff.sign_in import clear_failures, delete_session, delete_sessions
 
-# Long enough for someone who starts on Friday and reads the message on Monday.
+# Long enough for an invitation sent on Friday and read on Monday.
 INVITATION_MILLISECONDS = 72 * 3600 * 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """Who was invited, and the secret part of the link, which is stored nowhere."""
+    """The invited account, and the secret part of the link, which is not stored."""
 
     staff_id: str
     secret: str
 
 
 def create_staff(tx: Transaction, name: str, role: str, *, actor: str = CONSOLE) -> Invitation:
-    """A person of one of ROLES, without a password. The link is good for 72 hours, once.
+    """Create an account with one of ROLES, without a password. The link works once, for 72 hours.
 
-    NameTaken when somebody who is still here signs in under that name.
+    NameTaken if an enabled account has that name.
     """
     name = " ".join(name.split())
     check_free(tx, name)
@@ -43,7 +43,7 @@ def create_staff(tx: Transaction, name: str, role: str, *, actor: str = CONSOLE)
 
 
 def invite(tx: Transaction, staff_id: str) -> Invitation:
-    """One more link, good for 72 hours and once."""
+    """Add an invitation link, which works once and for 72 hours."""
     invitation = Invitation(staff_id, tx.tokens.new_link_secret())
     expires_at = tx.now + INVITATION_MILLISECONDS
     insert_invitation(tx, hash_token(invitation.secret), staff_id, expires_at)
@@ -51,27 +51,28 @@ def invite(tx: Transaction, staff_id: str) -> Invitation:
 
 
 def check_free(tx: Transaction, name: str) -> None:
-    """NameTaken when somebody who is still here signs in under that name."""
+    """Raise NameTaken if an enabled account has that name, ignoring case."""
     if any(p.name.casefold() == name.casefold() for p in list_staff(tx) if not p.disabled_at):
         raise NameTaken(name=name)
 
 
 def accept_invitation(tx: Transaction, link_hash: bytes, password_hash: str) -> bool:
-    """Set the password of whom the link with this SHA-256 invites; False when none is."""
+    """Set the password of the account that the link invites. False if the link is not valid."""
     invited = find_invited(tx, link_hash)
     if invited is None:
         return False
     set_password(tx, invited.id, password_hash)
     use_invitations(tx, invited.id)
-    delete_sessions(tx, invited.id)  # whoever had the old password is out
+    delete_sessions(tx, invited.id)  # sessions opened with the old password
     record_audit(tx, f"staff:{invited.id}", "link_used")
     return True
 
 
 def invite_again(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> Invitation:
-    """A new one-time link, good for 72 hours; earlier ones are dead, and wrong tries forgotten.
+    """Return a new link for 72 hours; revoke earlier links and clear failed sign-ins.
 
-    The password holds until the link is used. NotFound for who is not here or disabled.
+    The password stays valid until the link is used. NotFound if the account is unknown or
+    disabled.
     """
     person = known(find_staff(tx, staff_id))
     if person.disabled_at is not None:
@@ -83,9 +84,9 @@ def invite_again(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> Inv
 
 
 def disable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> None:
-    """Let nobody in as that person, from the next request on; twice is once.
+    """Disable an account, from the next request on. Idempotent.
 
-    NotFound; LastOwner where nobody else could.
+    NotFound if unknown; LastOwner if no other owner can sign in.
     """
     person = known(find_staff(tx, staff_id))
     if person.disabled_at is not None:
@@ -98,9 +99,9 @@ def disable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> No
 
 
 def enable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> None:
-    """Let that person in again, with the same password; twice is once.
+    """Enable an account again, with the same password. Idempotent.
 
-    NotFound; NameTaken when somebody else signs in under the name by now.
+    NotFound if unknown; NameTaken if another enabled account has the name.
     """
     person = known(find_staff(tx, staff_id))
     if person.disabled_at is None:
@@ -113,9 +114,9 @@ def enable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> Non
 def change_role(
     tx: Transaction, staff_id: str, seen: str, role: str, *, actor: str = CONSOLE
 ) -> None:
-    """Another of ROLES, in force from the next request on. `seen` is the role the author saw.
+    """Change the role to one of ROLES, from the next request on. `seen` is the role shown before.
 
-    NotFound, ChangedMeanwhile, LastOwner.
+    NotFound if unknown; ChangedMeanwhile if the role is not `seen`; LastOwner.
     """
     person = known(find_staff(tx, staff_id))
     if person.role != seen:
@@ -129,27 +130,27 @@ def change_role(
 
 
 def unlock(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> None:
-    """Forget the wrong passwords that were typed for that person; NotFound."""
+    """Clear the failed sign-ins of an account. NotFound if unknown."""
     clear_failures(tx, account_hash(known(find_staff(tx, staff_id)).name))
     record_audit(tx, actor, "unlocked", person=staff_id)
 
 
 def end_session(tx: Transaction, staff_id: str, session_id: str, *, actor: str) -> None:
-    """End one session of that person; NotFound when it is over already."""
+    """End one session of an account. NotFound if it has already ended."""
     if not delete_session(tx, staff_id, session_id):
         raise NotFound
     record_audit(tx, actor, "session_ended", person=staff_id)
 
 
 def end_sessions(tx: Transaction, staff_id: str, *, actor: str) -> int:
-    """End every session of that person; how many."""
+    """End all sessions of an account. Returns their number."""
     ended = delete_sessions(tx, staff_id)
     record_audit(tx, actor, "sessions_ended", person=staff_id, sessions=ended)
     return ended
 
 
 def _keep_an_owner(tx: Transaction, person: StaffMember) -> None:
-    """LastOwner unless somebody else may do and can do everything."""
+    """Raise LastOwner if `person` is the only owner who can sign in."""
     others = any(
         p.role == "owner" and p.has_password and p.disabled_at is None and p.id != person.id
         for p in list_staff(tx)

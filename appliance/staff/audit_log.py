@@ -1,4 +1,4 @@
-"""The audit log: changes of rights, chained by hash (docs/security.md, S23)."""
+"""The audit log: security events, linked by a hash chain (docs/security.md, S23)."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ FOUND = 5000
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One line. `actor` is as in `history`, or `console`, `nobody`; `at` in ms since 1970."""
+    """One entry. `actor` is as in `history`, or `console`, `nobody`; `at` in ms since 1970."""
 
     seq: int
     at: int
@@ -24,7 +24,7 @@ class AuditEntry:
 
 
 def add_audit_entry(tx: Transaction, actor: str, what: str, detail: dict[str, Any]) -> int:
-    """Append a line at `tx.now`; its number."""
+    """Append an entry at `tx.now`. Returns its number."""
     last = tx.row("SELECT seq, hash FROM security_log ORDER BY seq DESC LIMIT 1")
     seq, previous = (1, START) if last is None else (last[0] + 1, last[1])
     words = json.dumps(detail, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
@@ -36,7 +36,7 @@ def add_audit_entry(tx: Transaction, actor: str, what: str, detail: dict[str, An
 def list_audit_entries(
     reader: Reader, limit: int, *, before: int | None = None
 ) -> list[AuditEntry]:
-    """The newest first; `before` is a number, for the next page."""
+    """Return up to `limit` entries, newest first; `before` is an entry number, for paging."""
     sql = f"""SELECT {_CHAINED} FROM security_log
               WHERE :before IS NULL OR seq < :before ORDER BY seq DESC LIMIT :limit"""  # noqa: S608
     rows = reader.rows(sql, {"before": before, "limit": limit})
@@ -47,16 +47,16 @@ def list_audit_entries(
 
 
 def find_broken_audit_link(reader: Reader) -> int | None:
-    """The first line that does not follow from the one before, or None.
+    """Return the number of the first entry that breaks the hash chain, or None.
 
-    Where old lines were removed, the first that is kept is taken at its word.
+    If old entries were deleted, the first remaining one is not checked.
     """
     rows = reader.rows(f"SELECT hash, {_CHAINED} FROM security_log ORDER BY seq")  # noqa: S608
     return find_break(rows, _chain)
 
 
 def find_old_audit_entries(reader: Reader, before: int) -> list[tuple[int, ...]]:
-    """Lines that stand before any of that instant or later; the last of all stays."""
+    """Return the leading entries older than `before` (ms), but never the last entry."""
     sql = """SELECT seq FROM security_log
              WHERE seq < coalesce(
                  (SELECT min(seq) FROM security_log WHERE at >= :before),
@@ -66,7 +66,7 @@ def find_old_audit_entries(reader: Reader, before: int) -> list[tuple[int, ...]]
 
 
 def drop_audit_entries(tx: Transaction, keys: Sequence[tuple[int, ...]]) -> None:
-    """Forget these lines."""
+    """Delete these entries."""
     tx.execute_each("DELETE FROM security_log WHERE seq = ?", keys)
 
 
@@ -75,15 +75,15 @@ def _chain(previous: bytes, row: Sequence[Any]) -> bytes:
     return hashlib.sha256(previous + line.encode()).digest()
 
 
-CONSOLE = "console"  # a command at the machine itself
-NOBODY = "nobody"  # somebody who did not show who they are
+CONSOLE = "console"  # a command on the machine
+NOBODY = "nobody"  # an unauthenticated person
 
 
 def record_audit(tx: Transaction, actor: str, what: str, /, **detail: Any) -> None:
-    """One line of the security log (docs/security.md, S23).
+    """Append an entry to the audit log (docs/security.md, S23).
 
     `actor` is `staff:<id>`, `key:<id>`, `terminal:<id>`, `box`, CONSOLE or NOBODY. `detail`
-    holds ids and names of the house's own things: no secret, no guest, nothing mistyped.
+    has ids and names of the venue's own objects: no secrets, guests or mistyped input.
     """
     add_audit_entry(tx, actor, what, detail)
 
@@ -92,7 +92,7 @@ START = bytes(32)
 
 
 def find_break(rows: Iterable[Row], chain: Callable[[bytes, list[Any]], bytes]) -> int | None:
-    """The number of the first of `rows` (hash, seq, …) that does not `chain` to the one before."""
+    """Return the seq of the first of `rows` (hash, seq, …) that breaks the chain, or None."""
     previous = None
     for found, *row in rows:
         taken_at_its_word = previous is None and row[0] != 1

@@ -1,4 +1,4 @@
-"""The first run: a one-time link, and the first owner (docs/security.md, S8)."""
+"""First-run setup: a one-time link creates the first owner (docs/security.md, S8)."""
 
 import json
 from dataclasses import dataclass
@@ -7,25 +7,25 @@ from appliance.core.tokens import hash_token
 from appliance.database.connection import Reader, Transaction
 from appliance.staff.audit_log import record_audit
 from appliance.staff.model import has_owner
-from appliance.staff.sessions import OpenedSession, start_session
+from appliance.staff.sign_in import OpenedSession, start_session
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """`closed`: nothing but the setup page answers until there is an owner."""
+    """The state of the setup. `closed`: only the setup page is served until an owner exists."""
 
     closed: bool
     steps: tuple[str, ...]
 
 
 def find_setup(reader: Reader) -> Setup | None:
-    """How far the setup has come; None where nobody began one."""
+    """Return the state of the setup, or None if it was never begun."""
     row = reader.row("SELECT closed, steps FROM setup")
     return None if row is None else Setup(bool(row[0]), tuple(json.loads(row[1])))
 
 
 def is_closed(reader: Reader) -> bool:
-    """Whether this box waits for its first owner. One statement: it may be looked up."""
+    """Whether the box is closed because it has no owner. One statement, so it may be cached."""
     sql = """SELECT 1 FROM setup WHERE closed = 1 AND NOT EXISTS (
                  SELECT 1 FROM staff
                  WHERE role = 'owner' AND password IS NOT NULL AND disabled_at IS NULL)"""
@@ -33,19 +33,19 @@ def is_closed(reader: Reader) -> bool:
 
 
 def begin_setup(tx: Transaction, *, closed: bool) -> None:
-    """Make the row, unless there is one."""
+    """Insert the setup row unless it exists."""
     sql = "INSERT INTO setup (id, closed) VALUES (1, :closed) ON CONFLICT DO NOTHING"
     tx.execute(sql, {"closed": int(closed)})
 
 
 def set_setup_link(tx: Transaction, link_hash: bytes | None, expires_at: int | None) -> None:
-    """Which link works, until when; every other one is dead."""
+    """Set the only valid setup link and its expiry (ms since 1970)."""
     sql = "UPDATE setup SET link_hash = :hash, link_expires_at = :expires_at"
     tx.execute(sql, {"hash": link_hash, "expires_at": expires_at})
 
 
 def is_setup_link(reader: Reader, link_hash: bytes) -> bool:
-    """Whether that link works now."""
+    """Whether the setup link is valid now."""
     sql = "SELECT 1 FROM setup WHERE link_hash = :hash AND link_expires_at > :now"
     return reader.row(sql, {"hash": link_hash, "now": reader.now}) is not None
 
@@ -55,9 +55,9 @@ STEPS = ("venue", "tables", "slots", "mail", "address", "phone")
 
 
 def offer_setup(tx: Transaction) -> str | None:
-    """The secret of a fresh link, good for 30 minutes and once; None when there is an owner.
+    """Return the secret of a new setup link, or None if there is an owner.
 
-    Every earlier link is dead.
+    The link works once, for 30 minutes. Earlier links are revoked.
     """
     if has_owner(tx):
         return None
@@ -71,14 +71,14 @@ def create_first_owner(
     tx: Transaction, link_hash: bytes, name: str, password_hash: str,
     *, language: str, device_secret: str | None = None, device: str = "",
 ) -> OpenedSession | None:  # fmt: skip
-    """The first owner, signed in; None when the link is used, over, or none of ours.
+    """Create the first owner and sign in; None if the link is used, expired or unknown.
 
-    Of two who send it at once, one becomes the owner.
+    Of two concurrent requests, only one succeeds.
     """
     if has_owner(tx) or not is_setup_link(tx, link_hash):
         return None
     set_setup_link(tx, None, None)
-    # Somebody of that name who was invited from the console meanwhile makes room.
+    # Disable an account of that name that was invited from the console meanwhile.
     sql = """UPDATE staff SET disabled_at = :now
              WHERE name = :name COLLATE NOCASE AND disabled_at IS NULL"""
     tx.execute(sql, {"now": tx.now, "name": name})
@@ -93,5 +93,5 @@ def create_first_owner(
 
 
 def close_setup(tx: Transaction) -> None:
-    """Every step of STEPS is behind: done, or left for later."""
+    """Mark all STEPS as done or skipped."""
     tx.execute("UPDATE setup SET steps = :steps", {"steps": json.dumps(STEPS)})

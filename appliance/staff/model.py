@@ -11,7 +11,7 @@ PASSWORD_MAX = 256
 
 @dataclass(frozen=True, slots=True)
 class StaffMember:
-    """A person who may sign in. `has_password` is false until the invitation was used."""
+    """A staff account. `has_password` is false until the invitation was used."""
 
     id: str
     name: str
@@ -22,10 +22,7 @@ class StaffMember:
     language: str = "fr"
 
     def may(self, role: str) -> bool:
-        """Whether this person's role includes `role`: an owner may what a manager may, and so on.
-
-        The order is that of ROLES.
-        """
+        """Whether this account's role includes `role`: each of ROLES includes all later ones."""
         return ROLES.index(self.role) <= ROLES.index(role)
 
 
@@ -35,12 +32,12 @@ STAFF_COLUMNS = (
 
 
 def insert_invitation(tx: Transaction, link_hash: bytes, staff_id: str, expires_at: int) -> None:
-    """A one-time link, stored by the SHA-256 of its secret."""
+    """Store a one-time link by the SHA-256 of its secret; `expires_at` in ms since 1970."""
     tx.insert("invitation", {"hash": link_hash, "staff_id": staff_id, "expires_at": expires_at})
 
 
 def find_invited(reader: Reader, link_hash: bytes) -> StaffMember | None:
-    """Whom a link invites, or None: unknown, used and expired ones are alike."""
+    """Return the account that a link invites, or None if it is unknown, used or expired."""
     sql = f"""SELECT {STAFF_COLUMNS}
               FROM invitation i JOIN staff s ON s.id = i.staff_id
               WHERE i.hash = :hash AND i.used_at IS NULL AND i.expires_at > :now
@@ -49,7 +46,7 @@ def find_invited(reader: Reader, link_hash: bytes) -> StaffMember | None:
 
 
 def find_by_name(reader: Reader, name: str) -> tuple[StaffMember, str] | None:
-    """Who signs in under `name`, with the Argon2id hash; None without a password or disabled."""
+    """Return (account, Argon2id hash) for `name`; None if unknown, disabled or no password."""
     sql = f"""SELECT {STAFF_COLUMNS}, s.password FROM staff s
               WHERE s.name = :name COLLATE NOCASE AND s.password IS NOT NULL
                   AND s.disabled_at IS NULL"""  # noqa: S608
@@ -58,46 +55,46 @@ def find_by_name(reader: Reader, name: str) -> tuple[StaffMember, str] | None:
 
 
 def find_password(reader: Reader, staff_id: str) -> str | None:
-    """The Argon2id hash by which that person signs in; None without one, or disabled."""
+    """Return the Argon2id hash of an account; None if disabled or without a password."""
     sql = "SELECT password FROM staff WHERE id = :id AND disabled_at IS NULL"
     found: str | None = reader.value(sql, {"id": staff_id})
     return found
 
 
 def find_staff(reader: Reader, staff_id: str) -> StaffMember | None:
-    """The person with that id."""
+    """Return the account with that id, or None."""
     sql = f"SELECT {STAFF_COLUMNS} FROM staff s WHERE s.id = :id"  # noqa: S608
     return reader.one(staff_member, sql, {"id": staff_id})
 
 
 def list_staff(reader: Reader) -> list[StaffMember]:
-    """Everybody, those who left last."""
+    """Return all accounts by name, disabled ones last."""
     sql = f"""SELECT {STAFF_COLUMNS} FROM staff s
               ORDER BY s.disabled_at IS NOT NULL, s.name COLLATE NOCASE"""  # noqa: S608
     return [staff_member(*row) for row in reader.rows(sql)]
 
 
 def has_owner(reader: Reader) -> bool:
-    """Whether an owner can sign in: until then, nobody has taken this box into use."""
+    """Whether an enabled owner with a password exists, so the box has been set up."""
     sql = """SELECT 1 FROM staff
              WHERE role = 'owner' AND password IS NOT NULL AND disabled_at IS NULL LIMIT 1"""
     return reader.row(sql) is not None
 
 
 def set_language(tx: Transaction, staff_id: str, language: str) -> None:
-    """In which language that person reads the portal."""
+    """Set an account's language of the portal."""
     tx.update("staff", staff_id, language=language)
 
 
 def list_locked(reader: Reader, accounts: dict[str, bytes], wrong: int) -> set[str]:
-    """Of people, each id with its account, those for whom so many wrong passwords were typed."""
+    """Return the ids of `accounts` (id to account hash) with at least `wrong` failed sign-ins."""
     sql = "SELECT DISTINCT account FROM sign_in_failure WHERE wrong >= :wrong"
     locked = {account for (account,) in reader.rows(sql, {"wrong": wrong})}
     return {staff_id for staff_id, account in accounts.items() if account in locked}
 
 
 def list_open_invitations(reader: Reader) -> dict[str, int]:
-    """Who holds a link that works, and until when."""
+    """Return the accounts with a valid invitation: staff id to expiry (ms since 1970)."""
     sql = """SELECT staff_id, max(expires_at) FROM invitation
              WHERE used_at IS NULL AND expires_at > :now GROUP BY staff_id"""
     return {row[0]: row[1] for row in reader.rows(sql, {"now": reader.now})}
@@ -106,7 +103,7 @@ def list_open_invitations(reader: Reader) -> dict[str, int]:
 def staff_member(
     id_: str, name: str, role: str, password: int, made: int, left: int | None, language: str
 ) -> StaffMember:
-    """The person in a row of STAFF_COLUMNS."""
+    """Build an account from a row of STAFF_COLUMNS."""
     return StaffMember(id_, name, role, bool(password), made, left, language)
 
 
@@ -116,6 +113,6 @@ def set_password(tx: Transaction, staff_id: str, password_hash: str) -> None:
 
 
 def use_invitations(tx: Transaction, staff_id: str) -> None:
-    """Every open link of that person is spent."""
+    """Mark all open invitations of an account as used."""
     sql = "UPDATE invitation SET used_at = :now WHERE staff_id = :id AND used_at IS NULL"
     tx.execute(sql, {"id": staff_id, "now": tx.now})

@@ -1,7 +1,7 @@
-"""Which passwords are among the first that anyone would try (docs/security.md, S7).
+"""Detection of passwords that attackers try first (docs/security.md, S7).
 
-guessable.txt holds words, names, cities and rows of keys; the rules below add digits, years, signs
-and letters written as digits. That is what the long lists of passwords consist of.
+password_strength.txt has words, names, cities and keyboard rows; the rules below add digits,
+years, symbols and leetspeak. Long lists of leaked passwords consist of such combinations.
 """
 
 import re
@@ -16,14 +16,14 @@ _EDGES = " 0123456789!?.,;:@#*-_+=$€%&/()'\""
 
 _RUN_MIN = 3
 _NUMBER_MAX = 12  # a date, a phone number
-_UNUSUAL = 4  # so many characters that fit no rule make a password worth keeping
+_UNUSUAL = 4  # fewest characters outside keyboard runs
 
 
 def is_guessable(password: str, names: tuple[str, ...]) -> bool:
-    """Whether `password` is among the first that anyone would try.
+    """Whether an attacker would try `password` early.
 
-    `names` are the person's and the venue's: alone, doubled, reversed or with digits they are
-    no secret.
+    `names` are those of the account and the venue, which are also refused doubled, reversed or
+    with digits.
     """
     lower = password.casefold()
     words = {_PRODUCT} | _listed()[0] | {part for name in names for part in _spellings(name)}
@@ -37,19 +37,19 @@ def is_guessable(password: str, names: tuple[str, ...]) -> bool:
 
 
 def _cores(lower: str) -> set[str]:
-    """The letters without what is put around them, also with digits read as letters."""
+    """Return the password's cores: without leading and trailing digits, also as leetspeak."""
     found = {lower.strip(_EDGES), _YEARS.sub("", lower).strip(_EDGES)}
     found |= {core.translate(_LEET) for core in found}
-    for ending in ("!", "1", "12", "123"):  # what was added at the end is no letter
+    for ending in ("!", "1", "12", "123"):  # common suffixes, not leetspeak
         found.add(lower.removesuffix(ending).translate(_LEET))
     found.add(lower.translate(_LEET).strip(_EDGES))
-    # Passwords are spelled with or without accents, spaces and hyphens.
+    # Also without spaces, underscores, dots and hyphens.
     found |= {re.sub(r"[\s_.\-]", "", core) for core in found}
     return {core for core in found | {core[::-1] for core in found} if core}
 
 
 def _is_made_of(core: str, words: set[str]) -> bool:
-    """Whether it is one of the words, two of them, or one with few letters more."""
+    """Whether `core` is a listed word, two of them, or one with a few more characters."""
     if core in words:
         return True
     return any(
@@ -59,7 +59,7 @@ def _is_made_of(core: str, words: set[str]) -> bool:
 
 
 def _repeats(lower: str) -> bool:
-    """`abcabcabc`, `12121212`: at most four characters again and again."""
+    """Whether it repeats at most four characters: `abcabcabc`, `12121212`."""
     return any(
         lower == (lower[:period] * len(lower))[: len(lower)]
         for period in range(1, min(5, len(lower) // 2 + 1))
@@ -67,7 +67,7 @@ def _repeats(lower: str) -> bool:
 
 
 def _without_walks(text: str) -> str:
-    """What is left when every run of neighbouring keys, or of one key, is taken away."""
+    """Remove all runs of neighbouring keys or of one repeated key."""
     left = list(text)
     start = 0
     while start < len(text) - 1:
@@ -89,7 +89,7 @@ def _is_walk(piece: str) -> bool:
 
 @cache
 def _listed() -> tuple[frozenset[str], tuple[str, ...]]:
-    """The words, and the rows of keys, of guessable.txt."""
+    """Return (words, keyboard rows) of password_strength.txt."""
     text = Path(__file__).with_suffix(".txt").read_text("utf-8")
     words, walks = re.sub(r"^#.*\n", "", text, flags=re.MULTILINE).split("\n\n")
     return frozenset(words.split()), tuple(walks.split())

@@ -1,4 +1,4 @@
-"""Two-factor sign-in: TOTP, recovery codes, and asking for them (docs/security.md, S7, S9)."""
+"""Two-factor sign-in with TOTP and recovery codes (docs/security.md, S7, S9)."""
 
 import base64
 import hmac
@@ -12,7 +12,7 @@ from appliance.core.tokens import ACCESS_CODE_ALPHABET, Keyring, account_hash, h
 from appliance.database.connection import Reader, Transaction, known
 from appliance.staff.audit_log import CONSOLE, NOBODY, record_audit
 from appliance.staff.model import find_staff
-from appliance.staff.sessions import OpenedSession, Try, count_try, open_session, still_fits
+from appliance.staff.sign_in import OpenedSession, Try, count_try, open_session, still_fits
 
 RECOVERY_CODES = 10
 OFFER_MILLISECONDS = 15 * 60_000
@@ -21,7 +21,7 @@ ASKED_MILLISECONDS = 5 * 60_000
 
 @dataclass(frozen=True, slots=True)
 class TwoFactor:
-    """By which secret somebody's app shows codes; in force unless `since` is None."""
+    """An account's TOTP secret, encrypted. It is in force unless `since` is None."""
 
     wrapped: bytes
     offered_at: int
@@ -30,7 +30,7 @@ class TwoFactor:
 
 @dataclass(frozen=True, slots=True)
 class AskedCode:
-    """Who is asked for a code after a right password, and in which row it is counted."""
+    """A pending sign-in that awaits a code after the right password."""
 
     staff_id: str
     device: bytes
@@ -38,17 +38,17 @@ class AskedCode:
 
 
 def normalise_recovery_code(typed: str) -> str:
-    """A recovery code as it is hashed, however it was typed."""
+    """Normalise a typed recovery code for hashing."""
     return "".join(c for c in typed.upper() if c in ACCESS_CODE_ALPHABET)
 
 
-SECRET_BYTES = 20  # as long as the hash (RFC 4226, section 4)
+SECRET_BYTES = 20  # the length of the HMAC-SHA-1 output (RFC 4226, section 4)
 STEP_MILLISECONDS = 30_000
-_LABEL_MAX = 30  # characters: a QR code that says more is hard to scan
+_LABEL_MAX = 30  # characters; a longer text makes the QR code hard to scan
 
 
 def totp_code(secret: bytes, step: int) -> str:
-    """The six digits of a step."""
+    """Return the six digits of a time step."""
     digest = hmac.digest(secret, step.to_bytes(8, "big"), "sha1")
     offset = digest[-1] & 0xF
     number = int.from_bytes(digest[offset : offset + 4], "big") & 0x7FFF_FFFF
@@ -56,20 +56,20 @@ def totp_code(secret: bytes, step: int) -> str:
 
 
 def fitting_steps(secret: bytes, typed: str, now: int) -> list[int]:
-    """Of the step at `now` (ms) and those beside it, the ones whose code was typed."""
+    """Return the time steps at `now` (ms), one before or one after whose code matches."""
     code, present = _read_code(typed), now // STEP_MILLISECONDS
     near = range(max(present - 1, 0), present + 2)
     return [step for step in near if hmac.compare_digest(totp_code(secret, step), code)]
 
 
 def spell_secret(secret: bytes) -> str:
-    """Base32 in groups of four, to be typed into the app."""
+    """Format a secret as base32 in groups of four, to be typed into the app."""
     letters = _base32(secret)
     return " ".join(letters[i : i + 4] for i in range(0, len(letters), 4))
 
 
 def app_address(secret: bytes, issuer: str, account: str) -> str:
-    """The `otpauth://` address that an app reads from the QR code."""
+    """Return the `otpauth://` URL for the QR code."""
     issuer, account = (quote(name[:_LABEL_MAX], safe="") for name in (issuer, account))
     return (
         f"otpauth://totp/{issuer}:{account}?secret={_base32(secret)}&issuer={issuer}"
@@ -82,15 +82,15 @@ def _base32(secret: bytes) -> str:
 
 
 def _read_code(typed: str) -> str:
-    """Digits of any script, without spaces; whatever else was typed fits no code."""
+    """Convert digits of any script and drop spaces; other characters become `?`."""
     return "".join(str(unicodedata.decimal(c, "?")) for c in typed if not c.isspace())
 
 
-_KEPT_STEPS = 2880  # of a day
+_KEPT_STEPS = 2880  # one day
 
 
 def find_two_factor(reader: Reader, staff_id: str) -> TwoFactor | None:
-    """That person's, in force or only offered."""
+    """Return the account's two-factor secret, in force or only offered, or None."""
     return reader.one(
         TwoFactor,
         "SELECT secret, offered_at, since FROM second_step WHERE staff_id = :id",
@@ -99,24 +99,24 @@ def find_two_factor(reader: Reader, staff_id: str) -> TwoFactor | None:
 
 
 def has_two_factor(reader: Reader, staff_id: str) -> bool:
-    """Whether that person's is in force."""
+    """Whether two-factor sign-in is in force for an account."""
     found = find_two_factor(reader, staff_id)
     return found is not None and found.since is not None
 
 
 def list_two_factor(reader: Reader) -> set[str]:
-    """Whose are in force."""
+    """Return the ids of accounts with two-factor sign-in in force."""
     return {id_ for (id_,) in reader.rows("SELECT staff_id FROM second_step WHERE since NOT NULL")}
 
 
 def delete_two_factor(tx: Transaction, staff_id: str) -> None:
-    """Forget the secret and all that belongs to it."""
+    """Delete an account's secret, recovery codes, used steps and pending sign-ins."""
     for table in ("second_step", "spent_step", "recovery_code", "asked_code"):
         tx.execute(f"DELETE FROM {table} WHERE staff_id = :id", {"id": staff_id})  # noqa: S608
 
 
 def spend_step(tx: Transaction, staff_id: str, step: int) -> bool:
-    """Whether that step's code is taken now for the first time."""
+    """Mark a time step as used. Returns False if it was used before."""
     spent = {"id": staff_id, "step": step}
     sql = "INSERT INTO spent_step (staff_id, step) VALUES (:id, :step) ON CONFLICT DO NOTHING"
     is_first = tx.execute(sql, spent) > 0
@@ -126,19 +126,19 @@ def spend_step(tx: Transaction, staff_id: str, step: int) -> bool:
 
 
 def spend_recovery_code(tx: Transaction, staff_id: str, code: bytes) -> bool:
-    """Whether there was such a code; it is none any more."""
+    """Delete a recovery code by its hash. Returns whether it existed."""
     sql = "DELETE FROM recovery_code WHERE staff_id = :id AND hash = :hash"
     return tx.execute(sql, {"id": staff_id, "hash": code}) > 0
 
 
 def count_recovery_codes(reader: Reader, staff_id: str) -> int:
-    """How many are left."""
+    """Return the number of unused recovery codes."""
     sql = "SELECT count(*) FROM recovery_code WHERE staff_id = :id"
     return int(reader.value(sql, {"id": staff_id}))
 
 
 def insert_asked_code(tx: Transaction, asked_hash: bytes, staff_id: str, device: bytes) -> None:
-    """Ask for a code whose try was counted with the password; old askings are forgotten."""
+    """Store a pending sign-in, already counted with the password, and delete expired ones."""
     tx.execute("DELETE FROM asked_code WHERE expires_at <= :now", {"now": tx.now})
     tx.insert(
         "asked_code",
@@ -148,7 +148,7 @@ def insert_asked_code(tx: Transaction, asked_hash: bytes, staff_id: str, device:
 
 
 def find_asked_code(reader: Reader, asked_hash: bytes) -> AskedCode | None:
-    """Who is asked on the form with that secret; None when it is over, used or unknown."""
+    """Return the pending sign-in of a form's secret; None if expired, used or unknown."""
     sql = """SELECT staff_id, device, is_counted FROM asked_code
              WHERE hash = :hash AND expires_at > :now AND expires_at <= :latest"""
     latest = reader.now + ASKED_MILLISECONDS
@@ -156,9 +156,9 @@ def find_asked_code(reader: Reader, asked_hash: bytes) -> AskedCode | None:
 
 
 def offer_two_factor(tx: Transaction, keyring: Keyring, staff_id: str) -> bytes:
-    """A fresh secret for an app; nothing is asked for until a code of it was right.
+    """Return a new TOTP secret, which is not in force until `confirm_two_factor`.
 
-    ChangedMeanwhile when a second step is in force already.
+    ChangedMeanwhile if two-factor sign-in is already in force.
     """
     if has_two_factor(tx, staff_id):
         raise ChangedMeanwhile
@@ -171,7 +171,7 @@ def offer_two_factor(tx: Transaction, keyring: Keyring, staff_id: str) -> bytes:
 
 
 def offered_secret(reader: Reader, keyring: Keyring, staff_id: str) -> bytes:
-    """What that person was offered in the last quarter of an hour; OfferOver."""
+    """Return the secret offered in the last 15 minutes. OfferOver if there is none."""
     found = find_two_factor(reader, staff_id)
     if found is None or found.since is not None:
         raise OfferOver
@@ -183,9 +183,9 @@ def offered_secret(reader: Reader, keyring: Keyring, staff_id: str) -> bytes:
 def confirm_two_factor(
     tx: Transaction, keyring: Keyring, staff_id: str, typed: str
 ) -> list[str] | None:
-    """In force from now on: the recovery codes, shown this once. None for a wrong code.
+    """Put the offered secret in force and return the recovery codes; None for a wrong code.
 
-    OfferOver when nothing is offered any more.
+    OfferOver if the offer has expired.
     """
     steps = fitting_steps(offered_secret(tx, keyring, staff_id), typed, tx.now)
     if not steps:
@@ -203,7 +203,7 @@ def confirm_two_factor(
 
 
 def remove_two_factor(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> bool:
-    """The password alone is asked for again; whether there was a second step. NotFound."""
+    """Remove two-factor sign-in. Returns whether it was in force. NotFound if unknown."""
     known(find_staff(tx, staff_id))
     was_in_force = has_two_factor(tx, staff_id)
     delete_two_factor(tx, staff_id)
@@ -214,13 +214,13 @@ def remove_two_factor(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -
 
 @dataclass(frozen=True, slots=True)
 class CodeAsked:
-    """The secret of the form on which the code is given; it is stored nowhere."""
+    """The secret of the form that asks for the code; it is not stored."""
 
     secret: str
 
 
 class NoSession(Enum):
-    """Why a code opens none: it is wrong, or the form is older than five minutes or used."""
+    """Why a code opens no session: it is wrong, or the form has expired (5 min) or was used."""
 
     WRONG = 1
     OVER = 2
@@ -228,7 +228,7 @@ class NoSession(Enum):
 
 @dataclass(frozen=True, slots=True)
 class GivenCode:
-    """What was sent with the form: a code of the app, or else a recovery code."""
+    """The submitted form: a code of the app, or a recovery code."""
 
     form: str
     code: str
@@ -238,9 +238,9 @@ class GivenCode:
 def pass_password(
     tx: Transaction, attempt: Try, device_secret: str | None, device: str
 ) -> OpenedSession | CodeAsked | None:
-    """The password was right: a session, unless that person has a second step.
+    """Continue after the right password: open a session, or ask for a code if required.
 
-    Until the code is right, the try stays counted as a wrong one. None where the password was
+    The attempt stays counted as failed until the code is right. None if the password was
     changed while it was compared.
     """
     if attempt.person is None or not still_fits(tx, attempt):
@@ -255,9 +255,9 @@ def pass_password(
 def verify_second_factor(
     tx: Transaction, keyring: Keyring, given: GivenCode, device_secret: str | None, device: str
 ) -> OpenedSession | NoSession:
-    """A session for a right code. The first one belongs to the try of the password.
+    """Open a session if the code is right. The first code is counted with the password.
 
-    Each further one counts as a wrong password does; CodeLater after too many.
+    Each further code counts as another failed attempt. CodeLater after too many.
     """
     asked_hash = hash_token(given.form)
     asked = find_asked_code(tx, asked_hash)
@@ -268,7 +268,7 @@ def verify_second_factor(
     if not asked.is_counted:
         count_try(tx, account, asked.device, CodeLater)
     if not _is_right(tx, keyring, person.id, given):
-        # The next one is a try of its own.
+        # The next code counts as a new attempt.
         tx.execute("UPDATE asked_code SET is_counted = 0 WHERE hash = :hash", {"hash": asked_hash})
         record_audit(tx, NOBODY, "wrong_code", person=person.id)
         return NoSession.WRONG

@@ -1,4 +1,8 @@
-"""The box's own certificate authority, and the names that its certificates carry."""
+"""The box's own certificate authority and the names in its certificates.
+
+The authority may only sign for the names and private ranges it was made for: a phone that trusts
+it trusts nothing else through it.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,21 +25,21 @@ from appliance.core.settings import ServerSettings
 Network = IPv4Network | IPv6Network
 
 _LOOPBACK = ("127.0.0.0/8", "::1/128")
-# A box that moves within the range it was made in keeps its authority.
+# The authority covers whole ranges: it stays valid if the box's address changes within one.
 _PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7")
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """DNS names in lower case, and addresses as text; both sorted."""
+    """DNS names in lower case and IP addresses as text, both sorted."""
 
     dns: tuple[str, ...]
     addresses: tuple[str, ...]
 
     def cover(self, name: str) -> bool:
-        """Whether an imported certificate of these names is shown to who asks for `name`.
+        """Whether an imported certificate with these names is served for the SNI name `name`.
 
-        Never under `<slug>.local` and the like: those are the box's own, and its authority's.
+        Never for `.local` names and names without a dot: those use the box's own certificate.
         """
         name = name.lower()
         parent = name.partition(".")[2]
@@ -44,9 +48,9 @@ class Names:
         return name in self.dns or f"*.{parent}" in self.dns
 
     def ranges(self) -> list[Network]:
-        """The networks in which these addresses may move: private ranges, else the address.
+        """The networks to permit: the private range of each address, or the address itself.
 
-        Of a box that has none yet: every private range, for it will have one.
+        If all addresses are loopback, every private range, for addresses the box gets later.
         """
         found = {ip_network(text) for text in _LOOPBACK}
         private = [ip_network(text) for text in _PRIVATE]
@@ -61,9 +65,9 @@ class Names:
 
 
 def wanted_names(slug: str, server: ServerSettings, addresses: Iterable[str]) -> Names:
-    """`<slug>.local`, this machine, what the settings name, loopback and `addresses`.
+    """Return `<slug>.local`, the hostname, the names in the settings, loopback and `addresses`.
 
-    Not the host of a public `app_url`: who comes by that does not know the box's authority.
+    Excludes the host of a public `app_url`: visitors there do not trust the box's authority.
     """
     machine = gethostname()
     given = ["localhost", f"{slug}.local", machine, *server.names]
@@ -80,12 +84,12 @@ def wanted_names(slug: str, server: ServerSettings, addresses: Iterable[str]) ->
 
 
 def own_addresses() -> list[str]:
-    """The addresses of this machine that others may reach; none of a single link alone."""
+    """List the addresses of this machine, without loopback, link-local and multicast."""
     return sorted({text for text, _index in own_interfaces()})
 
 
 def own_interfaces() -> list[tuple[str, int]]:
-    """The same addresses, each with the index of its adapter: one plugged in again has another."""
+    """List (address, adapter index) pairs. A replugged adapter gets a new index."""
     found = set()
     for adapter in ifaddr.get_adapters():
         for entry in adapter.ips:
@@ -105,12 +109,12 @@ def _is_address(text: str) -> bool:
 
 
 def _is_name(text: str) -> bool:
-    """Whether a certificate can say it: other texts would spoil the whole certificate."""
+    """Whether a certificate can contain the name; others would make the certificate invalid."""
     return text.isascii() and 1 <= len(text) <= 253 and not set(text) & set("_ */:[]")
 
 
 AUTHORITY_DAYS = 3650
-LEAF_DAYS = 820  # Apple's phones take 825 at most
+LEAF_DAYS = 820  # Apple devices accept at most 825
 RENEW_DAYS = 30
 _NO_USAGES = (
     "content_commitment", "key_encipherment", "data_encipherment", "key_agreement",
@@ -120,26 +124,26 @@ _NO_USAGES = (
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A private key and the certificate for it; `chain` is what is sent with the certificate."""
+    """A private key and its certificate; `chain` is sent with the certificate."""
 
     key: ec.EllipticCurvePrivateKey
     certificate: x509.Certificate
     chain: tuple[x509.Certificate, ...] = ()
 
     def pem(self) -> bytes:
-        """Key, certificate and chain in one file: they are replaced together or not at all."""
+        """Key, certificate and chain as PEM for one file, so that they are replaced atomically."""
         return to_pem(self.key, (self.certificate, *self.chain))
 
 
 def to_pem(key: PrivateKeyTypes, certificates: Iterable[x509.Certificate]) -> bytes:
-    """A private key, not encrypted, and what follows it in its file."""
+    """Return the private key, not encrypted, followed by the certificates, as PEM."""
     encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
     private = key.private_bytes(encoding, form, serialization.NoEncryption())
     return private + b"".join(each.public_bytes(encoding) for each in certificates)
 
 
 def make_authority(venue: str, names: Names, now: int) -> Identity:
-    """A new authority for these names and what lies around these addresses; EC P-256."""
+    """Create an authority (EC P-256) constrained to these names and the ranges of `names`."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _subject(f"{venue} (venuebox)")
     permitted: list[x509.GeneralName] = [x509.DNSName(name) for name in names.dns]
@@ -150,7 +154,7 @@ def make_authority(venue: str, names: Names, now: int) -> Identity:
 
 
 def make_leaf(authority: Identity, names: Names, now: int) -> Identity:
-    """A certificate for those of `names` that the authority may sign for, with a new key."""
+    """Create a key and a certificate for those of `names` that the authority may sign for."""
     allowed = within(authority.certificate, names)
     key = ec.generate_private_key(ec.SECP256R1())
     said: list[x509.GeneralName] = [x509.DNSName(name) for name in allowed.dns]
@@ -168,7 +172,7 @@ def make_leaf(authority: Identity, names: Names, now: int) -> Identity:
 
 
 def within(authority: x509.Certificate, names: Names) -> Names:
-    """Those of `names` that the authority may sign for."""
+    """Return those of `names` that the authority's name constraints permit."""
     constraints = authority.extensions.get_extension_for_class(x509.NameConstraints).value
     permitted = constraints.permitted_subtrees or []
     dns = [entry.value for entry in permitted if isinstance(entry, x509.DNSName)]
@@ -181,7 +185,7 @@ def within(authority: x509.Certificate, names: Names) -> Names:
 
 
 def names_in(certificate: x509.Certificate) -> Names:
-    """What a certificate says it is for."""
+    """Return the subject alternative names of a certificate; empty without the extension."""
     try:
         said = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
@@ -194,7 +198,7 @@ def names_in(certificate: x509.Certificate) -> Names:
 
 
 def ends_at(certificate: x509.Certificate) -> int:
-    """When it ends, in ms since 1970."""
+    """End of validity, in ms since 1970."""
     return round(certificate.not_valid_after_utc.timestamp() * 1000)
 
 
@@ -202,7 +206,8 @@ def _builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, now: int, days: int,
     *, signs: bool,
 ) -> x509.CertificateBuilder:  # fmt: skip
-    """Valid from a day ago, for phones whose clock is behind; never before the program's build."""
+    """Start a certificate, valid from a day before `now` (at least the build time)."""
+    # The day is for phones whose clock is slow.
     begins = datetime.fromtimestamp(max(now, BUILT_AT) // 1000, UTC) - timedelta(days=1)
     unused = dict.fromkeys(_NO_USAGES, False)
     usage = x509.KeyUsage(

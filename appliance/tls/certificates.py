@@ -1,4 +1,7 @@
-"""The certificates in use: the box's own, renewed in time, and an imported one; their files."""
+"""The TLS certificates in use, and their files: the box's own, renewed, and an imported one.
+
+The owner's certificate is kept beside the one that the box signs for itself.
+"""
 
 import logging
 import ssl
@@ -29,11 +32,11 @@ from appliance.tls.authority import (
 
 DAY_MS = 86_400_000
 AUTHORITY, LEAF, IMPORTED = "authority.pem", "box.pem", "own.pem"
-GIVEN = "given"  # the fingerprint of the authority that a device was given to trust
+GIVEN = "given"  # file with the fingerprint of the authority that devices have downloaded
 
 
 def read_identity(path: Path) -> Identity | None:
-    """What one of our own files holds, None when missing; OperatorError when damaged."""
+    """Read a file of the box's own; None if missing. Raises OperatorError if it is damaged."""
     try:
         content = read_private(path)
     except FileNotFoundError:
@@ -44,18 +47,18 @@ def read_identity(path: Path) -> Identity | None:
     except ValueError:
         raise OperatorError(f"{path} is damaged: restore it from a backup, or delete it") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise OperatorError(f"{path} is none of the box's own: delete it")
+        raise OperatorError(f"{path} was not created by the box: delete it")
     return Identity(key, certificate, tuple(chain))
 
 
 def write_identity(path: Path, identity: Identity) -> None:
-    """Put it in place."""
+    """Write the identity to `path` atomically."""
     make_folder(path.parent)
     atomic_write(path, identity.pem())
 
 
 def read_certificate(path: Path) -> x509.Certificate | None:
-    """The first certificate of a file, whatever its key; None when there is none."""
+    """Return the first certificate in a file; None if the file is missing or unreadable."""
     try:
         return x509.load_pem_x509_certificates(path.read_bytes())[0]
     except (OSError, ValueError):
@@ -63,9 +66,9 @@ def read_certificate(path: Path) -> x509.Certificate | None:
 
 
 def import_certificate(folder: Path, certificates: bytes, key: bytes, now: int) -> Names:
-    """Keep an own certificate with its chain and key (PEM) in `tls/`; what it is for.
+    """Store a certificate with its chain and key (PEM) in `folder`. Returns its names.
 
-    OperatorError says what is wrong with it, and then nothing has changed.
+    Raises OperatorError, and changes nothing, if certificate or key are unusable.
     """
     try:
         chain = x509.load_pem_x509_certificates(certificates)
@@ -76,12 +79,14 @@ def import_certificate(folder: Path, certificates: bytes, key: bytes, now: int) 
     try:
         private = serialization.load_pem_private_key(key, None)
     except TypeError:
-        raise OperatorError("the key is locked by a password: give one without") from None
+        raise OperatorError("the key is locked by a password: give a key without one") from None
     except (ValueError, UnsupportedAlgorithm):
         raise OperatorError("the key is not in PEM: it begins with BEGIN PRIVATE KEY") from None
     form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     if chain[0].public_key().public_bytes(*form) != private.public_key().public_bytes(*form):
-        raise OperatorError("key and certificate do not belong together: the box's own comes first")
+        raise OperatorError(
+            "key and certificate do not belong together: put the server's certificate first"
+        )
     if ends_at(chain[0]) <= now:
         raise OperatorError("the certificate has ended: renew it first")
     names = names_in(chain[0])
@@ -93,7 +98,7 @@ def import_certificate(folder: Path, certificates: bytes, key: bytes, now: int) 
 
 
 def forget_imported(folder: Path) -> bool:
-    """Serve the box's own alone; False when there was nothing to forget."""
+    """Delete the imported certificate. Returns False if there was none."""
     try:
         (folder / IMPORTED).unlink()
     except FileNotFoundError:
@@ -102,9 +107,9 @@ def forget_imported(folder: Path) -> bool:
 
 
 def describe(folder: Path, now: int) -> dict[str, Any] | None:
-    """The box's own certificate, in JSON's types, with its `authority` and the `imported` one.
+    """Describe the box's own certificate as JSON types, with `authority` and `imported`.
 
-    None when there is none yet.
+    `authority` is a fingerprint. Returns None if the box has no certificate yet.
     """
     own = read_certificate(folder / LEAF)
     if own is None:
@@ -132,12 +137,12 @@ def _fingerprint(certificate: x509.Certificate) -> str:
 
 log = logging.getLogger(__name__)
 
-# ECDHE with AES-GCM or ChaCha20, which is what TLS 1.2 has left; TLS 1.3 chooses its own.
+# For TLS 1.2: ECDHE with AES-GCM or ChaCha20. TLS 1.3 has its own suites.
 _CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
 
 def make_context() -> ssl.SSLContext:
-    """TLS 1.2 and newer, modern suites, no renegotiation."""
+    """Create a server context: TLS 1.2 or newer, modern cipher suites, no renegotiation."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers(_CIPHERS)
@@ -148,10 +153,10 @@ def make_context() -> ssl.SSLContext:
 
 @dataclass(slots=True)
 class Certificates:
-    """The files of `folder`, and the context that serves them: one certificate per name, by SNI.
+    """The certificates in `folder` and the TLS context that serves them, chosen by SNI.
 
-    `context` has the box's own certificate. A client that asks for a name of the imported one is
-    handed on to a context of that, for one context keeps a certificate of each kind of key.
+    `context` has the box's own certificate. A client that requests a name of the imported one is
+    switched to a second context, because one context holds one certificate per key type.
     """
 
     folder: Path
@@ -163,9 +168,9 @@ class Certificates:
     _imported: tuple[Names, ssl.SSLContext] | None = None
 
     def prepare(self) -> None:
-        """Make what is missing, whatever the clock says, and load what is there.
+        """Create missing certificates, even with an untrusted clock, and load all.
 
-        OperatorError when a file is spoiled or readable by others.
+        Raises OperatorError if a file is damaged or readable by other users.
         """
         authority = read_identity(self.folder / AUTHORITY) or self._make_authority()
         leaf = read_identity(self.folder / LEAF)
@@ -174,9 +179,9 @@ class Certificates:
         self.load()
 
     def renew(self, *, force: bool = False) -> bool:
-        """A new certificate if this one ends within 30 days or names others; whether it did.
+        """Renew the certificate if it ends within 30 days or its names changed, or if `force`.
 
-        Only to be called while the clock is trusted.
+        Returns whether it was renewed. Call only while the clock is trusted.
         """
         authority, leaf = read_identity(self.folder / AUTHORITY), read_identity(self.folder / LEAF)
         if authority is None or self._is_outgrown(authority):
@@ -188,7 +193,7 @@ class Certificates:
         return True
 
     def load(self) -> None:
-        """Serve what the files hold, from the next connection on."""
+        """Load the files for new connections. Raises OperatorError if `box.pem` is damaged."""
         leaf = self.folder / LEAF
         try:
             self.context.load_cert_chain(leaf)
@@ -205,7 +210,7 @@ class Certificates:
         except FileNotFoundError:
             return None
         except (OSError, ValueError):  # ssl.SSLError is an OSError
-            log.warning("tls: the imported certificate cannot be used: import it again")
+            log.warning("tls: imported certificate is unusable; import it again")
             return None
 
     def _choose(self, client: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
@@ -213,17 +218,17 @@ class Certificates:
             client.context = self._imported[1]
 
     def authority_pem(self) -> bytes:
-        """The authority's certificate. The key is not in it."""
+        """The authority's certificate as PEM, without the key."""
         return self._authority().public_bytes(serialization.Encoding.PEM)
 
     def give_authority(self) -> bytes:
-        """The same in the form that phones install. From now on the authority stays."""
+        """The authority's certificate as DER, for phones. The authority is kept from now on."""
         if not self._is_given():
             atomic_write(self.folder / GIVEN, self.fingerprint().encode())
         return self._authority().public_bytes(serialization.Encoding.DER)
 
     def fingerprint(self) -> str:
-        """SHA-256 of the authority's certificate, to compare by eye."""
+        """SHA-256 of the authority's certificate, in hex with colons, to compare by eye."""
         return self._authority().fingerprint(hashes.SHA256()).hex(":").upper()
 
     def _authority(self) -> x509.Certificate:
@@ -248,7 +253,7 @@ class Certificates:
             return False
 
     def _is_outgrown(self, authority: Identity) -> bool:
-        """Whether a name is missing in it while no device trusts it yet."""
+        """Whether the authority lacks a name and can be replaced: no device trusts it yet."""
         is_complete = within(authority.certificate, self.wanted()).dns == self.wanted().dns
         return not (is_complete or self._is_given() or self.has_terminals())
 

@@ -1,1 +1,1 @@
-"""The venue, its tables, slots and closing days: rules, rows, edits."""
+"""The venue, its tables, slots and closing days: model, queries, validation and edits."""

@@ -1,4 +1,4 @@
-"""Edit the venue: rules, tables, slots, closing days. No booked guest loses a seat unnoticed."""
+"""Edit the venue's rules, tables, slots and closing days; clashes must be accepted first."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -47,12 +47,12 @@ from appliance.venue.venue_file import VenueFile, check_slot, check_table, check
 def close_days(
     tx: Transaction, first: date, last: date, reason: str, accepted: str | None = None
 ) -> Clashes:
-    """Close from `first` to `last`, both included; InvalidDateRange for what cannot be.
+    """Close the venue from `first` to `last`, both included.
 
-    The same days closed again for the same reason stay one closing.
+    Returns the clashes, and changes nothing, unless `accepted` is their `clash_mark`. An
+    identical closing is not added again.
 
-    Reservations of these days are answered, and nothing is changed, until `accepted` is the
-    `clash_mark` of exactly these.
+    InvalidDateRange if the dates are reversed, past or too far ahead.
     """
     tonight = find_tonight(tx)
     if not tonight <= last or not first <= last or (last - tonight).days > BOOKING_HORIZON_DAYS:
@@ -71,17 +71,17 @@ def close_days(
 
 
 def open_days(tx: Transaction, closing_id: str) -> None:
-    """Take a closing back; NotFound."""
+    """Delete a closing. NotFound if unknown."""
     if not tx.execute("DELETE FROM closing_day WHERE id = :id", {"id": closing_id}):
         raise NotFound
 
 
 @contextmanager
 def refuse_freed_slots(tx: Transaction) -> Iterator[None]:
-    """Around a change of slots or of the evening's end.
+    """Wrap a change of slots or of the evening's end.
 
-    SlotIsHeld when it would move a slot that is booked across midnight: the same table could
-    then be granted again for the same slot.
+    SlotIsHeld if it would move a booked slot across midnight: the same table could then be
+    booked again for the same slot.
     """
     if tx.value("SELECT id FROM venue") is None:  # nothing can be booked yet
         yield
@@ -102,11 +102,11 @@ _VENUE = tuple(field.name for field in fields(Venue) if field.name != "id")
 
 
 def apply_venue(tx: Transaction, file: VenueFile, *, venue_id: str | None = None) -> str:
-    """Make the venue match `file`; its id. Reservations keep what they were granted.
+    """Make the venue match `file`. Returns its id. Reservations are not changed.
 
     Tables are matched by number; those missing from the file become unbookable, never
-    deleted. `venue_id` is the id of a venue that is not here yet (a fresh one when None).
-    SlotIsHeld when a slot that is booked would move across midnight.
+    deleted. `venue_id` is the id for a new venue (generated if None).
+    SlotIsHeld if a booked slot would move across midnight.
     """
     with refuse_freed_slots(tx):
         applied_id = _apply_head(tx, file, venue_id)
@@ -116,7 +116,7 @@ def apply_venue(tx: Transaction, file: VenueFile, *, venue_id: str | None = None
 
 
 def apply_tables(tx: Transaction, tables: Sequence[Table]) -> None:
-    """Make the tables match, by number: others stay, after these, and cannot be booked."""
+    """Make the tables match, by number. Other tables become unbookable and are listed last."""
     known: dict[str, str] = dict(tx.rows("SELECT number, id FROM venue_table"))
     for position, table in enumerate(tables):
         values = {"position": position, **table_columns(table)}
@@ -131,13 +131,13 @@ def apply_tables(tx: Transaction, tables: Sequence[Table]) -> None:
 
 
 def update_venue(tx: Transaction, venue: Venue) -> None:
-    """Make the venue's row say what `venue` says; its id stays."""
+    """Update the venue's row from `venue`, except for its id."""
     changes = ", ".join(f"{name} = :{name}" for name in _VENUE)
     tx.execute(f"UPDATE venue SET {changes}", _venue_columns(venue))  # noqa: S608 - of the code
 
 
 def table_columns(table: Table) -> dict[str, Any]:
-    """A table as its row has it, without id and position."""
+    """Return the column values of a table, without id and position."""
     return {name: getattr(table, name) for name in _TABLE} | {"bookable": int(table.bookable)}
 
 
@@ -159,7 +159,7 @@ def _apply_head(tx: Transaction, file: VenueFile, venue_id: str | None) -> str:
 
 
 def apply_slots(tx: Transaction, slots: Sequence[Slot]) -> None:
-    """A slot that starts as one before it, on the same days, is that one and keeps its id."""
+    """Replace all slots. A slot with the same start and days as an old one keeps its id."""
     known = {
         (start, days): id_
         for id_, start, days in tx.rows("SELECT id, start, days_of_week FROM slot")
@@ -172,15 +172,15 @@ def apply_slots(tx: Transaction, slots: Sequence[Slot]) -> None:
 
 
 def slot_row(slot: Slot) -> dict[str, Any]:
-    """A slot as its row has it, without its position."""
+    """Return the column values of a slot, without its position."""
     return asdict(slot) | {"days_of_week": json.dumps(slot.days_of_week)}
 
 
 def edit_venue(tx: Transaction, seen: str, wished: Venue) -> None:
-    """Make the venue as wished, its id excepted.
+    """Update the venue to `wished`, except for its id.
 
-    ChangedMeanwhile, ValidationError; SlotIsHeld when the evening would end on the other side
-    of a slot that is booked.
+    ChangedMeanwhile; ValidationError; SlotIsHeld if the evening's end would move past a booked
+    slot.
     """
     _check_seen(get_venue(tx), seen)
     check_venue(wished, tx.zones)
@@ -190,7 +190,7 @@ def edit_venue(tx: Transaction, seen: str, wished: Venue) -> None:
 
 
 def add_tables(tx: Transaction, entries: Sequence[Table]) -> list[str]:
-    """Put new tables after the others; their ids. ValidationError for a number there is."""
+    """Add tables after the others. Returns their ids. ValidationError if a number is taken."""
     tables = list_tables(tx)
     taken = {table.number for table in tables}
     ids = []
@@ -207,7 +207,7 @@ def add_tables(tx: Transaction, entries: Sequence[Table]) -> list[str]:
 def edit_table(
     tx: Transaction, table_id: str, seen: str, entry: Table, accepted: str | None = None
 ) -> Clashes:
-    """Change a table. NotFound, ChangedMeanwhile, ValidationError; else as this file says."""
+    """Change a table, or return its clashes. NotFound, ChangedMeanwhile, ValidationError."""
     table = get_table(tx, table_id)
     _check_seen(table, seen)
     check_table(entry, {other.number for other in list_tables(tx) if other.id != table_id})
@@ -222,7 +222,7 @@ def edit_table(
 
 
 def remove_table(tx: Transaction, table_id: str, seen: str) -> None:
-    """Take away a table that nobody ever booked; a used one can only be retired."""
+    """Delete a table. NotFound, ChangedMeanwhile; ValidationError if it was ever booked."""
     table = get_table(tx, table_id)
     _check_seen(table, seen)
     if table_id in list_used_tables(tx):
@@ -232,7 +232,7 @@ def remove_table(tx: Transaction, table_id: str, seen: str) -> None:
 
 
 def order_tables(tx: Transaction, seen: str, ids: Sequence[str]) -> None:
-    """Put all tables in that order. `seen` is the fingerprint of the ids as they stood."""
+    """Put all tables in the order of `ids`. ChangedMeanwhile unless `seen` is their fingerprint."""
     present = [table.id for table in list_tables(tx)]
     if fingerprint(present) != seen or sorted(ids) != sorted(present):
         raise ChangedMeanwhile
@@ -240,7 +240,7 @@ def order_tables(tx: Transaction, seen: str, ids: Sequence[str]) -> None:
 
 
 def move_table(tx: Transaction, table_id: str, steps: int) -> None:
-    """Move a table so many places down, or up by a negative number; NotFound."""
+    """Move a table down by `steps` places, or up if negative. NotFound if unknown."""
     get_table(tx, table_id)
     ids = [table.id for table in list_tables(tx)]
     place = ids.index(table_id)
@@ -249,10 +249,10 @@ def move_table(tx: Transaction, table_id: str, steps: int) -> None:
 
 
 def copy_room(tx: Transaction, tables: Sequence[Table], slots: Sequence[Slot]) -> None:
-    """Make the tables and slots those of another environment, matched by number.
+    """Copy the tables and slots of another environment, matched by number.
 
-    Other tables go, or become unbookable where they were booked. For the test environment: nobody
-    is asked.
+    Other tables are deleted, or become unbookable if they were ever booked. For the test
+    environment: clashes are not checked.
     """
     apply_tables(tx, tables)
     apply_slots(tx, slots)
@@ -263,7 +263,7 @@ def copy_room(tx: Transaction, tables: Sequence[Table], slots: Sequence[Slot]) -
 
 
 def add_slot(tx: Transaction, entry: Slot) -> str:
-    """A new slot after the others; its id. ValidationError when another starts then."""
+    """Add a slot after the others. Returns its id. ValidationError if its start is taken."""
     slots = list_slots(tx)
     slot = replace(entry, id=tx.new_id())
     check_slot(slot, slots)
@@ -275,7 +275,7 @@ def add_slot(tx: Transaction, entry: Slot) -> str:
 def edit_slot(
     tx: Transaction, slot_id: str, seen: str, entry: Slot, accepted: str | None = None
 ) -> Clashes:
-    """Change a slot. NotFound, ChangedMeanwhile, ValidationError, SlotIsHeld."""
+    """Change a slot, or return clashes. NotFound, ChangedMeanwhile, ValidationError, SlotIsHeld."""
     _check_seen(get_slot(tx, slot_id), seen)
     slots, slot = list_slots(tx), replace(entry, id=slot_id)
     others = [other for other in slots if other.id != slot_id]
@@ -287,7 +287,7 @@ def edit_slot(
 
 
 def remove_slot(tx: Transaction, slot_id: str, seen: str, accepted: str | None = None) -> Clashes:
-    """Offer a slot no more. NotFound, ChangedMeanwhile."""
+    """Delete a slot, or return its clashes. NotFound, ChangedMeanwhile, SlotIsHeld."""
     _check_seen(get_slot(tx, slot_id), seen)
     slots = list_slots(tx)
     others = [other for other in slots if other.id != slot_id]
@@ -303,7 +303,7 @@ def _check_seen(thing: object, seen: str) -> None:
 
 
 def _number(tx: Transaction, ids: Sequence[str]) -> None:
-    """Positions 0, 1, … in the order of `ids`."""
+    """Set the tables' positions to 0, 1, … in the order of `ids`."""
     for position, table_id in enumerate(ids):
         sql = "UPDATE venue_table SET position = :position WHERE id = :id AND position <> :position"
         tx.execute(sql, {"position": position, "id": table_id})
@@ -312,7 +312,7 @@ def _number(tx: Transaction, ids: Sequence[str]) -> None:
 def _settle(
     tx: Transaction, before: Sequence[Slot], after: Sequence[Slot], accepted: str | None
 ) -> Clashes:
-    """What stands against it and was not accepted; SlotIsHeld for what cannot be."""
+    """Return the clashes of a change of slots that were not accepted. Raises SlotIsHeld."""
     coming, ends = (
         list_future_reservations(tx, find_tonight(tx).isoformat()),
         get_venue(tx).evening_ends_at,

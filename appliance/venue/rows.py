@@ -1,4 +1,4 @@
-"""The venue's rows: itself, its tables, its slots."""
+"""Queries for the venue, its tables, slots, closings and future reservations."""
 
 import json
 from datetime import date
@@ -13,7 +13,7 @@ _TABLE_COLUMNS = """
 
 
 def get_venue(reader: Reader) -> Venue:
-    """The venue that this box serves."""
+    """Return the venue. LookupError if there is none yet."""
     sql = """SELECT id, name, slug, status, reservation_mode, auto_confirm, request_expiry_hours,
                     currency, time_zone, evening_ends_at, policies, address, map_url
              FROM venue"""
@@ -26,29 +26,29 @@ def get_venue(reader: Reader) -> Venue:
 
 
 def list_tables(reader: Reader) -> list[Table]:
-    """Every table, in the venue's order."""
+    """Return all tables, in the venue's order."""
     rows = reader.rows(f"SELECT {_TABLE_COLUMNS} FROM venue_table ORDER BY position, number")  # noqa: S608
     return [_table(*row) for row in rows]
 
 
 def find_table(reader: Reader, table_id: str) -> Table | None:
-    """The table of that id."""
+    """Return the table with that id, or None."""
     sql = f"SELECT {_TABLE_COLUMNS} FROM venue_table WHERE id = :id"  # noqa: S608
     return reader.one(_table, sql, {"id": table_id})
 
 
 def get_table(reader: Reader, table_id: str) -> Table:
-    """The table of that id, or NotFound."""
+    """Return the table with that id. NotFound if unknown."""
     return known(find_table(reader, table_id))
 
 
 def list_used_tables(reader: Reader) -> set[str]:
-    """The ids of tables that a reservation was ever made for: they are kept for its sake."""
+    """Return the ids of tables that were ever booked; they must not be deleted."""
     return {row[0] for row in reader.rows("SELECT DISTINCT table_id FROM reservation")}
 
 
 def list_slots(reader: Reader, start: str | None = None) -> list[Slot]:
-    """Every slot, or those that begin at `start`, in the venue's order."""
+    """Return all slots, or those that start at `start`, in the venue's order."""
     sql = """SELECT id, name, start, "end", days_of_week FROM slot
              WHERE :start IS NULL OR start = :start ORDER BY position, start"""
     rows = reader.rows(sql, {"start": start})
@@ -56,23 +56,23 @@ def list_slots(reader: Reader, start: str | None = None) -> list[Slot]:
 
 
 def get_slot(reader: Reader, slot_id: str) -> Slot:
-    """The slot of that id, or NotFound."""
+    """Return the slot with that id. NotFound if unknown."""
     return known(next((slot for slot in list_slots(reader) if slot.id == slot_id), None))
 
 
 def list_closings(reader: Reader) -> list[Closing]:
-    """The days on which nothing can be booked, the earliest first."""
+    """Return all closings, earliest first."""
     sql = "SELECT id, first_day, last_day, reason FROM closing_day ORDER BY first_day, last_day, id"
     return [Closing(*row) for row in reader.rows(sql)]
 
 
 def find_closing(reader: Reader, day: str) -> Closing | None:
-    """The closing that holds `day` (YYYY-MM-DD), if the venue is closed then."""
+    """Return a closing that includes `day` (YYYY-MM-DD), or None."""
     return next((closing for closing in list_closings(reader) if closing.holds(day)), None)
 
 
 def list_future_reservations(reader: Reader, since: str) -> list[Coming]:
-    """What is still to be kept from the evening `since` on, in its order."""
+    """Return reservations that are not over, from `since` (YYYY-MM-DD) on, in list order."""
     sql = """SELECT r.id, r.date, r.slot, r.starts, r.table_id, t.number, r.guests, r.customer_name
              FROM reservation r JOIN venue_table t ON t.id = r.table_id
              WHERE r.date >= :since AND r.status NOT IN ('cancelled', 'declined', 'completed')
@@ -86,7 +86,7 @@ def _table(*row: Any) -> Table:
 
 
 def find_tonight(reader: Reader, at: int | None = None) -> date:
-    """The evening that is on now, or was on `at`."""
+    """Return the date of the evening at `at` (ms since 1970), by default now."""
     venue = get_venue(reader)
     at = reader.now if at is None else at
     return tonight(at, reader.zones.zone(venue.time_zone), venue.evening_ends_at)

@@ -1,4 +1,4 @@
-"""A pasted list of tables: a line each, or a range such as T1-T12 (portal, Venue)."""
+"""Parser for pasted lists of tables: one a line, or a range such as T1-T12 (portal, Venue)."""
 
 import re
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from appliance.venue.model import Table
 from appliance.venue.venue_file import CAPACITY_MAX, NAME_MAX, NUMBER_MAX, SPEND_MAX, TYPE_MAX
 
 TABLES_MAX = 500
-_CAPACITY = (1, 4)  # where a line does not say
+_CAPACITY = (1, 4)  # the default
 _COLUMNS = 6
 _RANGE = re.compile(r"(\D*?)(\d{1,6})\s*(?:-|–|\.\.)\s*(\D*?)(\d{1,6})")
 _HEADS = frozenset({"number", "numéro", "numero", "table", "n°", "no", "nº", "رقم"})
@@ -15,7 +15,7 @@ _HEADS = frozenset({"number", "numéro", "numero", "table", "n°", "no", "nº", 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Line `line` (from 1) cannot be read.
+    """An invalid line, numbered from 1.
 
     `what` is columns, number, name, capacity_min, capacity_max, order, type, minimum_spend,
     twice, taken, range or too_many.
@@ -28,21 +28,21 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class PastedTables:
-    """The tables of a list, in its order, and the lines that are none."""
+    """The parsed tables, in order, and the invalid lines."""
 
     tables: tuple[Table, ...]
     faults: tuple[Fault, ...]
 
 
 class _Wrong(Exception):
-    """A line that cannot be read; the message is the fault's `what`."""
+    """An invalid line; the message is the fault's `what`."""
 
 
 def parse_tables(text: str, taken: frozenset[str] = frozenset()) -> PastedTables:
-    """Lines of `number;name;fewest;most;type;minimum spend`, all but the number optional.
+    """Parse lines of `number;name;fewest;most;type;minimum spend`; only the number is required.
 
-    Columns are parted by semicolons, tabs or commas. `T1-T12` is twelve tables; a name that
-    ends with the first number counts along. `taken` are the numbers that the venue has.
+    Columns are separated by semicolons, tabs or commas. `T1-T12` is twelve tables; a name that
+    ends with the first number is numbered too. `taken` are the venue's existing numbers.
     """
     tables: list[Table] = []
     faults: list[Fault] = []
@@ -91,7 +91,7 @@ def _read(cells: list[str]) -> list[Table]:
 
 
 def _numbered(number: str, name: str) -> list[tuple[str, str]]:
-    """Each number with its name."""
+    """Expand a number or range into (number, name) pairs."""
     found = _RANGE.fullmatch(number)
     if found is None:
         return [_checked(number, name or number)]

@@ -1,7 +1,7 @@
-"""What a venue, its tables and its slots may be, and the venue file, which says it in TOML.
+"""Validation of the venue, its tables and slots, and the parser of the venue file (TOML).
 
-One set of rules: the file, the portal and every edit are checked by `check_venue`, `check_table`
-and `check_slot`.
+The file, the portal and every edit use the same rules: `check_venue`, `check_table` and
+`check_slot`.
 """
 
 import json
@@ -30,20 +30,20 @@ _MAP_URL = re.compile(r"https://[^\s\"'<>]{4,490}")
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _ZONE = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")  # it names a file
 _WEEK = frozenset(range(7))
-# What a field of the file is called where it is not called as in the portal.
+# Fields whose name in the file differs from the portal's.
 _NAMES = {"days": "days_of_week"}
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class VenueFile(Venue):
-    """A venue file that may be applied as it stands; nothing in it has an id."""
+    """A valid venue file; nothing in it has an id."""
 
     tables: tuple[Table, ...] = ()
     slots: tuple[Slot, ...] = ()
 
 
-# What a file leaves out.
+# Defaults of fields that a file omits.
 _TABLE: dict[str, Any] = {
     "id": "", "name": "", "capacity_min": 1, "minimum_spend": 0, "type": "standard",
     "bookable": True,
@@ -54,12 +54,12 @@ _VENUE: dict[str, Any] = {
     "request_expiry_hours": 24, "currency": "MAD", "time_zone": "Africa/Casablanca",
     "evening_ends_at": "06:00", "policies": None,
 }  # fmt: skip
-# What a box is before its owner has said what it is for.
+# The placeholder venue of a box that is not set up.
 UNFURNISHED = VenueFile(**{**_VENUE, "name": "venuebox", "slug": "venuebox", "status": "inactive"})
 
 
 def check_venue(venue: Venue, zones: ZoneDatabase) -> None:
-    """ValidationError of the first field that cannot be so."""
+    """Validate a venue. ValidationError for the first invalid field."""
     if not venue.name.strip():
         raise field_invalid("name", "name")
     _check_length("name", venue.name, _VENUE_NAME_MAX)
@@ -94,7 +94,7 @@ def _check_zone(name: str, zones: ZoneDatabase) -> None:
 
 
 def check_table(table: Table, taken: Collection[str]) -> None:
-    """The same of a table; `taken` are the numbers of the others."""
+    """Validate a table; `taken` are the other tables' numbers. ValidationError."""
     if table.number in taken:
         raise field_invalid("number", "number_taken", number=table.number)
     for name, longest in (("number", NUMBER_MAX), ("name", NAME_MAX), ("type", TYPE_MAX)):
@@ -114,7 +114,7 @@ def check_table(table: Table, taken: Collection[str]) -> None:
 
 
 def check_slot(slot: Slot, others: Iterable[Slot]) -> None:
-    """The same of a slot beside the `others`."""
+    """Validate a slot against the `others`. ValidationError for the first invalid field."""
     for name, value in (("start", slot.start), ("end", slot.end)):
         if not is_slot(value):
             raise field_invalid(name, "time")
@@ -133,10 +133,10 @@ def _check_length(name: str, value: str, longest: int) -> None:
 
 
 def parse_venue_file(text: str, zones: ZoneDatabase) -> VenueFile:
-    """The venue in `text`; OperatorError names the field, what it is and what is allowed."""
+    """Parse a venue file. OperatorError names the field, its value and the allowed values."""
     try:
         document = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # also a number of 5,000 digits, a deep nest
+    except (ValueError, RecursionError) as error:  # also a 5,000-digit number, or deep nesting
         raise OperatorError(f"the venue file is not TOML: {error}") from None
     tables: list[Table] = []
     for path, members in _entries(document, "tables"):
@@ -166,7 +166,7 @@ def parse_venue_file(text: str, zones: ZoneDatabase) -> VenueFile:
 
 
 def _entries(document: Mapping[str, Any], name: str) -> list[tuple[str, dict[str, Any]]]:
-    """Each table of `[[name]]`, with the path that its members are known by."""
+    """Return (path prefix, members) of each table of `[[name]]`. OperatorError if invalid."""
     value = document.get(name, [])
     if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
         raise OperatorError(f"{name} is {value!r} in the venue file: [[{name}]] is allowed")
@@ -174,7 +174,7 @@ def _entries(document: Mapping[str, Any], name: str) -> list[tuple[str, dict[str
 
 
 def _read(kind: type[T], path: str, members: Mapping[str, Any], **defaults: Any) -> T:
-    """The members of one TOML table as a `kind`: each of its type, none that nobody knows."""
+    """Build a `kind` from a TOML table. OperatorError for unknown, missing or mistyped members."""
     known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
     for name in members:
         if name not in known or name == "id":
@@ -196,7 +196,7 @@ def _read(kind: type[T], path: str, members: Mapping[str, Any], **defaults: Any)
 
 
 def _wrong_type(kind: object, value: object) -> str | None:
-    """What is allowed where `value` is not of the `kind` of its field; None where it is."""
+    """Describe the allowed type if `value` is not of type `kind`; None if it is."""
     if kind is int:
         return None if type(value) is int else "a whole number"
     if kind is bool:
@@ -213,7 +213,7 @@ def _wrong_type(kind: object, value: object) -> str | None:
 
 @contextmanager
 def _named(path: str, members: Mapping[str, Any]) -> Iterator[None]:
-    """Say of a field that cannot be so where it stands in the file."""
+    """Convert a ValidationError to an OperatorError with the field's path in the file."""
     try:
         yield
     except ValidationError as refusal:
@@ -226,12 +226,12 @@ def _named(path: str, members: Mapping[str, Any]) -> Iterator[None]:
 def _check_policies(policies: dict[str, Any] | None) -> None:
     try:
         json.dumps(policies, allow_nan=False)
-    except RecursionError:  # as deep as the parser just so read
+    except RecursionError:  # almost too deep for the parser
         raise OperatorError(
-            "policies is nested too deep in the venue file: a few levels do"
+            "policies is nested too deep in the venue file: use fewer levels"
         ) from None
     except (TypeError, ValueError):
         raise OperatorError(
             f"policies is {policies!r} in the venue file: "
-            "a table of texts, numbers, truths and lists is allowed"
+            "a table of strings, numbers, booleans and arrays is allowed"
         ) from None

@@ -1,6 +1,11 @@
-"""One attempt: connect to a checked address over verified TLS, send, and name the outcome."""
+"""One attempt: connect to a checked address over verified TLS, send, and name the outcome.
+
+Most receivers have a certificate that this machine's authorities vouch for. For a receiver in the
+venue the owner names its own authority, or the very certificate.
+"""
 
 import asyncio
+import contextlib
 import errno
 import hashlib
 import hmac
@@ -16,8 +21,12 @@ from typing import Any, cast
 import aiohappyeyeballs
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
+from aiohttp.client_reqrep import ConnectionKey
+from aiohttp.connector import Connection
+from aiohttp.http import RawResponseMessage, StreamWriter
 from aiohttp.http_exceptions import HttpProcessingError
-from yarl import URL
+from aiohttp.streams import StreamReader
+from multidict import CIMultiDict
 
 from appliance.webhooks.deliveries import Outcome
 from appliance.webhooks.url_policy import (
@@ -180,6 +189,7 @@ EXCERPT_MAX = 1024
 _BODY_MAX = 16 * 1024  # of an answer, read only to use its connection again
 _BLOCK = 4096
 _INFORMATIONAL_MAX = 16
+_SWITCHING = 101
 _NO_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=None)  # `Client.post` has its own
 _NEXT_SECONDS = 0.25  # after which the next address is tried beside the one before
 
@@ -235,8 +245,6 @@ class Client:
         self._trust = trust
         self._budgets = budgets
         self._loop = asyncio.get_running_loop()
-        scheme = "https" if receiver.secure else "http"
-        self._url = URL(f"{scheme}://{receiver.authority}{receiver.target}", encoded=True)
         self._headers = {
             "Host": receiver.authority,
             "User-Agent": USER_AGENT,
@@ -244,7 +252,17 @@ class Client:
             "Accept-Encoding": "identity",
             "Content-Type": "application/json",
         }
+        self._request_line = f"POST {receiver.target} HTTP/1.1"
         self._connector = _Connector(self._dial, budgets.idle)
+        self._key = ConnectionKey(
+            host=receiver.host,
+            port=receiver.port,
+            is_ssl=receiver.secure,
+            ssl=True,
+            proxy=None,
+            proxy_auth=None,
+            proxy_headers_hash=None,
+        )
         self._in_use = 0
         self._closed = False
         self.addresses: Sequence[IpAddress] | None = (
@@ -259,36 +277,31 @@ class Client:
 
     def text(self, request: Request) -> bytes:
         """`request` as it is sent, for the log."""
-        headers = self._headers | dict(request.headers) | {"Content-Length": len(request.body)}
-        lines = [f"{name}: {value}\r\n" for name, value in headers.items()]
-        return (
-            f"POST {self.receiver.target} HTTP/1.1\r\n{''.join(lines)}\r\n".encode() + request.body
-        )
+        lines = [f"{name}: {value}\r\n" for name, value in self._headers_of(request).items()]
+        return f"{self._request_line}\r\n{''.join(lines)}\r\n".encode() + request.body
 
     async def post(self, request: Request) -> Outcome:
         """Send `request` within the total budget; every failure is an outcome.
 
         Decided by the head of the answer: what follows it changes nothing.
         """
-        call = _Call()
+        call = _Call(self._key)
         started = self._loop.time()
         self._in_use += 1
         try:
             try:
                 async with asyncio.timeout(self._budgets.total) as limit:
-                    response = await self._send(request, call)
+                    message, body = await self._send(request, call)
             except _FAILURES as error:
                 if limit.expired():
                     return Outcome(call.phase, "timeout", remote_address=call.remote_address)
                 return failed(error, call.phase, call.remote_address)
             remaining = started + self._budgets.total - self._loop.time()
-            excerpt = await self._read(response, max(0.0, min(remaining, self._budgets.drain)))
-            if call.connection is not None and call.connection.call is call:  # nobody took it over
-                call.connection.call = None
-            return answered(
-                response.status, excerpt, call.remote_address, response.headers.get("Date")
-            )
+            excerpt = await self._read(body, max(0.0, min(remaining, self._budgets.drain)))
+            call.release()
+            return answered(message.code, excerpt, call.remote_address, message.headers.get("Date"))
         finally:
+            call.close()
             self._in_use -= 1
             if self._closed:
                 await self.close()
@@ -299,52 +312,56 @@ class Client:
         if not self._in_use:
             await self._connector.close(abort_ssl=True)
 
-    async def _send(self, request: Request, call: "_Call") -> aiohttp.ClientResponse:
+    def _headers_of(self, request: Request) -> CIMultiDict[str]:
+        length = {"Content-Length": str(len(request.body))}
+        return CIMultiDict(self._headers | dict(request.headers) | length)
+
+    async def _send(
+        self, request: Request, call: "_Call"
+    ) -> tuple[RawResponseMessage, StreamReader]:
         while True:
             try:
                 return await self._answer(request, call)
-            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+            except aiohttp.ClientConnectionError:
                 # Closed by the receiver while it was idle: that is no answer. The next
                 # connection is a fresh one, or one more of those that were idle.
                 if call.dialled or call.connection is None or call.connection.heard:
                     raise
+                call.close()
 
-    async def _answer(self, request: Request, call: "_Call") -> aiohttp.ClientResponse:
-        """One exchange, without what a `ClientSession` adds: redirects, cookies, its own timers."""
-        headers = {**self._headers, **request.headers}
-        outgoing = _Outgoing("POST", self._url, headers=headers, data=request.body, loop=self._loop)
-        outgoing.call = call
-        connection = await self._connector.connect(outgoing, [], _NO_TIMEOUT)
-        try:
-            cast("_Connection", connection.protocol).expect_answer(call)
-            response = await outgoing.send(connection)
-            await response.start(connection)
-        except BaseException:
-            outgoing.terminate()
-            connection.close()
-            raise
-        if response.status < 200:
-            response.close()
-            raise aiohttp.ClientError
-        return response
+    async def _answer(
+        self, request: Request, call: "_Call"
+    ) -> tuple[RawResponseMessage, StreamReader]:
+        """One exchange: the head of its answer, and the body that follows.
 
-    async def _read(self, response: aiohttp.ClientResponse, seconds: float) -> bytes:
-        """The first KiB of the body. Reads to its end where that is near, else closes.
+        What a `ClientSession` would add is of no use here: redirects, cookies, timers.
+        """
+        call.held = await self._connector.connect(cast("Any", call), [], _NO_TIMEOUT)
+        call.connection = connection = cast("_Connection", call.held.protocol)
+        connection.expect_answer(call)
+        writer = StreamWriter(connection, self._loop)
+        await writer.write_headers(self._request_line, self._headers_of(request))
+        await writer.write_eof(request.body)
+        message, body = await connection.read()
+        while message.code < 200:
+            if message.code == _SWITCHING:
+                raise aiohttp.ClientError
+            message, body = await connection.read()
+        return message, body
+
+    async def _read(self, body: StreamReader, seconds: float) -> bytes:
+        """The first KiB of the body. Reads to its end where that is near.
 
         Whatever is wrong with the body, it only costs the connection.
         """
-        if response.content.is_eof():
-            return response.content.read_nowait(EXCERPT_MAX)
+        if body.is_eof():
+            return body.read_nowait(EXCERPT_MAX)
         excerpt, size = b"", 0
-        try:
+        with contextlib.suppress(*_FAILURES):
             async with asyncio.timeout(seconds):
-                while size <= _BODY_MAX and (block := await response.content.read(_BLOCK)):
+                while size <= _BODY_MAX and (block := await body.read(_BLOCK)):
                     excerpt += block[: EXCERPT_MAX - len(excerpt)]
                     size += len(block)
-        except _FAILURES:
-            response.close()
-        if not response.content.at_eof():
-            response.close()
         return excerpt
 
     async def _dial(self, call: "_Call") -> ResponseHandler:
@@ -376,24 +393,32 @@ class Client:
 
 
 class _Call:
-    """How far one attempt has got."""
+    """How far one attempt has got. To the connector it is a request, by `connection_key`."""
 
-    __slots__ = ("connection", "dialled", "phase")
+    __slots__ = ("connection", "connection_key", "dialled", "held", "phase", "proxy")
 
-    def __init__(self) -> None:
+    def __init__(self, key: ConnectionKey) -> None:
+        self.connection_key = key
+        self.proxy = None
         self.phase = GUARD
         self.dialled = False
+        self.held: Connection | None = None
         self.connection: _Connection | None = None
+
+    def release(self) -> None:
+        """Leave the connection to the next, if its answer was read to the end."""
+        if self.held is not None and self.connection is not None:
+            self.connection.call = None
+            self.held.release()
+
+    def close(self) -> None:
+        """Close the connection, unless it was released."""
+        if self.held is not None:
+            self.held.close()
 
     @property
     def remote_address(self) -> str | None:
         return self.connection.remote_address if self.connection is not None else None
-
-
-class _Outgoing(aiohttp.ClientRequest):
-    """A request, and whose it is."""
-
-    call: _Call
 
 
 class _Connector(aiohttp.BaseConnector):
@@ -403,8 +428,8 @@ class _Connector(aiohttp.BaseConnector):
         super().__init__(limit=0, keepalive_timeout=idle)
         self._dial = dial
 
-    async def _create_connection(self, req: aiohttp.ClientRequest, *_: object) -> ResponseHandler:
-        return await self._dial(cast("_Outgoing", req).call)
+    async def _create_connection(self, req: Any, *_: object) -> ResponseHandler:
+        return await self._dial(req)
 
 
 class _Connection(ResponseHandler):

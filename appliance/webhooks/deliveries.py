@@ -1,4 +1,9 @@
-"""Deliveries and attempts: values, and the rows that the dispatcher reads and writes."""
+"""Deliveries and attempts: values, and the rows that the dispatcher reads and writes.
+
+A delivery that was never tried has no `due_uptime`: those go out in the order of writing. Others
+are due by the machine's uptime, which no clock step moves; a replayed one is due at uptime 0,
+now.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,4 +1,10 @@
-"""The delivery log: pages, attempts, retention, and replay of deliveries."""
+"""The delivery log: pages, attempts, retention, and replay of deliveries.
+
+A page begins where the one before it ended, so new deliveries do not shift it. Retention finds
+rows with readers and deletes them with the writer in batches; instants are ms since 1970. A
+replayed delivery gets `due_uptime` 0, which means now, and counts as a retry of its endpoint:
+replays take no slot from new deliveries.
+"""
 
 import json
 from collections.abc import Collection, Iterator, Sequence
@@ -12,7 +18,7 @@ from appliance.webhooks.endpoints import EndpointsChanged, get_endpoint
 
 @dataclass(frozen=True, slots=True)
 class LoggedAttempt:
-    """One attempt. `http_status` is None when no answer came; `outcome` then says why."""
+    """One attempt. `http_status` is None if no response arrived; `outcome` gives the reason."""
 
     at: int
     duration_ms: int
@@ -22,7 +28,7 @@ class LoggedAttempt:
 
 @dataclass(frozen=True, slots=True)
 class LoggedDelivery:
-    """A delivery, its event and its endpoint. `due_at` counts while it is pending."""
+    """A delivery with its event, endpoint and attempts. `due_at` applies only while pending."""
 
     id: str
     event_seq: int
@@ -34,7 +40,7 @@ class LoggedDelivery:
 
 
 def list_delivery_log(reader: Reader) -> Iterator[LoggedDelivery]:
-    """Every delivery, oldest first, read row by row."""
+    """Iterate over all deliveries, oldest first, one row at a time."""
     rows = reader.rows(
         """SELECT d.id, d.event_seq, e.type, d.endpoint_id, d.state, d.due_at,
                   (SELECT json_group_array(
@@ -49,7 +55,7 @@ def list_delivery_log(reader: Reader) -> Iterator[LoggedDelivery]:
 
 
 def count_attempts(reader: Reader, delivery_id: str, endpoint_ids: Collection[str]) -> int | None:
-    """How often a delivery was tried so far; None when none of these endpoints is sent it."""
+    """Number of attempts so far; None if the delivery goes to none of `endpoint_ids`."""
     row = reader.row(
         """SELECT d.endpoint_id,
                   (SELECT count(*) FROM attempt a WHERE a.delivery_seq = d.seq)
@@ -62,12 +68,12 @@ def count_attempts(reader: Reader, delivery_id: str, endpoint_ids: Collection[st
 PAGE = 50
 _FOREVER = 2**62
 
-Place = tuple[int, int]  # the number of an event, and of a delivery of it
+Place = tuple[int, int]  # event number, delivery number
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryFilter:
-    """Which deliveries; None is any. The period is of events, in ms since 1970, [since, until)."""
+    """Filter; None matches any. `occurred_at` of the event is in [since, until), ms since 1970."""
 
     endpoint_id: str | None = None
     state: str | None = None
@@ -79,7 +85,7 @@ class DeliveryFilter:
 
 @dataclass(frozen=True, slots=True)
 class ListedDelivery:
-    """A line of the log. `last_outcome` is of its latest attempt that is still kept."""
+    """One row of the log. `last_outcome` is the outcome of the latest attempt still stored."""
 
     id: str
     state: str
@@ -99,7 +105,7 @@ class ListedDelivery:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryPage:
-    """Some lines, newest event first; `older` is where the next page begins, None at the end."""
+    """One page, newest event first. `older` is the cursor of the next page, None on the last."""
 
     deliveries: tuple[ListedDelivery, ...]
     older: Place | None
@@ -129,7 +135,7 @@ _PAGE_OF_LINES = f"""{_LINES}
 def page_deliveries(
     reader: Reader, chosen: DeliveryFilter, before: Place | None = None, size: int = PAGE
 ) -> DeliveryPage:
-    """The newest deliveries of `chosen`, older than the place `before`."""
+    """Return up to `size` deliveries that match `chosen`, newest first, older than `before`."""
     event, delivery = before or (_FOREVER, 0)
     bound = {
         "event": event,
@@ -148,7 +154,7 @@ def page_deliveries(
 
 
 def get_listed_delivery(reader: Reader, delivery_id: str) -> tuple[int, ListedDelivery]:
-    """The delivery of that id with its number, or NotFound."""
+    """Return the delivery and its number. Raises NotFound if the id is unknown."""
     row = reader.row(f"{_LINES} WHERE d.id = :id", {"id": delivery_id})
     if row is None:
         raise NotFound
@@ -158,7 +164,7 @@ def get_listed_delivery(reader: Reader, delivery_id: str) -> tuple[int, ListedDe
 def count_deliveries(
     reader: Reader, endpoint_id: str, states: Sequence[str], since: int, until: int
 ) -> int:
-    """How many deliveries an endpoint has in these states, of events in [since, until)."""
+    """Count the endpoint's deliveries in `states` whose events occurred in [since, until)."""
     return int(
         reader.value(
             """SELECT count(*) FROM delivery d CROSS JOIN event e ON e.seq = d.event_seq
@@ -173,7 +179,7 @@ def count_deliveries(
 
 @dataclass(frozen=True, slots=True)
 class EndpointQueue:
-    """Deliveries of one endpoint: `next_at` is when the next is due, 0 for at once."""
+    """Queue of one endpoint. `next_at`: next due time in ms since 1970; 0: now; None: empty."""
 
     pending: int
     dead: int
@@ -181,7 +187,7 @@ class EndpointQueue:
 
 
 def read_queue(reader: Reader, endpoint_id: str) -> EndpointQueue:
-    """The endpoint's queue as it is now."""
+    """Count the endpoint's pending and dead deliveries and find the next due time."""
     bound = {"endpoint_id": endpoint_id}
     pending = reader.value(
         "SELECT count(*) FROM delivery WHERE state = 'pending' AND endpoint_id = :endpoint_id",
@@ -202,16 +208,16 @@ def read_queue(reader: Reader, endpoint_id: str) -> EndpointQueue:
     return EndpointQueue(int(pending), int(dead), next_at)
 
 
-BATCH = 500  # rows that one transaction changes at most
+BATCH = 500  # maximum number of rows changed in one transaction
 FOUND = 10 * BATCH
-DELIVERIES = BATCH // 8  # each has six attempts, and a few more with every replay
-_ROW_BYTES = 120  # an attempt without its excerpt, its index included
+DELIVERIES = BATCH // 8  # a delivery has six attempts, plus a few for each replay
+_ROW_BYTES = 120  # size of an attempt row with its index entries, without the excerpt
 
 Key = tuple[int, ...]
 
 
 def find_cut_of_attempts(reader: Reader, rows: int, size: int) -> int:
-    """From which instant on attempts are within `rows` and `size` bytes; 0 when all are."""
+    """Oldest instant (ms since 1970) to keep to fit `rows` and `size` bytes; 0 if all fit."""
     sql = "SELECT at FROM attempt ORDER BY at DESC LIMIT 1 OFFSET :rows"
     by_number = reader.value(sql, {"rows": rows})
     sql = """SELECT at FROM (
@@ -224,13 +230,13 @@ def find_cut_of_attempts(reader: Reader, rows: int, size: int) -> int:
 
 
 def find_attempts(reader: Reader, before: int) -> list[Key]:
-    """Attempts made before that instant, oldest first."""
+    """Find attempts made before `before`, oldest first."""
     sql = "SELECT delivery_seq, n FROM attempt WHERE at < :before ORDER BY at LIMIT :limit"
     return list(reader.rows(sql, {"before": before, "limit": FOUND}))
 
 
 def find_answers(reader: Reader, before: int) -> list[Key]:
-    """Attempts at what was delivered, or cancelled, before that instant, with an answer's words."""
+    """Find attempts with an excerpt whose delivery was delivered or cancelled before `before`."""
     sql = """SELECT a.delivery_seq, a.n
              FROM delivery d CROSS JOIN attempt a ON a.delivery_seq = d.seq
              WHERE d.finished_at < :before AND d.state IN ('delivered', 'cancelled')
@@ -240,7 +246,7 @@ def find_answers(reader: Reader, before: int) -> list[Key]:
 
 
 def find_requests(reader: Reader, before: int) -> list[Key]:
-    """Deliveries that were cancelled before that instant, with a request that failed."""
+    """Find delivered or cancelled deliveries, ended before `before`, with a failed request."""
     sql = """SELECT r.delivery_seq
              FROM failed_request r CROSS JOIN delivery d ON d.seq = r.delivery_seq
              WHERE d.finished_at < :before AND d.state IN ('delivered', 'cancelled')
@@ -249,7 +255,7 @@ def find_requests(reader: Reader, before: int) -> list[Key]:
 
 
 def find_deliveries(reader: Reader, dead_before: int, ended_before: int) -> list[Key]:
-    """Deliveries that died before one instant, or ended otherwise before the other."""
+    """Find deliveries that died before `dead_before` or otherwise ended before `ended_before`."""
     sql = """SELECT seq FROM delivery
              WHERE finished_at < max(:dead, :ended)
                  AND finished_at < CASE state WHEN 'dead' THEN :dead ELSE :ended END
@@ -258,7 +264,7 @@ def find_deliveries(reader: Reader, dead_before: int, ended_before: int) -> list
 
 
 def find_events(reader: Reader, before: int) -> list[Key]:
-    """Events from before that instant that nobody is sent any more."""
+    """Find events before `before` that have no delivery left."""
     sql = """SELECT e.seq FROM event e
              WHERE e.occurred_at < :before
                  AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.event_seq = e.seq)
@@ -267,22 +273,22 @@ def find_events(reader: Reader, before: int) -> list[Key]:
 
 
 def drop_attempts(tx: Transaction, keys: Sequence[Key]) -> None:
-    """Forget these attempts."""
+    """Delete these attempts."""
     tx.execute_each("DELETE FROM attempt WHERE delivery_seq = ? AND n = ?", keys)
 
 
 def drop_answers(tx: Transaction, keys: Sequence[Key]) -> None:
-    """Of these attempts keep what came of them, and nothing that was said."""
+    """Delete the response excerpts of these attempts; keep their outcomes."""
     tx.execute_each("UPDATE attempt SET excerpt = NULL WHERE delivery_seq = ? AND n = ?", keys)
 
 
 def drop_requests(tx: Transaction, keys: Sequence[Key]) -> None:
-    """Forget what was sent last of these deliveries."""
+    """Delete the stored failed requests of these deliveries."""
     tx.execute_each("DELETE FROM failed_request WHERE delivery_seq = ?", keys)
 
 
 def drop_deliveries(tx: Transaction, keys: Sequence[Key]) -> None:
-    """Forget these deliveries with all their attempts, unless one is being replayed."""
+    """Delete these deliveries and their attempts; skip deliveries that are pending again."""
     ended = [
         key for key in keys
         if tx.value("SELECT state FROM delivery WHERE seq = :seq", {"seq": key[0]}) != "pending"
@@ -293,15 +299,15 @@ def drop_deliveries(tx: Transaction, keys: Sequence[Key]) -> None:
 
 
 def drop_events(tx: Transaction, keys: Sequence[Key]) -> None:
-    """Forget these events."""
+    """Delete these events."""
     tx.execute_each("DELETE FROM event WHERE seq = ?", keys)
 
 
 def erase_deliveries_of(tx: Transaction, reservation_id: str) -> None:
-    """Erase what the log quotes of a reservation: what was sent, and what was answered.
+    """Erase the stored request and response content of a reservation's deliveries.
 
-    When it was sent and what came of it stays: that is about the endpoint. A digest goes too,
-    for a guessed name could be tried against it.
+    Times and outcomes stay, because they describe the endpoint. The body digest is erased too:
+    a guessed name could be tested against it.
     """
     sql = """SELECT d.seq FROM event e JOIN delivery d ON d.event_seq = e.seq
              WHERE e.reservation_id = :id"""
@@ -311,8 +317,8 @@ def erase_deliveries_of(tx: Transaction, reservation_id: str) -> None:
     drop_requests(tx, deliveries)
 
 
-REPLAY_PAGE = 500  # rows that one transaction looks at: a few milliseconds
-# What is about to be sent for the first time, or is replayed already, is left as it is.
+REPLAY_PAGE = 500  # rows examined in one transaction; takes a few milliseconds
+# Skips deliveries that are due now without an attempt: new ones and those already replayed.
 _REPLAY = """
     UPDATE delivery
     SET state = 'pending', attempts = 0, due_at = :now, due_boot = NULL, due_uptime = 0,
@@ -323,7 +329,7 @@ _REPLAY = """
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which deliveries: of an endpoint, in these states, of events in [since, until)."""
+    """Deliveries of one endpoint, in these states, of events in [since, until)."""
 
     endpoint_id: str
     states: tuple[str, ...] = ("dead",)
@@ -333,7 +339,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a replay has got: deliveries looked at up to `after`, of those up to `last`."""
+    """Progress of a replay: deliveries up to number `after` are processed; `last` is the end."""
 
     after: int
     last: int
@@ -341,15 +347,15 @@ class Progress:
 
     @property
     def done(self) -> bool:
-        """Whether every delivery was looked at that was there at the beginning."""
+        """Whether all deliveries that existed at the start are processed."""
         return self.after >= self.last
 
 
 def replay_delivery(tx: Transaction, delivery_id: str) -> bool:
-    """Send it once more; False when it is about to be sent anyway, so that twice is once.
+    """Queue the delivery for sending again. Returns False if it is already due now.
 
-    An attempt under way is not joined by a second one: the new one follows it, unless it
-    succeeds. NotFound if unknown, EndpointIsInactive if nobody would receive it.
+    If an attempt is in flight, the replay follows it, unless that attempt succeeds. Raises
+    NotFound if the delivery is unknown, EndpointIsInactive if its endpoint is deactivated.
     """
     sql = "SELECT endpoint_id FROM delivery WHERE id = :id"
     endpoint_id = known(tx.value(sql, {"id": delivery_id}))
@@ -359,10 +365,10 @@ def replay_delivery(tx: Transaction, delivery_id: str) -> bool:
 def replay_deliveries(
     tx: Transaction, selection: Selection, progress: Progress | None = None
 ) -> Progress:
-    """Replay the next page of `selection`; call it with what it returned until that is done.
+    """Replay the next page of `selection`. Call again with the returned progress until `done`.
 
-    As `replay_delivery` does for each. What happens meanwhile is not replayed. NotFound if
-    the endpoint is unknown, EndpointIsInactive if it receives nothing.
+    Each delivery is replayed as in `replay_delivery`; deliveries created meanwhile are not.
+    Raises NotFound if the endpoint is unknown, EndpointIsInactive if it is deactivated.
     """
     begun = progress or Progress(0, tx.value("SELECT coalesce(max(seq), 0) FROM delivery"), 0)
     sql = """SELECT max(seq) FROM (SELECT seq FROM delivery WHERE seq > :after AND seq <= :last
@@ -383,7 +389,7 @@ def replay_deliveries(
 
 
 def _replay(tx: Transaction, endpoint_id: str, where: str, bound: dict[str, object]) -> int:
-    """Make due now what fits; how many that were."""
+    """Make the matching deliveries due now. Returns how many."""
     if not get_endpoint(tx, endpoint_id).active:
         raise EndpointIsInactive(state="inactive")
     replayed = tx.execute(f"{_REPLAY} AND {where}", {"now": tx.now, **bound})
@@ -397,7 +403,7 @@ _SHOWN = 100
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt, as the portal tells it. `charged` 0: it failed by our own fault."""
+    """One attempt, as the portal shows it. `charged` is 0 if the box caused the failure."""
 
     n: int
     at: int
@@ -413,7 +419,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryStory:
-    """A delivery, its latest attempts (the newest first), and the request that failed last."""
+    """A delivery, its latest attempts (newest first) and its last failed request."""
 
     delivery: ListedDelivery
     due: DueDelivery
@@ -422,7 +428,7 @@ class DeliveryStory:
 
 
 def get_delivery_story(reader: Reader, delivery_id: str) -> DeliveryStory:
-    """The delivery of that id, or NotFound."""
+    """Return the delivery with its latest 100 attempts. Raises NotFound if the id is unknown."""
     seq, found = get_listed_delivery(reader, delivery_id)
     rows = reader.rows(
         """SELECT n, at, duration_ms, phase, outcome, http_status, remote_address, excerpt,

@@ -1,4 +1,4 @@
-"""What the dispatcher needs from outside; tests pass their own."""
+"""Injectable dependencies of the webhook dispatcher."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -33,20 +33,20 @@ _HTTPS = 443
 
 
 class Inside:
-    """The URLs that this process answers itself, and how it is reached without a network.
+    """URLs that this process serves itself, reached over a socket pair instead of the network.
 
-    The test environment's echo receiver is one: reached by a pair of sockets, never by an
-    address. So the egress guard has no exception: it still refuses loopback to everybody.
+    The echo receiver of the test environment is one. The egress guard therefore needs no
+    exception and always refuses loopback.
     """
 
     def __init__(self, names: Callable[[str], bool], connect: Connect) -> None:
-        """`names` knows a URL of ours; `connect` is called with no address at all."""
+        """`names` returns whether a URL is internal; `connect` is called without an address."""
         self._connect = connect
         self.names = names
 
     def make_client(self, receiver: TargetUrl, trust: Trust, budgets: Budgets) -> Client:
-        """A client that can reach nothing but what is inside."""
-        # No TLS on a pair of sockets; the Host header stays what the URL says.
+        """Create a client that can reach internal receivers only."""
+        # A socket pair has no TLS; the Host header stays as in the URL.
         port = 80 if receiver.port == _HTTPS else receiver.port
         plain = replace(receiver, secure=False, port=port)
         nowhere = _Nowhere(EgressPolicy((), is_own_address), SystemResolver())
@@ -59,17 +59,15 @@ class _Nowhere(EgressGuard):
     """A guard that looks nothing up and permits no address."""
 
     async def addresses(self, receiver: TargetUrl) -> Sequence[IpAddress]:  # noqa: ARG002 - as above
-        """None: the connector needs none."""
+        """Return no addresses; the connector needs none."""
         return ()
 
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """Guard and connector, certificates to trust, time since boot, chance, patience.
+    """What the dispatcher uses: egress guard, trust, uptime, randomness, network and so on.
 
-    And what the machine itself knows of its network, and of its clock.
-
-    `inside` has the receivers that are part of this process, in the test environment alone.
+    `inside` contains the receivers that this process serves; only in the test environment.
     """
 
     guard: EgressGuard
@@ -84,12 +82,12 @@ class Dependencies:
     watch_clock_steps: WatchClockSteps = watch_clock_steps
 
     async def check(self, url: object, *, allow_http: bool) -> None:
-        """Whether `url` may be registered: InvalidWebhookUrl when not."""
+        """Check whether `url` may be registered. Raises InvalidWebhookUrl if not."""
         if not (self.inside and isinstance(url, str) and self.inside.names(url)):
             await self.guard.check(url, allow_http=allow_http)
 
     def make_client(self, endpoint: Endpoint, receiver: TargetUrl) -> Client:
-        """What sends to `receiver`, which is the URL of `endpoint` taken apart."""
+        """Create the client for `receiver`, the parsed URL of `endpoint`."""
         if self.inside and self.inside.names(endpoint.url):
             return self.inside.make_client(receiver, self.trust, self.budgets)
         trust = self.trust if endpoint.ca is None else OwnAuthority(endpoint.ca)
@@ -99,5 +97,5 @@ class Dependencies:
 
 
 def make_dependencies(settings: WebhookSettings) -> Dependencies:
-    """What production uses; OperatorError when `webhooks.allow_networks` is wrong."""
+    """Create the production dependencies. Raises OperatorError for invalid `allow_networks`."""
     return Dependencies(guard=make_guard(settings), trust=SystemTrust(), uptime=SystemUptime())

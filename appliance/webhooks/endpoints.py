@@ -27,10 +27,10 @@ _CA_MAX = 64 * 1024
 class Endpoint:
     """A row of `endpoint`. Secrets are wrapped; instants are ms since 1970.
 
-    `ca` (PEM) or `pin` (SHA-256 of a certificate) say what its certificate is checked against;
-    with neither it is the machine's own list. `clock_skew_s` is its clock minus ours. `lineage`
-    is that of the key that registered it, None when no key did; `own_refs` 1 tells it the
-    externalRef of that line alone.
+    The TLS certificate is checked against `ca` (PEM) or `pin` (SHA-256 of a certificate), else
+    against the system's authorities. `clock_skew_s` is the endpoint's clock minus the box's.
+    `lineage` is that of the API key that registered it, None without a key. If `own_refs` is 1,
+    events contain only the externalRef of reservations of that lineage.
     """
 
     id: str
@@ -52,15 +52,15 @@ class Endpoint:
     own_refs: int = 0
 
     def may_read_reference(self, reservation: Reservation) -> bool:
-        """Whether events tell it the externalRef."""
+        """Whether events to this endpoint contain the reservation's externalRef."""
         own = self.lineage is not None and self.lineage == reservation.lineage
         return own or not self.own_refs
 
 
 def parse_ca(text: str) -> str:
-    """The certificates in `text` as plain PEM, without whatever stands between them.
+    """Return the certificates in `text` as PEM, without the text between them.
 
-    ValidationError when there is none, or one that cannot be read.
+    Raises ValidationError if there is no certificate or one cannot be read.
     """
     try:
         found = x509.load_pem_x509_certificates(text[:_CA_MAX].encode())
@@ -70,9 +70,9 @@ def parse_ca(text: str) -> str:
 
 
 def parse_pin(text: str) -> bytes:
-    """The 32 bytes of a certificate's SHA-256, in hex, with or without colons.
+    """Parse the SHA-256 of a certificate (hex, with or without colons) into 32 bytes.
 
-    ValidationError when it is anything else.
+    Raises ValidationError for any other text.
     """
     digits = text.strip().lower().removeprefix("sha256:").replace(":", "")
     if not _PIN.fullmatch(digits):
@@ -89,22 +89,22 @@ _SELECT = """
 
 
 def list_endpoints(reader: Reader) -> list[Endpoint]:
-    """Every endpoint, deactivated ones too, oldest first."""
+    """List all endpoints, including deactivated ones, oldest first."""
     return [_endpoint(*row) for row in reader.rows(f"{_SELECT} ORDER BY created_at, id")]
 
 
 def list_active_endpoints(reader: Reader) -> list[Endpoint]:
-    """The endpoints that receive, oldest first."""
+    """List the active endpoints, oldest first."""
     return [endpoint for endpoint in list_endpoints(reader) if endpoint.active]
 
 
 def get_endpoint(reader: Reader, endpoint_id: str) -> Endpoint:
-    """The endpoint of that id, or NotFound."""
+    """Return the endpoint. Raises NotFound if the id is unknown."""
     return known(reader.one(_endpoint, f"{_SELECT} WHERE id = :id", {"id": endpoint_id}))
 
 
 def count_active(reader: Reader) -> int:
-    """How many endpoints are active."""
+    """Count the active endpoints."""
     return int(reader.value("SELECT count(*) FROM endpoint WHERE active = 1"))
 
 
@@ -112,9 +112,9 @@ def record_health(
     tx: Transaction, endpoint_id: str,
     *, failures: int, recovered: bool, last_outcome: str, clock_skew_s: int | None = None,
 ) -> None:  # fmt: skip
-    """How an endpoint did lately: `failures` since its last success, if it `recovered` then.
+    """Record recent results: `failures` are added to the count, which `recovered` first resets.
 
-    `clock_skew_s` None: no answer told its time.
+    `clock_skew_s` is None if no response contained a time; the stored value then stays.
     """
     tx.execute(
         """UPDATE endpoint
@@ -139,18 +139,18 @@ ACTIVE_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class EndpointsChanged:
-    """A notice after commit: look at this endpoint's row and its deliveries again.
+    """Notice after a commit: reload this endpoint's row and its deliveries.
 
-    It appeared, changed, was switched on or off, or has deliveries to be sent once more.
+    The endpoint was created, changed, activated or deactivated, or has replayed deliveries.
     """
 
     endpoint_id: str
 
 
 def parse_event_types(value: object, known: Sequence[str] = EVENT_TYPES) -> tuple[str, ...]:
-    """The subscription in `events`, each type once; absent or null is all six.
+    """Parse the event types in `events`, without duplicates; None means all six.
 
-    InvalidEventType for an empty list, a type that is not `known`, or anything that is no list.
+    Raises InvalidEventType for an empty list, a type not in `known`, or a value that is no list.
     """
     if value is None:
         return EVENT_TYPES
@@ -166,10 +166,10 @@ def register_endpoint(
     tx: Transaction, keyring: Keyring, url: str, events: tuple[str, ...],
     *, lineage: str | None = None, actor: str = CONSOLE,
 ) -> tuple[Endpoint, str]:  # fmt: skip
-    """The new endpoint and its secret, shown this once; the guard has let `url` pass.
+    """Create an endpoint. Returns it with its secret, which cannot be read again.
 
-    `lineage` is that of the key that registers it, if one does.
-    TooManyEndpoints when 5 are active, however many callers try at once.
+    The caller has checked `url` with the egress guard. `lineage` is that of the registering API
+    key, if any. Raises TooManyEndpoints if 5 are active.
     """
     if count_active(tx) >= ACTIVE_MAX:
         raise TooManyEndpoints
@@ -188,9 +188,9 @@ def register_endpoint(
 def restrict_references(
     tx: Transaction, endpoint_id: str, *, own_refs: bool, actor: str = CONSOLE
 ) -> None:
-    """From the next attempt on it is told the `externalRef` of its own key line alone, or of all.
+    """Send the `externalRef` of the endpoint's own key lineage only, or of all reservations.
 
-    NotFound if unknown.
+    Applies from the next attempt on. Raises NotFound if the endpoint is unknown.
     """
     if get_endpoint(tx, endpoint_id).own_refs == int(own_refs):
         return
@@ -202,7 +202,7 @@ def restrict_references(
 def choose_events(
     tx: Transaction, endpoint_id: str, events: tuple[str, ...], *, actor: str = CONSOLE
 ) -> None:
-    """It hears of `events` from the next one on; what is queued is sent. NotFound if unknown."""
+    """Subscribe to `events` from now on; queued deliveries stay. Raises NotFound if unknown."""
     if get_endpoint(tx, endpoint_id).events == events:
         return
     tx.update("endpoint", endpoint_id, events=json.dumps(events))
@@ -210,9 +210,9 @@ def choose_events(
 
 
 def send_test_event(tx: Transaction, endpoint_id: str | None) -> list[str]:
-    """Queue `webhook.test` to one endpoint or all, subscribed or not; the delivery ids.
+    """Queue `webhook.test` for one endpoint, or for all if None. Returns the delivery ids.
 
-    Only active ones receive it. NotFound for an unknown `endpoint_id`.
+    Subscriptions do not matter; only active endpoints receive it. Raises NotFound if unknown.
     """
     chosen = list_active_endpoints(tx) if endpoint_id is None else [get_endpoint(tx, endpoint_id)]
     receiving = [endpoint.id for endpoint in chosen if endpoint.active]
@@ -223,19 +223,19 @@ SWITCHED_OFF = "endpoint_switched_off"
 
 
 def deactivate_endpoint(tx: Transaction, endpoint_id: str, *, actor: str = CONSOLE) -> None:
-    """Switch it off and cancel its queue; twice is once. NotFound if unknown.
+    """Deactivate the endpoint for the staff: cancel its queue and drop its alert.
 
-    The venue's staff do it so: what they were alerted to is settled.
+    Idempotent. Raises NotFound if the endpoint is unknown.
     """
     drop_alert(tx, SWITCHED_OFF, endpoint_id)
     _switch_off(tx, endpoint_id, actor)
 
 
 def deactivate_by_key(tx: Transaction, endpoint_id: str, key: ApiKey) -> None:
-    """The same for a partner. The venue is alerted when it is not of that key's own line."""
+    """Deactivate the endpoint for an API key. Raises an alert if the key's lineage differs."""
     endpoint = get_endpoint(tx, endpoint_id)
     if endpoint.active and endpoint.lineage != key.lineage:
-        sentence = f"the API key {key.name} deactivated a webhook endpoint of somebody else"
+        sentence = f"the API key {key.name} deactivated a webhook endpoint of another key"
         put_alert(tx, Alert(SWITCHED_OFF, endpoint_id, tx.now, sentence))
     _switch_off(tx, endpoint_id, f"key:{key.id}")
 
@@ -255,10 +255,10 @@ OVERLAP_MS = 24 * 3600 * 1000
 def roll_secret(
     tx: Transaction, keyring: Keyring, endpoint_id: str, *, actor: str = CONSOLE
 ) -> str:
-    """The new secret, shown this once. For 24 hours the one before it signs too.
+    """Issue a new secret and return it; the previous one keeps signing for 24 hours.
 
-    Never more than two sign: rolled again meanwhile, the oldest stops at once. NotFound if
-    the endpoint is unknown.
+    At most two secrets sign: another roll revokes the oldest at once. Raises NotFound if the
+    endpoint is unknown.
     """
     endpoint = get_endpoint(tx, endpoint_id)
     secret = tx.tokens.new_webhook_secret()
@@ -273,9 +273,9 @@ def roll_secret(
 
 
 def revoke_old_secret(tx: Transaction, endpoint_id: str, *, actor: str = CONSOLE) -> bool:
-    """Let only the present secret sign, at once; False when no other did anyway.
+    """Stop signing with the previous secret now. Returns False if it was no longer in use.
 
-    NotFound if the endpoint is unknown.
+    Raises NotFound if the endpoint is unknown.
     """
     endpoint = get_endpoint(tx, endpoint_id)
     if endpoint.previous_secret is None:
@@ -289,11 +289,11 @@ def revoke_old_secret(tx: Transaction, endpoint_id: str, *, actor: str = CONSOLE
 def trust_receiver(
     tx: Transaction, endpoint_id: str, *, ca: str | None = None, pin: bytes | None = None
 ) -> None:
-    """Trust what `ca` has signed (see `parse_ca`), or the one certificate of `pin`, alone.
+    """Trust only the authorities in `ca` (see `parse_ca`) or only the certificate `pin`.
 
-    With neither, what this machine trusts. There is no way to check nothing.
-    In force at its next connection. NotFound if unknown; ValidationError for both at once, or
-    for a receiver that speaks plain http.
+    With neither, trust the system's authorities; verification cannot be disabled. Applies from
+    the next connection on. Raises NotFound if the endpoint is unknown, ValidationError if both
+    are given or the URL is plain http.
     """
     endpoint = get_endpoint(tx, endpoint_id)
     if ca is not None and pin is not None:
@@ -311,9 +311,9 @@ def register_with_room(
     tx: Transaction, /, is_lent: Callable[[str], bool], keyring: Keyring, url: str,
     events: tuple[str, ...], **more: Any,
 ) -> tuple[Endpoint, str]:  # fmt: skip
-    """As `register_endpoint`, but of 5 active ones the oldest that `is_lent` ends first.
+    """Register as `register_endpoint`; if 5 are active, first deactivate the oldest lent one.
 
-    `is_lent` knows the URLs of the sandbox's echo receivers.
+    `is_lent` returns whether a URL is one of the sandbox's echo receivers.
     """
     active = list_active_endpoints(tx)
     lent = next((endpoint for endpoint in active if is_lent(endpoint.url)), None)
@@ -323,10 +323,10 @@ def register_with_room(
 
 
 def activate_endpoint(tx: Transaction, endpoint_id: str, *, actor: str = CONSOLE) -> None:
-    """Switch it on; twice is once. The guard has let its URL pass again.
+    """Activate the endpoint. Idempotent. The caller has checked its URL with the egress guard.
 
-    What was cancelled stays so until it is replayed. NotFound if unknown, TooManyEndpoints
-    when 5 are active.
+    Cancelled deliveries stay cancelled until replayed. Raises NotFound if the endpoint is
+    unknown, TooManyEndpoints if 5 are active.
     """
     if get_endpoint(tx, endpoint_id).active:
         return

@@ -1,4 +1,8 @@
-"""When nothing is sent or charged: an untrusted clock, a box offline."""
+"""Gates: hold webhooks while the clock is untrusted; charge no attempts while offline.
+
+A receiver refuses a signature whose time is off by 300 s, so a wrong clock would use up every
+attempt. Due deliveries are held instead, and leave when the clock can be trusted again.
+"""
 
 import asyncio
 import logging
@@ -6,9 +10,9 @@ from collections.abc import Callable, Sequence
 
 from appliance.alerts import (
     CLOCK_HELD,
+    CLOCK_LEAPT,
     CLOCK_UNCONFIRMED,
     Alerts,
-    drop_alert,
     list_alerts,
 )
 from appliance.clock import BoxClock, Clock, ClockMark
@@ -24,26 +28,11 @@ from appliance.database.heartbeat import (
     write_heartbeat,
 )
 from appliance.outbox import ClockConfirmed
-from appliance.staff.audit_log import record_audit
 from appliance.webhooks.client import CONN_TIMEOUT, DNS_TEMP, NO_ROUTE
 from appliance.webhooks.deliveries import Outcome
 from appliance.webhooks.dependencies import Dependencies
 from appliance.webhooks.endpoints import list_active_endpoints
 from appliance.webhooks.retry_policy import DELAYS_MS, longest_wait, settle_some_waits
-
-CLOCK_LEAPT = "clock_leapt"  # outlives the process: a restart makes no wrong clock right
-
-
-def confirm_clock(tx: Transaction, actor: str) -> None:
-    """Let things expire by it again (docs/decisions/time.md). For each environment by itself.
-
-    `actor` as record_audit wants it.
-    """
-    drop_alert(tx, CLOCK_LEAPT, "")
-    write_heartbeat(tx)
-    record_audit(tx, actor, "clock_confirmed")
-    tx.notices.append(ClockConfirmed())
-
 
 QUIET_MS = 60_000
 AGAIN_MS = 60_000
@@ -52,7 +41,7 @@ _EVIDENCE = (NO_ROUTE, DNS_TEMP, CONN_TIMEOUT)
 
 
 class OfflineGate:
-    """Says whether a failure is the box's own, from what the endpoints outside came to lately."""
+    """Decides whether the box itself was offline, from recent results of external endpoints."""
 
     def __init__(self, network: Network, uptime: Uptime) -> None:
         self._network = network
@@ -61,18 +50,18 @@ class OfflineGate:
         self._failed_at: dict[str, int] = {}
 
     def note_success(self) -> None:
-        """An endpoint outside answered, whatever it said."""
+        """Record that an external endpoint answered, with any status."""
         self._last_success = self._uptime.milliseconds()
         self._failed_at.clear()
 
     def is_to_blame(
         self, outcome: Outcome, host: str, hosts_outside: set[str], *, is_local: bool
     ) -> bool:
-        """Whether the box had no way to `host`, by this outcome and those before it.
+        """Whether the box had no route to `host`, judging by this and earlier outcomes.
 
-        `hosts_outside` are all that are not in the venue's network. For one of those it takes
-        the machine's own word that no way leads out; or a minute without a success, and either
-        two hosts that fail so or the only one whose name nobody answers for.
+        `hosts_outside` are all hosts outside the venue's network. For such a host, the box is to
+        blame if the system has no default route; or if nothing succeeded for a minute and two
+        hosts fail this way, or the only host fails with no route or a DNS error.
         """
         now = self._uptime.milliseconds()
         if is_local:
@@ -93,13 +82,13 @@ _LONGEST = tuple(longest_wait(attempts) for attempts in range(len(DELAYS_MS) + 1
 _CHECK_MS = 15_000
 _WRITE_EVERY_MS = 3_600_000
 _LEAPT = (
-    "the clock leapt, and no time server has confirmed it: nothing expires by it and no guest is "
-    "forgotten. If its date is right, say so in the portal, or with venuebox clock confirm"
+    "the clock stepped and no time server has confirmed it: nothing expires and no guest data is "
+    "erased. If the date is right, confirm it in the portal, or with venuebox clock confirm"
 )
 
 
 class ClockGate:
-    """Holds while the clock is not trusted. Trusted, it costs a subtraction a pump."""
+    """Holds webhooks while the clock is untrusted. Checking a trusted clock is one subtraction."""
 
     def __init__(
         self,
@@ -132,7 +121,7 @@ class ClockGate:
         self._written_at: int | None = None
 
     async def start(self) -> None:
-        """Judge the clock; when it is trusted, waits are counted by it before this returns."""
+        """Judge the clock. If it is trusted, recompute retry due times before returning."""
         if self._clock is not self._database.clock:
             recall_clock(self._clock, self._database)
         self._database.on_commit(self._on_commit)
@@ -142,7 +131,7 @@ class ClockGate:
             await self._settling
 
     async def close(self) -> None:
-        """Watch no longer, and remember the clock."""
+        """Stop watching the clock and store its mark."""
         if self._stop_watching is not None:
             self._stop_watching()
         self._set_alarm(None)
@@ -153,14 +142,14 @@ class ClockGate:
             try:
                 await self._remember()
             except Unavailable:
-                log.info("the time of this stop is not remembered: the disk takes nothing")
+                log.info("webhooks: clock mark not stored at shutdown: database not writable")
 
     def permits(self) -> bool:
-        """Whether something may be signed now."""
+        """Whether webhooks may be signed now."""
         return self.time_to_sign() is not None
 
     def time_to_sign(self) -> int | None:
-        """The time to sign with, in ms since 1970: that which was judged. None while it holds."""
+        """The judged time to sign with, in ms since 1970; None while the gate is closed."""
         now, uptime = self._clock.read()
         if self._clock.was_set_by(now, uptime):
             self._clock.look_at(now, uptime)
@@ -169,42 +158,42 @@ class ClockGate:
         return now if self._open else None
 
     def may_expire(self) -> bool:
-        """Whether things may be thrown away because of their age by this clock."""
-        if self._clock.stepped_far:  # a time server that agrees sets nothing, and nobody tells
+        """Whether data may be deleted by age according to this clock."""
+        if self._clock.stepped_far:  # a time server that agrees causes no event: look now
             self._look()
         return self.permits() and not self._clock.stepped_far
 
     def watch(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call back when timers may be wrong; the result stops that.
+        """Call `callback` when timers may be wrong. Returns a function that unsubscribes.
 
-        So whenever the clock was set or the machine slept, which timers do not count, and when
-        the clock is trusted again.
+        That is after the clock was set, after the machine slept (timers do not count sleep), and
+        when the clock is trusted again.
         """
         self._listeners.append(callback)
         return lambda: self._listeners.remove(callback)
 
     def mark_to_write(self) -> ClockMark | None:
-        """The mark, once an hour, for a commit that happens anyway."""
+        """The clock mark to write with the current commit, once an hour; otherwise None."""
         now = self._uptime.milliseconds()
         is_due = self._written_at is not None and now >= self._written_at + _WRITE_EVERY_MS
-        # Of a clock that was set the next judgement says whether its time is one to remember.
+        # After the clock was set, the next judgement decides whether to store its time.
         if not (self._open and is_due) or self._clock.was_set():
             return None
         self._written_at = now
         return self._clock.mark
 
     def _on_set(self) -> None:
-        """The kernel says that the clock was set, or that the machine is awake again."""
+        """Called when the kernel reports that the clock was set or the machine resumed."""
         self._look()
         self._tell()
 
     def _on_commit(self, notices: Sequence[object]) -> None:
-        """A person may have said that the clock is right: in the portal, or at the box itself."""
+        """Check whether the clock was confirmed, in the portal or by a command."""
         may_confirm = any(isinstance(each, ClockConfirmed | ChangedBeside) for each in notices)
         if not (self._clock.stepped_far and may_confirm):
             return
         if self._conditions.was_taken_back(CLOCK_LEAPT):
-            log.info("somebody says that the clock is right")
+            log.info("webhooks: the clock was confirmed by an operator")
             self._clock.confirm()
             self._tell()
 
@@ -213,19 +202,19 @@ class ClockGate:
             callback()
 
     def _look(self) -> None:
-        """Judge the clock, and act by it."""
+        """Judge the clock and act on the result."""
         self._clock.look()
         self._act()
 
     def _act(self) -> None:
-        """By the latest judgement, whoever asked for it."""
+        """Act on the latest judgement."""
         self._changes = self._clock.changes
         if self._steps != self._clock.steps:
             self._steps, self._waits_are_stale = self._clock.steps, True
         if self._clock.stepped_far:
             self._conditions.begin(CLOCK_LEAPT, _LEAPT)
         else:
-            self._conditions.end(CLOCK_LEAPT, "the clock is where it should be")
+            self._conditions.end(CLOCK_LEAPT, "the clock step is resolved")
         if self._clock.trusted:
             self._set_alarm(None)
             self._warn(self._clock.doubt)
@@ -241,13 +230,13 @@ class ClockGate:
 
     def _warn(self, doubt: str) -> None:
         if doubt and not self._sure_anyway:
-            sentence = f"webhooks go out by a clock that may be wrong: {doubt}"
+            sentence = f"webhooks are sent by a clock that may be wrong: {doubt}"
             self._conditions.begin(CLOCK_UNCONFIRMED, sentence)
         else:
             self._conditions.end(CLOCK_UNCONFIRMED, "the clock is confirmed")
 
     async def _settle(self) -> None:
-        """Count the waits by the clock that is trusted now; then open."""
+        """Recompute retry due times by the trusted clock, then open the gate."""
         try:
             while self._has_to_settle():
                 self._waits_are_stale = False
@@ -255,16 +244,16 @@ class ClockGate:
                 await self._remember()
                 self._written_at = self._uptime.milliseconds()
                 self._reopen()
-        except Exception as error:  # noqa: BLE001 - it is tried again
+        except Exception as error:  # noqa: BLE001 - retried by the alarm
             if not isinstance(error, Unavailable):
-                log_exception("counting waits by the clock", error)
+                log_exception("webhooks: recompute due times", error)
             self._waits_are_stale = True
             self._set_alarm(self._uptime.milliseconds() + _CHECK_MS)
         finally:
             self._settling = None
 
     async def _remember(self) -> None:
-        """Write the mark: while it was waited for, the clock may have been set."""
+        """Store the current mark; the clock may have been set since the caller awaited."""
         mark = self._clock.mark
         if mark is not None:
             await self._database.write(_put_mark, mark, is_sure=not self._clock.stepped_far)
@@ -275,7 +264,7 @@ class ClockGate:
     def _reopen(self) -> None:
         if self._clock.trusted and not (self._open or self._waits_are_stale):
             self._open = True
-            self._conditions.end(CLOCK_HELD, "the clock is trusted again: webhooks go out")
+            self._conditions.end(CLOCK_HELD, "the clock is trusted again: webhooks are sent")
             self._on_trusted()
             self._tell()
 
@@ -286,10 +275,10 @@ class ClockGate:
 
 
 async def settle_waits(database: Database, uptime: Uptime) -> None:
-    """Bring every pending retry to this boot, and its `due_at` to the present clock.
+    """Convert the due times of all pending retries to this boot's uptime and the current clock.
 
-    In steps of 500 rows, between which others write. Needs a clock that is trusted: what is
-    left of a wait after a start of the machine is told by it alone.
+    Works in steps of 500 rows, so that other writes can run between them. Needs a trusted
+    clock: after a reboot, only the clock tells how much of a wait is left.
     """
 
     def settle(tx: Transaction, endpoint_id: str, after: tuple[int, int]) -> tuple[int, int] | None:
@@ -303,7 +292,7 @@ async def settle_waits(database: Database, uptime: Uptime) -> None:
 
 
 def recall_clock(clock: BoxClock, database: Database) -> None:
-    """Let the clock begin with what this database knows of it."""
+    """Initialise the clock from the marks and alerts in this database."""
     noted = database.peek(list_alerts)
     clock.remember(
         database.peek(find_clock_mark),
@@ -313,7 +302,7 @@ def recall_clock(clock: BoxClock, database: Database) -> None:
 
 
 def _put_mark(tx: Transaction, mark: ClockMark, *, is_sure: bool) -> None:
-    """With the time: where nobody writes for months, the next start sees no leap in that."""
+    """Store the mark and a heartbeat, so that months without writes do not look like a step."""
     put_clock_mark(tx, mark)
     if is_sure:
         write_heartbeat(tx)

@@ -11,7 +11,7 @@ from appliance.venue.model import Venue
 from appliance.webhooks.deliveries import DueDelivery
 from appliance.webhooks.endpoints import Endpoint
 
-# ASCII only: no name, in whatever script, can break a parser or the signature.
+# ASCII only: a name in any script is safe for parsers and for the signature.
 _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
 
 _SAMPLE_ID = "00000000-0000-4000-8000-000000000000"
@@ -21,9 +21,9 @@ _SAMPLE_TABLE_ID = "00000000-0000-4000-8000-000000000001"
 def event_body(
     delivery: DueDelivery, reservation: Reservation | None, venue: Venue, endpoint: Endpoint
 ) -> bytes:
-    """The JSON of one delivery: the reservation as it is now, the id and instant as ever.
+    """Return the JSON body of a delivery with the current reservation; id and instant are fixed.
 
-    Without a reservation it is a `webhook.test`, with a full sample.
+    Without a reservation, the body is that of a `webhook.test` with a complete sample.
     """
     if reservation is None:
         data = _sample(delivery.occurred_at)
@@ -79,10 +79,10 @@ def _sample(occurred_at: int) -> dict[str, Any]:
 
 
 def sign(secrets: Sequence[str], t: int, body: bytes) -> str:
-    """`X-Service-Signature`: `t=<seconds>,v1=<hex>`, one `v1` for each secret.
+    """Return the `X-Service-Signature` header: `t=<seconds>,v1=<hex>`, one `v1` per secret.
 
-    The key of the HMAC is the whole string `whsec_…` as UTF-8. There are two
-    secrets during the 24 hours after a roll.
+    The HMAC key is the whole string `whsec_…` as UTF-8. Two secrets sign during the 24 hours
+    after a roll.
     """
     signed = b"%d." % t + body
     digests = [hmac.digest(secret.encode(), signed, "sha256").hex() for secret in secrets]

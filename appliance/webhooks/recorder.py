@@ -72,12 +72,12 @@ def _record_health(tx: Transaction, endpoint_id: str, records: list[AttemptRecor
 
 log = logging.getLogger(__name__)
 BATCH_MAX = 64
-_GATHER_SECONDS = 0.01
+_GATHER_SECONDS = 0.05
 _AGAIN_SECONDS = 1.0
 
 
 class Recorder:
-    """Gathers outcomes for 10 ms, then writes them along with whatever else is committed.
+    """Gathers outcomes for 50 ms, then writes them along with whatever else is committed.
 
     An outcome that cannot be written stays in memory and is tried again each second;
     `on_stuck` hears of the beginning and the end of that.

@@ -1,4 +1,4 @@
-"""Retries: 1 min, 5 min, 30 min, 2 h, 12 h; and due times after a restart or a clock step."""
+"""Retry delays (1 min, 5 min, 30 min, 2 h, 12 h) and due times after a reboot or clock step."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _SPREAD_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What becomes of a delivery: its state, the charged attempts, and the wait if any."""
+    """Result of an attempt: new state, number of charged attempts, wait before the next in ms."""
 
     state: str
     attempts: int
@@ -19,11 +19,10 @@ class Step:
 
 
 def next_step(attempts: int, *, delivered: bool, charged: bool, draw: Callable[[], float]) -> Step:
-    """The step after an attempt, when `attempts` were charged before it.
+    """Return the step after an attempt. `attempts` is the number charged before it.
 
-    `draw` is uniform in [0, 1): a retry may come up to 10 % or 60 s later than the ladder
-    says, never earlier. An attempt that is not charged is due again as soon as what it was
-    not charged for is over, and stays on its rung.
+    `draw` is uniform in [0, 1): it delays a retry by up to 10 % of the scheduled delay, at most
+    60 s. An attempt that is not charged keeps the count and is due again when its cause ends.
     """
     if delivered:
         return Step("delivered", attempts + 1)
@@ -38,12 +37,12 @@ def next_step(attempts: int, *, delivered: bool, charged: bool, draw: Callable[[
 
 
 def longest_spread(delay_ms: int) -> int:
-    """How much later than `delay_ms` a retry may come."""
+    """Maximum random delay added to `delay_ms`, in ms."""
     return min(delay_ms // 10, _SPREAD_MS)
 
 
 def longest_wait(attempts: int) -> int:
-    """The longest that a delivery with so many charged attempts ever waits, in ms."""
+    """Maximum wait of a delivery after `attempts` charged attempts, in ms."""
     if not attempts:
         return 0
     delay = DELAYS_MS[min(attempts, len(DELAYS_MS)) - 1]
@@ -58,11 +57,10 @@ def settle_some_waits(
     tx: Transaction, endpoint_id: str, after: tuple[int, int], boot: str, uptime: int,
     longest_waits: Sequence[int],
 ) -> tuple[int, int] | None:  # fmt: skip
-    """Make `due_uptime` and `due_at` of some retries agree; where to go on, None at the end.
+    """Make `due_uptime` and `due_at` of up to 500 retries agree. Returns the next cursor or None.
 
-    Of another boot: what is left is told by the clock, and is never more than the ladder
-    could have asked for: `longest_waits[n]` after n charged attempts, in ms. Of this boot:
-    the uptime is right, whatever the clock was set to.
+    Retries from an earlier boot: the clock gives the time left, at most `longest_waits[n]` ms
+    after n charged attempts. Retries from this boot: the uptime is authoritative.
     """
     sql = """SELECT seq, due_uptime, due_at, due_boot IS :boot, attempts FROM delivery
              WHERE state = 'pending' AND endpoint_id = :endpoint_id

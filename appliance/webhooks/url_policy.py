@@ -1,4 +1,7 @@
-"""The URL policy (SSRF): which URLs and addresses webhooks may go to."""
+"""The URL policy (SSRF): which URLs and addresses webhooks may go to.
+
+`ipaddress.is_global` is not used: it calls NAT64, 6to4 and mapped loopback addresses global.
+"""
 
 import asyncio
 import contextlib
@@ -20,7 +23,7 @@ IpNetwork = IPv4Network | IPv6Network
 
 
 class Reach(Enum):
-    """What kind of place an address is."""
+    """Address class of a destination."""
 
     PUBLIC = "public"
     PRIVATE = "private"
@@ -33,7 +36,7 @@ def _networks(*texts: str) -> tuple[IpNetwork, ...]:
     return tuple(ip_network(text) for text in texts)
 
 
-# What the owner may open, by naming it (docs/decisions/urls-and-networks.md).
+# Ranges that the owner may allow in the settings (docs/decisions/urls-and-networks.md).
 _OPENABLE = {
     Reach.PRIVATE: _networks(
         "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16",
@@ -44,7 +47,7 @@ _OPENABLE = {
     Reach.LINK_LOCAL: _networks("169.254.0.0/16", "fe80::/10"),
 }  # fmt: skip
 
-# What nobody opens: no receiver lives there, or another spelling hides a different address.
+# Ranges that cannot be allowed: they hold no receivers, or they embed another address.
 _NEVER = _networks(
     "0.0.0.0/8",              # this host
     "192.0.0.0/24",           # protocol assignments
@@ -61,16 +64,16 @@ _NEVER = _networks(
     "2620:4f:8000::/48",      # AS112
 )  # fmt: skip
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
-_ISATAP = (0x00005EFE, 0x02005EFE)  # the interface identifier that spells an IPv4 address
+_ISATAP = (0x00005EFE, 0x02005EFE)  # interface identifiers that embed an IPv4 address
 
 _PORT_MAX = 65535
 _WITH_PORT = re.compile(r"(?:\[(?P<six>.+)\]|(?P<plain>[^:]+))(?::(?P<port>[0-9]{1,9}))?")
-_PORTS_FOR_ANYBODY = 1024  # below them live other protocols
+_PORTS_FOR_ANYBODY = 1024  # lower ports belong to other protocols
 
 
-@lru_cache(maxsize=256)  # asked at every attempt, about the same few addresses
+@lru_cache(maxsize=256)  # called at every attempt with the same few addresses
 def reach_of(address: IpAddress) -> Reach:
-    """Where `address` leads; NEVER for everything special that nobody may open."""
+    """Classify `address`; NEVER for special ranges that cannot be allowed."""
     for reach, networks in _OPENABLE.items():
         if any(address in network for network in networks):
             return reach
@@ -85,21 +88,21 @@ def reach_of(address: IpAddress) -> Reach:
 
 @dataclass(frozen=True, slots=True)
 class AllowEntry:
-    """One entry of `webhooks.allow_networks`; `port` None is any port."""
+    """One entry of `webhooks.allow_networks`; `port` None means any port."""
 
     network: IpNetwork
     port: int | None
 
     def covers(self, address: IpAddress, port: int) -> bool:
-        """Whether this entry names `address` and `port`."""
+        """Whether this entry includes `address` and `port`."""
         return address in self.network and self.port in {None, port}
 
 
 def parse_allow_entry(text: str) -> AllowEntry:
-    """`10.0.0.5`, `10.0.0.0/8`, `127.0.0.1:9000`, `[fd00::1]:9000`; OperatorError otherwise.
+    """Parse `10.0.0.5`, `10.0.0.0/8`, `127.0.0.1:9000` or `[fd00::1]:9000`.
 
-    A network has to lie inside one private, loopback or link-local range: a wider one
-    would open what it does not name.
+    Raises OperatorError for other texts, and for a network that is not inside one private,
+    loopback or link-local range.
     """
     name, port = _split_port(text.strip())
     try:
@@ -123,7 +126,7 @@ def parse_allow_entry(text: str) -> AllowEntry:
 
 
 def _split_port(text: str) -> tuple[str, int | None]:
-    """The network and its port; the whole text when it is written in another way."""
+    """Split into network and port; return the whole text and None if the format differs."""
     found = _WITH_PORT.fullmatch(text)
     if found is None or not 1 <= int(found["port"] or 1) <= _PORT_MAX:
         return text, None
@@ -131,28 +134,28 @@ def _split_port(text: str) -> tuple[str, int | None]:
 
 
 class EgressPolicy:
-    """What may be connected to (docs/decisions/urls-and-networks.md)."""
+    """Decides which addresses and ports are permitted (docs/decisions/urls-and-networks.md)."""
 
     def __init__(self, allowed: Iterable[str], is_own_address: Callable[[IpAddress], bool]) -> None:
-        """`allowed` is `webhooks.allow_networks`; OperatorError names an entry that is wrong."""
+        """`allowed` is `webhooks.allow_networks`. Raises OperatorError for an invalid entry."""
         self._entries: Sequence[AllowEntry] = [parse_allow_entry(text) for text in allowed]
         self._is_own_address = is_own_address
 
     def permits(self, address: IpAddress, port: int) -> bool:
-        """Whether a delivery may be sent to exactly this address and port."""
+        """Whether a delivery may be sent to this address and port."""
         reach = reach_of(address)
         if reach is Reach.NEVER:
             return False
         naming = [entry for entry in self._entries if entry.covers(address, port)]
         if reach is not Reach.LOOPBACK and self._is_own_address(address):
-            # The box's own address is a range of one: only its own name opens it.
+            # The box's own address needs an entry for exactly that address.
             return any(entry.network.num_addresses == 1 for entry in naming)
         return reach is Reach.PUBLIC or bool(naming)
 
     def permits_port(self, port: int, address: IpAddress | None = None, *, secure: bool) -> bool:
-        """Whether receivers may listen there: 443, 80 for plain http, 1024 and up, or named.
+        """Whether the port is allowed: 443, 80 for plain http, 1024 and up, or listed in an entry.
 
-        Who names a port names it for a place: with `address` it has to be named for that.
+        With `address`, the entry that lists the port must also include the address.
         """
         is_usual = port >= _PORTS_FOR_ANYBODY or port == (443 if secure else 80)
         return is_usual or any(
@@ -170,7 +173,7 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 @dataclass(frozen=True, slots=True)
 class TargetUrl:
-    """A URL taken apart. `address` is set when the host is an IP address."""
+    """A parsed URL. `address` is set if the host is an IP address."""
 
     secure: bool
     host: str
@@ -180,15 +183,15 @@ class TargetUrl:
 
     @property
     def authority(self) -> str:
-        """The Host header: the port only when it is not the usual one."""
+        """Value of the Host header; includes the port unless it is the default."""
         host = f"[{self.host}]" if isinstance(self.address, IPv6Address) else self.host
         return host if self.port == _usual_port(secure=self.secure) else f"{host}:{self.port}"
 
 
 def parse_target_url(url: object, *, allow_http: bool) -> TargetUrl:
-    """The receiver that `url` names; InvalidWebhookUrl says which rule it breaks.
+    """Parse the URL of a receiver. Raises InvalidWebhookUrl with the rule that it breaks.
 
-    Knows nothing of which addresses and ports are permitted: that is the guard's.
+    Does not check whether address and port are permitted; the egress guard does.
     """
     if isinstance(url, str) and len(url) > URL_MAX:
         raise _refused("url_length")
@@ -213,10 +216,10 @@ def parse_target_url(url: object, *, allow_http: bool) -> TargetUrl:
 
 
 def forbidden(receiver: TargetUrl, address: IpAddress | None) -> InvalidWebhookUrl:
-    """The refusal of a receiver that may not be reached, and what would open it.
+    """Return the error for a forbidden receiver, with the setting that would allow it.
 
-    `address` is the one at fault, where it is known. The one that a name leads to is not told:
-    names in the venue's network are not a partner's to explore.
+    `address` is the forbidden one, if known. The error never contains an address that a name
+    resolved to: partners must not explore names in the venue's network.
     """
     if address is not None and reach_of(address) is Reach.NEVER:
         return _refused("url_reserved")
@@ -228,10 +231,10 @@ def forbidden(receiver: TargetUrl, address: IpAddress | None) -> InvalidWebhookU
 
 
 def _parse_host(host: str, netloc: str) -> tuple[str, IpAddress | None]:
-    """The host in its one spelling, and its address when it is one.
+    """Return the host in canonical form, and its address if it is one.
 
-    A name whose last label is a number is an IPv4 address in some notation (127.1,
-    0x7f000001, 2130706433): only the usual four decimal numbers are taken.
+    A name whose last label is a number is an IPv4 address in some notation (127.1, 0x7f000001,
+    2130706433); only four decimal numbers are accepted.
     """
     try:
         if "[" in netloc:
@@ -261,37 +264,37 @@ def _refused(rule: str) -> InvalidWebhookUrl:
 
 
 DNS_SECONDS = 3.0
-_LOOKUPS_AT_ONCE = 10  # both environments have five endpoints: none is refused
+_LOOKUPS_AT_ONCE = 10  # two environments with five endpoints each: enough for all
 _NEW_LOOKUPS_AT_ONCE = 6
 
-# The addresses of a host name. Raises socket.gaierror; may take as long as it likes.
+# Returns the addresses of a host name. Raises socket.gaierror; has no time limit of its own.
 Resolve = Callable[[str], Awaitable[Sequence[IpAddress]]]
 
 
 class Blocked(Exception):
-    """The guard forbids this receiver: nothing was sent, no connection was tried."""
+    """The egress guard forbids this receiver. Nothing was sent and no connection was tried."""
 
     def __init__(self, address: IpAddress | None) -> None:
-        """`address` is the one at fault, where one was looked at."""
+        """`address` is the forbidden address, if one was checked."""
         super().__init__()
         self.address = address
 
 
 class EgressGuard:
-    """Says where a receiver may be reached. The addresses it returns are the ones to dial."""
+    """Checks receivers against the policy. Callers connect only to the addresses it returns."""
 
     def __init__(
         self, policy: EgressPolicy, resolve: Resolve, resolve_new: Resolve | None = None
     ) -> None:
-        """`resolve_new` looks up what is to be registered, so that it delays no delivery."""
+        """`resolve_new` resolves hosts of new endpoints, so that they do not delay deliveries."""
         self._policy = policy
         self._resolve = resolve
         self._resolve_new = resolve_new or resolve
 
     async def check(self, url: object, *, allow_http: bool) -> TargetUrl:
-        """The receiver of a `url` that is to be registered, or InvalidWebhookUrl.
+        """Check a `url` to be registered and return it parsed. Raises InvalidWebhookUrl.
 
-        A name that does not resolve passes: the box may be offline just now.
+        A name that does not resolve passes, because the box may be offline.
         """
         receiver = parse_target_url(url, allow_http=allow_http)
         try:
@@ -303,9 +306,9 @@ class EgressGuard:
         return receiver
 
     async def addresses(self, receiver: TargetUrl) -> Sequence[IpAddress]:
-        """Every address of `receiver`, each of them permitted.
+        """Return all addresses of `receiver`, each of them permitted.
 
-        Raises Blocked when only one is not, OSError or TimeoutError (3 s) from the resolver.
+        Raises Blocked if any address is not permitted, OSError or TimeoutError (3 s) from DNS.
         """
         return await self._permitted(receiver, self._resolve)
 
@@ -328,11 +331,10 @@ class EgressGuard:
 
 
 class SystemResolver:
-    """The machine's own name lookups, each on a thread that nothing else waits for.
+    """The system resolver. Each lookup runs in its own daemon thread.
 
-    getaddrinfo cannot be interrupted: its threads are daemons, so that a name server that never
-    answers holds up neither the store nor the end of the process. A host has one lookup at a
-    time, which everybody who asks for it joins.
+    getaddrinfo cannot be interrupted; daemon threads keep a hanging name server from blocking
+    the database or the process exit. Concurrent lookups of one host share a thread.
     """
 
     def __init__(self, at_once: int = _LOOKUPS_AT_ONCE) -> None:
@@ -340,7 +342,7 @@ class SystemResolver:
         self._under_way: dict[str, asyncio.Future[Sequence[IpAddress] | OSError]] = {}
 
     async def __call__(self, host: str) -> Sequence[IpAddress]:
-        """The addresses of `host`, in the system's order of preference."""
+        """Resolve `host`, in the system's order of preference. Raises socket.gaierror."""
         if host not in self._under_way:
             if len(self._under_way) >= self._at_once:
                 raise socket.gaierror(socket.EAI_AGAIN, "too many lookups at once")
@@ -365,9 +367,10 @@ class SystemResolver:
 
 
 def is_own_address(address: IpAddress) -> bool:
-    """Whether the machine itself has this address, whatever its interfaces are named.
+    """Whether this machine has the address on any interface.
 
-    The kernel sends to its own address from that same address. No packet leaves.
+    Connects a UDP socket: for its own address the kernel chooses that same address as source.
+    No packet is sent.
     """
     family = socket.AF_INET6 if isinstance(address, IPv6Address) else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -379,6 +382,6 @@ def is_own_address(address: IpAddress) -> bool:
 
 
 def make_guard(settings: WebhookSettings) -> EgressGuard:
-    """The guard of this machine; OperatorError when `webhooks.allow_networks` is wrong."""
+    """Create the egress guard. Raises OperatorError if `webhooks.allow_networks` is invalid."""
     policy = EgressPolicy(settings.allow_networks, is_own_address)
     return EgressGuard(policy, SystemResolver(), SystemResolver(_NEW_LOOKUPS_AT_ONCE))

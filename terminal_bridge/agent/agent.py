@@ -1,4 +1,4 @@
-"""A bridge's scans: decided by the box when it answers, else here and sent to it later."""
+"""The bridge's scans: the box decides them; offline, the bridge decides and syncs them later."""
 
 import asyncio
 import logging
@@ -20,16 +20,16 @@ from terminal_bridge.scanners.scanner import ARRIVALS, Answer, Undecided, answer
 log = logging.getLogger(__name__)
 
 RENEW_SECONDS = 60.0
-_SETTLE_SECONDS = 0.5  # a crowd at another door is one change
+_SETTLE_SECONDS = 0.5  # combines rapid changes at other doors into one
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 10.0
 _BATCH = 50
-_OWN_DELAY_MS = 1000  # a clock that differs by less is right; the rest is the network's delay
+_OWN_DELAY_MS = 1000  # ignore smaller clock differences: they are network delay
 _REVOKED = "Ce terminal n'est plus relié à la box : appelez le responsable."
 
 
 class Agent:
-    """Decides one scan at a time. Each is in the spool before anybody asks about it."""
+    """Decides one scan at a time. Each scan is stored in the spool before it is decided."""
 
     def __init__(
         self, spool: Spool, client: BoxClient, clock: Clock, tokens: Tokens, zones: ZoneDatabase
@@ -47,16 +47,16 @@ class Agent:
         self._turn = asyncio.Lock()
 
     async def load(self) -> None:
-        """Take up what was kept before a restart."""
+        """Load the snapshot stored before a restart."""
         signed = await self.spool.find_snapshot()
         self._snapshot = read_snapshot(signed, self.client.identity) if signed else None
 
     def now(self) -> int:
-        """Ms since 1970 by the box's clock, as well as the bridge knows it."""
+        """The time by the box's clock, as last measured, in ms since 1970."""
         return self._clock.now() + self._ahead
 
     async def __call__(self, code: str) -> Answer:
-        """The answer to `code`, which is on this disk with its outcome when it is given."""
+        """Decide `code`; scan and outcome are on disk on return. Raises Undecided if rejected."""
         async with self._turn:
             now = self.now()
             scan_id = await self.spool.note(self._tokens.new_id(now), code, now)
@@ -82,12 +82,12 @@ class Agent:
         except Refused as refusal:
             raise await self._refuse(scan_id, str(refusal)) from None
         except (KeyError, TypeError, ValueError, AttributeError):
-            raise OutOfReach("the box's answer makes no sense") from None
+            raise OutOfReach("the box's response is invalid") from None
         await self.spool.decide(scan_id, answer.result, found, admitted, settled=True)
         return answer
 
     async def _refuse(self, scan_id: str, sentence: str) -> Undecided:
-        """Nobody was let in, and the box wants to hear nothing of it."""
+        """Record a rejected scan: nothing admitted, nothing to sync. Returns the error to raise."""
         await self.spool.decide(scan_id, "error", None, 0, settled=True)
         return Undecided(sentence)
 
@@ -102,14 +102,14 @@ class Agent:
         return local.answer
 
     def lose(self, why: str) -> None:
-        """From now on this bridge decides itself, until everything it did is with the box."""
+        """Switch to offline decisions until every offline scan is synced."""
         if self.up:
             log.warning("agent: box unreachable, deciding offline: %s", why)
         self.up = False
         self.on_lost()
 
     async def find(self) -> bool:
-        """Let the box decide again, if it has heard of everything; whether it has."""
+        """Switch back to online decisions if every scan is synced. Returns whether it did."""
         async with self._turn:
             if await self.spool.count_waiting():
                 return False
@@ -119,32 +119,32 @@ class Agent:
             return True
 
     def set_clock(self, box_time: str) -> None:
-        """Go by the box's clock: a small computer may have none of its own."""
+        """Follow the box's clock: a small computer may have no real-time clock."""
         ahead = parse_instant(box_time) - self._clock.now()
         self._ahead = 0 if abs(ahead) < _OWN_DELAY_MS else ahead
 
     async def renew_snapshot(self) -> None:
-        """Fetch and keep the list for the time when the box is out of reach."""
+        """Fetch and store the snapshot for offline decisions."""
         counted = await self.spool.list_settled()
         signed: dict[str, Any] = await self.client.snapshot()
         snapshot = read_snapshot(signed, self.client.identity)
         if snapshot is None:
-            log.error("the box's snapshot is not signed by its key: it is not used")
+            log.error("agent: snapshot ignored: its signature is invalid")
             return
         async with self._turn:
             await self.spool.keep_snapshot(signed, counted, self.now())
             self._snapshot = snapshot
 
     async def revoke(self) -> None:
-        """The box does not know this bridge any more: it forgets the guests."""
+        """Handle the revocation of this bridge by the box: delete the snapshot."""
         if not self.revoked:
-            log.error("the box does not know this bridge any more: pair it again with --pair")
+            log.error("agent: the box revoked this bridge; pair it again with --pair")
         self.up, self.revoked, self._snapshot = False, True, None
         await self.spool.forget_snapshot()
 
 
 class Link:
-    """Runs beside the agent for as long as the bridge runs."""
+    """Keeps the agent connected and synced while the bridge runs."""
 
     def __init__(self, agent: Agent, folder: Path) -> None:
         """`folder` is where the identity is saved when the box's keys change."""
@@ -155,7 +155,7 @@ class Link:
         agent.on_lost = self._wake.set
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Connect and sync until cancelled."""
         wait = _FIRST_WAIT
         try:
             while True:
@@ -172,22 +172,22 @@ class Link:
                 await asyncio.gather(self._listening, return_exceptions=True)
 
     async def _try(self) -> bool:
-        """Whether the box was reached and everything is with it."""
+        """Connect and sync once. Returns whether the box was reached and all scans are synced."""
         try:
             await self._reach()
         except NotPaired:
             await self._agent.revoke()
         except OutOfReach as why:
             self._agent.lose(str(why))
-        except Exception as error:  # noqa: BLE001 - the door goes on without the box
-            self._agent.lose("something unexpected happened")
-            log_exception("the link to the box", error)
+        except Exception as error:  # noqa: BLE001 - the bridge goes on offline
+            self._agent.lose("unexpected error")
+            log_exception("agent: sync", error)
         else:
             return True
         return False
 
     async def _rest(self) -> None:
-        """Until it is time to renew the snapshot, or the box is lost, or something changed."""
+        """Wait until the snapshot is due, the connection is lost, or something changes."""
         if self._listening is None or self._listening.done():
             self._listening = asyncio.create_task(self._agent.client.listen(self._wake.set))
         with suppress(TimeoutError):
@@ -205,13 +205,13 @@ class Link:
             agent.client.identity = identity
         await self._sync()
         await agent.renew_snapshot()
-        while not await agent.find():  # scans were decided here while the others were brought
+        while not await agent.find():  # more scans were decided offline during the sync
             await self._sync()
 
     async def _sync(self) -> None:
-        """Send what was decided here, oldest first, until nothing is left.
+        """Send all offline scans, oldest first.
 
-        A scan that the box refuses does not hold back the others; it stays here with its reason.
+        A scan that the box rejects does not block the others; it is settled with the reason.
         """
         size = _BATCH
         while batch := await self._agent.spool.list_open(size):
@@ -219,7 +219,7 @@ class Link:
                 await self._bring(batch)
             except Refused as refusal:
                 if len(batch) == 1:
-                    log.warning("the box refused a scan: %s", refusal)
+                    log.warning("agent: the box rejected an offline scan: %s", refusal)
                     await self._agent.spool.settle([(batch[0].scan_id, f"refused: {refusal}")])
                 size = _BATCH if len(batch) == 1 else 1
 
@@ -234,7 +234,7 @@ class Link:
             if result["scanId"] in scans
         ]
         if not settled:
-            raise OutOfReach("the box answered none of the scans that were brought")
+            raise OutOfReach("the box returned no result for any synced scan")
         await agent.spool.settle(settled)
 
 
@@ -247,19 +247,19 @@ def _to_wire(scan: Spooled) -> dict[str, Any]:
     }
     if scan.admitted > 0:
         wire["arrivals"] = scan.admitted
-    # A pass speaks for itself; the box may read a typed code otherwise than it was read here.
+    # A pass identifies its guest. The box may resolve a typed code differently than the bridge.
     if scan.reservation_id is not None and not resembles_pass(scan.code):
         wire["reservationId"] = scan.reservation_id
     return wire
 
 
 def _remark(scan: Spooled, result: dict[str, Any]) -> str | None:
-    """What somebody should know: a party is in of which the box thinks otherwise."""
+    """Return a remark if the box disagrees with an offline admission, else None. Logs it."""
     remark = None
     if result.get("conflict"):
         remark = "conflict"
     elif COLOURS.get(scan.result) == "green" and result["colour"] != "green":
         remark = f"the box had decided {result['result']}, too late to be shown"
     if remark:
-        log.warning("a party that was let in here without the box: %s", remark)
+        log.warning("agent: party admitted offline: %s", remark)
     return remark

@@ -1,4 +1,4 @@
-"""A bridge's pairing and its calls to the box: each has a deadline, and an outcome."""
+"""The bridge's identity and its HTTP calls to the box, each with a deadline."""
 
 import asyncio
 import base64
@@ -24,15 +24,15 @@ _PIN = re.compile(r"[0-9a-f]{64}")
 
 
 class OutOfReach(Exception):
-    """The box did not answer in time, or said that it cannot: nothing is known of the outcome."""
+    """The box did not respond in time or failed (5xx). The outcome is unknown."""
 
 
 class NotPaired(Exception):
-    """The box does not know this bridge, or not any more."""
+    """The box does not know this bridge, or has revoked it."""
 
 
 class Refused(Exception):
-    """The box refused the request for a reason that another try does not change."""
+    """The box rejected the request (4xx). A retry would fail too."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -41,10 +41,10 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The content of `bridge.json`. `keys` are the box's Ed25519 public keys by their id.
+    """The content of `bridge.json`. `keys` are (id, Ed25519 public key) of the box.
 
-    `box` is the base of the environment, without a slash at its end. `ca` is a certificate's
-    text, `pin` the SHA-256 of one in hex; both empty for plain http and for public ones.
+    `box` is the base URL of the environment, without a trailing slash. `ca` is a PEM certificate,
+    `pin` the SHA-256 of one in hex; both are empty for plain http and public certificates.
     """
 
     box: str
@@ -60,16 +60,16 @@ class Identity:
 
     @property
     def environment(self) -> str:
-        """live, or test for a base that ends in /test."""
+        """`test` if the base URL ends in /test, else `live`."""
         return "test" if self.box.endswith("/test") else "live"
 
     def public_key(self, kid: int) -> bytes | None:
-        """The 32 bytes that verify what the box signed under `kid`."""
+        """Return the 32-byte public key with id `kid`; None if unknown."""
         text = dict(self.keys).get(kid)
         return None if text is None else base64.urlsafe_b64decode(text + "=")
 
     def introduced(self, me: dict[str, Any]) -> "Identity":
-        """With what `GET /me` tells of the terminal, the venue and the keys."""
+        """Return a copy updated with terminal, venue and keys from a `GET /me` response."""
         return replace(
             self,
             terminal=me["terminal"]["name"],
@@ -81,12 +81,12 @@ class Identity:
         )
 
     def save(self, folder: Path) -> None:
-        """Write it, readable by its owner alone: whoever has the token is this bridge."""
+        """Write `bridge.json`, readable only by its owner, because it contains the token."""
         atomic_write(folder / "bridge.json", json.dumps(asdict(self), indent=1).encode())
 
 
 def load_identity(folder: Path) -> Identity | None:
-    """What was saved in `folder`, or None; OperatorError when it cannot be read."""
+    """Load the identity from `folder`; None if missing. Raises OperatorError if unreadable."""
     path = folder / "bridge.json"
     try:
         kept = json.loads(path.read_text("utf-8"))
@@ -99,7 +99,7 @@ def load_identity(folder: Path) -> Identity | None:
 
 
 def parse_box(url: str) -> str:
-    """The base address; OperatorError when it is none."""
+    """Return the base URL without a trailing slash. Raises OperatorError if it is invalid."""
     base = url.strip().rstrip("/")
     parts = urlsplit(base)
     plain = not (parts.query or parts.fragment or parts.username)
@@ -109,7 +109,7 @@ def parse_box(url: str) -> str:
 
 
 def parse_pin(text: str) -> str:
-    """A fingerprint in hex, with or without colons; OperatorError when it is none."""
+    """Parse a fingerprint, hex with or without colons. Raises OperatorError if it is invalid."""
     pin = text.replace(":", "").strip().lower()
     if not _PIN.fullmatch(pin):
         raise OperatorError("--pin must be the SHA-256 of the box's certificate: 64 hex digits")
@@ -117,10 +117,10 @@ def parse_pin(text: str) -> str:
 
 
 class BoxClient:
-    """The terminal protocol, from the terminal's side. An async context."""
+    """Async client of the terminal protocol. Calls raise OutOfReach, NotPaired or Refused."""
 
     def __init__(self, identity: Identity) -> None:
-        """OperatorError when the identity's certificate is none."""
+        """Raises OperatorError if the identity's certificate is invalid."""
         self.identity = identity
         self._ssl = _trust(identity)
         self._session: aiohttp.ClientSession
@@ -145,21 +145,21 @@ class BoxClient:
         return await self._call("GET", "/me")
 
     async def scan(self, body: dict[str, Any]) -> dict[str, Any]:
-        """`POST /scans`, within two seconds: somebody is standing at the door."""
+        """`POST /scans`, with a deadline of 2 s, because a guest is waiting."""
         return await self._call("POST", "/scans", body, SCAN_SECONDS)
 
     async def sync(self, scans: list[dict[str, Any]], sent_at: str) -> list[dict[str, Any]]:
-        """`POST /sync`: the box's verdict on each. `sent_at` is what the bridge's clock says."""
+        """`POST /sync`: return the box's verdict on each scan. `sent_at` is the bridge's time."""
         answer = await self._call("POST", "/sync", {"sentAt": sent_at, "scans": scans})
         results: list[dict[str, Any]] = answer["results"]
         return results
 
     async def snapshot(self) -> dict[str, Any]:
-        """`GET /snapshot`: payload, key id and signature."""
+        """`GET /snapshot`: return payload, key id and signature."""
         return await self._call("GET", "/snapshot")
 
     async def listen(self, heard: Callable[[], None]) -> None:
-        """`GET /events`: call `heard` when something has changed, until the feed ends."""
+        """`GET /events`: call `heard` on every change, until the feed ends."""
         try:
             async with self._session.get(
                 f"{self.identity.box}/terminal/v1/events",
@@ -202,7 +202,7 @@ class BoxClient:
 
 
 def _judge(status: int, raw: bytes) -> dict[str, Any]:
-    """A gateway's or a broken box's answer decides nothing."""
+    """Return the JSON object; raise OutOfReach for 3xx, 5xx and other bodies, else by status."""
     try:
         answer = json.loads(raw)
     except (ValueError, RecursionError):

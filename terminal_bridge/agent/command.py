@@ -1,4 +1,4 @@
-"""`venuebox bridge`: the command. What it runs is loaded only when it runs."""
+"""`venuebox bridge`: the command. It imports its implementation only when it runs."""
 
 import argparse
 
@@ -7,23 +7,21 @@ from appliance.commands.console import Commands, Console, add_command, add_data
 
 def add(commands: Commands) -> None:
     """Add the command to the command line."""
-    parser = add_command(
-        commands, "bridge", run, "readers at another door, for a box that is elsewhere"
-    )
+    parser = add_command(commands, "bridge", run, "run scanners at another door, away from the box")
     add_data(parser)
     parser.add_argument("--box", metavar="URL", help="the box's address; /test at its end for test")
     parser.add_argument(
         "--pair", metavar="CODE", help="the one-time code of venuebox terminal pair"
     )
-    parser.add_argument("--name", metavar="N", help="how the box calls this bridge")
-    parser.add_argument("--ca", metavar="FILE", help="certificate that vouches for the box's https")
+    parser.add_argument("--name", metavar="N", help="name of this bridge at the box")
+    parser.add_argument("--ca", metavar="FILE", help="PEM certificate to trust for the box's https")
     parser.add_argument(
         "--pin", metavar="SHA256", help="fingerprint of the box's certificate, instead of --ca"
     )
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
-    """Pair if asked to, then read and decide until a signal; the exit status."""
+    """Pair if requested, then run until SIGTERM or SIGINT. Returns the exit status."""
     from terminal_bridge.agent.run import run_bridge  # noqa: PLC0415 - as said
 
     return run_bridge(arguments, console)

@@ -1,6 +1,6 @@
-"""The snapshot, and the verdict while the box is out of reach (docs/decisions/door.md).
+"""The snapshot, and offline verdicts while the box is unreachable (docs/decisions/door.md).
 
-Green only for who is listed, not yet in, and while the snapshot is under twelve hours old.
+A verdict is green only for a listed guest who is not yet in, with a snapshot under 12 h old.
 """
 
 import base64
@@ -27,23 +27,23 @@ from terminal_bridge.scanners.scanner import ARRIVALS, Answer
 
 _MINUTE = 60_000
 _CONTEXT = b"svc-snapshot-v1"
-_AHEAD_MS = 10 * 60_000  # a snapshot from further in the future was made by another clock
-# Amber results that only somebody without the box comes to.
+_AHEAD_MS = 10 * 60_000  # reject snapshots from further in the future: the clocks disagree
+# Amber results that occur only offline.
 OFFLINE: Mapping[str, str] = {
     "unlisted": _("Genuine pass that is not on the list: ask the host."),
     "old_list": _("The list is too old and the box out of reach: ask the host."),
     "needs_box": _("The box is out of reach: ask for the QR code."),
 }
-# A genuine pass of another evening, of a guest who is not on tonight's list.
+# Results for a genuine pass of another evening, whose guest is not on tonight's list.
 _OF_A_GUEST = frozenset({"not_yet", "too_late"})
 _DATE_ONLY = _("Pass of another evening: ask the host.")
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Tonight's passes as the box knew them at `made_at` (ms since 1970).
+    """Tonight's passes as of `made_at` (ms since 1970).
 
-    `entries`: when the first of a party came in, by reservation; `clock` is left empty.
+    `entries` are the first check-ins by reservation id; their `clock` is empty.
     """
 
     made_at: int
@@ -56,13 +56,13 @@ class Snapshot:
     entries: Mapping[str, FirstCheckIn]
 
     def is_fresh(self, now: int) -> bool:
-        """Whether it may let anybody in: under 12 h old, by a clock that makes sense."""
+        """Whether it is valid for admissions: under 12 h old, and not from the future."""
         return self.made_at - _AHEAD_MS < now < self.expires_at
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the bridge knows. `arrived`: people let in here since the snapshot was made."""
+    """Data for an offline verdict. `arrived`: people admitted here since the snapshot, by id."""
 
     identity: Identity
     snapshot: Snapshot | None
@@ -73,7 +73,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """A decision of the bridge's own."""
+    """An offline decision of the bridge."""
 
     result: str
     answer: Answer
@@ -82,7 +82,7 @@ class Local:
 
 
 def decide_offline(code: str, known: Known) -> Local:
-    """The verdict on what was read; the caller keeps whom it admits."""
+    """Decide `code` offline. The caller stores the admission."""
     kind, value = classify(code)
     if kind == "pass":
         return _decide_pass(code, known)
@@ -114,7 +114,7 @@ def _decide_pass(code: str, known: Known) -> Local:
 
 
 def _decide_access_code(access_code: str, known: Known, *, may_be_name: bool) -> Local:
-    """A code on the list of tonight; of another evening's, and of names, only the box can tell."""
+    """Decide an access code on tonight's list; other evenings and names need the box."""
     snapshot = known.snapshot
     if snapshot is None or snapshot.evening != _tonight(known):
         return _say("needs_box", known)
@@ -149,7 +149,7 @@ def _decide_guest(listed: Reservation, generation: int | None, known: Known) -> 
 
 
 def _opens_at(guest: Reservation, snapshot: Snapshot, known: Known) -> int:
-    """When the door opens for this slot, in ms; 0 for the whole evening."""
+    """When the door opens for this slot, in ms since 1970; 0 for the whole evening."""
     if guest.slot is None:
         return 0
     day = date.fromisoformat(guest.date)
@@ -183,7 +183,7 @@ def _say(result: str, known: Known, guest: Reservation | None = None, admitted: 
 
 
 def _find_first_check_in(guest: Reservation, known: Known) -> FirstCheckIn | None:
-    """As the list tells it; of whom was let in here since it tells nothing."""
+    """Return the first check-in in the snapshot; None if the party came in later."""
     first = known.snapshot.entries.get(guest.id) if known.snapshot else None
     if first is None:
         return None
@@ -222,7 +222,7 @@ def read_snapshot(signed: dict[str, Any], identity: Identity) -> Snapshot | None
 
 
 def _reservation(listed: dict[str, Any], evening: str) -> Reservation:
-    """A line of the snapshot as the rules know it; what a snapshot does not tell is empty."""
+    """Convert a snapshot entry to a reservation; fields that it lacks are None."""
     members: dict[str, Any] = dict.fromkeys(Reservation.__slots__)
     table = listed["table"]
     members |= {

@@ -1,4 +1,4 @@
-"""Run a bridge: pair it once, then read, decide and bring, and leave in good order."""
+"""Run a bridge: pair once, then read scanners, decide, sync, and shut down cleanly."""
 
 import argparse
 import asyncio
@@ -35,7 +35,7 @@ _STOP_SECONDS = 5.0
 
 
 def run_bridge(arguments: argparse.Namespace, console: Console) -> int:
-    """`venuebox bridge`: the exit status."""
+    """Run `venuebox bridge`. Returns the exit status."""
     os.umask(_PRIVATE)
     directory = console.directory(arguments)
     if directory.holds_a_box():
@@ -45,22 +45,22 @@ def run_bridge(arguments: argparse.Namespace, console: Console) -> int:
     try:
         directory.root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OperatorError(f"{directory.root} cannot be made: {error.strerror}") from None
+        raise OperatorError(f"{directory.root} cannot be created: {error.strerror}") from None
     with directory.lock():
         readers = read_bridge_settings(directory.settings_file)
-        load_languages()  # now, so that no guest waits for it
+        load_languages()  # now, so that the first scan does not wait
         return asyncio.run(_run(arguments, console, directory, readers))
 
 
 def read_bridge_settings(file: Path) -> tuple[ReaderSettings, ...]:
-    """The readers of the bridge's own settings.toml; OperatorError when there are none."""
+    """Read the scanners in the bridge's settings.toml. Raises OperatorError if there are none."""
     try:
         document = tomllib.loads(file.read_text("utf-8")) if file.exists() else {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise OperatorError(f"{file.name} cannot be read: {error}") from None
     for name in document.keys() - {"readers"}:
         raise OperatorError(
-            f"unknown section [{name}] in {file.name}: a bridge has [[readers]] alone"
+            f"unknown section [{name}] in {file.name}: a bridge has only [[readers]]"
         )
     readers = parse_readers(document.get("readers", []), on_a_bridge=True)
     if not readers:
@@ -100,7 +100,7 @@ async def _run(
 
 
 async def _identify(arguments: argparse.Namespace, folder: Path) -> Identity:
-    """Who this bridge is: as it was paired before, or by a code that is used now."""
+    """Return the saved identity, updated by the arguments, or pair with the given code."""
     known = load_identity(folder)
     if known is None and not (arguments.pair and arguments.box):
         raise OperatorError("this bridge is not paired: give --box URL and --pair CODE once")
@@ -117,7 +117,7 @@ async def _identify(arguments: argparse.Namespace, folder: Path) -> Identity:
         except OperatorError as trouble:
             if known is None:
                 raise
-            log.warning("not paired anew, going on as before: %s", trouble)
+            log.warning("agent: pairing failed, keeping the previous one: %s", trouble)
     if identity != known:
         identity.save(folder)
     return identity
@@ -133,7 +133,7 @@ async def _pair(identity: Identity, code: str, name: str | None) -> Identity:
         except (NotPaired, Refused) as why:
             raise OperatorError(f"the box refused the pairing: {why}") from None
         except (KeyError, TypeError):
-            raise OperatorError(f"{identity.box} does not answer as a box does") from None
+            raise OperatorError(f"{identity.box} is not a venuebox: unexpected response") from None
 
 
 def _read_ca(file: Path) -> str:

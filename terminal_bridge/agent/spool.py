@@ -1,7 +1,7 @@
-"""The bridge's own SQLite file: every scan, before its verdict is shown, and the snapshot.
+"""The bridge's SQLite file: scans, each stored before its verdict is shown, and the snapshot.
 
-One connection holds the file for itself. A scan's life: noted (`result` NULL), decided and
-shown (`result`), settled (the box has it), counted (the snapshot knows of it).
+One connection locks the file exclusively. States of a scan: noted (`result` NULL), decided and
+shown (`result` set), settled (the box has it), counted (the snapshot includes it).
 """
 
 import asyncio
@@ -30,35 +30,35 @@ CREATE INDEX IF NOT EXISTS scan_open ON scan (seq) WHERE settled = 0;
 CREATE INDEX IF NOT EXISTS scan_uncounted ON scan (seq) WHERE counted = 0;
 CREATE TABLE IF NOT EXISTS kept (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 """
-# A code shown again so soon after a crash is the scan that was never answered.
+# The same code scanned within this time after a crash continues the undecided scan.
 _UNANSWERED_MS = 10 * 60_000
 _KEPT_MS = 7 * 24 * 3600_000
 
 
 @dataclass(frozen=True, slots=True)
 class Spooled:
-    """A scan that the box has yet to hear of."""
+    """A scan that is not yet sent to the box. `at` is in ms since 1970."""
 
     scan_id: str
     code: str
     at: int
     result: str
-    reservation_id: str | None = None  # whom it was taken for
+    reservation_id: str | None = None  # the guest it was matched to
     admitted: int = 0
 
 
 class Spool:
-    """The open file. Every change is on the disk when its call returns."""
+    """The open file. Every change is on disk when its call returns."""
 
     def __init__(self, connection: aiosqlite.Connection) -> None:
         self._connection = connection
         self._turn = asyncio.Lock()
 
     async def note(self, scan_id: str, code: str, at: int) -> str:
-        """Remember that `code` was read, before anything else; the id to decide it under.
+        """Store that `code` was read, before anything else. Returns the scan id to use.
 
-        That is `scan_id`, unless the same code was noted before a crash and never answered:
-        the box may have decided it then, and gives the same answer under the same id.
+        That is `scan_id`, or the id of an undecided scan of the same code from before a crash:
+        the box may have decided it already and returns the same verdict for the same id.
         """
         found = await self._rows(
             """SELECT scan_id FROM scan WHERE result IS NULL AND code = ? AND at > ?
@@ -74,13 +74,13 @@ class Spool:
     async def decide(
         self, scan_id: str, result: str, reservation_id: str | None, admitted: int, *, settled: bool
     ) -> None:
-        """Remember what will be shown. `settled`: the box itself decided."""
+        """Store the result that will be shown. `settled` means that the box decided."""
         update = """UPDATE scan SET result = ?, reservation_id = ?, admitted = ?, settled = ?
                     WHERE scan_id = ?"""
         await self._change((update, (result, reservation_id, admitted, int(settled), scan_id)))
 
     async def list_open(self, limit: int) -> list[Spooled]:
-        """What was shown and the box has not heard of, oldest first."""
+        """List up to `limit` decided scans that the box does not have yet, oldest first."""
         rows = await self._rows(
             """SELECT scan_id, code, at, result, reservation_id, admitted FROM scan
                WHERE settled = 0 AND result IS NOT NULL ORDER BY seq LIMIT ?""",
@@ -89,17 +89,17 @@ class Spool:
         return [Spooled(*row) for row in rows]
 
     async def settle(self, remarks: Iterable[tuple[str, str | None]]) -> None:
-        """The box has these scans: (scan id, remark)."""
+        """Mark scans as settled; `remarks` are pairs of scan id and remark."""
         update = "UPDATE scan SET settled = 1, remark = ? WHERE scan_id = ?"
         await self._change(*((update, (remark, scan_id)) for scan_id, remark in remarks))
 
     async def list_settled(self) -> list[int]:
-        """What the box has, and a snapshot made from now on will know of."""
+        """List the scans (`seq`) that the box has and the next snapshot will include."""
         rows = await self._rows("SELECT seq FROM scan WHERE settled = 1 AND counted = 0")
         return [row[0] for row in rows]
 
     async def keep_snapshot(self, signed: dict[str, Any], counted: list[int], at: int) -> None:
-        """Replace the snapshot by one that knows of the scans `counted`; forget the oldest."""
+        """Replace the snapshot by one that includes `counted`; delete scans older than 7 days."""
         await self._change(
             *(("UPDATE scan SET counted = 1 WHERE seq = ?", (seq,)) for seq in counted),
             ("DELETE FROM scan WHERE counted = 1 AND at < ?", (at - _KEPT_MS,)),
@@ -107,17 +107,17 @@ class Spool:
         )
 
     async def find_snapshot(self) -> dict[str, Any] | None:
-        """The signed snapshot as the box sent it."""
+        """Return the signed snapshot as the box sent it; None if there is none."""
         found = await self._rows("SELECT value FROM kept WHERE name = 'snapshot'")
         signed: dict[str, Any] | None = json.loads(found[0][0]) if found else None
         return signed
 
     async def forget_snapshot(self) -> None:
-        """A bridge that was revoked knows nobody any more."""
+        """Delete the snapshot; a revoked bridge must not keep guest data."""
         await self._change(("DELETE FROM kept WHERE name = 'snapshot'", ()))
 
     async def count_arrived(self) -> dict[str, int]:
-        """People let in here that the snapshot does not know of, by reservation."""
+        """Return the people admitted here but not in the snapshot, by reservation id."""
         rows = await self._rows(
             """SELECT reservation_id, sum(admitted) FROM scan
                WHERE counted = 0 AND admitted > 0 GROUP BY reservation_id"""
@@ -125,14 +125,14 @@ class Spool:
         return {row[0]: row[1] for row in rows}
 
     async def count_waiting(self) -> int:
-        """How many scans the box has yet to hear of."""
+        """Count the decided scans that the box does not have yet."""
         rows = await self._rows(
             "SELECT count(*) FROM scan WHERE settled = 0 AND result IS NOT NULL"
         )
         return int(rows[0][0])
 
     async def close(self) -> None:
-        """Close the file; aiosqlite's thread would keep the process alive."""
+        """Close the file and end aiosqlite's thread, which would keep the process alive."""
         await self._connection.close()
 
     async def _rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
@@ -140,7 +140,7 @@ class Spool:
             return list(await self._connection.execute_fetchall(sql, values))
 
     async def _change(self, *statements: tuple[str, tuple[Any, ...]]) -> None:
-        """All of them or none. Whoever waits may be cancelled, the transaction is not."""
+        """Run the statements in one transaction, which continues if the caller is cancelled."""
         await asyncio.shield(self._transact(statements))
 
     async def _transact(self, statements: tuple[tuple[str, tuple[Any, ...]], ...]) -> None:
@@ -156,10 +156,10 @@ class Spool:
 
 
 async def open_spool(path: Path) -> Spool:
-    """Open or make the file. The caller closes it."""
+    """Open or create the file. The caller closes it."""
     connection = await aiosqlite.connect(path, isolation_level=None)
     try:
-        # Alone with the file: no other process can read it half way, or check it point.
+        # Exclusive: no other process can read or checkpoint the file.
         await connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         await connection.execute("PRAGMA journal_mode = WAL")
         await connection.execute("PRAGMA synchronous = FULL")

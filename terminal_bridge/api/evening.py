@@ -1,4 +1,4 @@
-"""The evening list, and the snapshot by which a terminal decides while offline."""
+"""The evening list, and the signed snapshot for offline decisions."""
 
 import hashlib
 from dataclasses import asdict
@@ -28,13 +28,14 @@ from terminal_bridge.api.wire import answer, conflict_of, encode, guest_of
 
 SNAPSHOT_CONTEXT = b"svc-snapshot-v1"
 LIFE_MS = 12 * 3600 * 1000
-_RENEWED_EVERY = 3600 * 1000  # an unchanged evening gets a snapshot with a later end
+_RENEWED_EVERY = 3600 * 1000  # an unchanged evening gets a new snapshot with a later expiry
 
 
 async def evening(request: web.Request) -> web.Response:
-    """`GET /evening?date=&q=`: the list, and the totals of the whole evening.
+    """`GET /evening?date=&q=`: return the matching guests and the totals of the evening.
 
-    RateLimited when this terminal looks for too many phone numbers (docs/security.md, S4).
+    Raises InvalidDate, and RateLimited if the terminal searches too many phone numbers
+    (docs/security.md, S4).
     """
     terminal = await authenticate(request, "search")
     day = None
@@ -60,9 +61,9 @@ def _list(reader: Reader, terminal: Terminal, day: date | None, query: str) -> d
 
 
 async def snapshot(request: web.Request) -> web.Response:
-    """`GET /snapshot`: tonight's passes, signed; 304 for a terminal that holds them already.
+    """`GET /snapshot`: return tonight's passes, signed; 304 if the terminal has them already.
 
-    No contact data and no notes. The same ETag for an hour while nothing changes.
+    Contains no contact data and no notes. The ETag stays for an hour while nothing changes.
     """
     await authenticate(request)
     environment = request[ENVIRONMENT]
@@ -77,7 +78,7 @@ async def snapshot(request: web.Request) -> web.Response:
 def _make(
     reader: Reader, environment: Environment, known: set[str]
 ) -> tuple[str, dict[str, Any] | None]:
-    """The ETag and the signed snapshot, None for a terminal that has this one."""
+    """Return the ETag and the signed snapshot; None instead of it if the ETag is in `known`."""
     kid, private_key = get_signing_key(reader, environment.keyring)
     content = _describe(reader, environment)
     hour = reader.now // _RENEWED_EVERY

@@ -14,15 +14,15 @@ from terminal_bridge.api.request import authenticate
 from terminal_bridge.api.wire import encode, event_of
 
 HEARTBEAT_SECONDS = 20.0
-_AT_ONCE = 8  # changes that are put into words before the loop looks about
-_PATIENCE_SECONDS = 30.0  # for a listener that does not read; then it may come back
+_AT_ONCE = 8  # changes to serialise before yielding to the event loop
+_PATIENCE_SECONDS = 30.0  # disconnect a listener that does not read for this long
 
 
 async def events(request: web.Request) -> web.StreamResponse:
-    """`GET /events`: check-ins and changes to tonight's list, as they are committed.
+    """`GET /events`: stream check-ins and changes to tonight's list as they are committed.
 
-    `Last-Event-ID`, or `?after=` where a page cannot set it, resumes without a loss, or begins
-    with `reset`: then the evening has to be loaded again.
+    `Last-Event-ID`, or `?after=` if a page cannot set it, resumes without loss. If that is not
+    possible, the stream begins with `reset`, and the terminal must reload the evening.
     """
     terminal = await authenticate(request)
     if request.method == "HEAD":
@@ -32,7 +32,7 @@ async def events(request: web.Request) -> web.StreamResponse:
 
 
 class _EventStream(web.StreamResponse):
-    """A body that is written while things happen, after the headers that every answer gets."""
+    """A streaming body, written after the middlewares have set the common headers."""
 
     def __init__(self, request: web.Request, terminal: Terminal, after: str | None) -> None:
         super().__init__(headers={"X-Accel-Buffering": "no"})
@@ -44,9 +44,9 @@ class _EventStream(web.StreamResponse):
         self._after = after
 
     async def write_eof(self, data: bytes = b"") -> None:
-        """Tell until somebody ends it: the listener, the box, or whoever edits the terminal."""
+        """Stream until the listener leaves, the box stops, or the terminal changes role."""
         feed = self._environment.feed
-        with suppress(Unavailable):  # the box is leaving
+        with suppress(Unavailable):  # the box is stopping
             listener = await feed.listen(self._terminal.id, self._after, _is_tonights)
             try:
                 while await self._tell(listener):
@@ -56,10 +56,10 @@ class _EventStream(web.StreamResponse):
         await super().write_eof(data)
 
     async def _tell(self, listener: Listener) -> bool:
-        """One round; whether there may be another."""
+        """Wait for changes and send them. Returns whether to continue."""
         changes = await listener.take(HEARTBEAT_SECONDS)
         now = self._terminal
-        # The feed cannot tell what a command beside the box has done to this terminal.
+        # A command in another process may have changed this terminal: read it again.
         if any(change.kind in {"reset", "totals"} for change in changes):
             now = self._environment.database.peek(get_terminal, now.id)
         if now.role != self._terminal.role:
@@ -67,10 +67,10 @@ class _EventStream(web.StreamResponse):
         lines = []
         for number, change in enumerate(changes, 1):
             lines.append(self._lines(change))
-            if number % _AT_ONCE == 0:  # whoever waits for a verdict does not wait for all of them
+            if number % _AT_ONCE == 0:  # yield, so that pending scans are not delayed
                 await asyncio.sleep(0)
         is_over = listener.over.done()
-        if not changes and not is_over:  # the id moves on with what nobody here wanted to hear
+        if not changes and not is_over:  # heartbeat; the id advances past filtered changes
             lines.append(f": still here\nid: {listener.position}\n\n")
         if now.revoked_at is not None:
             lines.append(self._lines(Change(listener.position, "revoked")))
@@ -84,7 +84,7 @@ class _EventStream(web.StreamResponse):
         return f"event: {change.kind}\nid: {change.position}\ndata: {data}\n\n"
 
     async def _send(self, chunk: bytes, listener: Listener) -> bool:
-        """Write; False when the listener does not read, or when the box cannot wait for that."""
+        """Write a chunk. Returns False if the listener does not read it in time."""
         writing = asyncio.ensure_future(self.write(chunk))
         is_over = listener.over.done()
         await asyncio.wait(
@@ -100,9 +100,9 @@ class _EventStream(web.StreamResponse):
 
 
 def _is_tonights(change: Change) -> bool:
-    """What a terminal wants to hear of: guests of this evening, or who have just left it.
+    """Filter: guests of this evening, guests just moved from it, and all conflicts.
 
-    And every conflict: doors may find each other again the morning after.
+    Conflicts of earlier evenings count too: terminals may sync only the morning after.
     """
     found = change.reservation
     is_conflict = change.conflict is not None

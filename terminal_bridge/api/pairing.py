@@ -1,4 +1,4 @@
-"""Pairing, and what a terminal knows of itself and of the box."""
+"""Pairing of terminals, and `GET /me`."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -19,20 +19,20 @@ from appliance.venue.rows import find_tonight, get_venue
 from terminal_bridge.api.request import authenticate, keep_token, parse_pairing
 from terminal_bridge.api.wire import answer
 
-_TRIES_OF_A_DEVICE = 3  # fewer than close the digits of an offer: nobody closes them alone
+_TRIES_OF_A_DEVICE = 3  # fewer than close an offer, so that one device alone cannot close it
 _OFFER_SECONDS = 600.0
 
 
 def pairing_tries(clock: Clock) -> RateLimit:
-    """Wrong digits by the address they came from (docs/security.md, S13)."""
+    """Create the rate limit of wrong pairing codes per client address (docs/security.md, S13)."""
     return RateLimit(clock, _TRIES_OF_A_DEVICE, _OFFER_SECONDS, PairingLater)
 
 
 async def pair(request: web.Request) -> web.Response:
-    """`POST /pair`: a one-time link, or its digits typed, becomes this device's token.
+    """`POST /pair`: exchange the secret of a one-time link, or its typed code, for a token.
 
-    PairingRefused for what opens nothing, PairingLater for digits after three wrong ones.
-    With `cookie: true` the browser keeps it, and no script ever sees it.
+    Raises PairingRefused for an invalid code, PairingLater after three wrong typed codes. With
+    `cookie: true`, the token is set as a cookie that scripts cannot read.
     """
     environment = request[ENVIRONMENT]
     if not is_from_our_page(request, environment.links.base):
@@ -41,7 +41,7 @@ async def pair(request: web.Request) -> web.Response:
     database, tries = environment.database, request.config_dict[PAIRING_TRIES]
     if wish.is_typed:
         device = request.config_dict[CALLER_OF](request)
-        tries.spend(device)  # before the try is made, so that many at once are many
+        tries.spend(device)  # before the attempt, so that parallel attempts all count
         paired = await database.write(pair_by_code, wish.code, wish.name, wish.language)
         if paired is not None:
             tries.give_back(device)
@@ -59,7 +59,7 @@ async def pair(request: web.Request) -> web.Response:
 
 
 async def unpair(request: web.Request) -> web.Response:
-    """`POST /unpair`: this terminal is one no longer, and its token opens nothing."""
+    """`POST /unpair`: revoke this terminal and its token."""
     terminal = await authenticate(request)
     environment = request[ENVIRONMENT]
     await environment.database.write(revoke_terminal, terminal.id, actor=f"terminal:{terminal.id}")
@@ -69,7 +69,7 @@ async def unpair(request: web.Request) -> web.Response:
 
 
 async def me(request: web.Request) -> web.Response:
-    """`GET /me`: the terminal, the venue, the evening, the box's time, the public keys."""
+    """`GET /me`: return terminal, venue, evening, the box's time and the public keys."""
     terminal = await authenticate(request)
     return answer(await request[ENVIRONMENT].database.read(_introduce, terminal.id))
 
@@ -92,7 +92,7 @@ def _introduce(reader: Reader, terminal_id: str) -> dict[str, Any]:
         },
         "evening": find_tonight(reader).isoformat(),
         "boxTime": format_instant(reader.now),
-        # A phone's own zone rules may be years old: it is told what the venue's clock shows.
+        # A phone's time zone rules may be years old, so the box sends the offset.
         "utcOffsetMinutes": _utc_offset(reader, venue.time_zone),
         "publicKeys": [
             {"kid": key.kid, "publicKey": encode_url_safe(key.public_key)}
@@ -102,6 +102,6 @@ def _introduce(reader: Reader, terminal_id: str) -> dict[str, Any]:
 
 
 def _utc_offset(reader: Reader, time_zone: str) -> int:
-    """Minutes by which the venue's wall clock is ahead of UTC now."""
+    """Return the venue's current UTC offset, in minutes."""
     now = datetime.fromtimestamp(reader.now / 1000, reader.zones.zone(time_zone))
     return round((now.utcoffset() or timedelta()).total_seconds() / 60)

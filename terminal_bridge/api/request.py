@@ -1,4 +1,4 @@
-"""A terminal's request: which terminal sent it, and what it asks for."""
+"""Terminal requests: authentication and parsing."""
 
 import re
 from contextlib import suppress
@@ -37,9 +37,9 @@ _PAIRING_SECRET = re.compile(r"[A-Za-z0-9_-]{43}")  # 256 bits
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A scan or manual check-in. `device_at` is ms since 1970.
+    """A scan or manual check-in. `device_at` is ms since 1970 by the terminal's clock.
 
-    Of what a terminal decided offline there is also the code or the reservation, and `shown`.
+    An offline scan also has `code` or `reservation_id`, and `shown`, the result displayed.
     """
 
     scan_id: str
@@ -52,7 +52,7 @@ class Request:
     shown: str | None = None
 
     def to_scan(self, reading: Reading, happened_at: int | None = None) -> Scan:
-        """It with what was read, and when that was by the box's clock unless it is now."""
+        """Convert to a Scan. `happened_at` is ms since 1970 by the box's clock; None means now."""
         return Scan(
             id=self.scan_id,
             reading=reading,
@@ -67,9 +67,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class PairingRequest:
-    """What pairs it, the device's own name if it has one, its language, who keeps the token.
+    """A pairing request. With `cookie`, the browser stores the token.
 
-    `code` is the digits if it `is_typed`, else the secret of a link.
+    `code` contains the digits if `is_typed`, else the secret of a link.
     """
 
     code: str
@@ -80,7 +80,7 @@ class PairingRequest:
 
 
 def parse_request(body: dict[str, Any], terminal: Terminal) -> Request:
-    """scanId, arrivals, override, simulate, at. RoleMissing when it may not override."""
+    """Parse scanId, arrivals, override, simulate, at. Raises ValidationError, RoleMissing."""
     wish = _parse_wish(body)
     if wish.reason is not None and not terminal.may("override"):
         raise RoleMissing(role="override")
@@ -88,10 +88,10 @@ def parse_request(body: dict[str, Any], terminal: Terminal) -> Request:
 
 
 def parse_apart_scans(value: object, terminal: Terminal) -> list[Request]:
-    """Up to 500 scans, each with `at`; a fault is named by its place, as in `scans[3].at`.
+    """Parse up to 500 offline scans, each with `at`. Errors name the path, as in `scans[3].at`.
 
-    RoleMissing as `parse_request` for what is decided now. Whom it let in by itself is in, and its
-    role may be another since: what that is worth is seen when it is counted.
+    Raises ValidationError, and RoleMissing for scans that are decided now. For scans already
+    decided offline, the role is checked when they are counted: it may have changed since.
     """
     if not isinstance(value, list) or len(value) > SCANS_MAX:
         raise field_invalid("scans", "list_at_most", longest=SCANS_MAX)
@@ -99,21 +99,21 @@ def parse_apart_scans(value: object, terminal: Terminal) -> list[Request]:
 
 
 def parse_scan_id(value: object) -> str:
-    """A terminal's own id of a scan: 1 to 64 letters, digits, or any of `._~-`."""
+    """Parse a terminal's scan id: 1 to 64 letters, digits or `._~-`. Raises ValidationError."""
     if not isinstance(value, str) or not _SCAN_ID.fullmatch(value):
         raise field_invalid("scanId", "scan_id")
     return value
 
 
 def parse_code(value: object) -> str:
-    """Whatever was read or typed."""
+    """Parse a scanned or typed code, up to 2048 characters. Raises ValidationError."""
     if not isinstance(value, str) or not value.strip() or len(value) > CODE_MAX:
         raise field_invalid("code", "text_of", longest=CODE_MAX)
     return value
 
 
 def parse_reservation_id(value: object) -> str:
-    """The id of a reservation in the evening list."""
+    """Parse the id of a reservation. Raises ValidationError if it is no UUID."""
     reservation_id = parse_uuid(value)
     if reservation_id is None:
         raise field_invalid("reservationId", "uuid")
@@ -121,7 +121,7 @@ def parse_reservation_id(value: object) -> str:
 
 
 def parse_reason(value: object, field: str) -> str | None:
-    """Why, in staff's own words; None when absent or blank."""
+    """Parse an optional reason, up to 200 characters; None if absent or blank."""
     if value is None:
         return None
     if not isinstance(value, str) or len(value) > REASON_MAX:
@@ -130,7 +130,7 @@ def parse_reason(value: object, field: str) -> str | None:
 
 
 def parse_needed_reason(value: object, field: str) -> str:
-    """Why, where it has to be said."""
+    """Parse a required reason. Raises ValidationError if it is absent or blank."""
     reason = parse_reason(value, field)
     if reason is None:
         raise field_invalid(field, "reason")
@@ -138,7 +138,7 @@ def parse_needed_reason(value: object, field: str) -> str:
 
 
 def parse_pairing(body: dict[str, Any]) -> PairingRequest:
-    """code, name, language, cookie."""
+    """Parse code, name, language and cookie. Raises ValidationError."""
     given = body.get("code")
     code = given.strip() if isinstance(given, str) else ""
     is_typed = _PAIRING_SECRET.fullmatch(code) is None
@@ -192,7 +192,7 @@ def _parse_apart_scan(item: object, terminal: Terminal, path: str) -> Request:
 
 
 def _parse_shown(value: object) -> str | None:
-    """The result that the terminal showed, one of its own making too."""
+    """Parse the result that the terminal showed, including offline-only results."""
     if value is not None and (not isinstance(value, str) or not _RESULT.fullmatch(value)):
         raise field_invalid("shown", "result")
     return value
@@ -206,7 +206,7 @@ def _parse_override(value: object) -> str | None:
 
 
 def parse_people(value: object, field: str) -> int | None:
-    """How many people; None when absent."""
+    """Parse a number of people, 1 to 999; None if absent. Raises ValidationError."""
     if value is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= ARRIVALS_MAX:
@@ -215,7 +215,7 @@ def parse_people(value: object, field: str) -> int | None:
 
 
 def parse_instant(value: object, field: str = "at") -> int | None:
-    """An ISO 8601 timestamp with its offset, as ms since 1970; None when absent."""
+    """Parse ISO 8601 with offset to ms since 1970; None if absent. Raises ValidationError."""
     if value is None:
         return None
     try:
@@ -235,10 +235,10 @@ _TOKEN_LENGTH = len("term_") + 64
 
 
 async def authenticate(request: web.Request, role: str = "scan") -> Terminal:
-    """The terminal that sent `request`, whose role includes `role`.
+    """Return the terminal that sent `request`.
 
-    TerminalNotPaired, TerminalRevoked (from its next request on; a browser is told to forget
-    what it keeps) or RoleMissing otherwise.
+    Raises TerminalNotPaired, TerminalRevoked (BrowserRevoked with a cookie, so that the browser
+    deletes its data), or RoleMissing if its role does not include `role`.
     """
     environment = request[ENVIRONMENT]
     terminal = _identify(request, role)
@@ -261,7 +261,7 @@ def _identify(request: web.Request, role: str) -> Terminal:
 
 
 def keep_token(response: web.Response, environment: Environment, token: str) -> None:
-    """Let the browser that paired send its token by itself, unseen by scripts; "" takes it back."""
+    """Set the token as a cookie that scripts cannot read; "" deletes the cookie."""
     response.set_cookie(
         cookie_name(environment),
         token,
@@ -274,12 +274,12 @@ def keep_token(response: web.Response, environment: Environment, token: str) -> 
 
 
 def cookie_name(environment: Environment) -> str:
-    """The cookie of each environment: both are served under one host, and it has no path."""
+    """Return the environment's cookie name; both share one host, and `__Host-` allows no path."""
     return f"__Host-venuebox-terminal{'' if environment.name == 'live' else '-test'}"
 
 
 def _read_token(request: web.Request, environment: Environment) -> str | None:
-    """A cookie is no credential when another site's page may have sent it."""
+    """Return the token; ignore the cookie of unsafe requests from other sites (CSRF)."""
     header = request.headers.get("Authorization")
     if header is not None:
         scheme, _, token = header.partition(" ")
@@ -293,7 +293,7 @@ def _read_token(request: web.Request, environment: Environment) -> str | None:
 
 
 async def touch(environment: Environment, terminal: Terminal, agent: str | None = None) -> None:
-    """Note once a minute that it was active; a full disk does not close the door for that."""
+    """Record the terminal's activity at most once a minute; ignore a full disk."""
     seen = terminal.last_seen_at
     if seen is None or not 0 <= environment.database.clock.now() - seen < _MINUTE:
         with suppress(Unavailable):

@@ -1,6 +1,6 @@
-"""The terminal protocol on one screen: method, path, handler (docs/guide/door-protocol.md).
+"""Routes of the terminal protocol: method, path, handler (docs/guide/door-protocol.md).
 
-Every handler but `pair` judges its caller first, by `authenticate`.
+Every handler except `pair` calls `authenticate` first.
 """
 
 from terminal_bridge.api.evening import evening, snapshot

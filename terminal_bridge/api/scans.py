@@ -1,4 +1,4 @@
-"""Scans, manual check-ins, undos, and what was decided offline (docs/guide/door-protocol.md)."""
+"""Scans, manual check-ins, undos and offline sync (docs/guide/door-protocol.md)."""
 
 from collections.abc import Awaitable
 from typing import Any
@@ -35,11 +35,11 @@ from terminal_bridge.api.wire import answer, conflict_of, error_of, verdict_of
 
 SYNC_LIMIT = 512 * 1024  # bytes: 500 scans with their reasons
 _OLDEST_MS = 48 * 3600 * 1000
-_TOGETHER = 25  # in one transaction: other doors need not wait for all of them
+_TOGETHER = 25  # scans per transaction, so that other doors do not wait for the whole batch
 
 
 async def scan(request: web.Request) -> web.Response:
-    """`POST /scans`: the verdict on whatever was read or typed."""
+    """`POST /scans`: return the verdict on a scanned or typed code."""
     terminal = await authenticate(request)
     body = await read_object(request)
     wish, code = parse_request(body, terminal), parse_code(body.get("code"))
@@ -47,7 +47,7 @@ async def scan(request: web.Request) -> web.Response:
 
 
 async def check_in_by_hand(request: web.Request) -> web.Response:
-    """`POST /check-ins`: the verdict on a guest picked from the evening list."""
+    """`POST /check-ins`: return the verdict on a guest picked from the evening list."""
     terminal = await authenticate(request, "search")
     body = await read_object(request)
     wish = parse_request(body, terminal)
@@ -58,7 +58,7 @@ async def check_in_by_hand(request: web.Request) -> web.Response:
 async def _answer(
     deciding: Awaitable[dict[str, Any]], wish: Request, terminal: Terminal
 ) -> web.Response:
-    """The verdict; when the box cannot decide, the refusal as a grey verdict."""
+    """Return the verdict, or the error as a grey verdict if the box is unavailable."""
     try:
         return answer(await deciding)
     except Unavailable as fault:
@@ -66,7 +66,7 @@ async def _answer(
 
 
 async def undo(request: web.Request) -> web.Response:
-    """`POST /scans/{scanId}/undo`: take a check-in back."""
+    """`POST /scans/{scanId}/undo`: undo a check-in."""
     terminal = await authenticate(request)
     scan_id = parse_scan_id(request.match_info["scanId"])
     body = await read_object(request, optional=True)
@@ -76,7 +76,7 @@ async def undo(request: web.Request) -> web.Response:
 
 
 async def undo_by_hand(request: web.Request) -> web.Response:
-    """`POST /check-ins/{id}/undo`: a party's latest check-in is taken back."""
+    """`POST /check-ins/{id}/undo`: undo a party's latest check-in."""
     terminal = await authenticate(request, "search")
     reservation_id = parse_reservation_id(request.match_info["id"])
     body = await read_object(request)
@@ -91,13 +91,13 @@ async def undo_by_hand(request: web.Request) -> web.Response:
 async def decide_code(
     environment: Environment, terminal: Terminal, wish: Request, code: str
 ) -> dict[str, Any]:
-    """The verdict on a code, as the wire shows it: for `POST /scans` and for every reader.
+    """Decide a code and return the verdict as JSON types, for `POST /scans` and for scanners.
 
-    Refusals as `check_in`; Unavailable when nothing could be decided.
+    Raises the errors of `check_in`, and Unavailable if the box cannot decide.
     """
     by_name = terminal.may("search")
     database, keyring = environment.database, environment.keyring
-    if len(code) >= TEXT_LENGTH:  # a pass is one indexed row; what people type may mean a search
+    if len(code) >= TEXT_LENGTH:  # a pass is one indexed lookup; typed text may need a search
         reading = database.peek(look_up_code, keyring, environment.name, code, by_name=by_name)
     else:
         reading = await database.read(
@@ -116,10 +116,10 @@ async def _decide(
 
 
 async def sync(request: web.Request) -> web.Response:
-    """`POST /sync`: a verdict on each, decided in the order in which they happened.
+    """`POST /sync`: decide offline scans in chronological order; return a verdict on each.
 
-    `sentAt` is the device's clock now, if it tells: the box corrects the others by it. No scan
-    is taken to be of the future, nor older than two days.
+    `sentAt` is the device's current time, if given; the box corrects the scan times by it and
+    clamps them to the last 48 hours.
     """
     terminal = await authenticate(request)
     environment = request[ENVIRONMENT]
@@ -140,7 +140,7 @@ async def sync(request: web.Request) -> web.Response:
 
 
 async def acknowledge(request: web.Request) -> web.Response:
-    """`POST /conflicts/{id}/acknowledge`: somebody at the door has dealt with it."""
+    """`POST /conflicts/{id}/acknowledge`: mark a conflict as handled. Raises NotFound."""
     terminal = await authenticate(request, "override")
     conflict_id = parse_uuid(request.match_info["id"])
     if conflict_id is None:
@@ -159,7 +159,7 @@ def _order(
     now: int,
     ahead: int,
 ) -> list[tuple[int, Scan]]:
-    """What was read and its place in the request, in the order in which it happened."""
+    """Return (index in the request, scan) pairs in chronological order."""
     found = []
     for place, wish in enumerate(wishes):
         device_at = wish.device_at or 0  # it was required
@@ -173,7 +173,7 @@ def _reading(
     reader: Reader, environment: Environment, terminal: Terminal, wish: Request, at: int
 ) -> Reading:
     if wish.reservation_id is not None:
-        # Whom it took somebody for by its own list is no search; what is decided now would be.
+        # A match that the terminal made offline is no search; deciding by id now would be one.
         if wish.shown is None and not terminal.may("search"):
             raise RoleMissing(role="search")
         return Reading("list", (wish.reservation_id,))

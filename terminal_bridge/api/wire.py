@@ -1,4 +1,4 @@
-"""The door's answers as JSON, without contact details (docs/guide/door-protocol.md)."""
+"""JSON of the door protocol's responses, without contact data (docs/guide/door-protocol.md)."""
 
 import json
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from appliance.reservations.model import Reservation
 
 encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _Json = dict[str, Any]
-# What a terminal may offer after a result, beside `override`.
+# Actions that a terminal may offer after a result, besides `override`.
 _ACTIONS: Mapping[str, tuple[str, ...]] = {
     "checked_in": ("undo",),
     "party_added": ("undo",),
@@ -30,14 +30,14 @@ _ACTIONS: Mapping[str, tuple[str, ...]] = {
 
 
 def answer(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
-    """A JSON answer."""
+    """Create a JSON response."""
     return web.Response(
         body=encode(data).encode(), status=status, headers=headers, content_type="application/json"
     )
 
 
 def verdict_of(decided: Decided, scan_id: str, terminal: Terminal, *, simulated: bool) -> _Json:
-    """A verdict as its terminal shows it: in its language, with what it may do next."""
+    """Return a verdict in the terminal's language, with the actions that it may offer next."""
     verdict = decided.verdict
     known = {reservation.id: reservation for reservation in decided.reservations}
     sentences = phrase(verdict, terminal.language)
@@ -63,13 +63,13 @@ def verdict_of(decided: Decided, scan_id: str, terminal: Terminal, *, simulated:
 
 
 def error_of(refusal: ApiError, scan_id: str, terminal: Terminal) -> _Json:
-    """Our own fault: error body (interface, section 7) and grey verdict in one."""
+    """Return a server error: error body (interface, section 7) and grey verdict combined."""
     decided = Decided(Verdict("error"), ())
     return refusal.body() | verdict_of(decided, scan_id, terminal, simulated=False)
 
 
 def guest_of(reservation: Reservation) -> _Json:
-    """A line of the evening list."""
+    """Return an entry of the evening list."""
     return {
         "id": reservation.id,
         "accessCode": reservation.access_code,
@@ -93,7 +93,7 @@ def guest_of(reservation: Reservation) -> _Json:
 
 
 def first_check_in_of(first: FirstCheckIn | None) -> _Json | None:
-    """When, where and by whom the first of a party were let in; None when nobody is in."""
+    """Return time, terminal and staff member of the first check-in; None without one."""
     if first is None:
         return None
     return {"at": format_instant(first.at), "terminal": first.terminal, "by": first.by}
@@ -105,7 +105,7 @@ def _actions(result: str, terminal: Terminal, *, overridable: bool) -> list[str]
 
 
 def _seen(seen: Seen | None, known: Mapping[str, Reservation]) -> _Json | None:
-    """What was seen then, with the name, code and notes that the box knows now."""
+    """Return the reservation as of the scan, with its current name, code and notes."""
     if seen is None:
         return None
     now = known.get(seen.id)
@@ -125,7 +125,7 @@ def _seen(seen: Seen | None, known: Mapping[str, Reservation]) -> _Json | None:
 
 
 def event_of(change: Change, terminal: Terminal) -> _Json:
-    """The data of one event, as far as its terminal may know it: notes need the role `search`."""
+    """Return the data of a feed event. Notes are included only with the role `search`."""
     told: _Json = {}
     if change.totals is not None:
         told |= {"evening": change.evening, "totals": asdict(change.totals)}
@@ -145,9 +145,9 @@ def event_of(change: Change, terminal: Terminal) -> _Json:
 
 
 def conflict_of(conflict: Conflict, terminal: Terminal) -> _Json:
-    """A conflict as this terminal sees it: `other` is where somebody else let the party in.
+    """Return a conflict from this terminal's view: `other` is the admission elsewhere.
 
-    `admissions` are both, the first one first; where there is but one, `other` names nobody.
+    `admissions` lists both, the first one first. With only one, the terminal of `other` is null.
     """
     others = [a for a in (conflict.other, conflict.this) if a and a.terminal_id != terminal.id]
     other = others[0] if others and conflict.other else conflict.other

@@ -1,4 +1,4 @@
-"""Scanners at the box itself: decided as `POST /scans` is, under a terminal's name."""
+"""Scanners at the box itself. Their codes are decided like `POST /scans`, as a terminal."""
 
 import asyncio
 from contextlib import suppress
@@ -23,24 +23,21 @@ from terminal_bridge.scanners.scanner import (
 )
 from terminal_bridge.scanners.scanners import Readers
 
-READER_TROUBLE = "reader_trouble"  # the condition's name
+READER_TROUBLE = "reader_trouble"  # name of the alert
 
 
 def readers_of(box: Box) -> Readers:
-    """The readers that the box's settings name.
-
-    Their troubles are noted where `venuebox doctor` finds them from outside.
-    """
+    """Create the scanners in the box's settings. Their faults become alerts for `doctor`."""
     writing: set[asyncio.Task[None]] = set()
 
     def note(state: ReaderState) -> None:
-        """In the background: a full disk does not close the door."""
+        """Write the alert in the background, so that a full disk does not delay scans."""
         task = asyncio.ensure_future(_note(_environment(box, state.environment), state))
         writing.add(task)
         task.add_done_callback(writing.discard)
 
     async def forget() -> None:
-        """Drop what was noted before a restart, perhaps of readers that are no more."""
+        """Drop alerts from before a restart, which may concern removed scanners."""
         for environment in box.environments:
             with suppress(Unavailable):
                 await environment.database.write(drop_alerts, [READER_TROUBLE])
@@ -85,9 +82,9 @@ def _decider(box: Box, settings: ReaderSettings) -> Decide:
 
 
 def find_terminal(reader: Reader, named: str) -> Terminal:
-    """The terminal of that id, else the one in use of that name; Undecided says what is wrong.
+    """Find the terminal by id, else the active one by name. Raises Undecided if none fits.
 
-    Asked at each scan: a terminal that was revoked is refused from the next one on.
+    Called at each scan: a revoked terminal is rejected from the next scan on.
     """
     terminals = list_terminals(reader)
     found = [one for one in terminals if one.id == named]
@@ -95,7 +92,7 @@ def find_terminal(reader: Reader, named: str) -> Terminal:
     if len(found) > 1:
         raise Undecided(f"several terminals are named {named}: put the id of one in the settings")
     if not found:
-        raise Undecided(f"there is no terminal {named}: make it with venuebox terminal create")
+        raise Undecided(f"there is no terminal {named}: create it with venuebox terminal create")
     if found[0].revoked_at is not None:
         raise Undecided(f"the terminal {named} was revoked: name another in the settings")
     return found[0]

@@ -1,4 +1,8 @@
-"""Serial and evdev scanners, each read in its own thread."""
+"""Serial and evdev scanners, each read in its own thread.
+
+The kernel reports keys, not letters, so this computer's layout does not matter. The scanner's
+does: set for France it presses other keys for the same text. Both are tried.
+"""
 
 import asyncio
 import errno
@@ -42,13 +46,13 @@ KEYPAD_DIGITS: Mapping[int, str] = dict(
 )
 _KEYPAD: Mapping[int, str] = {**KEYPAD_DIGITS, 55: "*", 74: "-", 78: "+", 83: ".", 98: "/"}
 
-# Stricter than the box, which tries other layouts itself: here all have been tried.
+# Stricter than the box, which tries other layouts: here all layouts are tried already.
 _PASS = re.compile(r"SVC1[A-Z2-7]{135}")
 _Layout = Mapping[int, tuple[str, str]]
 
 
 def _layout(*rows: tuple[int, str, str]) -> _Layout:
-    """Rows of neighbouring keys: the first key's code, what they write, and that with Shift."""
+    """Build a layout from rows of adjacent keys: first key code, characters, with Shift."""
     keypad = {code: (sign, sign) for code, sign in _KEYPAD.items()}
     keys = {
         first + n: pair
@@ -78,7 +82,7 @@ _FRENCH = _layout(
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """A key that was pressed. `text` is what was typed by its number, with Alt held."""
+    """A key press. `text` is a character typed as Alt plus its number on the keypad."""
 
     code: int
     shift: bool = False
@@ -87,9 +91,9 @@ class Stroke:
 
 
 def read_strokes(strokes: Iterable[Stroke]) -> str:
-    """What was meant: the first layout in which it is one of our codes, else the US one."""
+    """Decode key presses by the first layout that gives one of our codes, else by the US one."""
     typed = tuple(strokes)
-    # Windows' Caps Lock shifts the digits of a French keyboard too.
+    # On Windows, Caps Lock also shifts the digits of a French keyboard.
     ways = ((_US, False), (_FRENCH, False), (_FRENCH, True))
     texts = ["".join(_write(stroke, *way) for stroke in typed) for way in ways]
     whole = (text for text in texts if _is_ours(text))
@@ -119,7 +123,7 @@ _LAST_PRINTABLE = 126
 
 
 class Keyboard:
-    """An open input device whose keys come here alone."""
+    """An open input device, grabbed exclusively."""
 
     def __init__(self, handle: int) -> None:
         self.dropped = ""
@@ -132,11 +136,11 @@ class Keyboard:
         self._spoiled = ""
 
     def fileno(self) -> int:
-        """What to wait on."""
+        """File descriptor for `select`."""
         return self._handle
 
     def feed(self, raw: bytes) -> list[str]:
-        """The codes that these bytes complete. `dropped` then says why something was not one."""
+        """Return the codes that `raw` completes; `dropped` is then the reason for lost input."""
         self.dropped = ""
         found: list[str] = []
         raw = self._rest + raw
@@ -144,7 +148,7 @@ class Keyboard:
         self._rest = raw[whole:]
         for _, _, kind, code, value in EVENT.iter_unpack(raw[:whole]):
             if kind == _SYNCHRONISE and code == _DROPPED:
-                self._spoiled = "keys were lost and the code was dropped: scan again"
+                self._spoiled = "key events were lost; code dropped: scan again"
                 self._held.clear()
             elif kind == _KEY and value == _PRESSED:
                 found += self._press(code)
@@ -153,14 +157,14 @@ class Keyboard:
         return found
 
     def pause(self) -> list[str]:
-        """The code that silence completes."""
+        """Return the code that a pause completes, if any."""
         self.dropped = ""
         if len(self._strokes) < _SHORTEST_BY_PAUSE:
             self._strokes.clear()
         return self._end()
 
     def close(self) -> None:
-        """Closing gives the keys back to everybody."""
+        """Close the device, which also releases the grab."""
         os.close(self._handle)
 
     def _press(self, code: int) -> list[str]:
@@ -188,19 +192,19 @@ class Keyboard:
         if len(self._strokes) < CODE_MAX:
             self._strokes.append(stroke)
         else:
-            self._spoiled = f"something longer than {CODE_MAX} characters was read and dropped"
+            self._spoiled = f"input longer than {CODE_MAX} characters dropped"
 
     def _end(self) -> list[str]:
         text = read_strokes(self._strokes).strip()
         self._strokes.clear()
         if "\ufffd" in text:
-            self._spoiled = self._spoiled or "keys that no code has came and were dropped"
+            self._spoiled = self._spoiled or "input with keys outside of any code dropped"
         self.dropped, self._spoiled = self._spoiled, ""
         return [text] if text and not self.dropped else []
 
 
 def open_keyboard(settings: ReaderSettings, grab: Callable[[int], None] | None = None) -> Keyboard:
-    """The keyboard at `settings.device`, grabbed: what it types reaches no console and no desk."""
+    """Open and grab the keyboard at `settings.device`, so that its input reaches nothing else."""
     handle = os.open(settings.device, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         (grab or _grab)(handle)
@@ -211,13 +215,13 @@ def open_keyboard(settings: ReaderSettings, grab: Callable[[int], None] | None =
 
 
 def _grab(handle: int) -> None:
-    """OSError EBUSY when another program has it. What is no device has nothing to grab."""
+    """Grab the device. Raises OSError EBUSY if another program has it; skips plain files."""
     try:
         fcntl.ioctl(handle, _GRAB, 1)
     except OSError:
         if stat.S_ISCHR(os.fstat(handle).st_mode):
             raise
-        log.warning("the input is no device: it is read, and not kept from others")
+        log.warning("scanner: input is not a device; reading it without an exclusive grab")
 
 
 if TYPE_CHECKING:
@@ -227,7 +231,7 @@ ANSWER_PAUSE_SECONDS = 0.5
 _WRITTEN_WITHIN = 1.0
 _FIRST_WAIT = 0.25
 _LONGEST_WAIT = 5.0
-_DECIDED_WITHIN = 10.0  # seconds; a guest has walked away by then
+_DECIDED_WITHIN = 10.0  # seconds; guests do not wait longer
 _CLOSED_WITHIN = 1.0
 _CHUNK = 4096
 _PLUG_IN = "is not there: plug it in"
@@ -245,18 +249,18 @@ _WHY = {
 
 
 class SerialScanner(Lines):
-    """A serial or USB-CDC scanner whose port is open and ours alone."""
+    """A serial or USB-CDC scanner with its port open exclusively."""
 
     def __init__(self, port: "serial.Serial") -> None:
         super().__init__()
         self.port = port
 
     def fileno(self) -> int:
-        """What to wait on."""
+        """File descriptor for `select`."""
         return int(self.port.fileno())
 
     def close(self) -> None:
-        """Let go of the port."""
+        """Close the port."""
         self.port.close()
 
 
@@ -264,10 +268,10 @@ Device = SerialScanner | Keyboard
 
 
 def open_serial(settings: ReaderSettings) -> SerialScanner:
-    """The scanner at `settings.device`, by its present meaning: a by-id path is a link."""
+    """Open the scanner at `settings.device`; resolves a by-id link each time. Raises OSError."""
     port = _open(settings.device, settings.baud)
     try:
-        port.reset_input_buffer()  # half a code of before the box started is none
+        port.reset_input_buffer()  # discard a partial code from before the start
     except Exception as error:
         port.close()
         raise OSError(errno.ENODEV, "the device is gone") from error
@@ -281,9 +285,9 @@ OPENERS: Mapping[str, Callable[[ReaderSettings], Device]] = {
 
 
 class DeviceReader:
-    """Opens the device whenever it is there, reads codes, has them decided, answers.
+    """Opens the device when it is present, reads codes, has them decided, and answers.
 
-    One code after the other: what is scanned meanwhile waits in the kernel's buffer.
+    Handles one code at a time; further input waits in the kernel's buffer.
     """
 
     def __init__(
@@ -300,17 +304,17 @@ class DeviceReader:
         self._stopping = threading.Event()
         self._asked: Future[Answer] = Future()
         self._relay: serial.Serial | None = None  # the port `answer_device`
-        # A daemon: a driver that never returns does not keep the process from ending.
+        # A daemon thread: a hanging driver does not block the process exit.
         name = f"reader {settings.place}"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     async def start(self) -> None:
-        """Begin, whether the device is there or not."""
+        """Start the thread, whether or not the device is present."""
         self._loop = asyncio.get_running_loop()
         self._thread.start()
 
     async def close(self) -> None:
-        """Stop within a second, whatever the driver does; a decision under way is finished."""
+        """Stop within 1 s, even if the driver hangs. A running decision still completes."""
         self._stopping.set()
         await asyncio.to_thread(self._thread.join, _CLOSED_WITHIN)
         self._asked.cancel()
@@ -325,8 +329,8 @@ class DeviceReader:
                     self._read(device)
             except OSError as error:
                 self._watch.disconnected(_describe(error))
-            except Exception as error:  # noqa: BLE001 - the other readers go on
-                log_exception(f"reader {self._settings.place}", error)
+            except Exception as error:  # noqa: BLE001 - the other scanners go on
+                log_exception(f"scanner: {self._settings.place}", error)
                 self._watch.disconnected(f"failed unexpectedly ({type(error).__name__})")
             self._stopping.wait(wait)
             wait = min(wait * 2, _LONGEST_WAIT)
@@ -334,7 +338,7 @@ class DeviceReader:
             self._relay.close()
 
     def _read(self, device: Device) -> None:
-        """Until the device is gone (OSError) or the box stops."""
+        """Read codes until the box stops. Raises OSError if the device is gone."""
         while not self._stopping.is_set():
             ready, _, _ = select.select([device.fileno()], [], [], PAUSE_SECONDS)
             raw = os.read(device.fileno(), _CHUNK) if ready else b""
@@ -361,7 +365,7 @@ class DeviceReader:
         return TROUBLE
 
     def _answer(self, device: Device, parts: Sequence[bytes]) -> None:
-        """To the scanner, or to `answer_device`: one that fails keeps nobody from scanning."""
+        """Write the answer to the scanner or to `answer_device`, whose failure is only logged."""
         settings = self._settings
         if not any(parts):
             return

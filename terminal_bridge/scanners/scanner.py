@@ -1,4 +1,4 @@
-"""What every scanner shares: lines, the answer to a scan, and its state."""
+"""Code shared by all scanners: line parsing, answers and state."""
 
 import logging
 from collections.abc import Callable, Coroutine, Mapping
@@ -12,14 +12,14 @@ log = logging.getLogger(__name__)
 
 
 class Undecided(Exception):
-    """A scan cannot be decided, for a reason that the operator can correct."""
+    """A scan cannot be decided, for a reason that the operator can fix."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a verdict comes to. `party` is arrived/guests; "" where nobody is meant.
+    """The answer to a scan. `party` is arrived/guests, "" without a reservation.
 
-    `is_repeated`: the same code was shown a moment ago, and nothing was decided anew.
+    `is_repeated` means that the code was just scanned and the previous answer is reused.
     """
 
     colour: str
@@ -31,12 +31,12 @@ class Answer:
 
 
 Decide = Callable[[str], Coroutine[Any, Any, Answer]]
-ARRIVALS = 1  # a reading lets one person in: a turnstile opens for one
+ARRIVALS = 1  # people per scan: a turnstile admits one
 TROUBLE = Answer("grey", "error", sentence="Incident : scannez de nouveau.")
 
 
 def answer_of(verdict: Mapping[str, Any]) -> Answer:
-    """The answer that a verdict of the wire stands for."""
+    """Convert a verdict of `POST /scans` to an answer."""
     reservation = verdict.get("reservation") or {}
     say = verdict.get("say") or {}
     return Answer(
@@ -49,11 +49,11 @@ def answer_of(verdict: Mapping[str, Any]) -> Answer:
 
 
 def line_of(answer: Answer, *, is_same: bool = False) -> bytes:
-    """`GREEN checked_in T5 1/4 Entrée validée…`: five fields, a space between two.
+    """Format `GREEN checked_in T5 1/4 Entrée validée…`: five fields separated by spaces.
 
-    The first is `SAME` in place of the colour when nothing was decided anew. Spaces in the
-    table's name are written `_`; `-` stands for no table and for no party. Only the fifth
-    field, the sentence for the staff, has spaces. UTF-8, ended by CR LF.
+    The first is the colour, or `SAME` for a reused answer. Spaces in the table name become `_`;
+    `-` means no table or no party. Only the fifth field, the sentence for the staff, may contain
+    spaces. UTF-8, ends with CR LF.
     """
     fields = (
         "SAME" if is_same else answer.colour.upper(),
@@ -67,9 +67,9 @@ def line_of(answer: Answer, *, is_same: bool = False) -> bytes:
 
 @dataclass(slots=True)
 class ReaderState:
-    """One reader. Instants are ms since 1970; `trouble` is the last, None while all is well.
+    """State of one scanner. Instants are ms since 1970; `trouble` is the current fault or None.
 
-    `connected_since` is None while its device is absent.
+    `connected_since` is None while the device is absent.
     """
 
     kind: str
@@ -84,7 +84,7 @@ class ReaderState:
 
 
 class Watch:
-    """Keeps the state of one reader and logs what changes. Safe from the reader's own thread."""
+    """Tracks the state of one scanner and logs changes. Safe to call from its thread."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Watch:
         clock: Clock,
         on_change: Callable[[ReaderState], None] = lambda _: None,
     ) -> None:
-        """`on_change` is called when a trouble begins or ends, from whatever thread."""
+        """`on_change` is called, in any thread, when a fault begins or ends."""
         self._on_change = on_change
         self.settings = settings
         self.state = ReaderState(
@@ -101,47 +101,47 @@ class Watch:
         self._clock = clock
 
     def connected(self) -> None:
-        """The device is there, or the port is listened on."""
+        """Record that the device is connected or the port is listening."""
         self.state.connected_since = self._clock.now()
-        log.info("reader %s %s is connected", self.state.kind, self.state.place)
+        log.info("scanner: %s %s: connected", self.state.kind, self.state.place)
         self.decided(None)
 
     def disconnected(self, why: str) -> None:
-        """The device is not there; logged once, however often it is tried again."""
+        """Record that the device is absent; repeated calls with one reason are logged once."""
         self.state.connected_since = None
         self.decided(why)
 
     def read(self) -> None:
-        """A code was read."""
+        """Record that a code was read."""
         self.state.last_read_at = self._clock.now()
         self.state.reads += 1
 
     def decided(self, trouble: str | None) -> None:
-        """A code was decided, or could not be, for that reason."""
+        """Record that a code was decided; `trouble` is the reason if it could not be."""
         if self._set_trouble(trouble):
             self._on_change(self.state)
 
     def drop(self, why: str) -> None:
-        """What came was no code."""
+        """Record dropped input that was no code."""
         self.state.dropped += 1
         self._set_trouble(why)
 
     def _set_trouble(self, trouble: str | None) -> bool:
         known, self.state.trouble = self.state.trouble, trouble
         if trouble and trouble != known:
-            log.warning("reader %s %s: %s", self.state.kind, self.state.place, trouble)
+            log.warning("scanner: %s %s: %s", self.state.kind, self.state.place, trouble)
         return trouble != known
 
 
 PAUSE_SECONDS = 0.5
 CODE_MAX = 2048  # characters, as in `POST /scans`
-_SHORTEST_BY_PAUSE = 4  # a key pressed by mistake is no code
+_SHORTEST_BY_PAUSE = 4  # ignore stray key presses
 _ENDS = b"\r\n\t"
-_FRAMES = b"\x00\x02\x03"  # NUL of a device that woke up, STX and ETX around a code
+_FRAMES = b"\x00\x02\x03"  # NUL after power-up, STX and ETX around a code
 
 
 class Lines:
-    """Puts bytes together until a code is whole. Garbage and overlong input is dropped."""
+    """Assembles bytes into codes. Drops garbage and overlong input."""
 
     def __init__(self) -> None:
         self.dropped = ""
@@ -150,11 +150,11 @@ class Lines:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a code has begun that a pause would end."""
+        """Whether an unfinished code is buffered, which a pause would end."""
         return bool(self._bytes) or self._overlong
 
     def feed(self, raw: bytes) -> list[str]:
-        """The codes that `raw` completes. `dropped` then says why something was not one."""
+        """Return the codes that `raw` completes; `dropped` is then the reason for lost input."""
         found = []
         self.dropped = ""
         for byte in raw:
@@ -168,7 +168,7 @@ class Lines:
         return found
 
     def pause(self) -> list[str]:
-        """Nothing more came for PAUSE_SECONDS: that ends a code too, unless it is too short."""
+        """Return the code that a pause of PAUSE_SECONDS completes; drop it if too short."""
         self.dropped = ""
         if len(self._bytes) < _SHORTEST_BY_PAUSE:
             self._bytes.clear()
@@ -179,14 +179,14 @@ class Lines:
         self._bytes.clear()
         self._overlong = False
         if overlong:
-            self.dropped = f"something longer than {CODE_MAX} characters was read and dropped"
+            self.dropped = f"input longer than {CODE_MAX} characters dropped"
             return []
         try:
             text = raw.decode("utf-8").strip()
         except UnicodeDecodeError:
-            self.dropped = "something unreadable came and was dropped: check the baud rate"
+            self.dropped = "unreadable input dropped: check the baud rate"
             return []
         if not text.isprintable():
-            self.dropped = "something with control characters came and was dropped"
+            self.dropped = "input with control characters dropped"
             return []
         return [text] if text else []

@@ -18,7 +18,7 @@ REPEATED_WITHIN_SECONDS = 3.0
 
 
 class Readers:
-    """Every configured reader. A failure of one does not affect the others."""
+    """All configured scanners. A failure of one does not affect the others."""
 
     def __init__(
         self,
@@ -28,10 +28,10 @@ class Readers:
         on_change: Callable[[ReaderState], None] = lambda _: None,
         before: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`decider` gives, for each reader, what decides its codes.
+        """`decider` returns the function that decides the codes of a scanner.
 
-        `on_change` is called in the loop when a reader's trouble begins or ends; `before` is
-        awaited before the first of them starts.
+        `on_change` is called in the event loop when a fault begins or ends; `before` is awaited
+        before the scanners start.
         """
         self._before = before
         self._on_change = on_change
@@ -43,11 +43,11 @@ class Readers:
 
     @property
     def states(self) -> list[ReaderState]:
-        """How each of them is, in the order of the settings."""
+        """State of each scanner, in the order of the settings."""
         return [watch.state for watch in self._watches]
 
     async def start(self) -> None:
-        """Start all."""
+        """Start all scanners."""
         self._loop = asyncio.get_running_loop()
         if self._before is not None:
             await self._before()
@@ -55,7 +55,7 @@ class Readers:
             await reader.start()
 
     async def close(self) -> None:
-        """Stop all at once."""
+        """Stop all scanners concurrently."""
         await asyncio.gather(*(reader.close() for reader in self._readers))
 
     def _tell(self, state: ReaderState) -> None:
@@ -64,9 +64,9 @@ class Readers:
 
 
 class Once:
-    """Decides each code once in three seconds: people hold a pass until something happens.
+    """Decides each code once in 3 s, because people hold a pass until something happens.
 
-    A repetition gets the same answer, marked so.
+    A repeated scan gets the same answer with `is_repeated` set.
     """
 
     def __init__(self, decide: Decide, clock: Clock) -> None:
@@ -75,7 +75,7 @@ class Once:
         self._shown: dict[str, tuple[float, asyncio.Future[Answer]]] = {}
 
     async def __call__(self, code: str) -> Answer:
-        """The answer to `code`. A grey one is not repeated: the next scan tries again."""
+        """Return the answer to `code`. Grey answers are not reused; the next scan tries again."""
         now = self._clock.monotonic()
         self._shown = {
             text: (at, decision)
@@ -99,7 +99,7 @@ def _watched(decide: Decide, watch: Watch) -> Decide:
             watch.decided(str(why))
             return Answer("grey", "error", sentence=str(why))
         except Exception as error:  # noqa: BLE001 - the guest gets the grey answer
-            log_exception(f"reader {watch.state.place}", error)
+            log_exception(f"scanner: {watch.state.place}", error)
             return TROUBLE
         watch.decided(None)
         return answer

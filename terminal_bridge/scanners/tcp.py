@@ -1,4 +1,4 @@
-"""A line reader on the network: a line in, a line out (docs/guide/scanners.md)."""
+"""Network scanners over TCP: a line in, a line out (docs/guide/scanners.md)."""
 
 import asyncio
 from collections import Counter
@@ -16,7 +16,7 @@ from terminal_bridge.scanners.scanner import (
 )
 
 MOST_CONNECTIONS = 16
-MOST_OF_AN_ADDRESS = 8  # a serial server with eight scanners is one address
+MOST_OF_AN_ADDRESS = 8  # a serial device server may have eight scanners on one address
 IDLE_SECONDS = 600.0
 _WRITTEN_WITHIN = 5.0
 _ANSWER_PAUSE_SECONDS = 0.5
@@ -28,7 +28,7 @@ _FULL = b"GREY error - - Trop de connexions.\r\n"
 
 @dataclass(eq=False, slots=True)
 class _Connection:
-    """One that is served by `task`. `heard_at` is the loop's time of its latest bytes."""
+    """A connection served by `task`. `heard_at` is the loop time of its latest bytes."""
 
     address: str
     task: asyncio.Task[None]
@@ -37,7 +37,7 @@ class _Connection:
 
 
 class TcpReader:
-    """Listens on the configured address, and again when that address comes back."""
+    """Listens on the configured address; retries until the address can be bound."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class TcpReader:
         self._connections: set[_Connection] = set()
 
     async def start(self) -> None:
-        """Begin; an address that cannot be bound is tried again."""
+        """Start listening; retry in the background if the address cannot be bound."""
         server = await self._listen()
         self._listening = asyncio.create_task(self._serve(server))
 
@@ -93,7 +93,7 @@ class TcpReader:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine that runs is in a task
         peer = writer.get_extra_info("peername")
-        address = str(peer[0]) if peer else ""  # None: it has left already
+        address = str(peer[0]) if peer else ""  # None: already disconnected
         connection = _Connection(address, task, asyncio.get_running_loop().time())
         try:
             if self._make_room(address):
@@ -102,16 +102,16 @@ class TcpReader:
             else:
                 writer.write(_FULL)
         except (OSError, TimeoutError, asyncio.CancelledError):
-            pass  # it left or is shown out; asyncio would log what tasks raise
+            pass  # disconnected or evicted; asyncio would log the exception
         finally:
             self._connections.discard(connection)
             writer.close()
 
     def _make_room(self, address: str) -> bool:
-        """Whether there is room for another, if need be in place of the one idle longest.
+        """Whether another connection fits, after evicting the one idle longest if necessary.
 
-        Too many of one address make room among themselves. Otherwise the address that holds
-        the most gives way: no device shuts the others out by holding many.
+        At the limit per address, evict one of that address; at the total limit, one of the
+        address with the most connections, so that no device blocks the others.
         """
         held = Counter(each.address for each in self._connections)
         if held[address] >= MOST_OF_AN_ADDRESS:
@@ -143,7 +143,7 @@ class TcpReader:
                     return
                 codes = lines.pause()
             else:
-                is_over = not raw  # which ends a code too: who sends one and says so may hear it
+                is_over = not raw  # EOF also ends a code, which is then answered
                 codes = lines.pause() if is_over else lines.feed(raw)
                 place.heard_at = loop.time()
             if lines.dropped:
@@ -158,7 +158,7 @@ class TcpReader:
             place.is_busy = False
 
     async def _send(self, writer: asyncio.StreamWriter, answer: Answer) -> None:
-        """The line, or the bytes that the settings have for this colour instead."""
+        """Send the bytes that the settings define for this colour, else the answer line."""
         parts = self._settings.answer.get(answer.colour) or (
             line_of(answer, is_same=answer.is_repeated and not self._settings.repeat_answer),
         )

@@ -6,7 +6,7 @@ import pytest
 
 from appliance.core.errors import OperatorError, Unavailable
 from appliance.scheduler import Job, Scheduler
-from tests.appliance.upkeep.keeping import Timer
+from tests.appliance.jobs.keeping import Timer
 
 
 class Work:
@@ -79,7 +79,7 @@ async def test_nothing_due_sets_no_timer_and_what_is_due_runs_on_time(
 async def test_a_thousand_commits_are_one_look_a_second_later(scheduler, timer, work, box):
     await started(scheduler, work)
     for _ in range(1000):
-        box.live.database.recheck_authorisation()
+        box.live.database.look_for_changes()
 
     assert (timer.seconds, timer.set_times) == (1.0, 1)
     work.due_in(0)

@@ -43,7 +43,7 @@ from terminal_bridge.api.request import parse_apart_scans, parse_request
 from terminal_bridge.scanners.scanner import Lines
 from tests.builders import a_body
 from tests.soak.scale import FULL
-from web.middleware import Hosts
+from web.allowed_hosts import Hosts
 from web.portal.forms import Form
 from web.portal.session import describe_device
 
@@ -123,7 +123,7 @@ SAID = {"environment": SIGNING_BRIDGE.environment, "venueTag": SIGNING_BRIDGE.ve
 CERTIFICATE = make_authority("Riad Atlas", Names(("riad-atlas.local",), ()), 0).certificate
 BRIDGE = Identity("http://box", keys=((1, "A" * 43),))
 STATEMENT = {"header": {"format": "svc-door-log-v1"}, "count": 0}
-LOG = Path(__file__).parents[1] / "appliance" / "door_log" / "exports" / "sealed.jsonl"
+LOG = Path(__file__).parents[1] / "appliance" / "door" / "exports" / "sealed.jsonl"
 LOG_HEADER = LOG.read_bytes().partition(b"\n")[0] + b"\n"
 LOG_KEY = SIGNER.public_key().public_bytes_raw()
 VENUE = resources.files("web").joinpath("demo.toml").read_bytes()

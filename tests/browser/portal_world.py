@@ -11,7 +11,7 @@ from playwright.async_api import Browser, Page
 from appliance.database.connection import Transaction
 from appliance.staff.accounts import create_staff
 from appliance.staff.model import set_password
-from appliance.staff.sessions import start_session
+from appliance.staff.sign_in import start_session
 from tests.browser.chromium import Chromium
 from tests.browser.door_world import DoorWorld, door_world
 

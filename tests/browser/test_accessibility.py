@@ -15,7 +15,7 @@ from appliance.outbox import announce
 from appliance.privacy import ask_erasure
 from appliance.reservations.emails import KINDS, WITH_PASS, queue_email
 from appliance.webhooks.endpoints import register_endpoint
-from tests.appliance.mail import conftest as mail
+from tests.appliance.email import conftest as mail
 from tests.browser.accessibility import violations
 from tests.browser.chromium import browser_fixture
 from tests.browser.films import film

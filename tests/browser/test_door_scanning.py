@@ -7,7 +7,7 @@ from PIL import Image
 
 from appliance.core.qr import qr_png
 from appliance.door.terminals import offer_pairing
-from tests.appliance.model.test_keyboard_layouts import (
+from tests.appliance.door.test_keyboard_layouts import (
     ARABIC,
     ARABIC_WITH_SHIFT,
     AZERTY,

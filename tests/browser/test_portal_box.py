@@ -10,13 +10,13 @@ from appliance.backup.catalogue import Record, write_record
 from appliance.backup.recovery_key import ensure_recovery_key, key_rows
 from appliance.core.data_directory import DataDirectory
 from appliance.core.tokens import Tokens
-from tests.appliance.mail.mail_servers import smtp_server
+from tests.appliance.email.mail_servers import smtp_server
 from tests.browser.accessibility import violations
 from tests.browser.keyboard import enter_room, follow, is_within, press, reach, write
 from tests.browser.phones import PHONE, Phone
 from tests.browser.portal_world import DESK, TABLET
 from tests.conftest import MASTER_KEY
-from tests.journeys.partner_side import Caller, TargetUrl
+from tests.journeys.partner_side import Caller, Receiver
 from tests.web.processes import Serving
 
 OLD = "le thé est servi à minuit"
@@ -79,7 +79,7 @@ async def test_an_empty_box_is_set_up_a_partner_books_and_its_guest_comes_in(
     tmp_path, chromium, browser
 ):
     async with (
-        TargetUrl().running() as receiver,
+        Receiver().running() as receiver,
         smtp_server() as (mail_port, mailbox),
         ClientSession() as session,
     ):

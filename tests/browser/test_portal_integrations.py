@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.appliance.webhooks.receivers import OK, TargetUrl, a_server, an_answer
+from tests.appliance.webhooks.receivers import OK, Receiver, a_server, an_answer
 from tests.browser.chromium import browser_fixture
 from tests.browser.keyboard import press, reach, write
 from tests.conftest import with_settings
@@ -25,7 +25,7 @@ def settings():
 
 @browser_fixture
 async def receiver():
-    found = TargetUrl()
+    found = Receiver()
     async with a_server(found.converse) as port:
         found.port = port
         yield found

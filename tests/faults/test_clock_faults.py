@@ -15,7 +15,7 @@ from tests.builders import a_booking
 from tests.faults.checker import read_rows
 from tests.faults.own_time import OwnTime
 from tests.journeys.box_process import PROGRAM, clean_environ, found_box
-from tests.journeys.partner_side import TargetUrl, calling
+from tests.journeys.partner_side import Receiver, calling
 
 ENDPOINTS = ("till", "crm")
 PHONE = "+212600000001"
@@ -80,7 +80,7 @@ async def test_a_clock_that_leaps_while_it_runs_or_is_off_loses_nothing_and_the_
 ):
     founded, time = found_box(tmp_path, 14), OwnTime(tmp_path)
     asked = ask_for_tomorrow(founded)
-    async with TargetUrl().running() as receiver:
+    async with Receiver().running() as receiver:
         box = time.box(founded, tmp_path, receiver.settings)
         with box:
             async with calling(box, founded, "live") as (partner, door):

@@ -15,7 +15,7 @@ from email import message_from_bytes
 import aiohttp
 import pytest
 
-from tests.appliance.mail.mail_servers import Handler, smtp_server, until
+from tests.appliance.email.mail_servers import Handler, smtp_server, until
 from tests.faults.nursery import ForkedBox
 from tests.journeys.box_process import found_box
 from tests.journeys.partner_side import calling

@@ -17,7 +17,7 @@ from aiohttp import web
 from tests.faults.checker import read_rows
 from tests.faults.leaping_time import FILES, MEMORY, LeapingTime
 from tests.journeys.box_process import found_box
-from tests.journeys.partner_side import TargetUrl, calling
+from tests.journeys.partner_side import Receiver, calling
 from tests.soak.scale import FULL, Progress, tell
 
 pytestmark = [pytest.mark.slow, pytest.mark.process]
@@ -35,7 +35,7 @@ WAL_BYTES, LOG_BYTES = 64 << 20, 50 << 20
 PATIENCE = 60.0
 
 
-class Neighbour(TargetUrl):
+class Neighbour(Receiver):
     """Takes what comes, and lives in the box's time."""
 
     def __init__(self, time):

@@ -14,9 +14,10 @@ from pathlib import Path
 import apsw
 import pytest
 
-from appliance.backup.catalogue import list_backups, open_backup, prove, show_header
+from appliance.backup.catalogue import list_backups
 from appliance.backup.create import back_up_before_upgrade
 from appliance.backup.restore import restore_blank, restore_latest
+from appliance.backup.verify import open_backup, prove, show_header
 from appliance.clock import newest_zone_database
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
@@ -45,7 +46,7 @@ from appliance.backup.create import Maker, back_up_before_upgrade
 from appliance.clock import SystemClock, newest_zone_database
 from appliance.core.data_directory import DataDirectory
 from appliance.core.settings import Settings
-from appliance.store import migrate as m
+from appliance.database import migrate as m
 from appliance.core.tokens import Tokens
 known = m.list_migrations()
 m.list_migrations = lambda: [*known, (len(known) + 1, sys.argv[2]), (len(known) + 2, sys.argv[3])]

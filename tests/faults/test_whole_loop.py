@@ -3,13 +3,13 @@
 import pytest
 
 from tests.journeys.box_process import BoxProcess, found_box
-from tests.journeys.partner_side import TargetUrl, calling
+from tests.journeys.partner_side import Receiver, calling
 
 
 @pytest.mark.proves("I1", "I3", "I4", "I6")
 async def test_a_booking_is_told_scanned_and_still_there_after_a_restart(tmp_path):
     founded = found_box(tmp_path)
-    async with TargetUrl().running() as receiver:
+    async with Receiver().running() as receiver:
         with BoxProcess(founded.data, log=tmp_path / "box.log", settings=receiver.settings) as box:
             async with calling(box, founded, "live") as (partner, door):
                 hook = await partner.must(201, "POST", "/v1/webhooks", {"url": receiver.url("a")})

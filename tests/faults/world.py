@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tests.faults.checker import History, Rows, read_rows
 from tests.faults.load import Load
 from tests.journeys.box_process import BoxProcess, Founded, found_box
-from tests.journeys.partner_side import Caller, TargetUrl, calling
+from tests.journeys.partner_side import Caller, Receiver, calling
 
 TABLES = 150
 SETTLED_SECONDS = 30.0
@@ -21,7 +21,7 @@ class World:
     founded: Founded
     box: BoxProcess
     history: History
-    receiver: TargetUrl
+    receiver: Receiver
     load: Load
     partner: Caller
     door: Caller
@@ -75,7 +75,7 @@ async def faulty_world(
     folder, seed, *, receiver=None, make_load=Load, make_box=BoxProcess, **changes
 ):
     """A running box with endpoints, ready for load. `changes` are handed to `make_box`."""
-    receiver = receiver or TargetUrl()
+    receiver = receiver or Receiver()
     async with receiver.running():
         founded = await asyncio.to_thread(found_box, folder, TABLES)
         box = make_box(founded.data, log=folder / "box.log", settings=receiver.settings, **changes)

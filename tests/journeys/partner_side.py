@@ -29,7 +29,7 @@ class Received:
         return self.body["data"]["reservation"]
 
 
-class TargetUrl:
+class Receiver:
     """A partner's server: `/<name>` for each endpoint, whose secret it learns on registering."""
 
     def __init__(self):
@@ -38,7 +38,7 @@ class TargetUrl:
         self.authority = ""
         self.open = asyncio.Event()
         self.open.set()
-        self._news = asyncio.Alert()
+        self._news = asyncio.Condition()
 
     @asynccontextmanager
     async def running(self):

@@ -15,7 +15,7 @@ from aiohttp import web
 from appliance.backup.archive import SealedReader
 from appliance.backup.recovery_key import find_recovery_key
 from appliance.core.data_directory import DataDirectory
-from tests.appliance.mail.mail_servers import Handler, smtp_server, until
+from tests.appliance.email.mail_servers import Handler, smtp_server, until
 from tests.journeys.box_process import BoxProcess, found_box, venuebox
 from tests.journeys.partner_side import calling
 

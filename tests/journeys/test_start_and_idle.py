@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from tests.journeys.box_process import BoxProcess, found_box
-from tests.journeys.partner_side import TargetUrl, calling
+from tests.journeys.partner_side import Receiver, calling
 from tests.quickest import quickest
 from tests.soak.scale import FULL
 
@@ -44,7 +44,7 @@ async def first_answer(box, founded):
 async def furnished(tmp_path):
     """A box with a registered receiver and guests tonight, to whom everything was delivered."""
     founded = found_box(tmp_path)
-    async with TargetUrl().running() as receiver:
+    async with Receiver().running() as receiver:
         with BoxProcess(founded.data, log=tmp_path / "box.log", settings=receiver.settings) as box:
             async with calling(box, founded, "live") as (partner, door):
                 hook = await partner.must(

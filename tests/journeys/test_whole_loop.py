@@ -14,9 +14,9 @@ import pytest
 import zxingcpp
 from PIL import Image
 
-from tests.appliance.mail.mail_servers import Handler, smtp_server
+from tests.appliance.email.mail_servers import Handler, smtp_server
 from tests.journeys.box_process import ENVIRONMENTS, BoxProcess, Founded, found_box
-from tests.journeys.partner_side import Caller, TargetUrl, calling
+from tests.journeys.partner_side import Caller, Receiver, calling
 
 EMAIL, PHONE = "salma.bennani@guests.example", "+212 611 222 333"
 
@@ -30,7 +30,7 @@ class Journey:
     box: BoxProcess
     partner: Caller
     door: Caller
-    receiver: TargetUrl
+    receiver: Receiver
     mail: Handler
 
     async def register(self):
@@ -89,7 +89,7 @@ async def fetch(url):
 
 @asynccontextmanager
 async def begun(folder, environment):
-    async with TargetUrl().running() as receiver, smtp_server() as (port, mail):
+    async with Receiver().running() as receiver, smtp_server() as (port, mail):
         settings = receiver.settings | {
             "VENUEBOX_MAIL_HOST": "127.0.0.1",
             "VENUEBOX_MAIL_PORT": str(port),

@@ -12,10 +12,10 @@ from appliance.database.integrity import session
 from appliance.door.terminals import issue_terminal
 from appliance.staff.accounts import create_staff
 from appliance.staff.model import set_password
-from appliance.staff.sessions import start_session
+from appliance.staff.sign_in import start_session
 from tests.faults.checker import History, read_rows
 from tests.journeys.box_process import BoxProcess, Founded, found_box
-from tests.journeys.partner_side import Caller, Received, TargetUrl, calling
+from tests.journeys.partner_side import Caller, Received, Receiver, calling
 
 PARTNERS = 50
 DOORS = 8
@@ -29,7 +29,7 @@ class Evening:
 
     founded: Founded
     box: BoxProcess
-    receiver: TargetUrl
+    receiver: Receiver
     history: History
     partner: Caller
     tables: list
@@ -52,7 +52,7 @@ class Evening:
         return states.count("pending")
 
 
-class TerseReceiver(TargetUrl):
+class TerseReceiver(Receiver):
     """Keeps of a delivery what the checker looks at: there will be a hundred thousand."""
 
     def note(self, one):

@@ -136,7 +136,7 @@ async def test_a_command_beside_the_box_makes_everybody_load_again_and_ends_whom
             )
         )
 
-        door.environment.database.recheck_authorisation()
+        door.environment.database.look_for_changes()
 
         assert (await here.next()).kind == "reset"
         assert [(await ear.next()).kind, (await ear.next()).kind] == ["reset", "revoked"]

@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.appliance.webhooks.receivers import TargetUrl, a_server
+from tests.appliance.webhooks.receivers import Receiver, a_server
 
 
 @pytest.fixture
 async def receiver():
     """A partner's program on loopback."""
-    found = TargetUrl()
+    found = Receiver()
     async with a_server(found.converse) as port:
         found.port = port
         yield found

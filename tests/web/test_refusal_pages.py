@@ -7,7 +7,8 @@ from aiohttp import web
 
 from appliance.core.errors import Unavailable
 from tests.web.portal.people import a_person
-from web.middleware import HOSTS, REQUESTS, Counter, Hosts, answer_everything
+from web.allowed_hosts import HOSTS, Hosts
+from web.middleware import REQUESTS, Counter, answer_everything
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8", "Accept-Language": "en"}
 

@@ -12,7 +12,7 @@ from appliance.database.integrity import session
 from appliance.door.terminals import issue_terminal, revoke_terminal
 from appliance.staff.accounts import change_role, disable_staff
 from appliance.staff.model import list_staff
-from appliance.staff.sessions import change_password
+from appliance.staff.sign_in import change_password
 from tests.builders import a_body
 from tests.web.portal.people import a_person
 
@@ -97,7 +97,7 @@ def revoke_beside(running, key_id, instant):
     database, box = running.live.database, running.box
     with session(database.path, StoppedClock(instant), box.tokens, box.zones) as tx:
         assert revoke_key(tx, key_id)
-    running.box.recheck_authorisation()
+    running.box.look_for_changes()
 
 
 @pytest.fixture

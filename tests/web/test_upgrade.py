@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 NEW_VERSION = """
 import sys
-from appliance.store import migrate
+from appliance.database import migrate
 from web.main import main
 known = migrate.list_migrations()
 wanted = [*known, (len(known) + 1, "CREATE TABLE later (x)")]

@@ -4,7 +4,7 @@ import pytest
 
 from appliance.alerts import list_alerts
 from appliance.api_keys import rotate_key
-from tests.appliance.webhooks.receivers import TargetUrl, a_server
+from tests.appliance.webhooks.receivers import Receiver, a_server
 from tests.builders import a_body, a_key, table_id
 from tests.conftest import Running, with_settings
 from tests.web.api.webhook_calls import registered
@@ -121,7 +121,7 @@ async def test_the_alert_ends_when_staff_activate_it_again_or_leave_it_off(runni
 async def test_the_venue_restricts_an_endpoint_to_the_references_of_its_own_line(running):
     other = await a_key(running.test)
     manager = await a_person(running, "manager")
-    receiver = TargetUrl()
+    receiver = Receiver()
     async with a_server(receiver.converse) as receiver.port:
         endpoint = await registered(running, "/test", url=receiver.url)
         path = f"/test{WHOSE}{endpoint['id']}"

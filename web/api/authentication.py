@@ -1,4 +1,4 @@
-"""Which key is calling (interface, section 5): known, not revoked, within its rate and scope."""
+"""API key authentication: validity, rate limit and scope (interface, section 5)."""
 
 import asyncio
 import logging
@@ -24,7 +24,7 @@ _TOUCH_SECONDS = 60.0
 
 
 class Gate:
-    """Who may pass into the partner interface of one environment."""
+    """Authenticates the partner API of one environment."""
 
     def __init__(self, environment: Environment, clock: Clock) -> None:
         api = environment.settings.api
@@ -37,7 +37,7 @@ class Gate:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def admit(self, request: web.Request, scope: str) -> ApiKey:
-        """The calling key, checked in this order: key, then rate, then scope."""
+        """Return the calling key; raises Unauthorized, KeyRevoked, RateLimited, ScopeMissing."""
         try:
             key = self._identify(request)
         except (Unauthorized, KeyRevoked):
@@ -51,11 +51,11 @@ class Gate:
         return key
 
     def unwritten(self, key_id: str) -> int:
-        """How many calls of a key were let through since that was last written."""
+        """Return the number of calls of a key that are not yet written to the database."""
         return self._counted.get(key_id, (0, 0))[1]
 
     async def close(self) -> None:
-        """Write what was counted, and let what is being written finish."""
+        """Write the remaining call counts and wait for pending writes."""
         for key_id, counted in self._counted.items():
             self._write_soon(key_id, [counted], just_now=False)
         self._counted.clear()
@@ -72,9 +72,9 @@ class Gate:
         return key
 
     def _remember_use(self, key: ApiKey) -> None:
-        """`lastUsedAt` and the count of calls, to the minute: most calls write nothing.
+        """Record `lastUsedAt` and the number of calls, at most one write per minute and key.
 
-        A minute's calls are counted here, and written beside a later one.
+        Calls in between are counted in memory and written with the next write.
         """
         now = self._clock.monotonic()
         if now - self._touched.get(key.id, float("-inf")) < _TOUCH_SECONDS:
@@ -88,14 +88,14 @@ class Gate:
     def _write_soon(
         self, key_id: str, counted: Sequence[tuple[int, int]], *, just_now: bool
     ) -> None:
-        """Beside the request: it holds nobody up."""
+        """Write in a background task; the request does not wait."""
 
         async def write() -> None:
             try:
                 database = self._environment.database
                 await database.write(note_key_use, key_id, counted, just_now=just_now)
             except ApiError as refusal:
-                log.warning("the use of a key was not noted: %s", refusal)
+                log.warning("api: could not record key use: %s", refusal)
 
         task = asyncio.get_running_loop().create_task(write())
         self._tasks.add(task)

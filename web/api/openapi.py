@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, from the routes, `web.api.wire`, the refusals and openapi.md."""
+"""The OpenAPI 3.1 document, built from the routes, `web.api.wire`, the errors and openapi.md."""
 
 import json
 import re
@@ -51,10 +51,10 @@ _OF_EVENTS: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A section of openapi.md: its paragraphs, what it says of each member, its JSON.
+    """A section of openapi.md: paragraphs, descriptions of members, JSON.
 
-    That is the example of an object, the parameters of a call, or headers. `schema` is that of
-    an object we receive; of those we send `web.api.wire` has it.
+    `json` is the example of an object, the parameters of a call, or headers. `schema` is set for
+    request objects only; `web.api.wire` defines the schemas of answers.
     """
 
     paragraphs: tuple[str, ...]
@@ -65,7 +65,7 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What the example of a booking asks for. A box puts in what it would grant."""
+    """Values for the booking example. A running box fills in a booking it would accept."""
 
     table_id: str = "0198f0a2-5c1e-7b3d-9a40-2f6c1d8e7b11"
     date: str = "2026-11-21"
@@ -76,14 +76,14 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """What openapi.md cannot say of a call; `refusals` are those that not every call has."""
+    """Details of a call that openapi.md does not contain; `refusals` are its specific errors."""
 
     tag: str
     answers: Mapping[int, type[wire.Answer]]
     refusals: Sequence[ApiError] = ()
     body: str = ""
     body_required: bool = True
-    headers: Sequence[str] = ()  # of its 200
+    headers: Sequence[str] = ()  # of its 200 answer
 
 
 def _rule(member: str, rule_fr: str, rule: str) -> ApiError:
@@ -110,7 +110,7 @@ _CALLS: Mapping[str, _Call] = {
     "createReservation": _Call(
         "Reservations",
         {201: wire.CreationResult, 200: wire.CreationResult},
-        (  # in the order in which they are looked for
+        (  # in the order of the checks
             errors.InvalidDate(field="date"),
             errors.DateOutOfRange(field="date"),
             errors.InvalidSlot(field="slot"),
@@ -165,9 +165,9 @@ _CALLS: Mapping[str, _Call] = {
 def build_document(
     routes: Sequence[Route], servers: list[Schema], wish: Wish | None = None
 ) -> Schema:
-    """The whole description of `routes`, served at `servers`; its examples ask for `wish`.
+    """Return the OpenAPI document of `routes`, served at `servers`; `wish` fills its examples.
 
-    KeyError for a route or a member without words.
+    Raises KeyError for a route or a member that openapi.md does not describe.
     """
     refusals, words = _all_refusals(), _sections()
     paths: Schema = {}
@@ -198,14 +198,14 @@ def build_document(
 
 
 def describe_servers(base: str, environment: str) -> list[Schema]:
-    """Both base addresses, that of `environment` first; `base` is where live is called."""
+    """Return both servers, that of `environment` first; `base` is the base URL of live."""
     live: Schema = {"url": base, "description": "Live: keys that start with svc_live_"}
     test: Schema = {"url": f"{base}/test", "description": "Test: keys that start with svc_test_"}
     return [test, live] if environment == "test" else [live, test]
 
 
 def example(name: str, wish: Wish | None = None) -> Any:
-    """The example of an object; a booking asks for `wish`."""
+    """Return the example of an object; `wish` fills that of a booking."""
     value = deepcopy(_sections()[name].json)
     if name == "CreateReservation" and wish:
         asked = {"tableId": wish.table_id, "date": wish.date, "slot": wish.slot}
@@ -215,17 +215,17 @@ def example(name: str, wish: Wish | None = None) -> Any:
 
 
 def sample_event(event_type: str) -> Schema:
-    """A delivery's body as it could arrive."""
+    """Return a sample delivery body of an event type."""
     body = example("Event")
     body["data"]["reservation"].update(_OF_EVENTS.get(event_type, {}))
     return {**body, "type": event_type}
 
 
 def describe_callbacks() -> dict[str, Schema]:
-    """A callback for each event type; KeyError for a type that has no description.
+    """Return a callback for each event type. Raises KeyError for a type without a description.
 
-    Not the document's `webhooks` section: of that openapi-generator makes files which neither
-    Python nor TypeScript can read.
+    The document's `webhooks` section is not used: from it, openapi-generator generates files that
+    neither Python nor TypeScript can parse.
     """
     return {
         event_type: {"{$request.body#/url}": {"post": _delivery(event_type)}}
@@ -235,7 +235,7 @@ def describe_callbacks() -> dict[str, Schema]:
 
 @cache
 def _sections() -> Mapping[str, Words]:
-    """The sections of openapi.md after the guide, by name."""
+    """Return the sections of openapi.md after the guide, by name."""
     _, _, text = _WORDS.read_text("utf-8").partition("\n# Words of the document\n")
     sections = {}
     for part in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
@@ -261,7 +261,7 @@ def _line(text: str) -> str:
 
 
 def _guide(refusals: Iterable[ApiError]) -> str:
-    """What a partner's engineer reads first, with the scopes and a table of all refusals."""
+    """Return the guide for partners, with the scopes and a table of all errors."""
     guide, _, _ = _WORDS.read_text("utf-8").partition("\n# Words of the document\n")
     meanings = _sections()["Scopes"].members
     rows = (
@@ -281,7 +281,7 @@ def _ref(name: str) -> Schema:
 
 
 def _schemas(refusals: Iterable[ApiError]) -> Schema:
-    """Component schemas by name; `refusals` are all that the interface can answer."""
+    """Return the component schemas by name; `refusals` are all errors of the API."""
     _, schemas = msgspec.json.schema_components(
         wire.Answer.__subclasses__(), ref_template="#/components/schemas/{name}"
     )
@@ -296,7 +296,7 @@ def _schemas(refusals: Iterable[ApiError]) -> Schema:
 
 
 def _describe(words: Words, schema: Schema) -> None:
-    """Put in the words, and what generators of clients read better than msgspec's own form."""
+    """Add descriptions, and rewrite msgspec's schema into a form that client generators support."""
     schema.pop("title", None)
     schema["description"] = words.paragraphs[0]
     for name, part in schema["properties"].items():
@@ -317,7 +317,7 @@ def _describe(words: Words, schema: Schema) -> None:
 
 
 def _operation(route: Route, call: _Call, wish: Wish) -> Schema:
-    """One Operation Object; the scope is its security requirement's role."""
+    """Return the Operation Object of a route; its security requirement names the scope."""
     words = _sections()[route.operation_id]
     summary, *description = words.paragraphs
     operation: Schema = {
@@ -357,7 +357,7 @@ def _content(name: str, wish: Wish) -> Schema:
 
 
 def _with_meanings(section: str) -> dict[str, Schema]:
-    """The parameters or headers of a section, each with what the section says of it."""
+    """Return the parameters or headers of a section with their descriptions."""
     words = _sections()[section]
     return {
         name: {"description": words.members[name], **more}
@@ -383,11 +383,11 @@ def _delivery(event_type: str) -> Schema:
     }
 
 
-# Refusals.
+# Errors.
 
 
 def _all_refusals() -> list[ApiError]:
-    """Every code of the interface once, in the order of their status."""
+    """Return each error code of the API once, ordered by HTTP status."""
     shared = [kind() for kinds in _SHARED.values() for kind in kinds]
     own = [refusal for call in _CALLS.values() for refusal in call.refusals]
     first = (errors.InvalidJson(), errors.HttpsRequired(), errors.ScopeMissing(scope=""))
@@ -398,7 +398,7 @@ def _all_refusals() -> list[ApiError]:
 
 
 def _refusal_responses(call: _Call, scope: str) -> dict[str, Schema]:
-    """The error answers of one call by status: its own refusals and the shared ones."""
+    """Return the error responses of a call by status: its specific errors and the shared ones."""
     own = [errors.HttpsRequired(), errors.ScopeMissing(scope=scope), *call.refusals]
     names = ["Unauthorized", "RateLimited", "InternalError", "Unavailable"]
     if call.body:
@@ -417,7 +417,7 @@ def _refusal_responses(call: _Call, scope: str) -> dict[str, Schema]:
 
 
 def _shared_responses() -> dict[str, Schema]:
-    """Component responses by name; unknown path, wrong method and wrong name are nobody's own."""
+    """Return the component responses by name, including those that belong to no operation."""
     meanings = _sections()["Responses"].members
     responses = {
         name: _error_response(meanings[name], [kind() for kind in kinds])
@@ -428,7 +428,7 @@ def _shared_responses() -> dict[str, Schema]:
 
 
 def _error_response(description: str, refusals: Sequence[ApiError]) -> Schema:
-    """One documented answer: the refusals that share a status, each as an example."""
+    """Return a response with one example for each error of the same status."""
     examples = {each.code: {"summary": each.code, "value": each.body()} for each in refusals}
     media = {"schema": _ref("Error"), "examples": examples}
     response: Schema = {"description": description, "content": {_JSON: media}}

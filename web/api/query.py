@@ -1,4 +1,4 @@
-"""Reading query strings: each fault is its documented refusal."""
+"""Parse query strings; each invalid parameter raises its documented error."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class ReservationQuery:
 
 
 def read_availability_query(request: web.Request) -> tuple[date, str | None]:
-    """`date` and the optional `slot` of `GET /v1/availability`."""
+    """Return `date` and `slot` of `GET /v1/availability`. Raises InvalidDate or InvalidSlot."""
     query = _query_of(request)
     day, slot = parse_date(query.get("date")), query.get("slot")
     if day is None:
@@ -38,7 +38,7 @@ def read_availability_query(request: web.Request) -> tuple[date, str | None]:
 
 
 def read_reservation_query(request: web.Request) -> ReservationQuery:
-    """The filters and the page; refused, never clamped."""
+    """Return filters, page and limit. Invalid values raise an error; they are never clamped."""
     query = _query_of(request)
     first, last = _optional_date(query, "from"), _optional_date(query, "to")
     if first and last and first > last:
@@ -53,7 +53,7 @@ def read_reservation_query(request: web.Request) -> ReservationQuery:
 
 
 def read_notify_customer(request: web.Request) -> bool:
-    """`notifyCustomer` of `DELETE /v1/reservations/{id}`: true when it is left out."""
+    """Return `notifyCustomer` of `DELETE /v1/reservations/{id}`; true by default."""
     text = _query_of(request).get("notifyCustomer", "true")
     if text not in {"true", "false"}:
         raise field_invalid("notifyCustomer", "true_or_false")
@@ -61,9 +61,9 @@ def read_notify_customer(request: web.Request) -> bool:
 
 
 def _query_of(request: web.Request) -> dict[str, str]:
-    """The parameters. One that comes twice is its values with a comma between.
+    """Return the query parameters. Values of a repeated parameter are joined with a comma.
 
-    So no value is dropped in silence: `status` takes a list, every other refuses it.
+    No value is dropped silently: `status` accepts a list, all others reject it.
     """
     return {name: ",".join(request.query.getall(name)) for name in request.query}
 

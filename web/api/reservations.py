@@ -22,7 +22,7 @@ from web.context import SERVICES, Services
 
 
 async def list_reservations(request: web.Request) -> web.Response:
-    """A page of the venue's reservations from every source."""
+    """Return a page of the venue's reservations from every source."""
     query, key = read_reservation_query(request), request[KEY]
     shows_contacts, items, total = await request[ENVIRONMENT].database.read(_read_page, query)
     return answer(
@@ -40,7 +40,7 @@ async def list_reservations(request: web.Request) -> web.Response:
 
 
 async def create_reservation(request: web.Request) -> web.Response:
-    """Block a table, or answer a replayed idempotency key with the original result."""
+    """Reserve a table, or return the original result for a replayed idempotency key."""
     booking = parse_booking(await read_object(request))
     services, key = request[SERVICES], request[KEY]
     async with services.turns.take((key.lineage, booking.idempotency_key)):
@@ -55,7 +55,7 @@ async def create_reservation(request: web.Request) -> web.Response:
 
 
 async def cancel_reservation(request: web.Request) -> web.Response:
-    """Free the table of a reservation that this key's line created."""
+    """Cancel a reservation that this key's lineage created."""
     notify = read_notify_customer(request)
     reservation_id = parse_uuid(request.match_info["id"])
     if reservation_id is None:
@@ -67,7 +67,7 @@ async def cancel_reservation(request: web.Request) -> web.Response:
 
 
 async def _grant_and_notify(services: Services, key: ApiKey, booking: Booking) -> Granted:
-    """Reserve; when a letter is due, learn within 5 s how it went, and keep that answer."""
+    """Reserve. If an email is due, wait up to 5 s for its first attempt and store the result."""
     environment = services.environment
     granted = await environment.database.write(reserve, environment.name, key, booking)
     if granted.letter_id is None or granted.issued.email_outcome is not None:
@@ -75,7 +75,7 @@ async def _grant_and_notify(services: Services, key: ApiKey, booking: Booking) -
     outcome = await services.email_worker.send_now(granted.letter_id)
     try:
         settled = await environment.database.write(settle_email, granted.issued, outcome)
-    except Unavailable:  # the booking stands: it is answered, as a replay will answer it
+    except Unavailable:  # the booking is committed: answer as a replay would
         settled = replace(granted.issued, email_outcome="failed")
     return Granted(settled, replayed=False)
 

@@ -18,13 +18,13 @@ from web.api.wire import availability_answer, venue_answer
 
 
 async def show_venue(request: web.Request) -> web.Response:
-    """The venue with its tables and slots."""
+    """Return the venue with its tables and slots."""
     venue = request[ENVIRONMENT].database.peek(_read_venue)
     return answer(venue_answer(*venue))
 
 
 async def show_availability(request: web.Request) -> web.Response:
-    """Which tables are free on a date, or in one slot of it; indicative only."""
+    """Return the free tables on a date or in one of its slots; indicative only."""
     day, slot = read_availability_query(request)
     tables = request[ENVIRONMENT].database.peek(_read_availability, day, slot)
     return answer(availability_answer(day.isoformat(), slot, tables))

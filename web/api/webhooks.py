@@ -1,4 +1,4 @@
-"""`/v1/webhooks`: list, register, deactivate, try (interface, sections 2.8 and 4)."""
+"""`/v1/webhooks`: list, register, deactivate, test (interface, sections 2.8 and 4)."""
 
 from aiohttp import web
 
@@ -27,18 +27,18 @@ from web.context import SERVICES
 
 
 async def list_webhooks(request: web.Request) -> web.Response:
-    """Every endpoint of the venue, and the event types there are."""
+    """Return all endpoints of the venue and the available event types."""
     endpoints = request[ENVIRONMENT].database.peek(list_endpoints)
     items = [endpoint_answer(each, request[KEY]) for each in endpoints]
     return answer(WebhookEndpointList(items=items, events=EVENT_TYPES))
 
 
 async def create_webhook(request: web.Request) -> web.Response:
-    """Register an endpoint; its secret is shown this once."""
+    """Register an endpoint; its secret is returned only in this answer."""
     body, environment = await read_object(request), request[ENVIRONMENT]
     dispatcher = request[SERVICES].dispatcher
     url = await dispatcher.check_url(body.get("url"))
-    recheck_authorisation(request)  # a name server may take its time
+    recheck_authorisation(request)  # the DNS lookup may have taken time
     events = parse_event_types(body.get("events"))
     endpoint, secret = await environment.database.write(
         register_with_room,
@@ -54,7 +54,7 @@ async def create_webhook(request: web.Request) -> web.Response:
 
 
 async def delete_webhook(request: web.Request) -> web.Response:
-    """Deactivate an endpoint and cancel what is queued for it."""
+    """Deactivate an endpoint and cancel its queued deliveries."""
     endpoint_id = parse_uuid(request.match_info["id"])
     if endpoint_id is None:
         raise NotFound
@@ -63,7 +63,7 @@ async def delete_webhook(request: web.Request) -> web.Response:
 
 
 async def send_test_webhook(request: web.Request) -> web.Response:
-    """Queue a signed `webhook.test` to one endpoint, or to every active one."""
+    """Queue a signed `webhook.test` for one endpoint, or for all active ones."""
     body = await read_object(request, optional=True)
     endpoint_id = _parse_endpoint_id(body.get("endpointId"))
     delivery_ids = await request[ENVIRONMENT].database.write(send_test_event, endpoint_id)

@@ -1,10 +1,10 @@
-"""Every object that the partner interface answers, once: it renders and describes.
+"""All objects that the partner API returns, as structs that encode and describe themselves.
 
-Answers are made and encoded as these structs; `web.api.openapi` makes the schemas from them and
-takes their words from openapi.md. What requests may hold is described there too, and read by our
-own parsers, for the exact code and field of each refusal.
+`web.api.openapi` generates the schemas from them, with descriptions from openapi.md. Requests
+are also described there, but validated by our own parsers, so that each error has its exact
+code and field.
 """
-# ruff: noqa: D101 - the words of each object and member stand in openapi.md
+# ruff: noqa: D101 - openapi.md describes each object and member
 
 from typing import Annotated, Any, Self
 
@@ -47,11 +47,11 @@ Reference = Annotated[str, Meta(min_length=1, max_length=booking.REFERENCE_MAX)]
 
 
 class Answer(Struct, rename="camel"):
-    """An object we send. Its schema is open, for /v1 may grow by members."""
+    """An object in an answer. Its schema is open: /v1 may add members."""
 
     @classmethod
     def of(cls, row: object, **others: Any) -> Self:
-        """Its members from the attributes of `row`, but for `others`."""
+        """Build the object from the attributes of `row`; `others` take precedence."""
         for name in cls.__struct_fields__:
             if name not in others:
                 others[name] = getattr(row, name)
@@ -59,7 +59,7 @@ class Answer(Struct, rename="camel"):
 
 
 class Error(Answer, rename=None):
-    """The body of every refusal; `ApiError.body` renders it."""
+    """The body of every error; `ApiError.body` renders it."""
 
     error: str
     error_en: str
@@ -210,7 +210,7 @@ class VenueName(Answer):
 
 
 class EventReservation(Answer, kw_only=True):
-    """The reservation of a delivery, which `appliance.webhooks.payload` renders."""
+    """The reservation in a delivery; `appliance.webhooks.payload` renders it."""
 
     service_reservation_id: Uuid
     access_code: AccessCode
@@ -242,7 +242,7 @@ class Event(Answer):
 def venue_answer(
     found: venue.Venue, tables: list[venue.Table], slots: list[venue.Slot]
 ) -> Venue:  # fmt: skip
-    """The Venue object (interface, section 2.1)."""
+    """Return the Venue object (interface, section 2.1)."""
     return Venue.of(
         found,
         venue=VenueIdentity.of(found),
@@ -254,7 +254,7 @@ def venue_answer(
 def availability_answer(
     day: str, slot: str | None, tables: list[availability.TableAvailability]
 ) -> Availability:
-    """The Availability object (interface, section 2.4); date and slot echo the query."""
+    """Return the Availability object (interface, section 2.4); date and slot repeat the query."""
     entries = [
         TableAvailability.of(each, id=each.table.id, name=each.table.name) for each in tables
     ]
@@ -264,7 +264,7 @@ def availability_answer(
 def reservation_answer(
     reservation: reservation.Reservation, *, lineage: str, shows_contacts: bool
 ) -> Reservation:
-    """An item of the list (interface, section 2.5) as the key of `lineage` may see it."""
+    """Return a list item (interface, section 2.5) with the fields visible to `lineage`."""
     own = reservation.lineage == lineage and reservation.external_ref is not None
     return Reservation.of(
         reservation,
@@ -278,7 +278,7 @@ def reservation_answer(
 
 
 def creation_answer(issued: reservation.Issued, environment: Environment) -> CreationResult:
-    """The creation result (interface, section 2.7), the same for each replay."""
+    """Return the creation result (interface, section 2.7), identical for each replay."""
     keyring, links = environment.keyring, environment.links
     return CreationResult(
         service_reservation_id=issued.reservation_id,
@@ -292,7 +292,7 @@ def creation_answer(issued: reservation.Issued, environment: Environment) -> Cre
 
 
 def cancellation_answer(cancelled: Cancelled) -> Cancellation:
-    """The answer to `DELETE /v1/reservations/{id}` (interface, section 4)."""
+    """Return the answer to `DELETE /v1/reservations/{id}` (interface, section 4)."""
     reservation = cancelled.reservation
     return Cancellation(
         service_reservation_id=reservation.id,
@@ -303,7 +303,7 @@ def cancellation_answer(cancelled: Cancelled) -> Cancellation:
 
 
 def endpoint_answer(found: endpoint.Endpoint, key: ApiKey) -> WebhookEndpoint:
-    """In the list. The query of another key's URL may be a secret: it is left out."""
+    """Return a list item. Omits the URL's query, which may be a secret, for other keys."""
     own = found.lineage == key.lineage
     return WebhookEndpoint.of(
         found,

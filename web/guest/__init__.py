@@ -1,1 +1,1 @@
-"""What a guest sees: the access page and the claim page."""
+"""Pages for guests: access page, claim page, my reservations, booking page."""

@@ -1,4 +1,4 @@
-"""The booking page: an evening, an hour, a table; and what becomes of the wish."""
+"""The booking page: choose evening, time and table; send the booking; see its state."""
 
 from aiohttp import web
 
@@ -53,13 +53,13 @@ _PARTY = 2
 
 @guest_page
 async def booking_page(request: web.Request) -> web.Response:
-    """`GET /book?date=&guests=`: what is free then. Looking changes nothing."""
+    """`GET /book?date=&guests=`: the free tables. A GET changes nothing."""
     return await _show(request, None)
 
 
 @guest_page
 async def send_booking(request: web.Request) -> web.Response:
-    """`POST /book`: the table is booked, once however often it is sent, or what to do instead."""
+    """`POST /book`: book the table, once per form, or show the form with the error."""
     environment, language = environment_of(request), language_of(request)
     if not takes_bookings(environment):
         return await _closed(request)
@@ -78,11 +78,11 @@ async def send_booking(request: web.Request) -> web.Response:
 
 @guest_page
 async def booked_page(request: web.Request) -> web.Response:
-    """`GET /book/{token}`: what was booked, and the way to the pass."""
+    """`GET /book/{token}`: the booking, with a link to the guest pass."""
     opened = await open_link(request, Keyring.read_access_token)
     environment, token = environment_of(request), request.match_info["token"]
     device, id_ = find_device(request), opened.reservation.id
-    # This page may be shared as the pass is: only the browser that booked can undo.
+    # Guests may share this page as they share the pass: only the browser that booked may cancel.
     is_mine = device is not None and await environment.database.read(is_claimed, device.hash, id_)
     values: dict[str, object] = {
         "card": make_card(opened, language_of(request)),
@@ -104,7 +104,7 @@ async def _grant(request: web.Request, environment: Environment, form: BookingFo
 
 
 def _book_as_one_of(tx: Transaction, booking: Booking, booked: set[str], most: int) -> Reservation:
-    """Book, and add it to those of its address; TooManyBookings, and nothing is done."""
+    """Book, and add the reservation to `booked`. Raises TooManyBookings and books nothing."""
     made, tonight = book_table(tx, booking), find_tonight(tx).isoformat()
     others = find_reservations(tx, booked - {made.id}).values()
     if sum(other.holds and other.date >= tonight for other in others) >= most:
@@ -132,7 +132,7 @@ async def _show(
     refusal: ApiError | None = None,
     status: int = 200,
 ) -> web.Response:
-    """The form, with what was typed into it and what is free now."""
+    """Return the form with the entered values and the tables that are free now."""
     environment, language = environment_of(request), language_of(request)
     if not takes_bookings(environment):
         return await _closed(request)
@@ -164,6 +164,6 @@ async def _show(
 
 
 async def _closed(request: web.Request) -> web.Response:
-    """No bookings here: the venue takes none, or not on this page."""
+    """Return the page of a venue that takes no bookings, or none on this page."""
     venue = await environment_of(request).database.read(get_venue)
     return page(request, "guest/no_booking.html", {"venue": venue}, status=404)

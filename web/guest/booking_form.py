@@ -1,4 +1,4 @@
-"""The booking page: free tables, the form, its words, and why a request was refused."""
+"""The booking form: free tables, fields, validation and error texts."""
 
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -50,13 +50,13 @@ from appliance.venue.rows import get_venue, list_closings, list_slots, list_tabl
 from web.guest.card import evening_in_words
 from web.portal.forms import read_form
 
-WHOLE_EVENING = "evening"  # what a form says for no slot
+WHOLE_EVENING = "evening"  # the form's value for no slot
 _NEXT_DAYS = 7
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """An hour that may be chosen. `when` is `HH:MM` or `evening`; `slot` None the latter."""
+    """A time that a guest can choose. `when` is `HH:MM`, or `evening` with `slot` None."""
 
     when: str
     slot: Slot | None
@@ -65,13 +65,13 @@ class Choice:
 
     @property
     def is_free(self) -> bool:
-        """Whether the party may book it."""
+        """Return whether the party can book it."""
         return bool(self.tables) and not self.has_begun
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """An evening as a party of `guests` may book it; `most` is what the largest table seats."""
+    """The choices of an evening for `guests`; `most` is the capacity of the largest table."""
 
     venue: Venue
     tonight: date
@@ -80,25 +80,25 @@ class Offer:
     most: int
     is_closed: bool
     choices: tuple[Choice, ...]
-    next_days: tuple[date, ...]  # tonight and the days that follow, without the closing days
+    next_days: tuple[date, ...]  # tonight and the days that follow, without closing days
 
     @property
     def is_free(self) -> bool:
-        """Whether anything is left."""
+        """Return whether any choice is free."""
         return any(choice.is_free for choice in self.choices)
 
     def choice(self, when: str) -> Choice | None:
-        """The choice of that name."""
+        """Return the choice named `when`, or None."""
         return next((one for one in self.choices if one.when == when), None)
 
 
 def takes_bookings(environment: Environment) -> bool:
-    """Whether guests may book on these pages."""
+    """Return whether guests can book on these pages."""
     return environment.name == "test" or environment.settings.booking.enabled
 
 
 def read_offer(reader: Reader, wanted: date | None, guests: int) -> Offer:
-    """What is offered on `wanted`; tonight when it is None or cannot be booked."""
+    """Return the offer of `wanted`, or of tonight if it is None or not bookable."""
     venue, slots, tables = get_venue(reader), list_slots(reader), list_tables(reader)
     zone, now = reader.zones.zone(venue.time_zone), reader.now
     this_evening = tonight(now, zone, venue.evening_ends_at)
@@ -135,16 +135,16 @@ def read_offer(reader: Reader, wanted: date | None, guests: int) -> Offer:
     )
 
 
-FIELDS = ("when", "name", "email", "phone", "notes")  # those that may be wrong
-TRAP = "website"  # a field that no guest sees: who fills it in is a program
-_FASTEST = 2_000  # ms in which nobody fills in a form
+FIELDS = ("when", "name", "email", "phone", "notes")  # fields that can have an error
+TRAP = "website"  # a field hidden from guests: only a program fills it in
+_FASTEST = 2_000  # ms: no guest completes the form faster
 _OLDEST = 6 * 3_600_000
 _TYPED_MAX = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class BookingForm:
-    """A form as it was sent; `table` is an id or empty, `form_id` None for one of no ours."""
+    """A submitted form; `table` is an id or "", `form_id` None if the token is not ours."""
 
     day: date | None
     guests: int
@@ -161,11 +161,11 @@ class BookingForm:
 
     @property
     def is_stale(self) -> bool:
-        """Whether its token is none of ours, or too old to tell anything."""
+        """Return whether the token is not ours or has expired."""
         return self.age is None or not 0 <= self.age <= _OLDEST
 
     def to_booking(self, day: date, language: Language) -> Booking:
-        """The booking that it asks for, once it has no errors."""
+        """Return the requested booking. The form must have no errors."""
         return Booking(
             table_id=self.table or ANY_TABLE,
             date=day,
@@ -181,7 +181,7 @@ class BookingForm:
 
 
 async def read_booking_form(request: web.Request, environment: Environment) -> BookingForm:
-    """The form that was sent, whatever is wrong with it; ValidationError when it is no form."""
+    """Return the submitted form, without checking it. Raises ValidationError if unreadable."""
     sent = await read_form(request)
     token, when = sent.text("token"), sent.text("when")
     form_id = environment.keyring.read_form_token(token)
@@ -202,18 +202,18 @@ async def read_booking_form(request: web.Request, environment: Environment) -> B
 
 
 def parse_party(text: str, otherwise: int) -> int:
-    """How many guests a form or an address says; `otherwise` where it says no such thing."""
+    """Return the number of guests in a form or URL; `otherwise` if there is none."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 5 else otherwise
 
 
 def new_token(environment: Environment) -> str:
-    """The token of a form that is shown now."""
+    """Return the token for a new form."""
     database = environment.database
     return environment.keyring.form_token(database.tokens.new_id(database.clock.now()))
 
 
 def find_errors(form: BookingForm, language: Language) -> dict[str, str]:
-    """What is wrong with what was typed, by field, in words."""
+    """Return the errors of the entered values: field name to text."""
     _ = language.gettext
     errors: dict[str, str] = {}
     if form.when != WHOLE_EVENING and not is_slot(form.when):
@@ -234,7 +234,7 @@ def find_errors(form: BookingForm, language: Language) -> dict[str, str]:
 
 
 def find_doubt(form: BookingForm, language: Language) -> str | None:
-    """Why it may not be a guest who sent it, in words that a guest can do something with."""
+    """Return a text for the guest if the form looks automated or is stale, else None."""
     _ = language.gettext
     if form.is_trapped or (form.age is not None and 0 <= form.age < _FASTEST):
         return _("That was quick. Please look at it once more, and send it again.")
@@ -247,9 +247,9 @@ _SHOWN_TABLES = 5
 
 
 def offer_in_words(offer: Offer, form: BookingForm | None, language: Language) -> dict[str, object]:
-    """What the page says of the offer; what the guest had chosen stays chosen if it is free.
+    """Return what the page shows of the offer. The guest's choice is kept if it is free.
 
-    `days` are (value for the form, a word such as `Ce soir`, whether it is the chosen one).
+    `days` are (form value, label such as `Ce soir`, whether it is selected).
     """
     near, written = evening_in_words(offer.day, offer.tonight, language)
     free = [choice.when for choice in offer.choices if choice.is_free]
@@ -271,7 +271,7 @@ def offer_in_words(offer: Offer, form: BookingForm | None, language: Language) -
 def trouble_in_words(
     refusal: ApiError, offer: Offer, form: BookingForm | None, language: Language
 ) -> str:
-    """Why nothing was booked, and what is still free: "Autres tables libres : T2, T5."."""
+    """Return why nothing was booked and what is free: "Autres tables libres : T2, T5."."""
     _ = language.gettext
     if isinstance(refusal, (TableTaken, TableNotBookable, TableNotFound, GuestsOutOfRange)):
         return _taken(offer.choice(form.when) if form else None, offer, language)

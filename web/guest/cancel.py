@@ -1,4 +1,4 @@
-"""Cancelling, by the link in a letter or from "my reservations": a question, and a tap."""
+"""Cancellation by the link in an email or from "my reservations": confirm, then cancel."""
 
 from contextlib import suppress
 
@@ -24,23 +24,23 @@ from web.guest.responses import (
 
 @guest_page
 async def cancel_page(request: web.Request) -> web.Response:
-    """`GET …/cancel`: what would be cancelled, and until when. Looking changes nothing."""
+    """`GET …/cancel`: the reservation and its deadline. A GET changes nothing."""
     return _show(request, await _opened(request))
 
 
 @guest_page
 async def cancel(request: web.Request) -> web.Response:
-    """`POST …/cancel`: the tap. A second one changes nothing more."""
+    """`POST …/cancel`: cancel. A second POST changes nothing."""
     environment, opened = environment_of(request), await _opened(request)
     hours = environment.settings.guest.cancel_hours
     fault, status = None, 200
     try:
         await environment.database.write(cancel_by_guest, opened.reservation.id, hours)
-    except WrongState as refusal:  # the page says by itself how it stands
+    except WrongState as refusal:  # the page shows the reservation's current state
         status = refusal.status
     except Unavailable as refusal:
         fault, status = refusal_in_words(refusal, language_of(request)), refusal.status
-    with suppress(DeadLink):  # it may have expired meanwhile
+    with suppress(DeadLink):  # the link may have expired meanwhile
         opened = await _opened(request)
     return _show(request, opened, fault=fault, status=status)
 

@@ -1,4 +1,4 @@
-"""The guest's card in words: what the pages show of a reservation, in one language."""
+"""Texts of the guest's card: a reservation as the pages show it, in one language."""
 
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -10,7 +10,7 @@ from appliance.reservations.model import Reservation
 from web.guest.responses import OpenedLink
 
 _YEAR_IS_SAID_AFTER = timedelta(days=300)
-# By status: the shape and the tone of its chip, and its text.
+# By status: shape and colour of the chip, and its text.
 _CHIPS = {
     "requested": ("triangle", "wait", _("Awaiting the venue")),
     "pending": ("triangle", "wait", _("Payment due")),
@@ -29,16 +29,16 @@ _NOTICES = {
     "cancelled": _("The table has been freed. We would be glad to welcome you another evening."),
     "declined": _("We are sorry: there was no room that evening. Another one may suit you."),
 }
-_HEADLINES = {  # that take the pass's place
+_HEADLINES = {  # shown in place of the pass
     "cancelled": _("This reservation is cancelled"),
     "declined": _("The venue could not accept this request"),
 }
 
 
 def make_card(opened: OpenedLink, language: Language) -> dict[str, Any]:
-    """Every text of the card of an opened link; None where there is nothing to say.
+    """Return every text of the card of an opened link; None for an empty one.
 
-    `first_name` may stand in a sentence of either direction. `way` leads to a map. `chip` is the
+    `first_name` may stand in a sentence of either direction. `way` links to a map. `chip` is the
     status in two words.
     """
     reservation, table = opened.reservation, opened.table
@@ -64,9 +64,9 @@ def make_card(opened: OpenedLink, language: Language) -> dict[str, Any]:
 
 
 def evening_in_words(day: date, tonight: date, language: Language) -> tuple[str, str | None]:
-    """`Ce soir` and `sam. 21 nov.`; from the day after tomorrow on, the date alone.
+    """Return `Ce soir` and `sam. 21 nov.`; from the day after tomorrow, only the date.
 
-    The date always stands there too: a card that was printed does not know tomorrow.
+    The date is always included, because a printed card does not change.
     """
     near = {-1: _("Last night"), 0: _("Tonight"), 1: _("Tomorrow")}.get((day - tonight).days)
     written = language.short_date(day, year=day - tonight > _YEAR_IS_SAID_AFTER)
@@ -74,7 +74,7 @@ def evening_in_words(day: date, tonight: date, language: Language) -> tuple[str,
 
 
 def time_in_words(reservation: Reservation, language: Language) -> str:
-    """`de 20:30 à 22:30`, or the whole evening."""
+    """Return `de 20:30 à 22:30`, or the text for a whole evening."""
     if reservation.slot is None:
         return language.gettext("The whole evening")
     hours, minutes = divmod(reservation.ends % (24 * 60), 60)
@@ -84,7 +84,7 @@ def time_in_words(reservation: Reservation, language: Language) -> str:
 
 
 def moment_in_words(at: int, zone: ZoneInfo, language: Language) -> str:
-    """`sam. 21 nov. à 17:30`, as venue clocks show that instant (ms)."""
+    """Return `at` (ms since 1970) in venue time: `sam. 21 nov. à 17:30`."""
     moment = datetime.fromtimestamp(at / 1000, UTC).astimezone(zone)
     return language.gettext(
         "%(date)s at %(time)s", date=language.short_date(moment.date()), time=f"{moment:%H:%M}"

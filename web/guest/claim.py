@@ -1,4 +1,4 @@
-"""The claim page, and what a guest corrects there (interface, section 2.7, `claimUrl`)."""
+"""The claim page and its corrections (interface, section 2.7, `claimUrl`)."""
 
 from aiohttp import web
 
@@ -23,7 +23,7 @@ from web.portal.forms import read_form
 
 
 async def read_correction(request: web.Request) -> Correction | None:
-    """The fields that were filled in; None for a tap without a form. Refusals as `read_form`."""
+    """Return the completed fields; None for a request without a form. Raises as `read_form`."""
     if not request.body_exists:
         return None
     form = await read_form(request)
@@ -36,9 +36,9 @@ async def read_correction(request: web.Request) -> Correction | None:
 
 
 def correction_values(opened: OpenedLink, language: Language) -> dict[str, object]:
-    """What the form shows: the name as it is, of the contacts enough to know them again.
+    """Return the form's values: the name, and masked contacts.
 
-    Letters come in the language of this page until somebody chose another.
+    Emails use the language of this page until another is chosen.
     """
     found = opened.reservation
     return {
@@ -50,7 +50,7 @@ def correction_values(opened: OpenedLink, language: Language) -> dict[str, objec
 
 
 def refusal_in_words(refusal: ApiError, language: Language) -> str:
-    """Why nothing was changed, and what to do."""
+    """Return why nothing was changed, and what to do."""
     _ = language.gettext
     if isinstance(refusal, ValidationError) and refusal.field == "phone":
         return _("This phone number cannot be right: 6 to 20 digits are needed.")
@@ -66,7 +66,7 @@ def refusal_in_words(refusal: ApiError, language: Language) -> str:
 
 
 def _mask_email(email: str | None) -> str:
-    """`s…@example.org`: a page that a link opens shows no address to strangers."""
+    """Return `s…@example.org`: a link may be shared, so the page hides the address."""
     if not email:
         return ""
     name, _, domain = email.partition("@")
@@ -80,16 +80,16 @@ def _mask_phone(found: Reservation) -> str:
 
 @guest_page
 async def claim_page(request: web.Request) -> web.Response:
-    """`GET /claim-guest/{token}`: the reservation and a button. Looking changes nothing."""
+    """`GET /claim-guest/{token}`: the reservation and a button. A GET changes nothing."""
     opened = await open_link(request, Keyring.read_claim_token)
     return _show(request, "guest/claim.html", opened)
 
 
 @guest_page
 async def claim(request: web.Request) -> web.Response:
-    """`POST /claim-guest/{token}`: the tap keeps the reservation in this browser.
+    """`POST /claim-guest/{token}`: store the reservation in this browser.
 
-    It may bring corrections. A second tap is answered as the first one was.
+    The form may contain corrections. A second POST gets the same answer.
     """
     opened = await open_link(request, Keyring.read_claim_token)
     database, device = environment_of(request).database, device_for(request)

@@ -1,4 +1,4 @@
-"""The browser in which a guest keeps reservations: a signed cookie, and no account."""
+"""The browser in which a guest stores reservations: a signed cookie, no account."""
 
 from dataclasses import dataclass
 
@@ -8,12 +8,12 @@ from appliance.core.tokens import hash_token
 from web.guest.responses import environment_of
 from web.https_policy import SECURE
 
-_LIFE = 400 * 24 * 3600  # as long as browsers keep a cookie
+_LIFE = 400 * 24 * 3600  # the longest time that browsers keep a cookie
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A browser; `hash` is how the box knows it, `is_new` that the cookie still has to be set."""
+    """A browser. `hash` identifies it in the database; `is_new`: the cookie is not set yet."""
 
     token: str
     hash: bytes
@@ -21,14 +21,14 @@ class Device:
 
 
 def find_device(request: web.Request) -> Device | None:
-    """The browser that asks, when it has kept something before."""
+    """Return the requesting browser if it has a valid cookie, else None."""
     token = request.cookies.get(_name(request), "")
     device_id = environment_of(request).keyring.read_device_token(token)
     return Device(token, hash_token(device_id), is_new=False) if device_id else None
 
 
 def device_for(request: web.Request) -> Device | None:
-    """The browser that asks, or a new one; None where it could keep no cookie: over plain http."""
+    """Return the requesting browser or a new one; None over plain http, where no cookie is set."""
     found = find_device(request)
     if found is not None or not request.app[SECURE].is_private(request):
         return found
@@ -40,7 +40,7 @@ def device_for(request: web.Request) -> Device | None:
 
 
 def keep_device(request: web.Request, response: web.StreamResponse, device: Device | None) -> None:
-    """Let the browser send its cookie by itself, over TLS alone, and no script read it."""
+    """Set the browser's cookie if it is new: TLS only, not readable by scripts."""
     if device is not None and device.is_new:
         response.set_cookie(
             _name(request), device.token, max_age=_LIFE, path="/", secure=True, httponly=True,
@@ -49,7 +49,7 @@ def keep_device(request: web.Request, response: web.StreamResponse, device: Devi
 
 
 def forget_device(request: web.Request, response: web.StreamResponse) -> None:
-    """The browser keeps nothing any more."""
+    """Delete the browser's cookie."""
     response.del_cookie(_name(request), path="/", secure=True, httponly=True, samesite="Lax")
 
 

@@ -1,4 +1,4 @@
-"""My reservations: what this browser keeps, without an account; and the opt-out of reminders."""
+"""My reservations: those stored in this browser, without an account; and reminder opt-out."""
 
 import json
 from typing import Any
@@ -31,7 +31,7 @@ from web.guest.responses import (
 
 
 async def my_reservations(request: web.Request) -> web.Response:
-    """`GET /me`: what this browser keeps, or how it comes to keep something."""
+    """`GET /me`: the stored reservations, or how to store one."""
     environment, device = environment_of(request), find_device(request)
     kept: list[OpenedLink] = []
     if device is not None:
@@ -52,13 +52,13 @@ async def my_reservations(request: web.Request) -> web.Response:
 
 @guest_page
 async def my_reservation(request: web.Request) -> web.Response:
-    """`GET /me/{id}`: one of them, with all that its guest may do."""
+    """`GET /me/{id}`: one of them, with all actions that its guest may take."""
     return _show(request, await find_mine(request))
 
 
 @guest_page
 async def correct_mine(request: web.Request) -> web.Response:
-    """`POST /me/{id}`: the name as its guest spells it, and how they can be reached."""
+    """`POST /me/{id}`: correct the guest's name and contacts."""
     opened = await find_mine(request)
     try:
         correction = await read_correction(request)
@@ -74,7 +74,7 @@ async def correct_mine(request: web.Request) -> web.Response:
 
 @guest_page
 async def my_data(request: web.Request) -> web.Response:
-    """`GET /me/{id}/data.json`: all that the box knows of this guest (law 09-08)."""
+    """`GET /me/{id}/data.json`: all data about this guest (law 09-08)."""
     opened = await find_mine(request)
     known: dict[str, Any] = await environment_of(request).database.read(
         export_guests, [opened.reservation.id]
@@ -85,7 +85,7 @@ async def my_data(request: web.Request) -> web.Response:
 
 @guest_page
 async def erase_mine(request: web.Request) -> web.Response:
-    """`POST /me/{id}/erasure`: asks that the box forget this guest."""
+    """`POST /me/{id}/erasure`: request erasure of this guest's data."""
     opened = await find_mine(request)
     try:
         is_erased = await environment_of(request).database.write(ask_erasure, opened.reservation.id)
@@ -99,7 +99,7 @@ async def erase_mine(request: web.Request) -> web.Response:
 
 @guest_page
 async def forget_all(request: web.Request) -> web.Response:
-    """`POST /me/forget`: this browser keeps nothing any more; no reservation changes."""
+    """`POST /me/forget`: remove all reservations from this browser; none is cancelled."""
     environment, device = environment_of(request), find_device(request)
     if device is not None:
         await environment.database.write(delete_claims, device.hash)
@@ -109,7 +109,7 @@ async def forget_all(request: web.Request) -> web.Response:
 
 
 async def find_mine(request: web.Request) -> OpenedLink:
-    """The reservation that the path names; DeadLink unless this browser keeps it."""
+    """Return the reservation in the path. Raises DeadLink unless this browser stores it."""
     environment, device = environment_of(request), find_device(request)
     reservation_id = parse_uuid(request.match_info["id"])
     if device is None or reservation_id is None:
@@ -157,16 +157,16 @@ def _show(
 
 
 async def ask(request: web.Request) -> web.Response:
-    """`GET /no-reminders/{token}`: a button. Looking changes nothing, for previews look too."""
+    """`GET /no-reminders/{token}`: a button. A GET changes nothing: link previews send it too."""
     if _find(request) is None:
         return dead_link(request)
     return page(request, "guest/no_reminders.html", {"done": False})
 
 
 async def stop(request: web.Request) -> web.Response:
-    """`POST /no-reminders/{token}`: from the button, or from the mail program in one click.
+    """`POST /no-reminders/{token}`: from the button, or one-click from a mail program.
 
-    From wherever it comes: who has the letter has its link.
+    Any origin is accepted: the link in the email authorises the request.
     """
     reservation_id = _find(request)
     if reservation_id is None:

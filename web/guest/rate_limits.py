@@ -1,4 +1,4 @@
-"""How often guests may send a form, in each environment."""
+"""Rate limits on guests' forms, separate for each environment."""
 
 from collections import OrderedDict
 
@@ -12,14 +12,14 @@ from appliance.http.rate_limit import RateLimit
 from appliance.http.request import ENVIRONMENT
 from web.https_policy import SECURE
 
-_TAPS_A_MINUTE = 60  # of one address: a whole party behind one router
+_TAPS_A_MINUTE = 60  # per address: a whole party may share one router
 _AN_HOUR = 3600.0
 _EVERYBODY = ""
 _MOST_ADDRESSES = 10_000
 
 
 class GuestLimits:
-    """The limits of one environment. RateLimited tells that one is reached."""
+    """The limits of one environment. Methods raise RateLimited when one is reached."""
 
     def __init__(self, environment: Environment, clock: Clock) -> None:
         booking = environment.settings.booking
@@ -30,21 +30,20 @@ class GuestLimits:
         self._booked: OrderedDict[str, set[str]] = OrderedDict()
 
     def count_tap(self, request: web.Request) -> None:
-        """Somebody taps a button."""
+        """Count a POST from a guest's page."""
         self._taps.spend(request.app[SECURE].caller_of(request))
 
     def count_booking(self, request: web.Request) -> tuple[set[str], int]:
-        """Somebody sends a booking that may be granted.
+        """Count a booking request.
 
-        The ids of what their address has booked since the box began, and how many of them may still
-        be to come: one, once all addresses together have sent many. So those who send most wait,
-        and a newcomer still books.
+        Return the ids booked from this address since the start, and how many of them may be in
+        the future: 1 once the limit of all addresses is reached, so that new guests can still book.
         """
         caller = request.app[SECURE].caller_of(request)
         self._forms.spend(caller)
         booked = self._booked.setdefault(caller, set())
         self._booked.move_to_end(caller)
-        if len(self._booked) > _MOST_ADDRESSES:  # the one that booked longest ago
+        if len(self._booked) > _MOST_ADDRESSES:  # the least recently used
             self._booked.popitem(last=False)
         try:
             self._all_forms.spend(_EVERYBODY)
@@ -57,7 +56,7 @@ DESKS: web.AppKey[dict[str, GuestLimits]] = web.AppKey("desks", dict)
 
 
 def make_guest_limits(app: web.Application, box: Box) -> None:
-    """Give `app` a desk for each environment of the box."""
+    """Add the guest rate limits of each environment to `app`."""
     desks: dict[str, GuestLimits] = {
         each.name: GuestLimits(each, box.clock) for each in box.environments
     }
@@ -65,5 +64,5 @@ def make_guest_limits(app: web.Application, box: Box) -> None:
 
 
 def guest_limits_of(request: web.Request) -> GuestLimits:
-    """The desk of the request's environment."""
+    """Return the guest rate limits of the request's environment."""
     return request.app[DESKS][request[ENVIRONMENT].name]

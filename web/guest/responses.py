@@ -1,4 +1,4 @@
-"""What a guest's link opens, and what every answer to a guest has in common."""
+"""Opening a guest's link, and what all answers to guests have in common."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -28,22 +28,22 @@ from web.rendering import LANGUAGES, page_headers, render
 
 
 def emails_are_sent(environment: Environment) -> bool:
-    """Whether a letter that is written now goes out; into the test environment's own outbox too.
+    """Return whether new emails are sent; the test environment's own outbox counts too.
 
-    Where no mail server is set letters wait until there is one.
+    Without a mail server, emails stay queued until one is set.
     """
     return environment.name == "test" or bool(environment.settings.mail.host)
 
 
-_SHOWN_FOR = timedelta(days=60)  # after its evening, among "my reservations"
+_SHOWN_FOR = timedelta(days=60)  # after the evening, in "my reservations"
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedLink:
-    """One reservation and everything its pages say about it.
+    """One reservation and everything that its pages show.
 
-    `guest_pass` is the text of the QR code, None once the table was freed. `cancel_until` is
-    when a guest can cancel no more; `is_over` tells that its evening has ended.
+    `guest_pass` is the text of the QR code, None once the table is free. `cancel_until` is the
+    guest's cancellation deadline; `is_over`: the evening has ended.
     """
 
     reservation: Reservation
@@ -61,12 +61,12 @@ class OpenedLink:
 
     @property
     def day(self) -> date:
-        """The evening."""
+        """Return the evening."""
         return date.fromisoformat(self.reservation.date)
 
 
 def find_opened(reader: Reader, environment: Environment, reservation_id: str) -> OpenedLink | None:
-    """What a link to that reservation opens; None when there is none or it has expired."""
+    """Return what a link to that reservation opens; None if it is unknown or expired."""
     opened = _open(reader, environment, reservation_id)
     return opened if opened is not None and opened.is_alive else None
 
@@ -74,14 +74,14 @@ def find_opened(reader: Reader, environment: Environment, reservation_id: str) -
 def find_kept(
     reader: Reader, environment: Environment, device_hash: bytes, reservation_id: str
 ) -> OpenedLink | None:
-    """A reservation that this browser keeps, also once its links have expired."""
+    """Return a reservation that this browser stores, even if its links have expired."""
     if not is_claimed(reader, device_hash, reservation_id):
         return None
     return _open(reader, environment, reservation_id)
 
 
 def list_kept(reader: Reader, environment: Environment, device_hash: bytes) -> list[OpenedLink]:
-    """What a browser keeps: what is to come, the nearest first, then what has been."""
+    """Return a browser's reservations: future ones first, nearest first, then past ones."""
     found = [_open(reader, environment, id_) for id_ in list_claimed(reader, device_hash)]
     shown = [one for one in found if one and one.day >= one.tonight - _SHOWN_FOR]
     coming = [one for one in shown if not one.is_over]
@@ -117,18 +117,18 @@ def _open(reader: Reader, environment: Environment, reservation_id: str) -> Open
 
 
 _HEADERS = page_headers()
-# Until when a phone may keep a card (ms since 1970). A page that kept one takes only answers with
-# this header for ours: what a tunnel or a captive portal says in our place has none.
+# The time until which a phone may store a card (ms since 1970). A stored page accepts only
+# answers with this header as ours: those of a tunnel or captive portal lack it.
 LINK_ENDS = "Venuebox-Link-Ends"
 _PARTNERS_CHOICE: web.RequestKey[str | None] = web.RequestKey("partners_choice")
 
 
 class DeadLink(Exception):
-    """A link or an address opens nothing: unknown and expired ones are alike."""
+    """A link or path opens nothing; unknown and expired ones get the same answer."""
 
 
 def guest_page(handler: Handler) -> Handler:
-    """Give a dead link its page, and so a tap from another site's page, and too many taps."""
+    """Wrap a handler: pages for dead links, for POSTs from other sites and for too many POSTs."""
 
     @wraps(handler)
     async def handle(request: web.Request) -> web.StreamResponse:
@@ -140,7 +140,7 @@ def guest_page(handler: Handler) -> Handler:
             return await handler(request)
         except DeadLink:
             return dead_link(request)
-        except RateLimited:  # in a minute it goes on
+        except RateLimited:  # the guest can continue in a minute
             response = page(request, "guest/slow_down.html", {}, status=429)
             response.headers["Retry-After"] = "60"
             return response
@@ -151,10 +151,10 @@ def guest_page(handler: Handler) -> Handler:
 async def open_link(
     request: web.Request, read_token: Callable[[Keyring, str], str | None]
 ) -> OpenedLink:
-    """What the link opens whose token the path has; DeadLink when that is nothing.
+    """Return what the token in the path opens. Raises DeadLink if that is nothing.
 
-    One that this box never made costs no look into the database. The language that a partner
-    gave for its customer becomes that of the request.
+    A token that this box did not issue is rejected without a query. A partner's choice of
+    language for its customer becomes the language of the request.
     """
     environment = environment_of(request)
     reservation_id = read_token(environment.keyring, request.match_info["token"])
@@ -171,7 +171,7 @@ async def open_link(
 def page(
     request: web.Request, template: str, values: dict[str, object], status: int = 200
 ) -> web.Response:
-    """A page in the visitor's language."""
+    """Return a page in the visitor's language."""
     language = language_of(request)
     return respond(
         {"Content-Language": language.code},
@@ -182,32 +182,32 @@ def page(
 
 
 def respond(headers: Mapping[str, str], **parts: Any) -> web.Response:
-    """An answer of these `parts` with `headers` and those that every guest's page has."""
+    """Return an answer with `headers` and the headers of all guest pages."""
     if "text" in parts:
         parts["charset"] = "utf-8"
     return web.Response(headers={**_HEADERS, **headers}, **parts)
 
 
 def see_other(location: str) -> web.Response:
-    """Go on there: a page that is loaded again sends nothing again."""
+    """Redirect with 303, so that reloading the page does not send the form again."""
     return respond({"Location": location}, status=303)
 
 
 def file_answer(body: bytes, kind: str, name: str) -> web.Response:
-    """A file to keep."""
+    """Return a file to download."""
     disposition = f'attachment; filename="{name}"'
     return respond({"Content-Disposition": disposition}, body=body, content_type=kind)
 
 
 def dead_link(request: web.Request) -> web.Response:
-    """The page of expired, unknown and malformed links: nothing tells them apart."""
+    """Return the page of dead links, the same for expired, unknown and malformed ones."""
     response = page(request, "guest/dead_link.html", {}, status=404)
     response.headers[LINK_ENDS] = "0"
     return response
 
 
 def language_of(request: web.Request) -> Language:
-    """What `?lang=` says, else the partner's choice for this customer, else the browser's."""
+    """Return the language of `?lang=`, else the partner's choice, else the browser's."""
     languages, chosen = request.config_dict[LANGUAGES], request.get(_PARTNERS_CHOICE)
     if chosen is not None and "lang" not in request.query:
         return languages.get(chosen)
@@ -215,5 +215,5 @@ def language_of(request: web.Request) -> Language:
 
 
 def environment_of(request: web.Request) -> Environment:
-    """The environment that the request came to."""
+    """Return the environment of the request."""
     return request[ENVIRONMENT]

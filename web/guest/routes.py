@@ -1,4 +1,4 @@
-"""The guest's addresses. The composition root adds them once plain and once under `/test`."""
+"""The guest routes. The composition root adds them for live and, under `/test`, for test."""
 
 from web.guest.access import access_page, calendar_file, pass_picture, service_worker
 from web.guest.book import booked_page, booking_page, send_booking
@@ -13,7 +13,7 @@ from web.guest.my_reservations import (
     my_reservations,
 )
 
-# A token takes whatever follows: a link that was mangled on its way gets the guest's own page.
+# A token matches any text, so that a damaged link gets the guest's error page.
 GUEST_ROUTES = (
     ("GET", "/access/service-worker.js", service_worker),
     ("GET", "/access/{token}/calendar.ics", calendar_file),

@@ -1,1 +1,1 @@
-"""What the staff of the house see."""
+"""The portal: pages for staff."""

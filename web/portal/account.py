@@ -1,4 +1,4 @@
-"""`/portal/account`: everybody's own sessions, password, second step at sign-in and language."""
+"""`/portal/account`: one's own sessions, password, two-factor sign-in and language."""
 
 import asyncio
 from functools import partial
@@ -9,7 +9,7 @@ from appliance.core.qr import link_svg
 from appliance.reservations.request import parse_uuid
 from appliance.staff.accounts import end_session
 from appliance.staff.model import PASSWORD_MAX, PASSWORD_MIN
-from appliance.staff.sessions import change_password, delete_other_sessions, list_sessions
+from appliance.staff.sign_in import change_password, delete_other_sessions, list_sessions
 from appliance.staff.two_factor import (
     app_address,
     confirm_two_factor,
@@ -29,7 +29,7 @@ from web.portal.session import HOUSE, SESSION, forget_session
 
 
 async def show_account(request: web.Request) -> web.Response:
-    """`GET /portal/account`: everything about the one who is signed in."""
+    """`GET /portal/account`: the page of the signed-in person."""
     database, person = request[HOUSE].database, staff_of(request)
     sessions = await database.read(list_sessions, person.id)
     values: dict[str, object] = {
@@ -45,7 +45,7 @@ async def show_account(request: web.Request) -> web.Response:
 
 
 async def end_one(request: web.Request) -> web.StreamResponse:
-    """`POST /portal/account/sessions/{id}/end`: another browser is signed out at once."""
+    """`POST /portal/account/sessions/{id}/end`: sign out another browser at once."""
     session_id = parse_uuid(request.match_info["id"]) or ""
     await request[HOUSE].database.write(
         end_session, staff_of(request).id, session_id, actor=actor_of(request)
@@ -54,7 +54,7 @@ async def end_one(request: web.Request) -> web.StreamResponse:
 
 
 async def end_others(request: web.Request) -> web.StreamResponse:
-    """`POST /portal/account/sessions/end-others`: only this browser stays signed in."""
+    """`POST /portal/account/sessions/end-others`: sign out all other browsers."""
     session = request[SESSION]
     await request[HOUSE].database.write(delete_other_sessions, session.person.id, session.id)
     return see_other(request, "/account", "session-ended")
@@ -62,7 +62,7 @@ async def end_others(request: web.Request) -> web.StreamResponse:
 
 @refused_on(show_account)
 async def set_new_password(request: web.Request, form: Form) -> web.StreamResponse:
-    """`POST /portal/account/password`: every session ends, this one too."""
+    """`POST /portal/account/password`: change the password; ends every session, this one too."""
     person, house, wanted = staff_of(request), request[HOUSE], form.secret("new")
     await check_person(request, form.secret("password"))
     venue = (await house.database.read(get_venue)).name
@@ -77,7 +77,7 @@ async def set_new_password(request: web.Request, form: Form) -> web.StreamRespon
 
 @refused_on(show_account)
 async def offer(request: web.Request, form: Form) -> web.Response:
-    """`POST /portal/account/second-step`: the QR code, to who says the password."""
+    """`POST /portal/account/second-step`: the QR code for two-factor, after a password check."""
     await check_person(request, form.secret("password"))
     house = request[HOUSE]
     secret = await house.database.write(offer_two_factor, house.keyring, staff_of(request).id)
@@ -86,7 +86,7 @@ async def offer(request: web.Request, form: Form) -> web.Response:
 
 @refused_on(show_account)
 async def confirm(request: web.Request, form: Form) -> web.Response:
-    """`POST …/confirm`: a right code puts it in force; the recovery codes are shown this once."""
+    """`POST …/confirm`: enable two-factor with a valid code; shows the recovery codes once."""
     house, person = request[HOUSE], staff_of(request)
     codes = await house.database.write(
         confirm_two_factor, house.keyring, person.id, form.text("code")
@@ -102,7 +102,7 @@ async def confirm(request: web.Request, form: Form) -> web.Response:
 
 @refused_on(show_account)
 async def remove(request: web.Request, form: Form) -> web.StreamResponse:
-    """`POST …/remove`: the password alone, to who says it."""
+    """`POST …/remove`: disable two-factor, after a password check."""
     await check_person(request, form.secret("password"))
     await request[HOUSE].database.write(
         remove_two_factor, staff_of(request).id, actor=actor_of(request)

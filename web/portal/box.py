@@ -1,4 +1,4 @@
-"""`/portal/box`: the state of the box, and what can be done about it."""
+"""`/portal/box`: state, settings and maintenance of the box."""
 
 import asyncio
 from datetime import datetime
@@ -8,9 +8,10 @@ from zoneinfo import ZoneInfo
 from aiohttp import web
 from markupsafe import Markup
 
-from appliance.alerts import list_alerts
+from appliance.alerts import CLOCK_LEAPT, list_alerts
 from appliance.backup.catalogue import read_record
 from appliance.backup.recovery_key import ensure_recovery_key, kit_html
+from appliance.clock_confirmation import confirm_clock
 from appliance.core.i18n import Language
 from appliance.core.settings import RANGES
 from appliance.doctor.check import Sentence, describe, worst
@@ -19,7 +20,6 @@ from appliance.reservations.emails import SETTINGS_TROUBLE, Outcome, count_email
 from appliance.reservations.request import is_email
 from appliance.staff.audit_log import record_audit
 from appliance.venue.rows import get_venue
-from appliance.webhooks.gates import CLOCK_LEAPT, confirm_clock
 from web.portal.box_jobs import BACKING_UP, EXAMINER, summarise_backups
 from web.portal.box_settings import (
     Changes,
@@ -49,7 +49,7 @@ from web.portal.session import BOX, HOUSE, RESTART
 from web.rendering import content_policy
 
 _TROUBLES = 5
-# The numbers that the owner may change here; the booking page is a box to tick.
+# The numbers that the owner can change here; the booking page is a check box.
 CHANGEABLE = (
     "guest.cancel_hours", "mail.reminder_hours", "door.early_minutes", "retention.contact_days",
 )  # fmt: skip
@@ -57,16 +57,16 @@ SECURITIES = ("starttls", "tls", "none")
 
 
 async def show_backups(request: web.Request) -> web.Response:
-    """`GET /portal/box/backup`: that part of the page, while a backup is being made."""
+    """`GET /portal/box/backup`: the backup section, polled while a backup runs."""
     return portal_page(request, "portal/box/backups.html", await _read_backups(request))
 
 
 async def show_box(
     request: web.Request, tried: Outcome | None = None, recipient: str = ""
 ) -> web.Response:
-    """`GET /portal/box`: with `?again=1` everything is looked at once more.
+    """`GET /portal/box`: the page; with `?again=1` all checks run again.
 
-    `tried` is what came of a test letter to `recipient`.
+    `tried` is the result of a test email to `recipient`.
     """
     box, language = request.app[BOX], language_of(request)
     again = request.method == "GET" and "again" in request.query
@@ -74,13 +74,13 @@ async def show_box(
     house = box.live.database
     zone = await house.read(find_zone)
     conditions = [c for e in box.environments for c in await e.database.read(list_alerts)]
-    # The demo goes by settings of its own, and cannot restart.
+    # The demo uses its own settings and cannot restart.
     saved = saved_settings(request) if RESTART in request.app else box.settings
     typed = request[FORM].typed() if REFUSED in request else {}
     changing = "app_url" in typed or CHANGEABLE[0] in typed
     values: dict[str, object] = {
         "lamp": worst(checks) if looked_at else None,
-        "checks": [  # conditions are listed by themselves
+        "checks": [  # alerts are listed separately
             check for check in checks if check.name != "conditions" or check.status == "ok"
         ],
         "said": partial(_text, language=language),
@@ -111,7 +111,7 @@ async def show_box(
 
 
 def machine_time(request: web.Request, zone: ZoneInfo) -> datetime:
-    """What this machine's clock says, in venue time, whether or not the box believes it."""
+    """Return this machine's time in venue time, whether or not the box trusts the clock."""
     return datetime.fromtimestamp(request.app[BOX].machine_clock.now() / 1000, zone)
 
 
@@ -122,7 +122,7 @@ def _in_full(time: datetime, language: Language) -> str:
 async def _read_backups(request: web.Request) -> dict[str, object]:
     box, directory = request.app[BOX], directory_of(request)
     venue = await box.live.database.read(get_venue)
-    making = request.app[BACKING_UP].stage  # before the shelf: what ends now is looked at again
+    making = request.app[BACKING_UP].stage  # before the list: a new one shows next time
     folder, kept = await asyncio.to_thread(summarise_backups, directory, box.settings, venue.id)
     record = await asyncio.to_thread(read_record, directory.root)
     return {
@@ -135,7 +135,7 @@ async def _read_backups(request: web.Request) -> dict[str, object]:
 
 
 def _text(sentence: Sentence, language: Language) -> Markup:
-    """Isolates become elements: nothing invisible is copied along with a command."""
+    """Replace isolate characters by elements, so that copied commands contain none."""
     text = Markup.escape(sentence.text(language))
     text = text.replace("\N{FIRST STRONG ISOLATE}", Markup('<bdi class="code">'))
     return text.replace("\N{POP DIRECTIONAL ISOLATE}", Markup("</bdi>"))
@@ -147,7 +147,7 @@ _PASSWORD_MAX = 1000
 
 
 async def send_test_email(request: web.Request) -> web.Response:
-    """`POST /portal/box/test-letter`: by what is in force, or waits for a restart."""
+    """`POST /portal/box/test-letter`: send a test email with the saved settings."""
     recipient, language = request[FORM].text("recipient", 254), language_of(request)
     outcome = Outcome("refused", "no address")
     if is_email(recipient):
@@ -159,21 +159,21 @@ async def send_test_email(request: web.Request) -> web.Response:
 
 
 async def back_up(request: web.Request) -> web.StreamResponse:
-    """`POST /portal/box/backup`: one now; the page tells how far it is."""
+    """`POST /portal/box/backup`: start a backup; the page shows its progress."""
     request.app[BACKING_UP].start(request.app[BOX], directory_of(request))
     return see_other(request, "/box#backups")
 
 
 @refused_on(show_box, "password")
 async def show_recovery_kit(request: web.Request, form: Form) -> web.Response:
-    """`POST /portal/box/recovery-kit`: the sheet to print, to an owner who says the password."""
+    """`POST /portal/box/recovery-kit`: the sheet to print, after a password check (owner)."""
     await check_person(request, form.secret("password"))
     database = request[HOUSE].database
     await database.write(record_audit, actor_of(request), "recovery_kit_shown")
     tokens = request.app[BOX].tokens
     key = await asyncio.to_thread(ensure_recovery_key, directory_of(request), tokens)
     venue = await database.read(get_venue)
-    # The sheet stands alone, with its style inside: as it is saved, so it is printed.
+    # The sheet contains its styles, so that a saved copy prints the same.
     policy = content_policy(default_src="'none'", style_src="'unsafe-inline'", form_action="'none'")
     return web.Response(
         text=kit_html(key, venue.name),
@@ -184,22 +184,22 @@ async def show_recovery_kit(request: web.Request, form: Form) -> web.Response:
 
 
 async def restart(request: web.Request) -> web.Response:
-    """`POST /portal/box/restart`: the settings that were saved come into force.
+    """`POST /portal/box/restart`: apply the saved settings.
 
-    Requests in flight are finished; who comes meanwhile waits a second or two.
+    Requests in progress finish; new ones wait a second or two.
     """
     if RESTART not in request.app:
         return await show_box(request)
     await request[HOUSE].database.write(record_audit, actor_of(request), "restarted")
     request.app[RESTART]()
     answer = portal_page(request, "portal/box/restarting.html", {})
-    answer.force_close()  # what is asked next is asked of the box that begins anew
+    answer.force_close()  # the next request must reach the restarted box
     return answer
 
 
 @refused_on(show_box, "app_url", *CHANGEABLE)
 async def change_settings(request: web.Request, form: Form) -> web.StreamResponse:
-    """`POST /portal/box/settings`: written to settings.toml, in force from the next start on."""
+    """`POST /portal/box/settings`: write settings.toml; applied at the next start."""
     return await _save(
         request,
         {
@@ -212,10 +212,10 @@ async def change_settings(request: web.Request, form: Form) -> web.StreamRespons
 
 @refused_on(show_box, "host", "port", "security", "user", "sender")
 async def save_mail(request: web.Request, form: Form) -> web.StreamResponse:
-    """`POST /portal/box/mail`: by which server letters leave from the next start on.
+    """`POST /portal/box/mail`: set the mail server; applied at the next start.
 
-    An empty password is the stored one. That is sent to no other server than the one it was
-    stored for: nobody is to collect it.
+    An empty password keeps the stored one, unless the host changes: another server must not
+    receive it.
     """
     stored = saved_settings(request).mail
     host, user = form.text("host", _HOST_MAX), form.text("user")
@@ -242,9 +242,9 @@ async def save_mail(request: web.Request, form: Form) -> web.StreamResponse:
 
 @refused_on(show_box, "day")
 async def confirm(request: web.Request, form: Form) -> web.StreamResponse:
-    """`POST /portal/box/clock`: whoever names the day of this machine lets things expire by it.
+    """`POST /portal/box/clock`: confirm this machine's clock, so that data may expire by it.
 
-    The day is asked for, so that nobody vouches for a clock that they did not look at.
+    The form asks for the day, so that the owner has looked at the clock.
     """
     zone = await request[HOUSE].database.read(find_zone)
     if form.text("day") != machine_time(request, zone).date().isoformat():

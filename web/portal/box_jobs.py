@@ -1,4 +1,4 @@
-"""Backups and checks that were asked for in the portal, one at a time."""
+"""Backups and checks started from the portal, one at a time."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class BackingUp:
-    """Makes a backup as each night does; the shelf's record says what came of it."""
+    """Makes a backup as nightly work does; the record in the backup folder has the result."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
@@ -29,17 +29,17 @@ class BackingUp:
 
     @property
     def stage(self) -> tuple[str, int] | None:
-        """What is being done (copy, seal or prove) and how many percent of it; None: nothing."""
+        """Return the stage (copy, seal or prove) and its percentage; None if no backup runs."""
         return None if self._task is None or self._task.done() else self._stage
 
     def start(self, box: Box, directory: DataDirectory) -> None:
-        """Begin, unless one is being made already."""
+        """Start a backup unless one is running."""
         if self.stage is None:
             self._stage = ("copy", 0)
             self._task = asyncio.get_running_loop().create_task(self._make(box, directory))
 
     async def close(self, _app: web.Application) -> None:
-        """What is being made is left unfinished, and makes nothing of what there is worse."""
+        """Cancel a running backup; existing backups are unaffected."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -48,13 +48,13 @@ class BackingUp:
         maker = Maker(directory, box.settings, box.clock, box.tokens, box.zones, self._tell)
         try:
             await run_in_daemon_thread(maker.make)
-        except OperatorError as trouble:  # it is in the record, which the page shows
-            log.warning("no backup: %s", trouble)
-        except Exception as error:  # noqa: BLE001 - the night makes the next one
-            log_exception("the backup that was asked for", error)
+        except OperatorError as trouble:  # recorded; the page shows it
+            log.warning("portal: backup failed: %s", trouble)
+        except Exception as error:  # noqa: BLE001 - nightly work makes the next one
+            log_exception("portal: backup", error)
 
     def _tell(self, what: str, done: int, of: int) -> None:
-        """Hears from the thread."""
+        """Update the stage; called from the backup thread."""
         self._stage = (what, min(100, 100 * done // max(of, 1)))
 
 
@@ -64,9 +64,9 @@ BACKING_UP = web.AppKey("backing_up", BackingUp)
 def summarise_backups(
     directory: DataDirectory, settings: Settings, venue_id: str
 ) -> tuple[Path | None, int]:
-    """Its folder, None where it is not there, and how many backups of this venue are in it.
+    """Return the backup folder (None if missing) and the number of this venue's backups in it.
 
-    Reads the heads of the files: not for the loop.
+    Reads the header of each file: do not call it on the event loop.
     """
     try:
         folder = find_catalogue(directory, settings)
@@ -75,25 +75,25 @@ def summarise_backups(
         return None, 0
 
 
-DEADLINE = 8.0  # seconds a page waits; the checks go on, and the next page has them
+DEADLINE = 8.0  # seconds a page waits; the checks continue, and the next page shows them
 FRESH_MILLISECONDS = 60_000
 
 
 Findings = tuple[list[Check], int]
-"""What was found, and when (ms since 1970)."""
+"""The checks and when they ran (ms since 1970)."""
 
 
 class Examiner:
-    """Remembers the latest findings: a page that is looked at again costs nothing."""
+    """Caches the latest findings for one minute."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[Findings] | None = None
         self._latest: Findings | None = None
 
     async def look(self, request: web.Request, *, again: bool) -> Findings | None:
-        """Findings of the last minute, else fresh ones; None when they take too long.
+        """Return cached or new findings; None if the checks take longer than DEADLINE.
 
-        `again` asks for fresh ones in any case.
+        `again` runs the checks in any case.
         """
         now, latest = request.app[BOX].clock.now(), self._latest
         if latest is not None and not again and 0 <= now - latest[1] < FRESH_MILLISECONDS:
@@ -104,7 +104,7 @@ class Examiner:
         return self._latest if done else None
 
     async def close(self, _app: web.Application) -> None:
-        """Let the thread end before the databases close."""
+        """Wait for the check thread before the databases close."""
         if self._task is not None:
             await asyncio.wait({self._task}, timeout=DEADLINE)
 
@@ -119,12 +119,12 @@ EXAMINER = web.AppKey("examiner", Examiner)
 
 
 def _look_at(box: Box, directory: DataDirectory) -> list[Check]:
-    # Imported in the thread, when the first page asks: a mail client comes along.
+    # Imported in the thread at the first request: it loads a mail client.
     from appliance.doctor.checks import examine  # noqa: PLC0415
 
     settings: Settings | str = box.settings
     try:
         read_settings(directory.settings_file, {})
-    except OperatorError as trouble:  # their file would stop the next start
+    except OperatorError as trouble:  # the file would prevent the next start
         settings = str(trouble)
     return examine(CheckContext(directory, settings, box.clock, box.zones))

@@ -1,4 +1,4 @@
-"""settings.toml from the portal: what it says, what is in force, and changing it."""
+"""settings.toml in the portal: read, compare with the active settings, change."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -19,18 +19,18 @@ Changes = Mapping[str, str | int | bool | list[str]]
 
 
 class Saved:
-    """What settings.toml said when the box started, and the turn of the form that changes it."""
+    """The contents of settings.toml at the start, and the lock for changing it."""
 
     def __init__(self, at_start: Settings | None) -> None:
         self.at_start = at_start
-        self.lock = asyncio.Lock()  # what both of two forms say is kept
+        self.lock = asyncio.Lock()  # two forms at once must not overwrite each other
 
 
 SAVED = web.AppKey("saved", Saved)
 
 
 def read_file(box: Box) -> Settings | None:
-    """What settings.toml says, without the environment; None where it would stop a start."""
+    """Return settings.toml without environment variables; None if the next start would fail."""
     try:
         return read_settings(_directory(box).settings_file, {})
     except OperatorError:
@@ -38,26 +38,26 @@ def read_file(box: Box) -> Settings | None:
 
 
 def saved_settings(request: web.Request) -> Settings:
-    """What stands in settings.toml; those in force where it cannot be read."""
+    """Return the settings in settings.toml, or the active ones if it cannot be read."""
     return read_file(request.app[BOX]) or request.app[BOX].settings
 
 
 def waits_for_restart(request: web.Request) -> bool:
-    """Whether settings.toml was changed since the box started, from here or by hand."""
+    """Return whether settings.toml has changed since the start, in the portal or by hand."""
     if RESTART not in request.app:
         return False
     return read_file(request.app[BOX]) not in (None, request.app[SAVED].at_start)
 
 
 def next_settings(request: web.Request) -> Settings:
-    """Those in force, with the environment's; those of settings.toml while it waits for a start."""
+    """Return the settings of the next start if a restart is pending, else the active ones."""
     return saved_settings(request) if waits_for_restart(request) else request.app[BOX].settings
 
 
 async def save_settings(request: web.Request, changes: Changes) -> None:
-    """Write those that differ to settings.toml, and their names to the audit log.
+    """Write changed settings to settings.toml, and their names to the audit log.
 
-    ValidationError for what is not allowed there.
+    Raises ValidationError for an invalid value.
     """
     file = directory_of(request).settings_file
     async with request.app[SAVED].lock:
@@ -79,13 +79,13 @@ async def save_settings(request: web.Request, changes: Changes) -> None:
 
 
 def setting(settings: Settings, name: str) -> object:
-    """The value of `section.name`."""
+    """Return the value of `section.name`."""
     section, _, item = name.partition(".")
     return getattr(getattr(settings, section), item)
 
 
 def _declined(changes: Iterable[str], trouble: str) -> ValidationError:
-    """Of which field, and what it should be; `trouble` begins with the name of the setting."""
+    """Return the error for the setting whose name starts `trouble`."""
     wrong = next((name for name in changes if trouble.startswith(f"{name} is ")), None)
     if wrong == "server.app_url":
         return field_error(
@@ -109,7 +109,7 @@ def _declined(changes: Iterable[str], trouble: str) -> ValidationError:
 
 
 def directory_of(request: web.Request) -> DataDirectory:
-    """The box's data directory."""
+    """Return the box's data directory."""
     return _directory(request.app[BOX])
 
 

@@ -1,4 +1,4 @@
-"""Deliveries: the log with its filters, attempts, requests, and replays."""
+"""Deliveries: the log with filters, attempts, requests, and replays."""
 
 import hashlib
 import re
@@ -46,7 +46,7 @@ _PLACE = re.compile(r"([0-9]{1,18})\.([0-9]{1,18})")
 
 
 def read_filter(form: Form, zone: tzinfo) -> DeliveryFilter:
-    """`endpoint`, `state`, `type`, `from` and `to`, both days included; ValidationError."""
+    """Return `endpoint`, `state`, `type`, `from`, `to` (inclusive). Raises ValidationError."""
     return DeliveryFilter(
         endpoint_id=_endpoint_id(form),
         state=form.one_of("state", ("", *STATES)) or None,
@@ -57,7 +57,7 @@ def read_filter(form: Form, zone: tzinfo) -> DeliveryFilter:
 
 
 def find_sought(reader: Reader, text: str) -> tuple[str | None, str | None]:
-    """The delivery or the reservation of that id, or the reservation of that access code."""
+    """Return (delivery id, reservation id) for an id or an access code."""
     found_id, code = parse_uuid(text), parse_access_code(text)
     if found_id is None:
         reservation = None if code is None else find_by_access_code(reader, code)
@@ -69,13 +69,13 @@ def find_sought(reader: Reader, text: str) -> tuple[str | None, str | None]:
 
 
 def read_place(text: str) -> Place | None:
-    """Where a page begins, as `12.34`; anything else is the beginning."""
+    """Return the page position from `12.34`, else None (the beginning)."""
     found = _PLACE.fullmatch(text)
     return (int(found[1]), int(found[2])) if found else None
 
 
 def read_period(form: Form, zone: tzinfo) -> Selection | None:
-    """`endpoint`, `which`, and the minutes `from` and `until`, its end not included.
+    """Return `endpoint`, `which`, and the minutes from `from` to `until` (exclusive).
 
     None until an endpoint is chosen.
     """
@@ -96,7 +96,7 @@ def _endpoint_id(form: Form) -> str | None:
 def _instant(
     form: Form, name: str, zone: tzinfo, written: str = "%Y-%m-%d", days: int = 0
 ) -> int | None:
-    """When the day or minute in the field begins in venue time, so many `days` later."""
+    """Return the start of the field's day or minute plus `days` in venue time, ms since 1970."""
     text = form.text(name)
     if not text:
         return None
@@ -109,9 +109,10 @@ def _instant(
 
 @dataclass(frozen=True, slots=True)
 class RequestText:
-    """`kind`: `sent` as it went at `at`, `gone` nothing, the others as it would go now.
+    """The request of a delivery as text.
 
-    `same` says that the body is, byte for byte, the one that was delivered; `next` that none was.
+    `kind`: `sent` (as sent at `at`), `gone` (no reservation), or as it would be sent now: `same`
+    (the delivered body, byte for byte), `now` (another body), `next` (none delivered yet).
     """
 
     kind: str
@@ -121,7 +122,7 @@ class RequestText:
 
 
 def request_text(reader: Reader, story: DeliveryStory) -> RequestText:
-    """The latest failed request, else the present body under the headers that are known."""
+    """Return the latest failed request, else the current body with the known headers."""
     if story.failed_request is not None:
         at, request = story.failed_request
         head, _, body = request.partition(b"\r\n\r\n")
@@ -140,7 +141,7 @@ def request_text(reader: Reader, story: DeliveryStory) -> RequestText:
 
 
 def _head(story: DeliveryStory, length: int) -> str:
-    """The headers without their signature: it is made anew at each attempt."""
+    """Return the headers without the signature, which changes with each attempt."""
     delivery = story.delivery
     try:
         receiver = parse_target_url(delivery.endpoint_url, allow_http=True)
@@ -172,7 +173,7 @@ _SOON_MS = 15_000
 
 
 async def show_deliveries(request: web.Request) -> web.Response:
-    """`GET …/deliveries`: newest event first, a page at a time."""
+    """`GET …/deliveries`: a page of the log, newest event first."""
     database = request[ENVIRONMENT].database
     form = Form(request.query)
     asked = {name: form.text(name) for name in _FIELDS}
@@ -181,7 +182,7 @@ async def show_deliveries(request: web.Request) -> web.Response:
         delivery_id, reservation_id = await database.read(find_sought, asked["find"])
         if delivery_id is not None:
             return see_other(request, f"/integrations/deliveries/{delivery_id}")
-        chosen = replace(chosen, reservation_id=reservation_id or "")  # of none: nothing
+        chosen = replace(chosen, reservation_id=reservation_id or "")  # unknown: no match
     before = read_place(request.query.get("before", ""))
     found = await database.read(page_deliveries, chosen, before)
     kept = {name: value for name, value in asked.items() if value}
@@ -200,14 +201,14 @@ async def show_deliveries(request: web.Request) -> web.Response:
 
 
 async def show_delivery(request: web.Request) -> web.Response:
-    """`GET …/deliveries/{id}`: its attempts and its request, or with `?part=1` those alone."""
+    """`GET …/deliveries/{id}`: attempts and request; with `?part=1` only these."""
     values = await request[ENVIRONMENT].database.read(_read, id_of(request))
     return room_page(request, "story" if "part" in request.query else "delivery", values)
 
 
 @refused_on(show_delivery)
 async def replay_one(request: web.Request, _form: Form) -> web.Response:
-    """`POST …/deliveries/{id}/replay`: one new attempt now; twice is once."""
+    """`POST …/deliveries/{id}/replay`: start one new attempt; a repeated form has no effect."""
     delivery_id = id_of(request)
     replayed = await request[ENVIRONMENT].database.write(replay_delivery, delivery_id)
     note = "replayed" if replayed else "replayed-anyway"
@@ -215,7 +216,7 @@ async def replay_one(request: web.Request, _form: Form) -> web.Response:
 
 
 async def ask_replay(request: web.Request) -> web.Response:
-    """`GET …/replay`: which deliveries, and how many they are; `?replayed=` is how many were."""
+    """`GET …/replay`: choose deliveries, with their number; `?replayed=` is how many were sent."""
     database = request[ENVIRONMENT].database
     form = Form(request.query)
     selection = read_period(form, database.peek(find_zone))
@@ -233,7 +234,7 @@ async def ask_replay(request: web.Request) -> web.Response:
 
 @refused_on(ask_replay)
 async def replay_many(request: web.Request, form: Form) -> web.Response:
-    """`POST …/replay`: page after page, each a transaction of its own; sent twice is once."""
+    """`POST …/replay`: replay page by page, one transaction each; a repeated form has no effect."""
     database = request[ENVIRONMENT].database
     selection = read_period(form, database.peek(find_zone))
     if selection is None:

@@ -1,4 +1,4 @@
-"""Webhook endpoints: registered, activated, trusted, secrets rolled (interface, section 2.8)."""
+"""Webhook endpoints: register, activate, trust, roll secrets (interface, section 2.8)."""
 
 import hashlib
 from collections.abc import Callable
@@ -42,7 +42,7 @@ _OFFERED = (*EVENT_TYPES, *EXTRA_TYPES)
 
 
 async def new_endpoint(request: web.Request) -> web.Response:
-    """`GET …/endpoints/new`: the form, with the six events ticked that partners know."""
+    """`GET …/endpoints/new`: the form, with the interface's six events selected."""
     form = request.get(FORM, Form([("event", event) for event in EVENT_TYPES]))
     values: dict[str, object] = {
         "url": form.typed()["url"],
@@ -54,10 +54,10 @@ async def new_endpoint(request: web.Request) -> web.Response:
 
 @refused_on(new_endpoint)
 async def create_endpoint(request: web.Request, form: Form) -> web.Response:
-    """`POST …/endpoints`: checked as the partner interface checks it; its secret shown once."""
+    """`POST …/endpoints`: validate as the partner API does, and show the secret once."""
     environment, dispatcher = request[ENVIRONMENT], request[SERVICES].dispatcher
     url = await dispatcher.check_url(form.text("url", _URL_SHOWN))
-    recheck_authorisation(request)  # a name server may take its time
+    recheck_authorisation(request)  # the DNS lookup may have taken time
     events = parse_event_types(form.all("event"), _OFFERED)
     endpoint, secret = await environment.database.write(
         register_with_room, dispatcher.is_lent, environment.keyring, url, events,
@@ -68,9 +68,9 @@ async def create_endpoint(request: web.Request, form: Form) -> web.Response:
 
 
 async def show_endpoint(request: web.Request) -> web.Response:
-    """`GET …/endpoints/{id}`: how it is doing, and what may be done with it.
+    """`GET …/endpoints/{id}`: the endpoint's state and actions.
 
-    The form about its certificate stays open as it was sent when it was refused.
+    After an error, the certificate form stays open with the entered values.
     """
     endpoint_id = id_of(request)
     values = await request[ENVIRONMENT].database.read(_read, endpoint_id)
@@ -85,7 +85,7 @@ async def show_endpoint(request: web.Request) -> web.Response:
 
 @refused_on(show_endpoint)
 async def activate_one(request: web.Request, _form: Form) -> web.Response:
-    """`POST …/activate`: its URL is checked again first."""
+    """`POST …/activate`: check the URL again, then activate."""
     database, endpoint_id = request[ENVIRONMENT].database, id_of(request)
     endpoint = await database.read(get_endpoint, endpoint_id)
     await request[SERVICES].dispatcher.check_url(endpoint.url)
@@ -94,26 +94,26 @@ async def activate_one(request: web.Request, _form: Form) -> web.Response:
 
 
 async def deactivate_one(request: web.Request) -> web.Response:
-    """`POST …/deactivate`: what waits for it is not sent."""
+    """`POST …/deactivate`: deactivate and cancel queued deliveries."""
     return await _do(request, "endpoint-deactivated", deactivate_endpoint)
 
 
 @refused_on(show_endpoint)
 async def choose_for_one(request: web.Request, form: Form) -> web.Response:
-    """`POST …/events`: what it hears of from now on, beyond the six of the interface too."""
+    """`POST …/events`: set the event types, including those beyond the interface's six."""
     events = parse_event_types(form.all("event"), _OFFERED)
     return await _do(request, "endpoint-events-chosen", choose_events, events)
 
 
 async def restrict_one(request: web.Request) -> web.Response:
-    """`POST …/references`: whose `externalRef` it is told from the next attempt on."""
+    """`POST …/references`: choose whose `externalRef` it receives, from the next attempt."""
     own_refs = request[FORM].text("references") == "own"
     return await _do(request, "saved", restrict_references, own_refs=own_refs)
 
 
 @refused_on(show_endpoint)
 async def roll_one(request: web.Request, form: Form) -> web.Response:
-    """`POST …/roll`: a new secret, shown once; for 24 hours the one before signs too."""
+    """`POST …/roll`: a new secret, shown once; the old one also signs for 24 hours."""
     environment, endpoint_id = request[ENVIRONMENT], id_of(request)
     secret = await environment.database.write(
         _roll_what_was_seen, environment.keyring, endpoint_id, form.text("seen"), actor_of(request)
@@ -123,13 +123,13 @@ async def roll_one(request: web.Request, form: Form) -> web.Response:
 
 
 async def revoke_old(request: web.Request) -> web.Response:
-    """`POST …/revoke-old-secret`: only the present one signs, at once."""
+    """`POST …/revoke-old-secret`: stop signing with the old secret at once."""
     return await _do(request, "old-secret-revoked", revoke_old_secret)
 
 
 @refused_on(show_endpoint)
 async def trust_one(request: web.Request, form: Form) -> web.Response:
-    """`POST …/trust`: what its certificate is checked against."""
+    """`POST …/trust`: set what its certificate is checked against."""
     which = form.one_of("which", ("system", "ca", "pin"))
     ca = parse_ca(form.lines("ca", _CA_MAX)) if which == "ca" else None
     pin = parse_pin(form.text("pin")) if which == "pin" else None
@@ -140,7 +140,7 @@ async def trust_one(request: web.Request, form: Form) -> web.Response:
 
 @refused_on(show_endpoint)
 async def send_test(request: web.Request, _form: Form) -> web.Response:
-    """`POST …/test`: a signed `webhook.test`, and on to what comes of it."""
+    """`POST …/test`: queue a signed `webhook.test` and show its delivery."""
     delivery_ids = await request[ENVIRONMENT].database.write(send_test_event, id_of(request))
     if not delivery_ids:
         raise EndpointIsInactive(state="inactive")
@@ -148,7 +148,7 @@ async def send_test(request: web.Request, _form: Form) -> web.Response:
 
 
 def secret_mark(endpoint: Endpoint) -> str:
-    """Tells one secret from another and nothing about it: what an edit says its author saw."""
+    """Return a mark that identifies the secret without revealing it, for detecting old forms."""
     return hashlib.sha256(endpoint.secret).hexdigest()[:12]
 
 

@@ -1,4 +1,4 @@
-"""`/portal/tonight`: the evening board, its changed rows, and its live feed."""
+"""`/portal/tonight`: the evening board, its row updates and its live feed."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ from web.portal.session import HOUSE, SESSION
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A slot of that evening; one that is no longer offered has no name, and holds nothing."""
+    """A slot of the evening. A slot that is no longer offered has no name and no interval."""
 
     start: str
     name: str
@@ -39,9 +39,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What a table holds for `span` columns from `column` on.
+    """The reservations of a table for `span` columns, starting at `column`.
 
-    `taken` are the hours of a party of another slot that runs into this one.
+    `taken` is the time range of a party in another slot that overlaps this one.
     """
 
     column: Column | None
@@ -51,7 +51,7 @@ class Cell:
 
     @property
     def is_free(self) -> bool:
-        """Whether the table can be given away then."""
+        """Return whether the table can be booked in this cell."""
         is_offered = self.column is None or self.column.holds is not None
         return is_offered and not self.reservations and self.taken is None
 
@@ -59,11 +59,11 @@ class Cell:
 def read_board(
     reader: Reader, day: date | None, position: str, tables: frozenset[str] | None = None
 ) -> dict[str, Any]:
-    """The board of `day`, else of tonight; only the rows of `tables` when they are given.
+    """Return the board of `day`, or of tonight; only the rows of `tables` if given.
 
-    `position` is where the live feed stood before this was read. A row's `place` counts the
-    venue's tables; `waiting` are those that want an answer or a payment; `present` is the start of
-    the slot that is on or comes next, None on another evening.
+    `position` is the live feed's position before this read. A row's `place` is the table's index
+    in the venue; `waiting` lists reservations awaiting an answer or a payment; `present` is the
+    start of the current or next slot, None on another evening.
     """
     tonight, venue = find_tonight(reader), get_venue(reader)
     chosen = day or tonight
@@ -101,7 +101,7 @@ def read_board(
 def _columns(
     slots: Iterable[Slot], everybody: Iterable[Reservation], day: date, evening_ends_at: str
 ) -> tuple[Column, ...]:
-    """The slots of that weekday, and those that somebody holds though they are offered no more."""
+    """Return the slots of that weekday and any others that still have reservations."""
     weekday = day_of_week(day)
     known = {
         s.start: Column(s.start, s.name, s.end, interval(s, evening_ends_at))
@@ -115,13 +115,13 @@ def _columns(
 
     def order(column: Column) -> int:
         start = minutes(column.start)
-        return start + (24 * 60 if start < ends else 0)  # after midnight is late, not early
+        return start + (24 * 60 if start < ends else 0)  # times after midnight sort last
 
     return tuple(sorted(known.values(), key=order))
 
 
 def _present(columns: tuple[Column, ...], day: date, now: int, zone: ZoneInfo) -> str | None:
-    """The start of the first slot that is not over at `now`, else of the last one."""
+    """Return the start of the first slot that has not ended at `now`, else of the last one."""
     for column in columns:
         if column.holds is not None and now < minute_of(day, column.holds[1], zone):
             return column.start
@@ -129,7 +129,7 @@ def _present(columns: tuple[Column, ...], day: date, now: int, zone: ZoneInfo) -
 
 
 def _cells(columns: tuple[Column, ...], held: list[Reservation]) -> Iterable[Cell]:
-    """A whole evening is one cell across all columns; it conflicts with every slot."""
+    """Yield a table's cells. A whole evening is one cell: it conflicts with every slot."""
     whole = tuple(r for r in held if r.slot is None)
     if whole or not columns:
         yield Cell(None, max(1, len(columns)), whole)
@@ -140,7 +140,7 @@ def _cells(columns: tuple[Column, ...], held: list[Reservation]) -> Iterable[Cel
 
 
 def _taken(column: Column, held: Iterable[Reservation]) -> str | None:
-    """`19:30–22:00` of the first party of another slot that sits there in this one."""
+    """Return the hours (`19:30–22:00`) of the first overlapping party in another slot."""
     wanted = column.holds
     if wanted is None:
         return None
@@ -158,18 +158,18 @@ _HEARTBEAT_SECONDS = 20.0
 
 
 async def show_board(request: web.Request) -> web.Response:
-    """The board of `?date=`, else of tonight."""
+    """`GET /portal/tonight`: the board of `?date=`, or of tonight."""
     return await _page(request, "page")
 
 
 async def show_rows(request: web.Request) -> web.Response:
-    """The rows of `?tables=` (ids with commas), the totals and the strip of requests."""
+    """`GET …/rows`: the rows of `?tables=` (comma-separated ids), totals and open requests."""
     tables = frozenset(request.query.get("tables", "").split(",")[:_ROWS_MAX])
     return await _page(request, "rows", tables)
 
 
 async def show_sheet(request: web.Request) -> web.Response:
-    """The evening on paper, for when everything fails; it says of which venue and of when."""
+    """`GET …/sheet`: the evening to print, for an outage, with venue and time of printing."""
     return await _page(request, "sheet")
 
 
@@ -189,22 +189,22 @@ async def _page(
         "sees_guests": request[SESSION].person.may("host"),
         "in_words": instants_of(request),
     }
-    # A big board takes tens of milliseconds: the door's scans need not wait for it.
+    # A large board takes tens of milliseconds: it must not delay scans at the door.
     template = f"portal/tonight/{template}.html"
     return await asyncio.to_thread(portal_page, request, template, values)
 
 
 async def board_events(request: web.Request) -> web.StreamResponse:
-    """`GET /portal/tonight/events?date=&after=`: which rows of that evening to read again.
+    """`GET /portal/tonight/events?date=&after=`: server-sent events for one evening.
 
-    An event `row` names the reservation and its table; `reset` says to read everything.
+    An event `row` names a changed reservation and its table; `reset` means: read everything.
     """
     day = asked_day(request)
     return _BoardStream(request, day.isoformat() if day else None)
 
 
 class _BoardStream(web.StreamResponse):
-    """A body that is written while things happen, after the headers that every answer gets."""
+    """A response that streams events, after the headers that every answer gets."""
 
     def __init__(self, request: web.Request, day: str | None) -> None:
         super().__init__(headers={"X-Accel-Buffering": "no"})
@@ -213,10 +213,10 @@ class _BoardStream(web.StreamResponse):
         self._request, self._day = request, day
 
     async def write_eof(self, data: bytes = b"") -> None:
-        """Tell until somebody ends it: the browser, the box, or the end of the session."""
+        """Stream until the browser disconnects, the box stops, or the session ends."""
         feed, owner = self._request[ENVIRONMENT].feed, f"staff:{self._request[SESSION].id}"
         after = self._request.headers.get("Last-Event-ID") or self._request.query.get("after")
-        with suppress(Unavailable):  # the box is leaving
+        with suppress(Unavailable):  # the box is stopping
             listener = await feed.listen(owner, after, self._concerns)
             try:
                 while await self._tell(listener):
@@ -231,8 +231,8 @@ class _BoardStream(web.StreamResponse):
 
     async def _tell(self, listener: Listener) -> bool:
         changes = await listener.take(_HEARTBEAT_SECONDS)
-        # The feed of the house hears at once that a session was ended; that of the test
-        # environment, and a session that ends by itself, are noticed here.
+        # The feed of live closes at once when a session is ended; the feed of test, and sessions
+        # that expire, are checked here.
         session = find_living_session(self._request, self._request[HOUSE])
         if not listener.over.done() and session is None:
             changes = [Change(listener.position, "revoked")]

@@ -1,4 +1,4 @@
-"""The steps of a new box: the rooms that furnish it, in a row above each until all is done."""
+"""Setup steps of a new box, shown above their pages until all are done."""
 
 from aiohttp import web
 
@@ -16,7 +16,7 @@ from web.portal.session import HOUSE
 
 
 async def steps_of(request: web.Request) -> list[tuple[str, bool]]:
-    """Each step and whether it is behind the owner of a new box; none once all of them are."""
+    """Return (step, whether done) for the owner of a new box; [] once all are done."""
     house = request[HOUSE]
     if request[ENVIRONMENT] is not house or not staff_of(request).may("owner"):
         return []
@@ -30,13 +30,13 @@ async def steps_of(request: web.Request) -> list[tuple[str, bool]]:
 
 
 async def finish(request: web.Request) -> web.Response:
-    """`POST /portal/box/setup-done`: what is not done yet can wait; the row of steps goes."""
+    """`POST /portal/box/setup-done`: hide the steps; open ones can be done later."""
     await request[HOUSE].database.write(close_setup)
     return see_other(request, "/tonight")
 
 
 def _behind(reader: Reader) -> set[str] | None:
-    """The steps that are done or were left for later; None where there is no setup."""
+    """Return the steps that are done or postponed; None without a setup."""
     setup = find_setup(reader)
     if setup is None:
         return None

@@ -1,4 +1,8 @@
-"""Reading the portal's forms, and forms that were sent twice."""
+"""Reading the portal's forms, and handling repeated submissions.
+
+One-time values are in this process only, for minutes: no secret is in an address, a file or a
+log.
+"""
 
 import asyncio
 import re
@@ -32,74 +36,74 @@ Number = TypeVar("Number", int, None)
 
 
 class UnsupportedForm(ValidationError):
-    """A body of another type or charset than the box reads."""
+    """The body's type or charset is not supported."""
 
     status = 415
 
 
 class Form:
-    """The fields of a sent form; unknown ones are ignored, absent ones are empty."""
+    """The fields of a submitted form. Unknown fields are ignored; missing ones are empty."""
 
     def __init__(self, fields: Mapping[str, str] | Iterable[tuple[str, str]]) -> None:
         self._fields: MultiDict[str] = MultiDict(fields)
 
     def text(self, name: str, longest: int = 200) -> str:
-        """One line, its spaces tidied; ValidationError when longer than `longest` characters."""
+        """Return one line, spaces normalised. Raises ValidationError over `longest` characters."""
         value = " ".join(self._fields.get(name, "").split())
         return _checked(value, name, longest)
 
     def needed(self, name: str, rule_fr: str, rule: str, longest: int = 200) -> str:
-        """The same, which must not be empty; else the rule says what is expected."""
+        """Like `text`, but a value is required; the rule says what is expected."""
         value = self.text(name, longest)
         if not value:
             raise ValidationError.of(name, Rule(f"il faut {rule_fr}", f"please give {rule}"))
         return value
 
     def name(self, longest: int = 200) -> str:
-        """The field `name`, which must not be empty."""
+        """Return the field `name`. Raises ValidationError if it is empty."""
         return self.needed("name", "un nom.", "a name.", longest)
 
     def one_of(self, name: str, choices: Collection[str]) -> str:
-        """One of `choices`; ValidationError for anything else."""
+        """Return one of `choices`. Raises ValidationError for anything else."""
         value = self._fields.get(name, "")
         if value not in choices:
             raise field_error(name, "un choix de la liste.", "one of the list.")
         return value
 
     def lines(self, name: str, longest: int = TEXT_MAX) -> str:
-        """Several lines, as they were written but for spaces around them."""
+        """Return several lines as entered, without surrounding spaces."""
         value = self._fields.get(name, "").replace("\r\n", "\n").strip()
         return _checked(value, name, longest)
 
     def secret(self, name: str) -> str:
-        """A password: nothing of it is tidied."""
+        """Return a password unchanged."""
         return self._fields.get(name, "")
 
     def all(self, name: str) -> list[str]:
-        """Every value of a field that may be ticked several times."""
+        """Return every value of a field with several check boxes."""
         return [_checked(value, name, TEXT_MAX) for value in self._fields.getall(name, [])]
 
     def typed(self) -> dict[str, str]:
-        """Everything as it was sent, to be shown in the form again: not for passwords."""
+        """Return all values as sent, to fill the form again. Not for passwords."""
         return defaultdict(str, self._fields)
 
     def days(self) -> tuple[int, ...]:
-        """The weekdays that were ticked in `days`, 0 = Sunday."""
+        """Return the weekdays selected in `days`, 0 = Sunday."""
         days = self.all("days")
         if not set(days) <= set("0123456"):
             raise field_error("days", "des jours de la semaine.", "weekdays.")
         return tuple(sorted({int(day) for day in days}))
 
     def sent(self) -> list[tuple[str, str]]:
-        """Every field as it was sent, in order, to be sent once more."""
+        """Return every field as sent, in order, for submitting the form again."""
         return list(self._fields.items())
 
     def ticked(self, name: str) -> bool:
-        """Whether a box was ticked."""
+        """Return whether a check box is selected."""
         return bool(self._fields.get(name))
 
     def whole(self, name: str, smallest: int, largest: int) -> int:
-        """A whole number from `smallest` to `largest`; ValidationError for anything else."""
+        """Return an integer from `smallest` to `largest`. Raises ValidationError otherwise."""
         text = self.text(name)
         digits = text.removeprefix("-")
         fits = digits.isascii() and digits.isdecimal() and len(digits) <= 12
@@ -115,15 +119,15 @@ class Form:
 
 
 FORM: web.RequestKey[Form] = web.RequestKey("form", Form)
-"""The form of a POST in the portal, which the guard has read."""
+"""The form of a POST in the portal, read by the guard."""
 
 
 async def read_form(request: web.Request, *, takes_files: bool = False) -> Form:
-    """The form that was sent, URL-encoded in UTF-8; multipart too where the page `takes_files`.
+    """Return the form: URL-encoded UTF-8, or multipart where the page `takes_files`.
 
-    Nothing of how it is read is the sender's choice. UnsupportedForm for another type or charset,
-    ValidationError for a form that cannot be read or is not here within 30 s, FormTooLarge over
-    64 KiB. StaffRoleMissing for who may no longer send it by then.
+    The sender cannot choose another encoding. Raises UnsupportedForm for another type or charset,
+    ValidationError for an unreadable form or one not complete within 30 s, FormTooLarge over
+    64 KiB, StaffRoleMissing if the sender's rights ended meanwhile.
     """
     kind = request.headers.get("Content-Type", "")
     if not kind and not request.can_read_body:
@@ -146,7 +150,7 @@ async def read_form(request: web.Request, *, takes_files: bool = False) -> Form:
 
 
 def _fields_of(raw: bytes) -> Iterable[tuple[str, str]]:
-    """The fields of a URL-encoded form; ValueError or KeyError where it is none in UTF-8."""
+    """Yield the fields of a URL-encoded form. Raises ValueError or KeyError if malformed."""
     if raw.count(b"&") >= _FIELDS_MAX:
         raise ValueError("too many fields")
     for field in raw.replace(b"+", b" ").split(b"&"):
@@ -156,13 +160,13 @@ def _fields_of(raw: bytes) -> Iterable[tuple[str, str]]:
 
 
 def _unquoted(text: bytes) -> str:
-    """KeyError for a stray percent sign: the library takes 20 ms for 64 KiB of them."""
+    """Decode percent-escapes. KeyError for a stray percent sign: aiohttp takes 20 ms for 64 KiB."""
     first, *others = text.split(b"%")
     return b"".join([first, *(_ESCAPED[bit[:2]] + bit[2:] for bit in others)]).decode()
 
 
 def _parts_of(raw: bytes, boundary: bytes) -> Iterable[tuple[str, str]]:
-    """The parts of a multipart form; each is UTF-8, whatever it says of itself. ValueError."""
+    """Yield the parts of a multipart form, always read as UTF-8. Raises ValueError."""
     _, *parts, end = (b"\r\n" + raw).split(b"\r\n--" + boundary, _PARTS_MAX + 1)
     if not end.startswith(b"--"):
         raise ValueError("too many parts, or no end")
@@ -175,7 +179,7 @@ def _parts_of(raw: bytes, boundary: bytes) -> Iterable[tuple[str, str]]:
 
 
 def asked_day(request: web.Request) -> date | None:
-    """`?date=`, or None; InvalidDate, for the ends of the calendar too: days around it are read."""
+    """Return `?date=` or None. InvalidDate also for the calendar's ends: adjacent days are read."""
     text = request.query.get("date")
     if not text:
         return None
@@ -186,13 +190,13 @@ def asked_day(request: web.Request) -> date | None:
 
 
 def asked_number(request: web.Request, name: str, otherwise: Number) -> int | Number:
-    """The number in the address by that name, of at most 15 digits; else `otherwise`."""
+    """Return the query parameter `name` if a number of at most 15 digits; else `otherwise`."""
     text = request.query.get(name, "")
     return int(text) if re.fullmatch("[0-9]{1,15}", text) else otherwise
 
 
 def field_error(field: str, rule_fr: str, rule: str, **blanks: object) -> ValidationError:
-    """A field is wrong; what it should be, in French and English, filled from `blanks`."""
+    """Return the error of a field; the rule in French and English is filled from `blanks`."""
     return ValidationError.of(field, Rule(f"il faut {rule_fr}", f"please give {rule}", blanks))
 
 
@@ -213,7 +217,7 @@ _Sent = tuple[int, dict[str, str], bytes]
 
 
 class Once:
-    """Of each session: the forms it sent lately, and the secrets it has not seen yet."""
+    """Per session: recently submitted forms, and secrets not shown yet."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -228,16 +232,16 @@ class Once:
         act: Callable[[], Awaitable[web.StreamResponse]],
         show: Callable[[], Awaitable[web.StreamResponse]],
     ) -> web.StreamResponse:
-        """The answer of `act()`; the same, without doing it again, for a form sent twice.
+        """Return the answer of `act()`; a repeated form gets the same answer without another call.
 
-        `token` is the form's own. A form that was refused may be sent again. Minutes after it was
-        done, a form that comes again gets what `show()` shows.
+        `token` identifies the form. A rejected form may be sent again. Once the stored answer has
+        expired, a repeated form gets the answer of `show()`.
         """
         name = (session_id, token)
         if name not in self._done:
             return await self._do(name, act)
         await asyncio.wait({self._done[name]})
-        if name not in self._done:  # it was refused
+        if name not in self._done:  # it was rejected
             return await self.answer(session_id, token, act, show)
         self._forget_old()
         if name in self._answers:
@@ -246,13 +250,13 @@ class Once:
         return await show()
 
     def put_secret(self, request: web.Request, subject: str, secret: str) -> None:
-        """Let this session see the secret of `subject` on the next page about it."""
+        """Store the secret of `subject`, to be shown on this session's next page about it."""
         self._secrets[request[SESSION].id, subject] = (self._clock.monotonic() + _SECONDS, secret)
         if len(self._secrets) > _KEPT:
             self._secrets.popitem(last=False)
 
     def take_secret(self, request: web.Request, subject: str) -> str | None:
-        """The secret that is to be shown, once; None ever after, and to everybody else."""
+        """Return the stored secret, once; None after that and for other sessions."""
         self._forget_old()
         found = self._secrets.pop((request[SESSION].id, subject), None)
         return None if found is None else found[1]

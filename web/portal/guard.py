@@ -1,4 +1,4 @@
-"""Who may open a page of the portal; passwords, asked again before sensitive actions."""
+"""Access to portal pages; password hashing and password checks before sensitive actions."""
 
 import asyncio
 from functools import cached_property
@@ -14,7 +14,7 @@ from appliance.http.request import ENVIRONMENT, RECHECK_AUTHORISATION, is_from_o
 from appliance.reservations.request import parse_uuid
 from appliance.staff.model import PASSWORD_MAX, PASSWORD_MIN, StaffMember
 from appliance.staff.password_strength import is_guessable
-from appliance.staff.sessions import (
+from appliance.staff.sign_in import (
     Session,
     begin_sign_in,
     find_session,
@@ -33,7 +33,7 @@ SIGN_IN = "/portal/sign-in"
 
 
 def guarded(route: PortalRoute, services: Services, house: Environment) -> Handler:
-    """The route's handler behind the guard. Staff belong to `house`, the live environment."""
+    """Wrap the route's handler in the access check. Staff accounts are stored in `house` (live)."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
         request[ENVIRONMENT] = services.environment
@@ -59,7 +59,7 @@ def guarded(route: PortalRoute, services: Services, house: Environment) -> Handl
 
 
 async def _take_form(request: web.Request, route: PortalRoute) -> web.StreamResponse:
-    """Read the form and do what it asks: once, however often it is sent (hidden field `once`)."""
+    """Read the form and run its action once, even if sent repeatedly (hidden field `once`)."""
     form = request[FORM] = await read_form(request, takes_files=route.takes_files)
     token = form.text("once", 64)
     if not token:
@@ -76,7 +76,7 @@ async def _take_form(request: web.Request, route: PortalRoute) -> web.StreamResp
 
 
 def find_living_session(request: web.Request, house: Environment) -> Session | None:
-    """The session of the request's cookie, unless it is over."""
+    """Return the session of the request's cookie, None if it is missing or over."""
     secret = session_secret(request)
     if secret is None:
         return None
@@ -87,17 +87,17 @@ def find_living_session(request: web.Request, house: Environment) -> Session | N
 
 
 def staff_of(request: web.Request) -> StaffMember:
-    """Who is signed in; only behind the guard."""
+    """Return the signed-in person; only behind the guard."""
     return request[SESSION].person
 
 
 def actor_of(request: web.Request) -> str:
-    """Who does it, as the logs say."""
+    """Return the actor for the logs."""
     return f"staff:{staff_of(request).id}"
 
 
 def id_of(request: web.Request) -> str:
-    """The id in the path; NotFound when it is none."""
+    """Return the id in the path. Raises NotFound if it is not a UUID."""
     found = parse_uuid(request.match_info["id"])
     if found is None:
         raise NotFound
@@ -118,7 +118,7 @@ def _admit_still(request: web.Request, house: Environment, role: str) -> None:
 
 
 async def _touch(house: Environment, session: Session) -> None:
-    """Note the last use once a minute; a full disk does not lock the portal for that."""
+    """Record the session's last use once a minute; ignored if the disk is full."""
     if session.is_due_for_touch(house.database.clock.now()):
         try:
             await house.database.write(touch_session, session.id)
@@ -127,37 +127,37 @@ async def _touch(house: Environment, session: Session) -> None:
 
 
 def _to_sign_in(request: web.Request) -> web.StreamResponse:
-    """To the sign-in page, and from there back to where the person wanted to go."""
+    """Redirect to the sign-in page, with the wanted page as `next`."""
     wanted = str(request.rel_url) if request.method in SAFE else nearest_page(request)
     target = str(URL(SIGN_IN).with_query({"next": wanted}))
-    if "HX-Request" in request.headers:  # the whole page leaves, not a part of it
+    if "HX-Request" in request.headers:  # redirect the whole page, not a part of it
         return web.Response(status=401, headers={"HX-Redirect": target})
     return web.Response(status=303, headers={"Location": target})
 
 
-_MOST_STRANGERS = 10  # who wait at once: a second or two for whoever comes after them
+_MOST_STRANGERS = 10  # in the queue at once: a wait of a second or two
 
 
 class Passwords:
-    """Each hash takes 64 MiB and a processor for a while, so they queue."""
+    """Hashes passwords one at a time: each takes 64 MiB and one processor for a while."""
 
     def __init__(self) -> None:
-        self._hasher = argon2.PasswordHasher()  # RFC 9106's second choice: 64 MiB
+        self._hasher = argon2.PasswordHasher()  # RFC 9106's second recommended option: 64 MiB
         self._one = asyncio.Lock()
         self._strangers = 0
 
     async def hash(self, password: str) -> str:
-        """The standard encoding of a fresh hash."""
+        """Return a new hash in the standard encoding."""
         async with self._one:
             return await asyncio.to_thread(self._hasher.hash, password)
 
     async def matches(
         self, stored: str | None, password: str, *, is_stranger: bool = False
     ) -> bool:
-        """Whether it is the password; None, for somebody unknown, takes as long to say no.
+        """Return whether `password` matches; `stored` None (unknown name) takes the same time.
 
-        RateLimited for a stranger when many strangers wait already: those whom the box knows
-        do not wait behind all who guess.
+        Raises RateLimited for an unknown browser when many of them are queued, so that known
+        browsers do not wait behind guesses.
         """
         if is_stranger and self._strangers >= _MOST_STRANGERS:
             raise RateLimited
@@ -184,7 +184,7 @@ PASSWORDS = web.AppKey("passwords", Passwords)
 
 
 async def hash_new(request: web.Request, password: str, names: tuple[str, ...]) -> str:
-    """Its hash; Declined when it will not do. `names` are the person's and the venue's."""
+    """Return the password's hash. Raises Declined for a bad length, or if guessable by `names`."""
     language = language_of(request)
     if not PASSWORD_MIN <= len(password) <= PASSWORD_MAX:
         raise Declined(
@@ -204,7 +204,7 @@ async def hash_new(request: web.Request, password: str, names: tuple[str, ...]) 
 
 
 async def check_person(request: web.Request, password: str) -> None:
-    """Declined unless `password` is the signed-in person's own. Guesses count as at sign-in."""
+    """Raise Declined unless `password` is the signed-in person's. Counts as a sign-in attempt."""
     house = request[HOUSE]
     attempt = await house.database.write(
         begin_sign_in, staff_of(request).name, device_secret(request)
@@ -217,6 +217,6 @@ async def check_person(request: web.Request, password: str) -> None:
 
 
 def _is_signed_in(request: web.Request) -> bool:
-    """Still, and in the same role: comparing a password takes a while."""
+    """Return whether the session still exists with the same role; hashing takes a while."""
     session = find_living_session(request, request[HOUSE])
     return session is not None and session.person.role == staff_of(request).role

@@ -1,4 +1,4 @@
-"""`/portal/integrations`: the overview, its words, and each API key."""
+"""`/portal/integrations`: overview, texts, and the page of each API key."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ from web.portal.responses import instants_of, portal_page, refused_on, see_other
 
 
 def room_page(request: web.Request, template: str, values: dict[str, object]) -> web.Response:
-    """`portal/integrations/<template>.html`; its words stand in `words.html`."""
+    """Return `portal/integrations/<template>.html`; its texts are in `words.html`."""
     environment = request[ENVIRONMENT]
     frame: dict[str, object] = {
         "moment": instants_of(request),
@@ -43,7 +43,7 @@ def room_page(request: web.Request, template: str, values: dict[str, object]) ->
 
 
 def health_of(reader: Reader, endpoint: Endpoint) -> str:
-    """How an endpoint is doing: `switched_off`, `inactive`, `blocked`, `failing`, `new`, `good`."""
+    """Return the health: `switched_off`, `inactive`, `blocked`, `failing`, `new` or `good`."""
     noted = {c.name for c in list_alerts(reader) if c.subject == endpoint.id}
     if SWITCHED_OFF in noted:
         return "switched_off"
@@ -61,7 +61,7 @@ _ACCESS = ("all", "read", "chosen")
 
 
 async def show_overview(request: web.Request) -> web.Response:
-    """Every key and every endpoint; those that are over stand last, folded away."""
+    """`GET /portal/integrations`: all keys and endpoints; inactive ones last and collapsed."""
     database = request[ENVIRONMENT].database
     keys, rows, mismatches = await database.read(_read)
     told, now = [(key, _counted(request, key, use)) for key, use in keys], database.clock.now()
@@ -77,12 +77,12 @@ async def show_overview(request: web.Request) -> web.Response:
 
 
 async def go_to_overview(request: web.Request) -> web.Response:
-    """`GET …/keys` and `…/endpoints`, where a form was shown again: both lists are one page."""
+    """`GET …/keys` and `…/endpoints`: redirect to the overview, which has both lists."""
     return see_other(request, "/integrations")
 
 
 async def show_warnings(request: web.Request) -> web.Response:
-    """Idempotency keys that came back with another body, by the key that sent them."""
+    """Show idempotency keys that were repeated with a different body, by API key."""
     database = request[ENVIRONMENT].database
     keys, found = await database.read(lambda r: (list_keys(r), list_mismatches(r)))
     values: dict[str, object] = {
@@ -110,7 +110,7 @@ async def new_key(request: web.Request) -> web.Response:
 
 @refused_on(new_key)
 async def create_key(request: web.Request, form: Form) -> web.Response:
-    """`POST …/keys`: the key, on its own page, this once."""
+    """`POST …/keys`: create a key and show it once, on a page of its own."""
     environment = request[ENVIRONMENT]
     name = form.needed("name", "un nom : à qui est cette clé ?", "a name: whose key is it?",
                        NAME_MAX)  # fmt: skip
@@ -122,7 +122,7 @@ async def create_key(request: web.Request, form: Form) -> web.Response:
 
 
 async def show_key(request: web.Request) -> web.Response:
-    """`GET …/keys/{id}`: everything about it but the key."""
+    """`GET …/keys/{id}`: all data of a key except the key itself."""
     key_id = id_of(request)
     key, use, line, mismatches = await request[ENVIRONMENT].database.read(_read_key, key_id)
     values: dict[str, object] = {
@@ -136,7 +136,7 @@ async def show_key(request: web.Request) -> web.Response:
 
 
 async def rotate_one(request: web.Request) -> web.Response:
-    """`POST …/keys/{id}/rotate`: its successor, shown once."""
+    """`POST …/keys/{id}/rotate`: create the successor and show it once."""
     environment = request[ENVIRONMENT]
     issued = await environment.database.write(
         rotate_key, environment.name, id_of(request),
@@ -147,7 +147,7 @@ async def rotate_one(request: web.Request) -> web.Response:
 
 
 async def revoke_one(request: web.Request) -> web.Response:
-    """`POST …/keys/{id}/revoke`: its next call is refused."""
+    """`POST …/keys/{id}/revoke`: reject the key from its next call on."""
     key_id = id_of(request)
     database = request[ENVIRONMENT].database
     if not await database.write(revoke_key, key_id, actor=actor_of(request)):
@@ -156,14 +156,14 @@ async def revoke_one(request: web.Request) -> web.Response:
 
 
 def _scopes_kind(key: ApiKey) -> str:
-    """`all`, `read` or `chosen`."""
+    """Return `all`, `read` or `chosen`."""
     if key.scopes == SCOPES:
         return "all"
     return "read" if key.scopes == READ_ONLY_SCOPES else "chosen"
 
 
 def _counted(request: web.Request, key: ApiKey, use: KeyUse) -> KeyUse:
-    """With what was counted since it was written last."""
+    """Return `use` plus the calls that are not written yet."""
     more = request[SERVICES].gate.unwritten(key.id)
     return KeyUse(use.today + more, use.week + more)
 

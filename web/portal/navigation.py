@@ -1,4 +1,4 @@
-"""The rooms of the portal, what a route is, and the page that a form belongs to."""
+"""Portal navigation: areas, route type, and the page that a form belongs to."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ StaffRole = Literal["owner", "manager", "host", "door"]
 
 @dataclass(frozen=True, slots=True)
 class PortalRoute:
-    """`path` begins with `/portal`; whose role includes `role` may call it.
+    """A route of the portal. `path` starts with `/portal`; roles that include `role` may call it.
 
-    A route `of_the_house` (people, the box itself) exists once; the others exist in each
-    environment, under `/test` too. `takes_files`: its form may be multipart.
+    A route `of_the_house` (people, the box) exists once; all others exist in each environment,
+    also under `/test`. `takes_files`: its form may be multipart.
     """
 
     method: Literal["GET", "POST"]
@@ -33,7 +33,7 @@ class PortalRoute:
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """An entry of the navigation; `label` is the English that stands in the catalogues."""
+    """An entry of the navigation; `label` is the English msgid."""
 
     name: str
     label: str
@@ -54,7 +54,7 @@ AREAS = (
 
 
 def areas_for(person: StaffMember, environment: str) -> list[Area]:
-    """What this person may open in that environment."""
+    """Return the areas that this person may open in that environment."""
     return [
         area
         for area in AREAS
@@ -63,12 +63,12 @@ def areas_for(person: StaffMember, environment: str) -> list[Area]:
 
 
 def nearest_page(request: web.Request) -> str:
-    """The request's own path; of a form's path, the nearest one above it that is a page."""
+    """Return the request's path; for a form, the nearest page at or above its path."""
     return request.path if request.method in SAFE else page_above(request) or _HOME
 
 
 def page_above(request: web.Request) -> str:
-    """The nearest address at or above the request's that is a page; empty where there is none."""
+    """Return the nearest page at or above the request's path; "" if there is none."""
     path = request.path
     while path and not _is_page(request, path):
         path = path.rpartition("/")[0]
@@ -76,7 +76,7 @@ def page_above(request: web.Request) -> str:
 
 
 def same_page(request: web.Request) -> str:
-    """The address that shows the same again: with what it asks for, but for what is said once."""
+    """Return the URL of the same page, without parameters that apply only once."""
     if request.method not in SAFE:
         return nearest_page(request)
     return str(request.rel_url.without_query_params("note", "lang"))

@@ -1,7 +1,7 @@
-"""The pages of a one-time link, which sets a password: an invitation, and a box's first owner.
+"""One-time links that set a password: invitations, and the first owner of a box.
 
-The link's secret stands behind `#`, so no request, log or referrer carries it before the form
-is sent (docs/security.md, S8). An invitation works once, for 72 hours; the link of a new box for
+The secret follows `#`, so no request, log or referrer contains it before the form is sent
+(docs/security.md, S8). An invitation works once within 72 hours, the link of a new box within
 30 minutes.
 """
 
@@ -31,17 +31,17 @@ from web.rendering import LANGUAGES
 Take = Callable[[web.Request, Form, bytes], Awaitable[web.Response | None]]
 _TRIES_PER_MINUTE = 10
 _SECRET_MAX = 100
-_LINK_MAX = 2000  # somebody may paste the whole of it
-# A browser carries the old fragment on unless it is given another: the secret goes.
+_LINK_MAX = 2000  # the whole link may be pasted
+# A redirect keeps the old fragment unless it has its own: this removes the secret.
 _FIRST_STEP = "/portal/venue/rules#begin"
 
 
 class _LinkPage:
-    """A page whose form needs the secret of a link, and what it remembers: who tried how often.
+    """A page whose form needs a link's secret; limits the attempts of each caller.
 
-    `take` sets the password that a form brought with the hash of its link's secret. It returns
-    None for a dead link, and raises Declined for a name or a password that will not do. Where
-    `is_over`, no link can work any more.
+    `take` sets the password from the form, given the hash of the secret. It returns None for a
+    dead link and raises Declined for an invalid name or password. When `is_over` is true, no link
+    works any more.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class _LinkPage:
         self._template, self._dead, self._take, self._is_over = form, dead, take, is_over
 
     async def show(self, request: web.Request) -> web.Response:
-        """The form. Looking uses nothing up."""
+        """Show the form. A GET does not use up the link."""
         if not request.app[SECURE].is_private(request):
             return page(request, "portal/insecure.html", {}, status=403)
         if await environment_of(request).database.read(self._is_over):
@@ -60,7 +60,7 @@ class _LinkPage:
         return self._form(request)
 
     async def take(self, request: web.Request) -> web.Response:
-        """The password. Unknown, used and expired links are alike."""
+        """Set the password. Unknown, used and expired links get the same answer."""
         if not request.app[SECURE].is_private(request):
             return page(request, "portal/insecure.html", {}, status=403)
         if not is_from_our_page(request, environment_of(request).links.base):
@@ -97,7 +97,7 @@ class _LinkPage:
 
 
 async def _welcome(request: web.Request, form: Form, link_hash: bytes) -> web.Response | None:
-    """A person of the house opens an invitation and chooses a password."""
+    """Accept an invitation and set the password."""
     database = environment_of(request).database
     person, venue = await database.read(lambda r: (find_invited(r, link_hash), get_venue(r)))
     if person is None:
@@ -109,7 +109,7 @@ async def _welcome(request: web.Request, form: Form, link_hash: bytes) -> web.Re
 
 
 async def _found(request: web.Request, form: Form, link_hash: bytes) -> web.Response | None:
-    """The link of a new box makes its owner, who is signed in."""
+    """Create the box's first owner and sign them in."""
     database, name = environment_of(request).database, form.text("name")
     if not await database.read(lambda r: not has_owner(r) and is_setup_link(r, link_hash)):
         return None
@@ -133,7 +133,7 @@ async def _found(request: web.Request, form: Form, link_hash: bytes) -> web.Resp
 
 
 def one_time_link_routes(clock: Clock) -> tuple[tuple[str, str, Handler], ...]:
-    """The pages' addresses. Staff belong to the house: they exist in live alone."""
+    """Return the routes. Staff accounts belong to live, so they exist only there."""
     welcome = _LinkPage(clock, "portal/welcome.html", "portal/dead_link.html", _welcome)
     first = _LinkPage(clock, "portal/setup/first.html", "portal/setup/over.html", _found, has_owner)
     return (

@@ -1,4 +1,4 @@
-"""One reservation: everything about it, and what staff do with it."""
+"""One reservation: its page, and all staff actions on it."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
@@ -61,12 +61,12 @@ _OPEN = frozenset({"requested", "pending", "partial", "confirmed"})
 
 
 class _NotAdmitted(Declined):
-    """The door would not let them in; with a reason, staff may."""
+    """The door's checks reject the check-in; staff may override with a reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A form that was declined: its name, what was typed, and why in words."""
+    """A rejected form: its name, the entered values, and the error text."""
 
     form: str = ""
     typed: Mapping[str, str] = field(default_factory=dict)
@@ -75,21 +75,21 @@ class Sent:
 
     @property
     def may_override(self) -> bool:
-        """Whether it may be sent again with a reason, or confirmed."""
+        """Return whether it can be sent again with a reason or a confirmation."""
         return isinstance(self.refusal, UnusualAmount | _NotAdmitted)
 
     def of(self, form: str) -> Mapping[str, str]:
-        """What was typed into that form; nothing unless it is the one."""
+        """Return the values entered in that form; empty for another form."""
         return self.typed if form == self.form else {}
 
 
 async def show_reservation(request: web.Request) -> web.Response:
-    """`GET /portal/reservations/{id}`: the page, or with `?part=1` its part for the drawer."""
+    """`GET /portal/reservations/{id}`: the page, or with `?part=1` the part for the drawer."""
     return await detail_answer(request, Sent())
 
 
 async def detail_answer(request: web.Request, sent: Sent) -> web.Response:
-    """The reservation as it is now; `sent` is what was declined."""
+    """Return the current reservation; `sent` is the rejected form."""
     environment = request[ENVIRONMENT]
     detail = await environment.database.read(_read, id_of(request))
     is_part = "part" in request.query or "HX-Request" in request.headers
@@ -110,7 +110,7 @@ async def detail_answer(request: web.Request, sent: Sent) -> web.Response:
 
 
 def _read(reader: Reader, reservation_id: str) -> dict[str, Any]:
-    """A reservation with its table, history and payments."""
+    """Return a reservation with its table, history and payments."""
     r = get_reservation(reader, reservation_id)
     free = free_tables(reader, r.date, (r.starts, r.ends))
     return {
@@ -131,9 +131,9 @@ def _read(reader: Reader, reservation_id: str) -> dict[str, Any]:
 
 
 def _is_its_own_page(request: web.Request) -> bool:
-    """Whether the name is the title of the page: not beside the board.
+    """Return whether the guest's name is the page title, as opposed to the board's drawer.
 
-    A part takes the place of another, on whichever page that stands.
+    A part replaces another on the page named by HX-Current-URL.
     """
     if "HX-Request" in request.headers:
         shown_on = urlsplit(request.headers.get("HX-Current-URL", "")).path
@@ -142,9 +142,9 @@ def _is_its_own_page(request: web.Request) -> bool:
 
 
 def _form(act: Act) -> Handler:
-    """A handler around what one form does, whose refusals are shown beside the reservation.
+    """Wrap a form's action; an error is shown beside the reservation.
 
-    That is as it is now, and nothing that was typed is lost.
+    The page shows the current reservation and keeps the entered values.
     """
 
     @wraps(act)
@@ -167,31 +167,31 @@ def _form(act: Act) -> Handler:
 
 @_form
 async def amend(request: web.Request, form: Form) -> None:
-    """`POST …/amend`: party, customer, notes."""
+    """`POST …/amend`: change party, customer or notes."""
     await _do(request, amend_reservation, read_guest(form))
 
 
 @_form
 async def move(request: web.Request, form: Form) -> None:
-    """`POST …/move`: to another table."""
+    """`POST …/move`: change the table."""
     await _do(request, move_to_table, parse_uuid(form.text("table")) or "")
 
 
 @_form
 async def late(request: web.Request, form: Form) -> None:
-    """`POST …/late`: the party called, or is on time after all."""
+    """`POST …/late`: mark the party as late, or as on time again."""
     await _do(request, mark_late, late=form.ticked("late"))
 
 
 @_form
 async def new_code(request: web.Request, _: Form) -> None:
-    """`POST …/new-code`: another pass for this guest; the one that went round is refused."""
+    """`POST …/new-code`: issue a new pass; the old one is rejected."""
     await _do(request, reissue_pass)
 
 
 @_form
 async def pay(request: web.Request, form: Form) -> None:
-    """`POST …/payment`: money was received; a form sent twice is one payment."""
+    """`POST …/payment`: record a payment; a repeated form records it once."""
     await _do(
         request,
         as_seen,
@@ -205,7 +205,7 @@ async def pay(request: web.Request, form: Form) -> None:
 
 @_form
 async def void(request: web.Request, form: Form) -> None:
-    """`POST …/void`: a payment counts no more."""
+    """`POST …/void`: void a payment."""
     reason = form.text("reason")
     if not reason:
         raise field_error("void_reason", "un motif.", "a reason.")
@@ -214,7 +214,7 @@ async def void(request: web.Request, form: Form) -> None:
 
 @_form
 async def check_in_one(request: web.Request, form: Form) -> None:
-    """`POST …/check-in`: as at the door; amber and red need a reason."""
+    """`POST …/check-in`: check in as at the door; amber and red need a reason."""
     environment = request[ENVIRONMENT]
     decided = await environment.database.write(
         check_in_by_staff,
@@ -233,7 +233,7 @@ async def check_in_one(request: web.Request, form: Form) -> None:
 
 @_form
 async def undo_one(request: web.Request, form: Form) -> None:
-    """`POST …/undo`: the latest check-in is taken back."""
+    """`POST …/undo`: undo the latest check-in."""
     reason, seen = form.needed("reason", "un motif.", "a reason."), _seen(form)
     await request[ENVIRONMENT].database.write(
         as_seen, id_of(request), seen, undo_by_staff, staff_of(request), reason
@@ -243,7 +243,7 @@ async def undo_one(request: web.Request, form: Form) -> None:
 async def _do(
     request: web.Request, action: Callable[..., object], *args: Any, **kwargs: Any
 ) -> None:
-    """Run the action, unless somebody changed the reservation since the form was made."""
+    """Run the action. Fails if the reservation has changed since the form was shown."""
     seen, actor = _seen(request[FORM]), actor_of(request)
     await request[ENVIRONMENT].database.write(
         action, id_of(request), seen, *args, actor=actor, **kwargs
@@ -251,12 +251,12 @@ async def _do(
 
 
 def _seen(form: Form) -> int:
-    """The version of the reservation that the author of the form saw."""
+    """Return the version of the reservation that the form was based on."""
     return form.whole("seen", 1, 2**31)
 
 
 def _plainly(action: Callable[..., object]) -> Handler:
-    """A handler of a form that only says that it is to be done."""
+    """Return a handler for a form without fields."""
 
     async def act(request: web.Request, _: Form) -> None:
         await _do(request, as_seen, action)
@@ -265,9 +265,9 @@ def _plainly(action: Callable[..., object]) -> Handler:
 
 
 async def export_one(request: web.Request) -> web.Response:
-    """`GET /portal/reservations/{id}/held.json`: what is held of one guest, as a file for them.
+    """`GET /portal/reservations/{id}/held.json`: all data about one guest, as a file.
 
-    The same as the guest's own page gives them (law 09-08).
+    It equals the export on the guest's own page (law 09-08).
     """
     database, reservation_id = request[ENVIRONMENT].database, id_of(request)
     held = await database.read(export_guests, [reservation_id])
@@ -294,7 +294,7 @@ ONE_ROUTES = (
     _hosts(f"{_ONE}/decline", handler=_plainly(decline)),
     _hosts(f"{_ONE}/payment", handler=pay),
     _hosts(f"{_ONE}/void", handler=void),
-    # The house forgets who it was for; the table stays held (law 09-08).
+    # Erases the guest's data; the reservation keeps its table (law 09-08).
     PortalRoute("POST", f"{_ONE}/erase", "manager", _plainly(erase_guest)),
     PortalRoute("GET", f"{_ONE}/held.json", "manager", export_one),
 )

@@ -54,14 +54,14 @@ _DIGITS_MAX = 5
 
 
 async def show_new(request: web.Request) -> web.Response:
-    """`GET`: the form, filled with `?date=`, `?slot=`, `?table=` and `?guests=`."""
+    """`GET`: the form, filled from `?date=`, `?slot=`, `?table=` and `?guests=`."""
     known = ("date", "slot", "table", "guests")
     asked = {name: request.query[name] for name in known if name in request.query}
     return await _page(request, asked)
 
 
 async def make_new(request: web.Request) -> web.StreamResponse:
-    """`POST`: the reservation, or with `offer` what is free for what was chosen so far."""
+    """`POST`: create the reservation; with `offer`, show what is free for the choices so far."""
     form, environment = request[FORM], request[ENVIRONMENT]
     typed, letter = form.typed(), form.ticked("letter")
     if form.ticked("offer"):
@@ -76,7 +76,7 @@ async def make_new(request: web.Request) -> web.StreamResponse:
         )
     except ApiError as refusal:
         if isinstance(refusal, FormUsed):
-            del typed["token"]  # sent once more it makes another one
+            del typed["token"]  # so that sending it again creates another reservation
         return await _page(request, typed, refusal)
     note = "entered"
     if letter:
@@ -85,7 +85,7 @@ async def make_new(request: web.Request) -> web.StreamResponse:
 
 
 def read_guest(form: Form) -> Amendment:
-    """Who comes, and how many."""
+    """Return the guest's data and the party size."""
     return Amendment(
         guests=form.whole("guests", 1, _PARTY_MAX),
         customer_name=form.text("customer_name", NAME_MAX),
@@ -97,7 +97,7 @@ def read_guest(form: Form) -> Amendment:
 
 
 def _read_booking(form: Form, language: str) -> Booking:
-    """What was typed, or the refusal of the first field that is wrong."""
+    """Return the entered booking. Raises the error of the first invalid field."""
     day = parse_date(form.text("date"))
     if day is None:
         raise InvalidDate(field="date")
@@ -128,12 +128,12 @@ def _read_booking(form: Form, language: str) -> Booking:
 async def _page(
     request: web.Request, typed: dict[str, str], refusal: ApiError | None = None
 ) -> web.Response:
-    """The form with what was typed, and the tables that are free for it."""
+    """Return the form with the entered values and the tables that are free for them."""
     environment = request[ENVIRONMENT]
     text = typed.get("guests", "")
     guests = int(text) if text.isdecimal() and len(text) <= _DIGITS_MAX else None
     offer = await environment.database.read(_offer, typed, guests)
-    # A table that this hour or party leaves no choice of is chosen again as soon as it can be.
+    # Keep the wanted table, so that it is selected again when it becomes available.
     wanted = typed.get("table") or typed.get("wanted", "")
     values: dict[str, object] = {
         "typed": typed,
@@ -153,15 +153,15 @@ async def _page(
 
 
 def _offer(reader: Reader, typed: Mapping[str, str], guests: int | None) -> dict[str, Any]:
-    """What can be chosen for an evening, a slot and a party.
+    """Return the choices for an evening, a slot and a party.
 
-    `slot` is its start, WHOLE, or "" where a choice is still to be made.
+    `slot` is its start, WHOLE, or "" if none is chosen yet.
     """
     tonight, venue = find_tonight(reader), get_venue(reader)
     day = parse_date(typed.get("date")) or tonight
     slots = slots_of(reader, day)
     slot = typed.get("slot")
-    if slot is None and slots:  # nothing was chosen yet, and a whole evening is rarely meant
+    if slot is None and slots:  # no choice yet: a whole evening is rarely meant
         slot = _next_slot(reader, slots) if day == tonight else slots[0].start
     elif slot is None:
         slot = WHOLE
@@ -185,24 +185,24 @@ def _offer(reader: Reader, typed: Mapping[str, str], guests: int | None) -> dict
 
 
 def _usual_party(reader: Reader, table_id: str | None) -> int:
-    """Two, or the nearest to it that the table which was pointed at seats."""
+    """Return a party of two, or the nearest size that the given table seats."""
     table = find_table(reader, table_id) if table_id else None
     return min(max(_PARTY, table.capacity_min), table.capacity_max) if table else _PARTY
 
 
 def _next_slot(reader: Reader, slots: list[Slot]) -> str:
-    """The one that begins next tonight, or began within the last hour; else the last one."""
+    """Return the next slot tonight, or one begun within the last hour; else the last slot."""
     venue = get_venue(reader)
     at = datetime.fromtimestamp(reader.now / 1000, reader.zones.zone(venue.time_zone))
     now = at.hour * 60 + at.minute
-    if now < minutes(venue.evening_ends_at):  # after midnight is late
+    if now < minutes(venue.evening_ends_at):  # times after midnight belong to this evening
         now += 24 * 60
     coming = (s.start for s in slots if interval(s, venue.evening_ends_at)[0] >= now - 60)
     return next(coming, slots[-1].start)
 
 
 def offer_tables(reader: Reader, day: date, slot: str | None, guests: int) -> list[Table]:
-    """Free bookable tables of that evening and slot for so many guests, in the venue's order."""
+    """Return free bookable tables of that evening and slot for `guests`, in the venue's order."""
     found = find_slot(list_slots(reader), slot, day) if slot else None
     if slot and found is None:
         return []
@@ -215,7 +215,7 @@ def offer_tables(reader: Reader, day: date, slot: str | None, guests: int) -> li
 
 
 def free_tables(reader: Reader, day: str, wanted: tuple[int, int]) -> list[Table]:
-    """Every table that nobody holds during those minutes of the evening."""
+    """Return the tables without a hold in that interval of the evening, in minutes."""
     held = {
         table_id
         for table_id, starts, ends, _ in list_holds(reader, day)
@@ -225,7 +225,7 @@ def free_tables(reader: Reader, day: str, wanted: tuple[int, int]) -> list[Table
 
 
 def slots_of(reader: Reader, day: date) -> list[Slot]:
-    """What is offered on that weekday, as the evening goes: after midnight is late."""
+    """Return the slots of that weekday in evening order: after midnight comes last."""
     weekday, ends = day_of_week(day), get_venue(reader).evening_ends_at
     offered = [slot for slot in list_slots(reader) if weekday in slot.days_of_week]
     return sorted(offered, key=lambda slot: interval(slot, ends))

@@ -1,4 +1,4 @@
-"""`/portal/reservations`: every reservation, found by what is known of it; as a spreadsheet too."""
+"""`/portal/reservations`: search reservations; also as a CSV file."""
 
 from collections.abc import AsyncIterator
 from datetime import date, datetime
@@ -33,9 +33,9 @@ _BATCH = 500
 
 
 def read_wanted(request: web.Request, tonight: date) -> Wanted:
-    """The filters of the address; without any, the evenings from tonight on.
+    """Return the filters of the URL; without any, the evenings from tonight on.
 
-    InvalidDate, InvalidDateRange; a status, source or order that does not exist is ignored.
+    Raises InvalidDate or InvalidDateRange. An unknown status, source or order is ignored.
     """
     form = Form(request.query)
     first, last = _date(form, "from"), _date(form, "to")
@@ -62,7 +62,7 @@ def _date(form: Form, name: str) -> str | None:
 
 
 async def show_list(request: web.Request) -> web.Response:
-    """A page of the reservations that the filters ask for; requests wait on top."""
+    """`GET /portal/reservations`: a page of the filtered reservations; open requests first."""
     database = request[ENVIRONMENT].database
     tonight = await database.read(find_tonight)
     wanted = read_wanted(request, tonight)
@@ -90,7 +90,7 @@ async def show_list(request: web.Request) -> web.Response:
 def _read(reader: Reader, wanted: Wanted, page: int, tonight: str) -> dict[str, Any]:
     rows, total = page_found(reader, wanted, page, PAGE)
     pages = max(1, -(-total // PAGE))
-    if page > pages:  # those after it are gone since the address was made
+    if page > pages:  # later pages have gone since the link was made
         page = pages
         rows, total = page_found(reader, wanted, page, PAGE)
     requests = Wanted(first=tonight, statuses=("requested",))
@@ -108,7 +108,7 @@ def _read(reader: Reader, wanted: Wanted, page: int, tonight: str) -> dict[str, 
 
 
 async def export_list(request: web.Request) -> web.StreamResponse:
-    """`GET …/export.csv`: the reservations of the list, on all of its pages, in the same order."""
+    """`GET …/export.csv`: all pages of the list, in the same order."""
     language, database = language_of(request), request[ENVIRONMENT].database
     wanted = read_wanted(request, await database.read(find_tonight))
     seqs = await database.read(list_found, wanted)
@@ -146,7 +146,7 @@ async def export_list(request: web.Request) -> web.StreamResponse:
 
 
 def _columns(language: Language) -> list[str]:
-    """The names of the columns, whose order is the same in every language."""
+    """Return the column names; their order is the same in every language."""
     _ = language.gettext
     return [
         _("Date"), _("Slot"), _("Table"), _("Name"), _("Phone"), _("Email"), _("Guests"),

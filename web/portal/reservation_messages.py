@@ -1,4 +1,4 @@
-"""Reservations in sentences: their history, and why one was declined."""
+"""Sentences about reservations: history, and reasons for a decline."""
 
 from appliance.core.i18n import mark as _
 

@@ -1,4 +1,4 @@
-"""The portal's answers: whole pages, parts of pages, refusals in words, flash messages."""
+"""The portal's answers: pages, page parts, error texts, flash messages."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
@@ -50,23 +50,23 @@ _NAMES: Mapping[str, str] = {
 
 
 def field_name(field: str | None, language: Language) -> str | None:
-    """The name of that field on the page; None for one that no person sees."""
+    """Return the field's label on the page; None for a field that is not shown."""
     name = _NAMES.get(field or "")
     return None if name is None else language.gettext(name)
 
 
 HEADERS = page_headers(img_src="'self' data:")
-_PATIENCE_SECONDS = 5.0  # for a browser that does not read; a stop of the box waits no longer
+_PATIENCE_SECONDS = 5.0  # for a browser that does not read; limits the delay of a shutdown
 _ROLES = {"owner": "Owner", "manager": "Manager", "host": "Host", "door": "Door"}
 
 
 class Declined(Exception):
-    """A form is refused with a sentence in the person's own language; `field` is what is wrong."""
+    """Rejects a form with a sentence in the person's language; `field` is the invalid field."""
 
     headers: ClassVar[dict[str, str]] = {}
 
     def __init__(self, sentence: str, status: int = 400, field: str | None = None) -> None:
-        """`sentence` is read beside the field, or above the page where that has no such field."""
+        """`sentence` is shown beside the field, or above the page without such a field."""
         super().__init__(sentence)
         self.sentence, self.status, self.field = sentence, status, field
 
@@ -77,10 +77,10 @@ Act = Callable[[web.Request, Form], Awaitable[web.StreamResponse]]
 
 
 def refused_on(page: Handler, *fields: str) -> Callable[[Act], Handler]:
-    """A handler of a form whose refusal shows `page` again, with what was typed.
+    """Wrap a form's handler: on an error, show `page` again with the entered values.
 
-    What is wrong is said beside the one of `fields` that it is about, or above them all. The
-    template finds `wrong`, `problem` and `typed`.
+    The error is shown beside its field if that is one of `fields`, else above the page. The
+    template reads `wrong`, `problem` and `typed`.
     """
 
     def around(act: Act) -> Handler:
@@ -89,7 +89,7 @@ def refused_on(page: Handler, *fields: str) -> Callable[[Act], Handler]:
             try:
                 return await act(request, request[FORM])
             except (ApiError, Declined) as refusal:
-                if "HX-Request" in request.headers:  # a script keeps what was typed
+                if "HX-Request" in request.headers:  # the script keeps the entered values
                     raise
                 request[REFUSED], request[_FIELDS] = refusal, fields
             return await page(request)
@@ -102,7 +102,7 @@ def refused_on(page: Handler, *fields: str) -> Callable[[Act], Handler]:
 def portal_page(
     request: web.Request, template: str, values: dict[str, object], status: int = 200
 ) -> web.Response:
-    """A page, or a part of one for htmx, in the person's language."""
+    """Return a page, or a part of one for htmx, in the person's language."""
     language = language_of(request)
     session, environment = request[SESSION], request[ENVIRONMENT]
     frame: dict[str, object] = {
@@ -111,7 +111,7 @@ def portal_page(
         "areas": areas_for(session.person, environment.name),
         "here": nearest_page(request),
         "again": same_page(request),
-        # A form is sent to the address it stood at, and what was done before is no answer to it.
+        # A form posts to its own URL, without the note about the previous action.
         "note": request.query.get("note") if request.method == "GET" else None,
         "wrong": None,
         "problem": None,
@@ -135,7 +135,7 @@ def portal_page(
 
 
 def problem_page(request: web.Request, refusal: ApiError | Declined) -> web.Response:
-    """What was declined, in words; as a part of the page when htmx asked."""
+    """Return the error page, or the error as a page part for htmx."""
     language = language_of(request)
     part = "HX-Request" in request.headers
     sentence = (part and rule_text(refusal, language)) or refusal_text(refusal, language)
@@ -150,7 +150,7 @@ def problem_page(request: web.Request, refusal: ApiError | Declined) -> web.Resp
     }
     answer = portal_page(request, template, values, refusal.status)
     answer.headers.update(refusal.headers)
-    if part:  # wherever the request wanted to put its answer, a problem has one place
+    if part:  # an error always goes to the same element
         answer.headers["HX-Retarget"] = "#problem"
         answer.headers["HX-Reswap"] = "innerHTML"
     return answer
@@ -166,7 +166,7 @@ def _say_in_place(
 
 
 def refusal_text(refusal: ApiError | Declined, language: Language) -> str:
-    """The sentence of a refusal in `language`; of a field, with its name on the page."""
+    """Return the error's sentence in `language`; for a field, with its label."""
     if isinstance(refusal, Declined):
         return refusal.sentence
     rule, name = _rule_said(refusal, language), field_name(refusal.field, language)
@@ -182,7 +182,7 @@ def refusal_text(refusal: ApiError | Declined, language: Language) -> str:
 
 
 def rule_text(refusal: ApiError | Declined, language: Language) -> str | None:
-    """Of a field that is wrong: what it must be, to be read beside it. None for anything else."""
+    """Return what an invalid field must be, to show beside it; None for other errors."""
     rule = _rule_said(refusal, language)
     return None if rule is None else _with_a_capital(rule)
 
@@ -206,9 +206,9 @@ def _bare_rule(refusal: ValidationError) -> Rule:
 
 
 def _fill(french: str, english: str, blanks: Mapping[str, object], language: Language) -> str:
-    """The sentence in `language`. What fills it is the house's own, and stays as it was typed."""
+    """Return the sentence in `language`. Values come from the venue and stay as entered."""
     if language.code == "fr":
-        inner = blanks.get("rule_fr")  # a sentence of ours within the sentence
+        inner = blanks.get("rule_fr")  # a nested sentence of ours
         filled = blanks if inner is None else {**blanks, "rule_fr": set_french(str(inner))}
         return set_french(french).format(**filled) if filled else set_french(french)
     if language.code == "en":
@@ -219,16 +219,16 @@ def _fill(french: str, english: str, blanks: Mapping[str, object], language: Lan
 
 
 def _apart(name: str, value: object, language: Language) -> object:
-    """What fills a sentence of Arabic: a rule in Arabic, a name that turns nothing but itself."""
+    """Return a value for an Arabic sentence: rules are translated, other text is isolated."""
     if name == "rule":
         return language.words.gettext(str(value))
     return isolate(value) if isinstance(value, str) else value
 
 
 def see_other(request: web.Request, path: str, note: str | None = None) -> web.Response:
-    """Go on to `path` (below `/portal`, with a leading slash) of this environment.
+    """Redirect to `path` (below `/portal`, with a leading slash) of this environment.
 
-    `note` is the name of a sentence of note.html that is shown there once.
+    `note` names a sentence of note.html that the page shows once.
     """
     target = f"{request[ENVIRONMENT].prefix}/portal{path}"
     if note is not None:
@@ -239,7 +239,7 @@ def see_other(request: web.Request, path: str, note: str | None = None) -> web.R
 
 
 def language_of(request: web.Request) -> Language:
-    """What `?lang=` says, else the signed-in person's language, else the browser's."""
+    """Return the language of `?lang=`, else the signed-in person's, else the browser's."""
     languages = request.config_dict[LANGUAGES]
     if "lang" in request.query or SESSION not in request:
         return languages.of(request)
@@ -247,12 +247,12 @@ def language_of(request: web.Request) -> Language:
 
 
 def find_zone(reader: Reader) -> ZoneInfo:
-    """In which time the venue lives."""
+    """Return the venue's time zone."""
     return reader.zones.zone(get_venue(reader).time_zone)
 
 
 def moment(at: int | None, zone: ZoneInfo, language: Language, *, seconds: bool = False) -> str:
-    """`sam. 21 nov. 19:05`, in venue time; an empty text for None."""
+    """Return `sam. 21 nov. 19:05` in venue time; "" for None."""
     if at is None:
         return ""
     then = datetime.fromtimestamp(at / 1000, zone)
@@ -260,7 +260,7 @@ def moment(at: int | None, zone: ZoneInfo, language: Language, *, seconds: bool 
 
 
 def instants_of(request: web.Request) -> Callable[..., str]:
-    """`moment` in the time and language of this request."""
+    """Return `moment` for the venue's time zone and this request's language."""
     zone = request[ENVIRONMENT].database.peek(find_zone)
     return partial(moment, zone=zone, language=language_of(request))
 
@@ -268,7 +268,7 @@ def instants_of(request: web.Request) -> Callable[..., str]:
 async def send_file(
     request: web.Request, chunks: AsyncIterator[bytes], kind: str, name: str
 ) -> web.StreamResponse:
-    """A file to keep, written while it is read; one that is cut short is no whole answer."""
+    """Stream a file to download; if it breaks off, the browser sees an incomplete answer."""
     disposition = f'attachment; filename="{name}"'
     response = web.StreamResponse(
         headers={**HEADERS, "Content-Type": kind, "Content-Disposition": disposition}
@@ -282,7 +282,7 @@ async def send_file(
 
 
 def attached(body: bytes, kind: str, name: str) -> web.Response:
-    """A file to keep."""
+    """Return a file to download."""
     disposition = f'attachment; filename="{name}"'
     headers = {**HEADERS, "Content-Disposition": disposition}
     return web.Response(body=body, content_type=kind, headers=headers)

@@ -1,4 +1,4 @@
-"""The portal's routes: method, path, least role, handler."""
+"""The portal's routes: method, path, minimum role, handler."""
 
 from web.portal import deliveries, endpoints
 from web.portal import integrations as keys

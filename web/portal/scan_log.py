@@ -26,7 +26,7 @@ _TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
 
 
 async def export_log(request: web.Request) -> web.StreamResponse:
-    """One evening (`?date=`) or everything, as signed JSON lines, or as a CSV."""
+    """Export an evening (`?date=`) or the whole log, as signed JSON lines or CSV."""
     environment, day = request[ENVIRONMENT], asked_day(request)
     database = environment.database
     kind: Format = "csv" if request.query.get("format") == "csv" else "jsonl"
@@ -45,7 +45,7 @@ async def export_log(request: web.Request) -> web.StreamResponse:
 
 
 def result_words(language: Language) -> dict[str, str]:
-    """The words by the names of the verdicts."""
+    """Return the labels of the verdicts, by verdict."""
     words = door_words(language)
     return {
         name.removeprefix("word."): word for name, word in words.items() if name.startswith("word.")
@@ -57,7 +57,7 @@ _TEXT_MAX = 100
 
 
 async def show_log(request: web.Request) -> web.Response:
-    """`GET …/log`: the scans of `?date=`, else of tonight; `result`, `terminal`, `q`, `page`."""
+    """`GET …/log`: the scans of `?date=` or tonight; filters `result`, `terminal`, `q`, `page`."""
     asked, page = asked_day(request), max(1, asked_number(request, "page", 1))
     wanted = LogFilter(
         refused=request.query.get("result") == "refused",
@@ -89,7 +89,7 @@ async def show_log(request: web.Request) -> web.Response:
 
 
 async def check_log(request: web.Request) -> web.Response:
-    """`GET …/log/check`: every row is hashed again, in the order of the log."""
+    """`GET …/log/check`: verify the hash chain of the whole log."""
     count, broken = await request[ENVIRONMENT].database.read(
         lambda reader: (count_scans(reader), find_broken_link(reader))
     )
@@ -97,7 +97,7 @@ async def check_log(request: web.Request) -> web.Response:
 
 
 def evening_bounds(reader: Reader, day: date) -> tuple[int, int]:
-    """From when to when the evening of `day` lasts, in ms since 1970."""
+    """Return start and end of the evening of `day`, in ms since 1970."""
     venue = get_venue(reader)
     zone = reader.zones.zone(venue.time_zone)
     begins = evening_end(day - timedelta(days=1), zone, venue.evening_ends_at)

@@ -1,4 +1,4 @@
-"""A signed-in browser: its cookies, and what a request of the portal carries."""
+"""A signed-in browser: its cookies, and the keys that portal requests carry."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from aiohttp import web
 
 from appliance.box import Box
 from appliance.environment import Environment
-from appliance.staff.sessions import OpenedSession, Session
+from appliance.staff.sign_in import OpenedSession, Session
 
 _SESSION = "__Host-venuebox-session"
 _DEVICE = "__Host-venuebox-device"
@@ -34,23 +34,23 @@ _SYSTEMS = (
 
 
 def session_secret(request: web.Request) -> str | None:
-    """What the browser says its session is."""
+    """Return the session secret in the browser's cookie."""
     return _read(request, _SESSION)
 
 
 def device_secret(request: web.Request) -> str | None:
-    """By what the browser may be known from an earlier sign-in."""
+    """Return the device secret, which identifies the browser from an earlier sign-in."""
     return _read(request, _DEVICE)
 
 
 def keep_session(response: web.StreamResponse, opened: OpenedSession) -> None:
-    """Let the browser send both by itself, over TLS alone, and no script read them."""
+    """Set both cookies: TLS only, not readable by scripts."""
     _set(response, _SESSION, opened.secret, None)
     _set(response, _DEVICE, opened.device_secret, _A_YEAR)
 
 
 def forget_session(response: web.StreamResponse) -> None:
-    """The session is over; the browser stays known."""
+    """Delete the session cookie; the device cookie stays."""
     response.del_cookie(_SESSION, path="/", secure=True, httponly=True, samesite="Lax")
 
 
@@ -60,19 +60,19 @@ def _read(request: web.Request, name: str) -> str | None:
 
 
 def _set(response: web.StreamResponse, name: str, value: str, seconds: int | None) -> None:
-    # Lax: somebody who follows a link in a letter to the portal is signed in there.
+    # Lax: a link in an email to the portal opens signed in.
     response.set_cookie(
         name, value, max_age=seconds, path="/", secure=True, httponly=True, samesite="Lax"
     )
 
 
 def describe_browser(request: web.Request) -> str:
-    """What to call the browser of this request in a list of sessions: `Firefox, Windows`."""
+    """Return the browser's name for the list of sessions: `Firefox, Windows`."""
     return describe_device(request.headers.get("User-Agent", ""))
 
 
 def describe_device(user_agent: str) -> str:
-    """Browser and system as far as the User-Agent tells; an empty text when it does not."""
+    """Return browser and system from the User-Agent; "" if unknown."""
     words = (_first(user_agent, _BROWSERS), _first(user_agent, _SYSTEMS))
     return ", ".join(word for word in words if word)
 
@@ -83,6 +83,6 @@ def _first(user_agent: str, known: tuple[tuple[str, str], ...]) -> str:
 
 BOX: web.AppKey[Box] = web.AppKey("box", Box)
 RESTART: web.AppKey[Callable[[], None]] = web.AppKey("restart")
-"""Stops and begins anew within the process, with the settings as they then are; may be absent."""
+"""Restarts within the process and reads the settings again; may be absent."""
 HOUSE: web.RequestKey[Environment] = web.RequestKey("house", Environment)
 SESSION: web.RequestKey[Session] = web.RequestKey("session", Session)

@@ -1,4 +1,4 @@
-"""Signing in and out (docs/security.md, S6, S7, S9, S31)."""
+"""Sign-in and sign-out (docs/security.md, S6, S7, S9, S31)."""
 
 from datetime import datetime
 from urllib.parse import urlsplit
@@ -11,7 +11,7 @@ from appliance.core.tokens import hash_token
 from appliance.http.rate_limit import RateLimit
 from appliance.http.request import is_from_our_page
 from appliance.staff.model import has_owner, set_language
-from appliance.staff.sessions import (
+from appliance.staff.sign_in import (
     OpenedSession,
     begin_sign_in,
     is_known_browser,
@@ -43,17 +43,17 @@ from web.portal.session import (
 from web.rendering import LANGUAGES
 
 _HOME = "/portal"
-_TRIES_PER_MINUTE = 60  # of one address: each costs 64 MiB for a moment
+_TRIES_PER_MINUTE = 60  # per address: each costs 64 MiB for a moment
 
 
 class SignIn:
-    """The sign-in page, and how often it was tried in the last minute."""
+    """The sign-in page and its rate limit per minute."""
 
     def __init__(self, clock: Clock) -> None:
         self._tries = RateLimit(clock, _TRIES_PER_MINUTE)
 
     async def show(self, request: web.Request) -> web.StreamResponse:
-        """`GET /portal/sign-in`: the form, or straight on for who is signed in."""
+        """`GET /portal/sign-in`: the form, or a redirect if already signed in."""
         if not request.app[SECURE].is_private(request):
             return page(request, "portal/insecure.html", {}, status=403)
         if find_living_session(request, environment_of(request)) is not None:
@@ -61,9 +61,9 @@ class SignIn:
         return await self._form(request)
 
     async def enter(self, request: web.Request) -> web.StreamResponse:
-        """`POST /portal/sign-in`: a session, or the same sentence for everything wrong.
+        """`POST /portal/sign-in`: open a session, or show one error for every failure.
 
-        Who has a second step is asked for a code on a form that comes back here.
+        With two-factor, a second form asks for a code and posts here as well.
         """
         if not request.app[SECURE].is_private(request):
             return page(request, "portal/insecure.html", {}, status=403)
@@ -82,7 +82,7 @@ class SignIn:
             return answer
 
     async def _take_password(self, request: web.Request, form: Form) -> web.StreamResponse:
-        """The first form: a session, or the second form for who has a second step."""
+        """Check name and password: open a session, or show the code form (two-factor)."""
         house, language = environment_of(request), language_of(request)
         name, known = form.text("name"), device_secret(request)
         attempt = await house.database.write(begin_sign_in, name, known)
@@ -103,7 +103,7 @@ class SignIn:
         return _enter_portal(request, passed)
 
     async def _take_code(self, request: web.Request, form: Form) -> web.StreamResponse:
-        """The second form came back: a session, or the same form for a wrong code."""
+        """Check the code: open a session, or show the code form again."""
         house, language = environment_of(request), language_of(request)
         given = GivenCode(form.secret("asked"), form.text("code"), form.text("recovery"))
         try:
@@ -142,7 +142,7 @@ class SignIn:
 
 
 def _who_tries(request: web.Request) -> str:
-    """The address; a browser of the house by itself, whoever else comes from the same network."""
+    """Return the key of the rate limit: a known browser by itself, others by address."""
     known = device_secret(request)
     if known is not None:
         device = hash_token(known)
@@ -152,18 +152,18 @@ def _who_tries(request: web.Request) -> str:
 
 
 def sign_in_routes(clock: Clock) -> tuple[tuple[str, str, Handler], ...]:
-    """The page that everybody may open; it exists once, for the house."""
+    """Return the routes of the public sign-in page, which exists only in live."""
     sign_in = SignIn(clock)
     return (("GET", "/portal/sign-in", sign_in.show), ("POST", "/portal/sign-in", sign_in.enter))
 
 
 async def go_home(request: web.Request) -> web.StreamResponse:
-    """`GET /portal`: to the evening."""
+    """`GET /portal`: redirect to the evening."""
     return see_other(request, "/tonight")
 
 
 async def leave(request: web.Request) -> web.StreamResponse:
-    """`POST /portal/sign-out`: this browser's session ends."""
+    """`POST /portal/sign-out`: end this browser's session."""
     session = request[SESSION]
     await request[HOUSE].database.write(sign_out, session.person.id, session.id)
     response = web.Response(status=303, headers={"Location": "/portal/sign-in?note=signed-out"})
@@ -172,7 +172,7 @@ async def leave(request: web.Request) -> web.StreamResponse:
 
 
 async def choose_language(request: web.Request) -> web.StreamResponse:
-    """`POST /portal/language`: in which language this person reads the portal."""
+    """`POST /portal/language`: set this person's language in the portal."""
     language = request.config_dict[LANGUAGES].get(request[FORM].text("language")).code
     await request[HOUSE].database.write(set_language, request[SESSION].person.id, language)
     return _go_on(request)
@@ -181,9 +181,9 @@ async def choose_language(request: web.Request) -> web.StreamResponse:
 async def _code_form(
     request: web.Request, given: GivenCode, problem: str | None = None, status: int = 200
 ) -> web.Response:
-    """The second form; it tells the box's time, by which codes are compared.
+    """Return the code form; it shows the box's time, on which the codes depend.
 
-    Whoever gave a recovery code finds its field open again.
+    After a recovery code, its field is open again.
     """
     database = environment_of(request).database
     zone = await database.read(find_zone)
@@ -205,15 +205,15 @@ def _enter_portal(request: web.Request, opened: OpenedSession) -> web.Response:
 
 
 def _go_on(request: web.Request) -> web.Response:
-    """To where the person wanted to go before."""
+    """Redirect to the page that was requested before sign-in."""
     return web.Response(status=303, headers={"Location": _safe_next(request.query.get("next"))})
 
 
 def _safe_next(target: str | None) -> str:
-    """A path of the portal, whatever was asked for: nobody is sent to another site."""
+    """Return `target` if it is a path of the portal: no redirect leaves this site."""
     if target is None or "\\" in target or not target.startswith("/") or target[:2] == "//":
         return _HOME
-    if not target.isprintable():  # no header carries a line break: nobody would get in that way
+    if not target.isprintable():  # a header cannot contain line breaks: sign-in would fail
         return _HOME
     parts = urlsplit(target)
     inside = parts.path.startswith(("/portal", "/test/portal")) and ".." not in parts.path

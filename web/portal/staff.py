@@ -1,4 +1,4 @@
-"""`/portal/people`: staff accounts, and the audit log in sentences."""
+"""`/portal/people`: staff accounts, and the audit log as text."""
 
 from collections.abc import Callable
 from functools import partial
@@ -23,7 +23,7 @@ from appliance.staff.accounts import (
 )
 from appliance.staff.audit_log import find_broken_audit_link, list_audit_entries
 from appliance.staff.model import ROLES, find_staff, list_locked, list_open_invitations, list_staff
-from appliance.staff.sessions import FREE_TRIES, count_sessions
+from appliance.staff.sign_in import FREE_TRIES, count_sessions
 from appliance.staff.two_factor import list_two_factor, remove_two_factor
 from web.portal.forms import Form, asked_number
 from web.portal.guard import actor_of, id_of, staff_of
@@ -36,7 +36,7 @@ _ROW = 2**53
 
 
 async def show_log(request: web.Request) -> web.Response:
-    """`GET /portal/people/log`: the newest first; `?environment=test` for that one."""
+    """`GET /portal/people/log`: newest first; `?environment=test` for that of test."""
     box = request.app[BOX]
     of_test = request.query.get("environment") == "test"
     database = (box.test if of_test else box.live).database
@@ -63,9 +63,9 @@ async def show_log(request: web.Request) -> web.Response:
 async def show_people(
     request: web.Request, link: tuple[str, Invitation] | None = None
 ) -> web.Response:
-    """`GET /portal/people`. `link` is a one-time link and whose it is, shown this once.
+    """`GET /portal/people`. `link` is (name, invitation), shown once.
 
-    What was declined of a person is said on their card.
+    An error about a person is shown on their card.
     """
     house = request[HOUSE]
     inside = house_base(house.links, house.settings.server)
@@ -84,7 +84,7 @@ async def show_people(
 
 @refused_on(show_people, "name", "role")
 async def invite(request: web.Request, form: Form) -> web.StreamResponse:
-    """`POST /portal/people`: somebody new; the link is shown this once."""
+    """`POST /portal/people`: invite a person; the link is shown once."""
     name, role = form.name(), form.one_of("role", ROLES)
     try:
         made = await request[HOUSE].database.write(
@@ -98,7 +98,7 @@ async def invite(request: web.Request, form: Form) -> web.StreamResponse:
 
 @refused_on(show_people)
 async def make_link(request: web.Request, _form: Form) -> web.StreamResponse:
-    """`POST …/link`: for a forgotten password."""
+    """`POST …/link`: a new link for a forgotten password."""
     database, person_id = request[HOUSE].database, id_of(request)
     person = await database.read(find_staff, person_id)
     made = await database.write(invite_again, person_id, actor=actor_of(request))
@@ -107,12 +107,12 @@ async def make_link(request: web.Request, _form: Form) -> web.StreamResponse:
 
 @refused_on(show_people)
 async def set_role(request: web.Request, form: Form) -> web.StreamResponse:
-    """`POST …/role`: in force from the next request on."""
+    """`POST …/role`: change the role, effective with the next request."""
     return await _do(request, change_role, form.text("seen"), form.one_of("role", ROLES))
 
 
 def _plainly(action: Callable[..., object]) -> Handler:
-    """A handler of a form that only says that it is to be done."""
+    """Return a handler for a form without fields."""
 
     async def act(request: web.Request, _form: Form) -> web.StreamResponse:
         return await _do(request, action)
@@ -121,7 +121,7 @@ def _plainly(action: Callable[..., object]) -> Handler:
 
 
 async def remove_two_factor_of(request: web.Request) -> web.StreamResponse:
-    """`POST …/second-step/remove`: for a lost phone. One's own takes the password to remove."""
+    """`POST …/second-step/remove`: disable two-factor for a lost phone, not one's own."""
     if id_of(request) == staff_of(request).id:
         raise NotFound
     return await _do(request, remove_two_factor)

@@ -61,7 +61,7 @@ async def show_door(request: web.Request) -> web.Response:
 
 
 async def show_terminal(request: web.Request) -> web.Response:
-    """`GET …/terminals/{id}`: one terminal to rename, to trust more or less, to revoke."""
+    """`GET …/terminals/{id}`: rename, change the role of, or revoke a terminal."""
     terminal = request[ENVIRONMENT].database.peek(get_terminal, _terminal_id(request))
     values: dict[str, object] = {
         "terminal": terminal,
@@ -73,7 +73,7 @@ async def show_terminal(request: web.Request) -> web.Response:
 
 
 async def edit(request: web.Request) -> web.Response:
-    """`POST …/terminals/{id}`: name and role, from its next request on."""
+    """`POST …/terminals/{id}`: change name and role, effective with its next request."""
     terminal_id, form = _terminal_id(request), request[FORM]
     name, role = _read_terminal(form)
     await request[ENVIRONMENT].database.write(
@@ -83,7 +83,7 @@ async def edit(request: web.Request) -> web.Response:
 
 
 async def revoke(request: web.Request) -> web.Response:
-    """`POST …/terminals/{id}/revoke`: its next request is refused."""
+    """`POST …/terminals/{id}/revoke`: reject the terminal from its next request on."""
     terminal_id = _terminal_id(request)
     database = request[ENVIRONMENT].database
     await database.write(revoke_terminal, terminal_id, actor=actor_of(request))
@@ -91,14 +91,14 @@ async def revoke(request: web.Request) -> web.Response:
 
 
 async def acknowledge(request: web.Request) -> web.Response:
-    """`POST …/conflicts/{id}/acknowledge`: somebody has dealt with it."""
+    """`POST …/conflicts/{id}/acknowledge`: mark the conflict as resolved."""
     database = request[ENVIRONMENT].database
     await database.write(acknowledge_conflict, id_of(request), actor=actor_of(request))
     return see_other(request, "/door", "conflict-seen")
 
 
 async def offer(request: web.Request) -> web.Response:
-    """`POST …/pair`: the code as a QR, as digits and as a link; shown this once."""
+    """`POST …/pair`: a pairing code as QR, digits and link; shown once."""
     environment = request[ENVIRONMENT]
     name, role = _read_terminal(request[FORM])
     offered = await environment.database.write(offer_pairing, name, role, actor=actor_of(request))
@@ -118,7 +118,7 @@ async def offer(request: web.Request) -> web.Response:
 
 
 async def show_state(request: web.Request) -> web.Response:
-    """`GET …/pairings/{mark}`: whether the phone has come; asked again while it is awaited."""
+    """`GET …/pairings/{mark}`: the state of a pairing; polled while it is open."""
     mark = request.match_info["mark"]
     try:
         found = request[ENVIRONMENT].database.peek(find_offer, bytes.fromhex(mark))
@@ -130,7 +130,7 @@ async def show_state(request: web.Request) -> web.Response:
 
 
 async def issue(request: web.Request) -> web.Response:
-    """`POST …/issue`: a token for a scanner or a bridge; shown this once."""
+    """`POST …/issue`: a token for a scanner or an agent; shown once."""
     environment = request[ENVIRONMENT]
     name, role = _read_terminal(request[FORM])
     _, token = await environment.database.write(
@@ -142,7 +142,7 @@ async def issue(request: web.Request) -> web.Response:
 
 
 async def show_keys(request: web.Request) -> web.Response:
-    """`GET …/keys`."""
+    """`GET …/keys`: the signing keys."""
     database = request[ENVIRONMENT].database
     keys = await database.read(list_key_ages)
     now = database.clock.now()
@@ -158,12 +158,12 @@ async def show_keys(request: web.Request) -> web.Response:
 
 
 async def rotate(request: web.Request) -> web.Response:
-    """`POST …/keys/rotate`: a new key signs, passes already given stay good."""
+    """`POST …/keys/rotate`: create a new signing key; existing passes stay valid."""
     return await _rotate(request, leaked=False)
 
 
 async def replace_leaked(request: web.Request) -> web.Response:
-    """`POST …/keys/leaked`: older passes are worth nothing, links show new ones."""
+    """`POST …/keys/leaked`: invalidate all earlier passes; links show new ones."""
     return await _rotate(request, leaked=True)
 
 
@@ -180,7 +180,7 @@ def _read_terminal(form: Form) -> tuple[str, str]:
 
 
 def _terminal_id(request: web.Request) -> str:
-    """The id in the path; NotFound for what is no terminal at a door."""
+    """Return the id in the path. Raises NotFound for the portal's own terminal."""
     terminal_id = id_of(request)
     if terminal_id == PORTAL_TERMINAL_ID:
         raise NotFound
@@ -188,7 +188,7 @@ def _terminal_id(request: web.Request) -> str:
 
 
 def _describe_version(terminal: Terminal) -> str:
-    """What a terminal said of itself: its browser and system, else its own words."""
+    """Return the terminal's browser and system, or its own version text."""
     return describe_device(terminal.version or "") or terminal.version or ""
 
 

@@ -1,4 +1,7 @@
-"""The test environment's outbox: every email kept there, as its guest would see it."""
+"""The test environment's outbox: each stored email as its guest would see it.
+
+For partners with a test key, and for people at the machine itself.
+"""
 
 import base64
 from email.message import EmailMessage
@@ -23,7 +26,7 @@ _HEADERS_SHOWN = ("Date", "From", "To", "Subject", "Message-ID", "Content-Langua
 
 
 async def list_outbox(request: web.Request, gate: Gate) -> web.Response:
-    """`GET /test/outbox`: the newest letters first."""
+    """`GET /test/outbox`: the emails, newest first."""
     environment = _admit(request, gate)
     letters = await environment.database.read(list_emails, limit=_SHOWN)
     rows = [(letter, format_instant(letter.created_at)) for letter in letters]
@@ -31,7 +34,7 @@ async def list_outbox(request: web.Request, gate: Gate) -> web.Response:
 
 
 async def show_email(request: web.Request, gate: Gate) -> web.Response:
-    """`GET /test/outbox/{id}`: headers, plain part and HTML part of one letter."""
+    """`GET /test/outbox/{id}`: headers, plain part and HTML part of an email."""
     environment = _admit(request, gate)
     letter_id = parse_uuid(request.match_info["id"])
     if letter_id is None:
@@ -53,7 +56,7 @@ OUTBOX_ROUTES = (("GET", "/test/outbox", list_outbox), ("GET", "/test/outbox/{id
 
 
 def _admit(request: web.Request, gate: Gate) -> Environment:
-    """The test environment, for a key of it with the scope, or for this machine itself."""
+    """Return the test environment for a test key with the scope, or for this machine."""
     if "Authorization" in request.headers:
         gate.admit(request, _SCOPE)
     elif not request.app[SECURE].is_this_machine(request):
@@ -72,7 +75,7 @@ def _calendar(message: EmailMessage) -> str:
 
 
 def _with_pictures(message: EmailMessage) -> str:
-    """The HTML part with its inline pictures in it, and links that leave the frame."""
+    """Return the HTML part with inline pictures embedded and links that leave the frame."""
     html = _part(message, "html")
     for part in message.walk():
         if part.get_content_maintype() == "image" and part["Content-ID"]:

@@ -1,7 +1,7 @@
-"""`/portal/venue`: tables in their order, slots, closing days, rules and policies.
+"""`/portal/venue`: tables and their order, slots, closing days, rules and policies.
 
-A change that concerns reservations still to come answers with them first, and "all the same".
-The test environment follows what is changed in live as long as it is the same.
+A change that affects future reservations first shows them and asks for confirmation. Changes
+in live are also made in test as long as both were equal.
 """
 
 import json
@@ -106,7 +106,7 @@ Parts = tuple[Venue, tuple[list[Table], list[Slot]]]
 
 
 async def show_tables(request: web.Request) -> web.Response:
-    """`GET /portal/venue`: every table, and the field for new ones."""
+    """`GET /portal/venue`: all tables, and the field for new ones."""
     values = await request[ENVIRONMENT].database.read(_read_tables)
     moved, _, steps = request.query.get("moved", "").partition(":")
     values |= {"moved": moved, "move_steps": steps, "steps": await steps_of(request)}
@@ -114,20 +114,20 @@ async def show_tables(request: web.Request) -> web.Response:
 
 
 async def _preview(request: web.Request) -> web.Response:
-    """The field for a list once more: it could not be read at all, or not be added."""
+    """Show the list field again after an error."""
     values = {"text": request[FORM].typed().get("list", ""), "found": PastedTables((), ())}
     return portal_page(request, "portal/venue/preview.html", values)
 
 
 @refused_on(_preview, "list", "file")
 async def preview(request: web.Request, form: Form) -> web.Response:
-    """`POST …/preview`: what a pasted list would add, and the lines that cannot be read."""
+    """`POST …/preview`: the tables that a pasted list would add, and its invalid lines."""
     return await _take_list(request, form, add=False)
 
 
 @refused_on(_preview, "list", "file")
 async def add(request: web.Request, form: Form) -> web.Response:
-    """`POST …/tables`: add what was previewed; a list with a fault adds nothing."""
+    """`POST …/tables`: add the previewed tables; a list with an error adds none."""
     return await _take_list(request, form, add=True)
 
 
@@ -144,7 +144,7 @@ async def _take_list(request: web.Request, form: Form, *, add: bool) -> web.Resp
 
 
 async def move(request: web.Request) -> web.Response:
-    """`POST …/move`: one place up or down."""
+    """`POST …/move`: move a table up or down by one place."""
     table, _, steps = request[FORM].text("move", 60).partition(":")
     table_id = parse_uuid(table)
     if table_id is None or steps not in {"1", "-1"}:
@@ -154,7 +154,7 @@ async def move(request: web.Request) -> web.Response:
 
 
 async def put_in_order(request: web.Request) -> web.Response:
-    """`POST …/order`: all tables in the order of `ids`."""
+    """`POST …/order`: put all tables in the order of `ids`."""
     form = request[FORM]
     ids = form.lines("ids", _LIST_MAX).split()
     await _write(request, order_tables, form.text("seen", 64), ids)
@@ -162,13 +162,13 @@ async def put_in_order(request: web.Request) -> web.Response:
 
 
 async def show_table(request: web.Request) -> web.Response:
-    """`GET …/tables/{id}`: one table to change."""
+    """`GET …/tables/{id}`: edit a table."""
     values = await request[ENVIRONMENT].database.read(_read_table, id_of(request))
     return portal_page(request, "portal/venue/table.html", {**values, "types": _TYPES})
 
 
 async def edit(request: web.Request) -> web.Response:
-    """`POST …/tables/{id}`: save it, unless coming reservations have to be seen first."""
+    """`POST …/tables/{id}`: save it, or show the future reservations affected."""
     form = request[FORM]
     number = form.text("number", NUMBER_MAX)
     entry = Table(
@@ -187,13 +187,13 @@ async def edit(request: web.Request) -> web.Response:
 
 
 async def remove(request: web.Request) -> web.Response:
-    """`POST …/tables/{id}/remove`: one that was never booked goes."""
+    """`POST …/tables/{id}/remove`: remove a table that was never booked."""
     await _write(request, remove_table, id_of(request), request[FORM].text("seen", 64))
     return see_other(request, "/venue", "saved")
 
 
 async def show_slots(request: web.Request) -> web.Response:
-    """`GET …/slots`: every slot in the order of the evening, and a form for a new one."""
+    """`GET …/slots`: all slots in evening order, and a form for a new one."""
     values = await request[ENVIRONMENT].database.read(_read_slots)
     values |= {
         "week": _week(language_of(request)),
@@ -204,7 +204,7 @@ async def show_slots(request: web.Request) -> web.Response:
 
 
 async def show_slot(request: web.Request) -> web.Response:
-    """`GET …/slots/{id}`: one slot to change."""
+    """`GET …/slots/{id}`: edit a slot."""
     slot = await request[ENVIRONMENT].database.read(get_slot, id_of(request))
     values: dict[str, object] = {
         "slot": slot,
@@ -217,33 +217,33 @@ async def show_slot(request: web.Request) -> web.Response:
 
 @refused_on(show_slots, *_SLOT_FIELDS)
 async def add_one_slot(request: web.Request, form: Form) -> web.Response:
-    """`POST …/slots`: a new slot."""
+    """`POST …/slots`: add a slot."""
     await _write(request, add_slot, _slot(form))
     return see_other(request, "/venue/slots", "saved")
 
 
 @refused_on(show_slot, *_SLOT_FIELDS)
 async def edit_one_slot(request: web.Request, form: Form) -> web.Response:
-    """`POST …/slots/{id}`: save it, unless coming reservations have to be seen first."""
+    """`POST …/slots/{id}`: save it, or show the future reservations affected."""
     return await _save_or_ask(
         request, "/venue/slots", edit_slot, id_of(request), form.text("seen", 64), _slot(form)
     )
 
 
 async def remove_one_slot(request: web.Request) -> web.Response:
-    """`POST …/slots/{id}/remove`: offer it no more; the same question first."""
+    """`POST …/slots/{id}/remove`: remove it, or show the future reservations affected."""
     seen = request[FORM].text("seen", 64)
     return await _save_or_ask(request, "/venue/slots", remove_slot, id_of(request), seen)
 
 
 async def show_closings(request: web.Request) -> web.Response:
-    """`GET …/closings`: what is closed from tonight on, with who is expected all the same."""
+    """`GET …/closings`: closings from tonight on, with the reservations on those days."""
     values = await request[ENVIRONMENT].database.read(_read_closings)
     return portal_page(request, "portal/venue/closings.html", values)
 
 
 async def close(request: web.Request) -> web.Response:
-    """`POST …/closings`: close a day or a period, unless coming reservations come first."""
+    """`POST …/closings`: close a period, or show the future reservations affected."""
     form = request[FORM]
     first = parse_date(form.text("first", 10))
     last = parse_date(form.text("last", 10)) if form.text("last", 10) else first
@@ -256,20 +256,20 @@ async def close(request: web.Request) -> web.Response:
 
 
 async def reopen(request: web.Request) -> web.Response:
-    """`POST …/closings/{id}/remove`: the days can be booked again."""
+    """`POST …/closings/{id}/remove`: reopen the days for booking."""
     await request[ENVIRONMENT].database.write(open_days, id_of(request))
     return see_other(request, "/venue/closings", "saved")
 
 
 async def show_rules(request: web.Request) -> web.Response:
-    """`GET …/rules`: what the venue says of itself, how it takes reservations, policies."""
+    """`GET …/rules`: the venue's description, booking rules and policies."""
     stored = request[ENVIRONMENT].database.peek(get_venue)
     policies = stored.policies or {}
     venue, typed = stored, request[FORM].typed() if REFUSED in request else {}
-    if stored.name == UNFURNISHED.name:  # once it has a name, it takes reservations
+    if stored.name == UNFURNISHED.name:  # once named, it takes reservations
         venue = replace(stored, name="", slug="", status="active")
     values: dict[str, object] = {
-        # The rules that were refused, as they were typed.
+        # The rejected rules, as entered.
         "venue": {**asdict(venue), "auto_confirm": "", **typed} if "slug" in typed else venue,
         "seen": typed.get("seen") or fingerprint(stored),
         "statuses": STATUSES,
@@ -283,7 +283,7 @@ async def show_rules(request: web.Request) -> web.Response:
 
 @refused_on(show_rules, *(field.name for field in fields(Venue)))
 async def save_rules(request: web.Request, form: Form) -> web.Response:
-    """`POST …/rules`: name, status, mode, times, and the way there."""
+    """`POST …/rules`: save name, status, mode, times and directions."""
     texts: dict[str, Any] = {name: form.text(name, most) for name, most in _RULES.items()}
     wished = replace(
         request[ENVIRONMENT].database.peek(get_venue),
@@ -300,7 +300,7 @@ async def save_rules(request: web.Request, form: Form) -> web.Response:
 
 @refused_on(show_rules, *_KNOWN, "others")
 async def save_policies(request: web.Request, form: Form) -> web.Response:
-    """`POST …/policies`: what guests and partners are told; an empty field says nothing."""
+    """`POST …/policies`: save the texts for guests and partners; empty fields are left out."""
     venue, seen = request[ENVIRONMENT].database.peek(get_venue), form.text("seen", 64)
     if fingerprint(venue) != seen:
         raise ChangedMeanwhile
@@ -314,7 +314,7 @@ async def save_policies(request: web.Request, form: Form) -> web.Response:
 
 
 def make_slug(name: str) -> str:
-    """`riad-atlas` of `Riad Âtlas`; `venue` where no letter of it is Latin."""
+    """Return `riad-atlas` for `Riad Âtlas`; `venue` if no letter is Latin."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:60].strip("-") or "venue"
 
@@ -322,9 +322,9 @@ def make_slug(name: str) -> str:
 async def _save_or_ask(
     request: web.Request, back: str, action: Callable[..., Clashes], *args: object
 ) -> web.Response:
-    """On to `back` when it is done; else the list, and the same form with "all the same".
+    """Redirect to `back` if done; else show the affected reservations and a confirmation form.
 
-    What `accepted` says is the mark of the list that the person has read.
+    `accepted` is the mark of the list that the person confirmed.
     """
     form = request[FORM]
     clashes = await _write(request, action, *args, form.text("accepted", 64) or None)
@@ -341,13 +341,13 @@ async def _save_or_ask(
 
 
 async def _write(request: web.Request, action: Callable[..., T], *args: object) -> T:
-    """Do it; what changes in live changes in the test environment where that was the same."""
+    """Run the action. A change in live is repeated in test where both were equal."""
     box, environment = request.app[BOX], request[ENVIRONMENT]
     before = await environment.database.read(_parts)
     done = await environment.database.write(action, *args)
     after = await environment.database.read(_parts)
     if environment is box.live and after != before:
-        with suppress(ApiError):  # somebody tries something there: it stays as it is
+        with suppress(ApiError):  # someone may be testing there: leave test unchanged
             await box.test.database.write(_follow, before, after)
     return done
 
@@ -356,18 +356,18 @@ def _follow(tx: Transaction, before: Parts, after: Parts) -> None:
     venue, (tables, slots) = _parts(tx)
     if replace(venue, status="") == replace(before[0], status=""):
         stored = get_venue(tx)
-        # Live may close while somebody tries something in test: its status is its own.
+        # Live may close during a test: the status of test is its own.
         status = after[0].status if stored.name == UNFURNISHED.name else stored.status
         edit_venue(tx, fingerprint(stored), replace(after[0], id=stored.id, status=status))
     numbers = {table.number for table in before[1][0]}
-    # What `copy_room` left unbookable, as it was booked there, is no difference.
+    # Ignore tables that `copy_room` kept as unbookable because test has booked them.
     room = [table for table in tables if table.bookable or table.number in numbers], slots
     if room in (before[1], ([], [])):
         copy_room(tx, *after[1])
 
 
 def _parts(reader: Reader) -> Parts:
-    """The venue and its room without ids, in an order that is nobody's choice."""
+    """Return the venue, tables and slots without ids, in a fixed order."""
     slots = sorted(list_slots(reader), key=lambda slot: (slot.start, slot.days_of_week))
     return replace(get_venue(reader), id=""), (
         [replace(table, id="") for table in list_tables(reader)],
@@ -376,13 +376,13 @@ def _parts(reader: Reader) -> Parts:
 
 
 def _week(language: Language) -> list[tuple[int, str]]:
-    """The weekdays from Monday on, as our numbers and short words."""
+    """Return (number, short name) of the weekdays, from Monday."""
     words = language.locale.days["stand-alone"]["abbreviated"]
     return [(day, str(words[(day - 1) % 7])) for day in _WEEK]
 
 
 def _ticked(request: web.Request) -> list[str] | None:
-    """The days of a form that was refused."""
+    """Return the days selected in the rejected form."""
     return request[FORM].all("days") if REFUSED in request else None
 
 
@@ -398,7 +398,7 @@ def _slot(form: Form) -> Slot:
 
 
 def _write_pairs(policies: Mapping[str, Any]) -> str:
-    """`name: value`, a line each; what is no text is written as JSON."""
+    """Return `name: value` lines; values other than plain text are written as JSON."""
     return "\n".join(
         f"{name}: {value if _is_plain(value) else json.dumps(value, ensure_ascii=False)}"
         for name, value in policies.items()
@@ -423,12 +423,12 @@ def _read_pairs(form: Form) -> dict[str, Any]:
 
 
 def _is_plain(value: object) -> bool:
-    """Whether a text comes back as it is."""
+    """Return whether `_read_value` returns the value unchanged."""
     return isinstance(value, str) and "\n" not in value and _read_value(value) == value
 
 
 def _read_value(text: str) -> Any:
-    """JSON where it is JSON of one line, else the text as it stands."""
+    """Return the value of one-line JSON, else the text itself."""
     try:
         value = parse_object(f'{{"value": {text}}}'.encode()).get("value")
     except InvalidJson:
@@ -444,7 +444,7 @@ def _read_tables(reader: Reader) -> dict[str, Any]:
         "tables": tables,
         "seen": fingerprint([table.id for table in tables]),
         "seats": sum(table.capacity_max for table in tables if table.bookable),
-        # Reservations that do not fit the venue as it is.
+        # Reservations that do not fit the current venue.
         "misfits": standing_clashes(coming, tables, list_slots(reader), list_closings(reader)),
     }
 

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.appliance.door_log.rows import add_rows
+from tests.appliance.door.scan_log_rows import add_rows
 
 
 @pytest.fixture

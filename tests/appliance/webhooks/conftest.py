@@ -17,7 +17,7 @@ from appliance.webhooks.url_policy import EgressGuard, EgressPolicy, parse_targe
 from tests.appliance.webhooks.alarms import ManualUptime
 from tests.appliance.webhooks.attempts import BUDGETS
 from tests.appliance.webhooks.internet import Internet
-from tests.appliance.webhooks.receivers import TargetUrl, a_server
+from tests.appliance.webhooks.receivers import Receiver, a_server
 from tests.builders import TONIGHT, table_id
 from tests.conftest import with_settings
 
@@ -33,7 +33,7 @@ async def open_receiver():
     async with contextlib.AsyncExitStack() as stack:
 
         async def open_one(**options):
-            receiver = TargetUrl()
+            receiver = Receiver()
             receiver.port = await stack.enter_async_context(a_server(receiver.converse, **options))
             return receiver
 

@@ -34,7 +34,7 @@ class Request:
         return self.headers["x-service-delivery"]
 
 
-class TargetUrl:
+class Receiver:
     """A TCP server that reads requests and answers as it is told: bytes, or a coroutine.
 
     `answers` are used up in turn; then `always` is given. A script `async (writer, request)`

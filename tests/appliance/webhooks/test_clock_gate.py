@@ -7,8 +7,8 @@ import pytest
 
 from appliance.alerts import drop_alert
 from appliance.clock import parse_instant
+from appliance.clock_confirmation import confirm_clock
 from appliance.database.heartbeat import write_heartbeat
-from appliance.webhooks.gates import confirm_clock
 from tests.appliance.webhooks.alarms import ManualUptime
 from tests.appliance.webhooks.clocks import (
     A_YEAR_BACK,
@@ -260,7 +260,7 @@ async def test_a_person_confirms_a_clock_that_leapt(leapt, where):
     elif where == "command":
         await leapt.database.write(confirm_beside)
         assert not gate.may_expire()
-        leapt.database.recheck_authorisation()
+        leapt.database.look_for_changes()
         assert heard == [1]
     else:
         await leapt.stop()

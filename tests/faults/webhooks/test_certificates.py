@@ -15,7 +15,7 @@ from appliance.core.errors import ValidationError
 from appliance.webhooks.client import OwnAuthority, PinnedCertificate, SystemTrust
 from appliance.webhooks.endpoints import get_endpoint, parse_ca, parse_pin, trust_receiver
 from tests.appliance.webhooks.attempts import BUDGETS, REQUEST, SHORT
-from tests.appliance.webhooks.receivers import TargetUrl, a_server, an_answer
+from tests.appliance.webhooks.receivers import Receiver, a_server, an_answer
 from tests.appliance.webhooks.test_dialling import load
 
 HOST = "receiver.example"
@@ -75,7 +75,7 @@ def attempt(make_client, names):
 
     async def post(context, trust, host=HOST):
         names.known[HOST] = ["127.0.0.1"]
-        receiver = TargetUrl()
+        receiver = Receiver()
         async with a_server(receiver.converse, ssl=context) as port:
             client = make_client(f"https://{host}:{port}/", trust=trust)
             return await client.post(REQUEST), receiver
@@ -173,7 +173,7 @@ async def test_what_the_owner_trusts_is_in_force_at_the_next_connection(
 ):
     change_outside(trust=SystemTrust())
     names.known[HOST] = ["127.0.0.1"]
-    certificate, receiver = Certificate(issuer=authority), TargetUrl()
+    certificate, receiver = Certificate(issuer=authority), Receiver()
     async with a_server(receiver.converse, ssl=certificate.context()) as port:
         endpoint, _ = await world.register(f"https://{HOST}:{port}/")
         await world.start()

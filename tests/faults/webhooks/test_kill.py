@@ -15,7 +15,7 @@ from tests.faults.checker import complaints
 from tests.faults.load import Load
 from tests.faults.nursery import ForkedBox
 from tests.faults.world import faulty_world
-from tests.journeys.partner_side import TargetUrl
+from tests.journeys.partner_side import Receiver
 from tests.soak.scale import FULL, Progress, tell
 
 pytestmark = [pytest.mark.slow, pytest.mark.process]
@@ -28,7 +28,7 @@ IN_FLIGHT_MAX = 32  # deliveries
 BATCH_MAX = 64  # outcomes that one commit writes
 
 
-class SlowReceiver(TargetUrl):
+class SlowReceiver(Receiver):
     """Answers after up to 30 ms: the kill finds deliveries before, in and after their answer."""
 
     def __init__(self, seed):

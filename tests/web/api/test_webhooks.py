@@ -7,7 +7,7 @@ import pytest
 
 from appliance.core.tokens import Keyring
 from appliance.outbox import EVENT_TYPES
-from tests.appliance.webhooks.receivers import TargetUrl, a_server
+from tests.appliance.webhooks.receivers import Receiver, a_server
 from tests.builders import a_body, a_key
 from tests.conftest import MASTER_KEY, Running, with_settings
 from tests.web.api.webhook_calls import UNKNOWN, URL, register, registered
@@ -182,7 +182,7 @@ async def test_the_scope_is_asked_for_before_anything_else(running, method, path
 
 
 async def test_a_booking_over_http_reaches_its_subscriber(running):
-    receiver = TargetUrl()
+    receiver = Receiver()
     async with a_server(receiver.converse) as receiver.port:
         await registered(running, "/test", url=receiver.url)
         _, created, _ = await running.call(
@@ -208,7 +208,7 @@ async def try_out(running: Running, **kwargs):
     "decision: Where does a webhook.test go?", "interface 4: POST /v1/webhooks/test"
 )
 async def test_without_a_body_every_active_endpoint_receives_it(running):
-    receiver = TargetUrl()
+    receiver = Receiver()
     async with a_server(receiver.converse) as receiver.port:
         for path in ("a", "b", "c"):
             url = f"http://127.0.0.1:{receiver.port}/{path}"
@@ -227,7 +227,7 @@ async def test_without_a_body_every_active_endpoint_receives_it(running):
 
 @pytest.mark.proves("decision: Where does a webhook.test go?")
 async def test_one_endpoint_alone_receives_it(running):
-    receiver = TargetUrl()
+    receiver = Receiver()
     async with a_server(receiver.converse) as receiver.port:
         url = f"http://127.0.0.1:{receiver.port}/"
         await registered(running, "/test", url=url + "a")

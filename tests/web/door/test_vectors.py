@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from appliance.door.guest_pass import lookalikes, parse_access_code
-from tests.appliance.model.test_keyboard_layouts import ARABIC, AZERTY, typed
+from tests.appliance.door.test_keyboard_layouts import ARABIC, AZERTY, typed
 
 pytestmark = pytest.mark.process
 

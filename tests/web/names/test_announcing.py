@@ -14,7 +14,7 @@ from appliance.tls.certificates import LEAF, Certificates, read_identity
 from appliance.venue.edit import apply_venue
 from appliance.venue.venue_file import parse_venue_file
 from tests.appliance.commands.conftest import VENUE
-from tests.appliance.upkeep.keeping import Timer
+from tests.appliance.jobs.keeping import Timer
 from web import addresses
 from web.addresses import find_address, following
 from web.listeners import renewal

@@ -12,8 +12,8 @@ from appliance.tls.certificates import LEAF, Certificates, read_certificate
 from appliance.venue.edit import edit_venue
 from appliance.venue.model import fingerprint
 from appliance.venue.rows import get_venue
-from tests.appliance.mail.mail_servers import until
-from tests.appliance.upkeep.keeping import Timer
+from tests.appliance.email.mail_servers import until
+from tests.appliance.jobs.keeping import Timer
 from tests.application import application_of
 from web.listeners import renewal
 
@@ -66,7 +66,7 @@ async def test_a_venue_that_was_renamed_by_a_command_too(box, certificates):
     async with looked_after(certificates, box) as scheduler:
         await box.live.database.write(lambda tx: tx.execute("UPDATE venue SET slug = 'dar-zitoun'"))
         assert dns(certificates) == ("localhost", "riad-atlas.local")
-        box.recheck_authorisation()
+        box.look_for_changes()
         await scheduler.settle()
         assert dns(certificates) == ("dar-zitoun.local", "localhost")
 

@@ -8,7 +8,7 @@ import argon2
 from appliance.database.connection import Transaction
 from appliance.staff.accounts import create_staff
 from appliance.staff.model import set_password
-from appliance.staff.sessions import OpenedSession, start_session
+from appliance.staff.sign_in import OpenedSession, start_session
 from tests.conftest import Running
 
 PASSWORD, NEW_PASSWORD = "le thé est servi à minuit", "une menthe fraîche au matin"

@@ -4,7 +4,7 @@ import pytest
 
 from appliance.staff.accounts import change_role, disable_staff, enable_staff, end_sessions
 from appliance.staff.model import find_password, set_password
-from appliance.staff.sessions import change_password, list_sessions, start_session
+from appliance.staff.sign_in import change_password, list_sessions, start_session
 from appliance.staff.two_factor import (
     confirm_two_factor,
     has_two_factor,

@@ -6,7 +6,7 @@ from appliance.core.errors import ChangedMeanwhile, LastOwner, SignInLater
 from appliance.staff.accounts import change_role, create_staff, disable_staff
 from appliance.staff.audit_log import find_broken_audit_link, list_audit_entries
 from appliance.staff.model import find_staff, set_password
-from appliance.staff.sessions import begin_sign_in
+from appliance.staff.sign_in import begin_sign_in
 from tests.web.portal.people import HASH, PASSWORD, a_person
 
 

@@ -14,7 +14,7 @@ from appliance.core.settings import Settings, parse_settings, read_settings
 from appliance.core.tokens import Tokens
 from appliance.reservations.emails import Outcome
 from appliance.staff.first_run import SETUP_LINK_MILLISECONDS, offer_setup
-from appliance.staff.sessions import OpenedSession
+from appliance.staff.sign_in import OpenedSession
 from appliance.venue.edit import add_tables, edit_venue
 from appliance.venue.model import fingerprint
 from appliance.venue.rows import get_venue, list_slots, list_tables

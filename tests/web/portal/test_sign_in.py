@@ -1,7 +1,7 @@
 import pytest
 from yarl import URL
 
-from appliance.staff.sessions import IDLE_MILLISECONDS, LONGEST_MILLISECONDS, sign_in_delay
+from appliance.staff.sign_in import IDLE_MILLISECONDS, LONGEST_MILLISECONDS, sign_in_delay
 from tests.web.portal.people import FROM_OURS, PASSWORD, an_account
 
 

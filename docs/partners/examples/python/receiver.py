@@ -28,7 +28,7 @@ def is_genuine(signature, raw_body):
     return any(hmac.compare_digest(expected, value) for value in given)
 
 
-class TargetUrl(BaseHTTPRequestHandler):
+class Receiver(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self):
@@ -67,4 +67,4 @@ def do_the_work():
 
 if __name__ == "__main__":
     threading.Thread(target=do_the_work, daemon=True).start()
-    ThreadingHTTPServer(("127.0.0.1", int(os.environ["PORT"])), TargetUrl).serve_forever()
+    ThreadingHTTPServer(("127.0.0.1", int(os.environ["PORT"])), Receiver).serve_forever()

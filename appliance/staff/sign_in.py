@@ -1,0 +1,318 @@
+"""Sign-in and sessions. Each attempt is counted before it is checked (docs/security.md, S6)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from appliance.core.errors import ChangedMeanwhile, SignInLater
+from appliance.core.tokens import account_hash, hash_token
+from appliance.database.connection import Reader, Row, Transaction
+from appliance.outbox import SessionEnded
+from appliance.staff.audit_log import NOBODY, list_audit_entries, record_audit
+from appliance.staff.model import (
+    STAFF_COLUMNS,
+    StaffMember,
+    find_by_name,
+    find_password,
+    set_password,
+    staff_member,
+)
+
+IDLE_MILLISECONDS = 12 * 3600 * 1000  # a shift at the door
+LONGEST_MILLISECONDS = 7 * 24 * 3600 * 1000
+MINUTE_MILLISECONDS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session of a staff account. `id` is an identifier for lists, not a secret."""
+
+    id: str
+    person: StaffMember
+    device: str
+    created_at: int
+    seen_at: int
+
+    def is_over(self, now: int) -> bool:
+        """Whether the session was idle for 12 hours or is 7 days old."""
+        return (
+            now - self.seen_at >= IDLE_MILLISECONDS or now - self.created_at >= LONGEST_MILLISECONDS
+        )
+
+    def is_due_for_touch(self, now: int) -> bool:
+        """Whether `seen_at` should be updated, at most once a minute."""
+        return not 0 <= now - self.seen_at < MINUTE_MILLISECONDS
+
+
+def sign_in_delay(wrong: int) -> int:
+    """Return the delay in ms after `wrong` consecutive failed sign-ins: 0 for fewer than five.
+
+    Then 30 s, doubled by each further failure, at most 15 minutes (docs/security.md, S9).
+    """
+    if wrong < FREE_TRIES:
+        return 0
+    doublings = min(wrong - FREE_TRIES, 10)
+    return min(_FIRST_DELAY << doublings, _LONGEST_DELAY)
+
+
+FREE_TRIES = 5
+_FIRST_DELAY = 30_000
+_LONGEST_DELAY = 15 * 60_000
+
+
+_COLUMNS = f"x.id, x.device, x.created_at, x.seen_at, {STAFF_COLUMNS}"
+_IS_OVER = "seen_at <= :seen OR created_at <= :created"
+_FROM = "session x JOIN staff s ON s.id = x.staff_id AND s.disabled_at IS NULL"
+
+
+def find_session(reader: Reader, session_hash: bytes) -> Session | None:
+    """Return the session of a cookie, even if it is over; None if the account is disabled."""
+    sql = f"SELECT {_COLUMNS} FROM {_FROM} WHERE x.hash = :hash"  # noqa: S608
+    return reader.one(_session, sql, {"hash": session_hash})
+
+
+def list_sessions(reader: Reader, staff_id: str) -> list[Session]:
+    """Return the sessions of an account, most recently used first."""
+    sql = f"SELECT {_COLUMNS} FROM {_FROM} WHERE x.staff_id = :id ORDER BY x.seen_at DESC"  # noqa: S608
+    return [_session(*row) for row in reader.rows(sql, {"id": staff_id})]
+
+
+def touch_session(tx: Transaction, session_id: str) -> None:
+    """Set the session's `seen_at` to now."""
+    tx.update("session", session_id, seen_at=tx.now)
+
+
+def delete_session(tx: Transaction, staff_id: str, session_id: str) -> bool:
+    """End one session of an account. Returns whether it existed."""
+    sql = "DELETE FROM session WHERE id = :id AND staff_id = :staff_id"
+    was_there = tx.execute(sql, {"id": session_id, "staff_id": staff_id}) > 0
+    if was_there:
+        tx.notices.append(SessionEnded(session_id))
+    return was_there
+
+
+def delete_sessions(tx: Transaction, staff_id: str) -> int:
+    """End all sessions and pending sign-ins of an account. Returns the number of sessions."""
+    tx.execute("DELETE FROM asked_code WHERE staff_id = :id", {"id": staff_id})
+    sql = "DELETE FROM session WHERE staff_id = :id RETURNING id"
+    return _tell_ended(tx, tx.rows(sql, {"id": staff_id}))
+
+
+def delete_other_sessions(tx: Transaction, staff_id: str, session_id: str) -> int:
+    """End all sessions of an account except `session_id`. Returns their number."""
+    sql = "DELETE FROM session WHERE staff_id = :staff_id AND id <> :id RETURNING id"
+    return _tell_ended(tx, tx.rows(sql, {"staff_id": staff_id, "id": session_id}))
+
+
+def count_sessions(reader: Reader) -> dict[str, int]:
+    """Return the number of current sessions by staff id."""
+    sql = f"SELECT staff_id, count(*) FROM session WHERE NOT ({_IS_OVER}) GROUP BY staff_id"  # noqa: S608
+    return dict(reader.rows(sql, _over(reader, 0)))
+
+
+def has_old_sign_ins(reader: Reader, guessed_before: int) -> bool:
+    """Whether `delete_old_sign_ins` would delete anything."""
+    sql = f"""SELECT EXISTS (SELECT 1 FROM session WHERE {_IS_OVER})
+                  OR EXISTS (SELECT 1 FROM sign_in_failure WHERE at < :guessed)"""  # noqa: S608
+    return bool(reader.value(sql, _over(reader, guessed_before)))
+
+
+def delete_old_sign_ins(tx: Transaction, guessed_before: int) -> int:
+    """Delete ended sessions, and failures before `guessed_before` (ms). Returns the row count."""
+    over = _over(tx, guessed_before)
+    sessions = tx.execute(f"DELETE FROM session WHERE {_IS_OVER}", over)  # noqa: S608
+    return sessions + tx.execute("DELETE FROM sign_in_failure WHERE at < :guessed", over)
+
+
+def is_known_device(reader: Reader, device_hash: bytes, staff_id: str) -> bool:
+    """Whether this account has signed in with that browser before."""
+    sql = "SELECT 1 FROM known_device WHERE hash = :hash AND staff_id = :staff_id"
+    return reader.row(sql, {"hash": device_hash, "staff_id": staff_id}) is not None
+
+
+def is_known_browser(reader: Reader, device_hash: bytes) -> bool:
+    """Whether any account has signed in with that browser before."""
+    sql = "SELECT EXISTS (SELECT 1 FROM known_device WHERE hash = :hash)"
+    return bool(reader.value(sql, {"hash": device_hash}))
+
+
+def count_failures(reader: Reader, account: bytes, device: bytes) -> tuple[int, int]:
+    """Return (consecutive failures, time of the latest in ms since 1970); (0, 0) if none."""
+    sql = "SELECT wrong, at FROM sign_in_failure WHERE account = :account AND device = :device"
+    wrong, at = reader.row(sql, {"account": account, "device": device}) or (0, 0)
+    return wrong, at
+
+
+def add_failure(tx: Transaction, account: bytes, device: bytes) -> None:
+    """Count one failed sign-in."""
+    sql = """INSERT INTO sign_in_failure (account, device, wrong, at)
+             VALUES (:account, :device, 1, :now)
+             ON CONFLICT DO UPDATE SET wrong = wrong + 1, at = :now"""
+    tx.execute(sql, {"account": account, "device": device, "now": tx.now})
+
+
+def clear_failures(tx: Transaction, account: bytes, device: bytes | None = None) -> None:
+    """Clear the failed sign-ins of an account, for one device or for all."""
+    sql = """DELETE FROM sign_in_failure
+             WHERE account = :account AND (:device IS NULL OR device = :device)"""
+    tx.execute(sql, {"account": account, "device": device})
+
+
+def _tell_ended(tx: Transaction, rows: Iterable[Row]) -> int:
+    """Add a `SessionEnded` notice for each row. Returns their number."""
+    ended = [SessionEnded(session_id) for (session_id,) in rows]
+    tx.notices.extend(ended)
+    return len(ended)
+
+
+def _over(reader: Reader, guessed_before: int) -> dict[str, int]:
+    now = reader.now
+    return {
+        "seen": now - IDLE_MILLISECONDS,
+        "created": now - LONGEST_MILLISECONDS,
+        "guessed": guessed_before,
+    }
+
+
+def _session(id_: str, device: str, created_at: int, seen_at: int, *person: Any) -> Session:
+    return Session(id_, staff_member(*person), device, created_at, seen_at)
+
+
+_STRANGER = b""
+_MINUTE = 60 * 1000
+_DAY = 24 * 3600 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """A sign-in attempt: the account of the typed name, if any, and the key of its counter."""
+
+    person: StaffMember | None
+    password_hash: str | None
+    account: bytes
+    device: bytes
+
+    @property
+    def is_strangers(self) -> bool:
+        """Whether the account has never signed in with this browser."""
+        return self.device == _STRANGER
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedSession:
+    """The secrets of a new session's two cookies, which are not stored."""
+
+    secret: str
+    device_secret: str
+
+
+def begin_sign_in(tx: Transaction, name: str, device_secret: str | None) -> Try:
+    """Count an attempt as failed until `open_session` clears it. SignInLater after too many.
+
+    Concurrent guesses are therefore all counted. A known browser of the account has its own
+    counter, so guesses from other browsers do not lock it out.
+    """
+    account = account_hash(name)
+    found = find_by_name(tx, " ".join(name.split()))
+    person, password_hash = found or (None, None)
+    device = _STRANGER
+    if person is not None and device_secret:
+        device_hash = hash_token(device_secret)
+        if is_known_device(tx, device_hash, person.id):
+            device = device_hash
+    count_try(tx, account, device, SignInLater)
+    return Try(person, password_hash, account, device)
+
+
+def count_try(tx: Transaction, account: bytes, device: bytes, refusal: type[SignInLater]) -> None:
+    """Count one more failure. Raises `refusal`, with the delay, after too many."""
+    wrong, at = count_failures(tx, account, device)
+    if at and not 0 <= tx.now - at < _DAY:  # a day has passed, or the clock was set back
+        clear_failures(tx, account, device)
+        wrong = 0
+    left = at + sign_in_delay(wrong) - tx.now
+    if wrong and left > 0:
+        raise refusal(seconds=-(-left // 1000))
+    add_failure(tx, account, device)
+
+
+def open_session(
+    tx: Transaction, attempt: Try, device_secret: str | None, device: str
+) -> OpenedSession:
+    """Complete a successful sign-in: clear its failures and start a session."""
+    assert attempt.person is not None  # noqa: S101 - a password was compared
+    clear_failures(tx, attempt.account, attempt.device)
+    record_audit(tx, f"staff:{attempt.person.id}", "signed_in", device=device)
+    return start_session(tx, attempt.person.id, device_secret, device)
+
+
+def note_wrong_password(tx: Transaction, attempt: Try) -> None:
+    """Record a failed sign-in in the audit log; the typed name only if it is an account's.
+
+    Unknown names are recorded at most once a minute, because their number is not limited by
+    delays.
+    """
+    if attempt.person is not None:
+        record_audit(tx, NOBODY, "sign_in_failed", person=attempt.person.id)
+        return
+    for last in list_audit_entries(tx, 1):
+        if (last.what, last.detail) == ("sign_in_failed", {}) and 0 <= tx.now - last.at < _MINUTE:
+            return
+    record_audit(tx, NOBODY, "sign_in_failed")
+
+
+def still_fits(tx: Transaction, attempt: Try) -> bool:
+    """Whether the account still has the password hash that was compared.
+
+    Comparison is slow: meanwhile the password may be changed, or the account disabled.
+    """
+    assert attempt.person is not None  # noqa: S101 - a password was compared
+    return find_password(tx, attempt.person.id) == attempt.password_hash
+
+
+def right_password(tx: Transaction, attempt: Try) -> bool:
+    """Clear the failures after a signed-in user has re-entered the right password.
+
+    False, and nothing is cleared, if the password was changed meanwhile.
+    """
+    if not still_fits(tx, attempt):
+        return False
+    clear_failures(tx, attempt.account, attempt.device)
+    return True
+
+
+def start_session(
+    tx: Transaction, staff_id: str, device_secret: str | None, device: str
+) -> OpenedSession:
+    """Start a session of an authenticated account, and remember its browser."""
+    secret = tx.tokens.new_link_secret()
+    device_secret = device_secret or tx.tokens.new_link_secret()
+    sql = """INSERT INTO known_device (hash, staff_id, created_at)
+             VALUES (:hash, :staff_id, :now) ON CONFLICT DO NOTHING"""
+    tx.execute(sql, {"hash": hash_token(device_secret), "staff_id": staff_id, "now": tx.now})
+    tx.insert(
+        "session",
+        {"hash": hash_token(secret), "id": tx.new_id(), "staff_id": staff_id, "device": device,
+         "created_at": tx.now, "seen_at": tx.now},
+    )  # fmt: skip
+    return OpenedSession(secret, device_secret)
+
+
+def sign_out(tx: Transaction, staff_id: str, session_id: str) -> bool:
+    """Sign out of one session. Returns whether it existed."""
+    record_audit(tx, f"staff:{staff_id}", "signed_out")
+    return delete_session(tx, staff_id, session_id)
+
+
+def change_password(
+    tx: Transaction, staff_id: str, password_hash: str, *, session_id: str | None = None
+) -> None:
+    """Set a new password and end all sessions of the account (docs/security.md, S6).
+
+    ChangedMeanwhile if `session_id`, the requesting session, has ended meanwhile.
+    """
+    if session_id is not None and session_id not in {s.id for s in list_sessions(tx, staff_id)}:
+        raise ChangedMeanwhile
+    set_password(tx, staff_id, password_hash)
+    delete_sessions(tx, staff_id)
+    record_audit(tx, f"staff:{staff_id}", "password_changed")

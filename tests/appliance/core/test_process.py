@@ -1,0 +1,61 @@
+"""The pipe by which commands tell the running box to look again."""
+
+import asyncio
+import os
+import stat
+
+import pytest
+
+from appliance.core.process import listen_for_wakeups, wake_box
+from appliance.database.database import ChangedBeside
+
+
+@pytest.fixture
+def pipe(tmp_path):
+    return tmp_path / "poke"
+
+
+async def test_a_poke_is_heard_and_several_at_once_may_be_one(pipe):
+    heard = []
+    with listen_for_wakeups(pipe, lambda: heard.append(1)):
+        assert wake_box(pipe)
+        await asyncio.sleep(0.05)
+        assert heard == [1]
+
+        assert all(wake_box(pipe) for _ in range(1000))
+        await asyncio.sleep(0.05)
+
+        assert 2 <= len(heard) <= 1001
+
+
+async def test_while_the_box_is_off_nobody_hears_and_nobody_waits(pipe):
+    assert not wake_box(pipe)
+
+    with listen_for_wakeups(pipe, lambda: None):
+        pass
+
+    assert not wake_box(pipe)
+    assert not pipe.exists()
+
+
+async def test_the_pipe_of_a_box_that_crashed_is_no_listener_and_is_replaced(pipe):
+    heard = []
+    os.mkfifo(pipe)
+    assert not wake_box(pipe)
+
+    with listen_for_wakeups(pipe, lambda: heard.append(1)):
+        assert stat.S_IMODE(pipe.stat().st_mode) == 0o600
+        assert wake_box(pipe)
+        await asyncio.sleep(0.05)
+
+    assert heard == [1]
+
+
+async def test_a_box_that_looks_again_tells_the_listeners_of_both_environments(box):
+    told = []
+    for environment in box.environments:
+        environment.database.on_commit(told.extend)
+
+    box.look_for_changes()
+
+    assert [type(notice) for notice in told] == [ChangedBeside, ChangedBeside]

@@ -1,0 +1,222 @@
+"""The one writer: refusals leave no trace; what may not be on the disk is not acknowledged."""
+
+import asyncio
+import time
+from types import SimpleNamespace
+
+import apsw
+import pytest
+
+from appliance.core.errors import TableTaken, Unavailable
+from appliance.database import connection as waiting
+from appliance.database import database as writer_module
+from appliance.database.connection import Reader, Transaction, check_engine, open_connection
+from appliance.database.database import Database
+
+
+def note(tx: Transaction, name: str) -> str:
+    tx.insert("staff", {"id": tx.new_id(), "name": name, "role": "door", "created_at": tx.now})
+    tx.notices.append(name)
+    return name
+
+
+def note_and_refuse(tx: Transaction, name: str) -> None:
+    note(tx, name)
+    raise TableTaken
+
+
+def names(reader: Reader) -> list[str]:
+    return [name for (name,) in reader.rows("SELECT name FROM staff ORDER BY name")]
+
+
+@pytest.mark.proves("V2")
+async def test_a_refused_action_undoes_itself_and_nobody_else(database: Database):
+    results = await asyncio.gather(
+        database.write(note, "a"),
+        database.write(note_and_refuse, "b"),
+        database.write(note, "c"),
+        return_exceptions=True,
+    )
+
+    assert results[0] == "a"
+    assert isinstance(results[1], TableTaken)
+    assert await database.read(names) == ["a", "c"]
+
+
+async def test_listeners_hear_of_commits_and_never_of_refused_actions(database: Database):
+    heard: list[object] = []
+    database.on_commit(heard.extend)
+
+    await asyncio.gather(
+        database.write(note, "a"), database.write(note_and_refuse, "b"), return_exceptions=True
+    )
+
+    assert heard == ["a"]
+
+
+async def test_a_change_is_on_the_disk_when_it_is_answered(database: Database):
+    await database.write(note, "kept")
+
+    other = open_connection(database.path, writable=False)
+    try:
+        assert list(other.execute("SELECT name FROM staff")) == [("kept",)]
+        assert other.pragma("synchronous") == 2
+        assert other.pragma("journal_mode") == "wal"
+    finally:
+        other.close()
+
+
+@pytest.mark.proves("decision: Our own fault, shutting down, disk full?")
+async def test_a_full_queue_is_refused_at_once(database: Database, monkeypatch):
+    monkeypatch.setattr(writer_module, "QUEUE_LIMIT", 3)
+
+    outcomes = await asyncio.gather(
+        *(database.write(note, f"n{i}") for i in range(6)), return_exceptions=True
+    )
+
+    refused = [o for o in outcomes if isinstance(o, Unavailable)]
+    assert len(refused) == 3
+    assert len(await database.read(names)) == 3
+
+
+async def test_a_caller_that_gave_up_does_not_stop_the_others(database: Database):
+    impatient = asyncio.ensure_future(database.write(note, "a"))
+    await asyncio.sleep(0)
+    impatient.cancel()
+
+    assert await database.write(note, "b") == "b"
+
+
+async def test_writing_while_another_process_holds_the_file_ends_in_unavailable(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(waiting, "BUSY_SECONDS", 0.05)
+    holder = apsw.Connection(str(database.path))
+    holder.execute("BEGIN IMMEDIATE")
+    try:
+        with pytest.raises(Unavailable):
+            await database.write(note, "a")
+    finally:
+        holder.execute("ROLLBACK")
+        holder.close()
+
+    assert await database.write(note, "b") == "b"
+    assert await database.read(names) == ["b"]
+
+
+async def test_a_full_disk_refuses_writes_until_there_is_room_again(database: Database):
+    pages = database._writer_connection.pragma("page_count")
+    database._writer_connection.pragma("max_page_count", pages)
+    with pytest.raises(Unavailable):
+        await database.write(note, "x" * 200_000)
+    database._writer_connection.pragma("max_page_count", 2**30)
+
+    assert await database.write(note, "fits") == "fits"
+    assert await database.read(names) == ["fits"]
+
+
+@pytest.mark.proves("S28")
+@pytest.mark.parametrize(("version", "accepted"), [("3.51.2", False), ("3.51.3", True)])
+def test_an_sqlite_that_can_corrupt_a_wal_is_refused(version: str, accepted: bool):
+    if accepted:
+        check_engine(version)
+        return
+    with pytest.raises(Exception, match=r"3\.51\.3 or newer"):
+        check_engine(version)
+
+
+@pytest.mark.proves("decision: Our own fault, shutting down, disk full?")
+async def test_a_failing_disk_ends_all_acknowledgement(database: Database, broken):
+    outcomes = await asyncio.gather(
+        database.write(note, "a"), database.write(fail), return_exceptions=True
+    )
+
+    assert all(isinstance(o, Unavailable) for o in outcomes)
+    with pytest.raises(Unavailable):
+        await database.write(note, "b")
+    await asyncio.sleep(0.01)
+    assert len(broken) == 1
+    assert await database.read(names) == []
+
+
+def fail(_reader: Reader) -> None:
+    raise apsw.IOError("disk I/O error")
+
+
+def fail_and_end(reader: Reader) -> None:
+    """As SQLite may, when a disk gives nothing: it ends the transaction by itself."""
+    reader.connection.execute("ROLLBACK")
+    fail(reader)
+
+
+@pytest.mark.parametrize("query", [fail, fail_and_end])
+async def test_after_reads_that_the_disk_failed_the_next_one_is_answered(database, query):
+    for _ in range(3):  # more than there are readers
+        with pytest.raises(Unavailable):
+            await database.read(query)
+        with pytest.raises(Unavailable):
+            database.peek(query)
+
+    assert [await database.read(names) for _ in range(3)] == [[], [], []]
+    assert database.peek(names) == []
+
+
+@pytest.mark.proves("decision: Our own fault, shutting down, disk full?")
+async def test_a_closed_database_refuses_and_leaves_no_wal(database: Database, path):
+    await database.write(note, "a")
+
+    await database.close()
+
+    with pytest.raises(Unavailable):
+        await database.write(note, "b")
+    with pytest.raises(Unavailable):
+        database.peek(names)
+    assert not path.with_name("live.db-wal").exists()
+
+
+async def test_what_waits_when_the_box_stops_is_finished_first(database: Database):
+    writes = [asyncio.ensure_future(database.write(note, f"n{i:03d}")) for i in range(100)]
+    await asyncio.sleep(0)
+
+    await database.close()
+
+    assert len(await asyncio.gather(*writes)) == 100
+
+
+async def test_a_listener_that_fails_keeps_a_notice_from_no_other(database: Database, caplog):
+    def stumble(notices: object) -> None:
+        raise ValueError(notices)
+
+    heard: list[object] = []
+    database.on_commit(stumble)
+    database.on_commit(heard.extend)
+
+    await database.write(note, "Salma Idrissi")
+    database.look_for_changes()
+
+    assert heard[0] == "Salma Idrissi"
+    assert len(heard) == 2
+    assert "ValueError" in caplog.text
+    assert "Salma" not in caplog.text
+
+
+@pytest.mark.proves("I1", "I7")
+def test_beside_another_process_a_free_moment_is_looked_for_every_two_milliseconds(
+    path, monkeypatch
+):
+    slept = []
+
+    def sleep(seconds):
+        slept.append(seconds)
+        if len(slept) == 50:
+            holder.execute("COMMIT")
+
+    monkeypatch.setattr(waiting, "time", SimpleNamespace(monotonic=time.monotonic, sleep=sleep))
+    holder, waiter = open_connection(path), open_connection(path)
+    holder.execute("BEGIN IMMEDIATE")
+
+    waiter.execute("INSERT INTO heartbeat (id, at) VALUES (1, 0)")
+
+    holder.close()
+    waiter.close()
+    assert slept == [0.002] * 50
