@@ -86,7 +86,7 @@ def describe_unusable(path: Path, error: apsw.Error) -> str:
     if isinstance(error, apsw.BusyError):
         return f"{path.name} is locked by another process: nothing was changed, try again"
     if isinstance(error, apsw.FullError):
-        return f"{path.parent} is full: nothing was changed. Free some space and try again"
+        return f"{path.parent} has no room: nothing was changed. Free some space and try again"
     if is_unopenable(error):
         return describe_unopenable(path)
     return f"{path.name} cannot be used ({error}): nothing was changed, run venuebox doctor"
