@@ -14,7 +14,6 @@ from appliance.core.i18n import mark as _
 from appliance.core.network import is_loopback_host
 from appliance.core.settings import ServerSettings
 from appliance.core.tokens import EnvironmentName
-from appliance.database.heartbeat import find_latest_instant
 from appliance.doctor.check import (
     ASK,
     HEALTH_DEADLINE,
@@ -119,10 +118,17 @@ def uplink(context: CheckContext) -> Check:
     )
 
 
+_NEWEST = """
+    SELECT max(at) FROM (
+        SELECT max(at) AS at FROM scan UNION ALL SELECT max(at) FROM history UNION ALL
+        SELECT max(at) FROM heartbeat UNION ALL SELECT max(created_at) FROM signing_key)
+"""
+
+
 def _newest(context: CheckContext, environment: EnvironmentName) -> int:
     try:
         with context.rows(environment) as reader:
-            return find_latest_instant(reader) or 0
+            return reader.value(_NEWEST) or 0
     except NotExamined:
         return 0
 

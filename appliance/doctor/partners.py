@@ -16,6 +16,7 @@ from appliance.doctor.check import (
     warn,
 )
 from appliance.email.smtp import find_trouble
+from appliance.reservations.emails import SETTINGS_TROUBLE
 from appliance.webhooks.endpoints import list_active_endpoints
 
 MAIL_DEADLINE = 5.0
@@ -48,6 +49,7 @@ def mail_server(context: CheckContext) -> Check:
         raise NotExamined
     server = f"{found.host}:{found.port}"
     if trouble := asyncio.run(find_trouble(found, MAIL_DEADLINE)):
+        trouble = trouble.removeprefix(SETTINGS_TROUBLE)
         finding = _("%(server)s does not accept our emails: %(trouble)s.")
         remedy = _("Check the mail settings and the connection to the internet.")
         return fail(finding, remedy, server=server, trouble=trouble)

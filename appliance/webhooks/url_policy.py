@@ -347,9 +347,12 @@ class SystemResolver:
             if len(self._under_way) >= self._at_once:
                 raise socket.gaierror(socket.EAI_AGAIN, "too many lookups at once")
             loop = asyncio.get_running_loop()
-            self._under_way[host] = loop.create_future()
             thread = threading.Thread(target=self._look_up, args=(loop, host), daemon=True)
-            thread.start()
+            try:
+                thread.start()
+            except RuntimeError as error:  # the machine has no thread left
+                raise socket.gaierror(socket.EAI_AGAIN, str(error)) from None
+            self._under_way[host] = loop.create_future()
         found = await asyncio.shield(self._under_way[host])
         if isinstance(found, OSError):
             raise found.with_traceback(None)

@@ -174,9 +174,11 @@ class Link:
     async def _try(self) -> bool:
         """Connect and sync once. Returns whether the box was reached and all scans are synced."""
         try:
-            await self._reach()
-        except NotPaired:
-            await self._agent.revoke()
+            try:
+                await self._reach()
+            except NotPaired:
+                await self._agent.revoke()
+                return False
         except OutOfReach as why:
             self._agent.lose(str(why))
         except Exception as error:  # noqa: BLE001 - the bridge goes on offline

@@ -56,7 +56,10 @@ class Readers:
 
     async def close(self) -> None:
         """Stop all scanners concurrently."""
-        await asyncio.gather(*(reader.close() for reader in self._readers))
+        closing = (reader.close() for reader in self._readers)
+        for found in await asyncio.gather(*closing, return_exceptions=True):
+            if isinstance(found, Exception):
+                log_exception("scanner: close", found)
 
     def _tell(self, state: ReaderState) -> None:
         with suppress(RuntimeError):  # the loop is closed

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from datetime import date, datetime
-from typing import Any, get_args
+from typing import Any
 from urllib.parse import urlencode
 
 from aiohttp import web
@@ -43,7 +43,7 @@ def read_wanted(request: web.Request, tonight: date) -> Wanted:
         first = tonight.isoformat()
     if first and last and first > last:
         raise InvalidDateRange(field="from")
-    orders: tuple[Order, ...] = get_args(Order)
+    orders: tuple[Order, ...] = ("evening", "latest-evening", "newest")
     return Wanted(
         first,
         last,

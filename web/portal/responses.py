@@ -251,18 +251,22 @@ def find_zone(reader: Reader) -> ZoneInfo:
     return reader.zones.zone(get_venue(reader).time_zone)
 
 
-def moment(at: int | None, zone: ZoneInfo, language: Language, *, seconds: bool = False) -> str:
-    """Return `sam. 21 nov. 19:05` in venue time; "" for None."""
+def moment(
+    at: int | None, now: int, zone: ZoneInfo, language: Language, *, seconds: bool = False
+) -> str:
+    """Return `sam. 21 nov. 19:05` in venue time, with the year if not this one; "" for None."""
     if at is None:
         return ""
-    then = datetime.fromtimestamp(at / 1000, zone)
-    return f"{language.short_date(then.date())} {then:{'%H:%M:%S' if seconds else '%H:%M'}}"
+    then, today = (datetime.fromtimestamp(each / 1000, zone) for each in (at, now))
+    date = language.short_date(then.date(), year=then.year != today.year)
+    return f"{date} {then:{'%H:%M:%S' if seconds else '%H:%M'}}"
 
 
 def instants_of(request: web.Request) -> Callable[..., str]:
     """Return `moment` for the venue's time zone and this request's language."""
-    zone = request[ENVIRONMENT].database.peek(find_zone)
-    return partial(moment, zone=zone, language=language_of(request))
+    database = request[ENVIRONMENT].database
+    now, zone = database.peek(lambda reader: (reader.now, find_zone(reader)))
+    return partial(moment, now=now, zone=zone, language=language_of(request))
 
 
 async def send_file(

@@ -123,7 +123,7 @@ async def an_evening(running):
                    customer_name=slot or "all", access_code=None)  # fmt: skip
 
 
-@pytest.mark.parametrize("order", ["evening", "latest-evening"])
+@pytest.mark.parametrize("order", ["", "slot", "evening", "latest-evening"])
 async def test_an_hour_past_midnight_is_the_last_of_its_evening(an_evening, order, manager):
     _, text, _ = await manager.get(f"{LIST}/export.csv?order={order}")
     _, page, _ = await manager.get(f"{LIST}?order={order}")

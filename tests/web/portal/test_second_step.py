@@ -51,6 +51,16 @@ async def asked(running, name="Yasmine", path="/portal/sign-in"):
     return re.search(r'name="asked" value="([\w-]{43})"', text)[1]
 
 
+async def test_an_offer_that_was_not_confirmed_is_not_in_force(running):
+    person = await with_password(running, "owner", "Yasmine")
+    await running.live.database.write(offer_two_factor, running.live.keyring, person.id)
+
+    _, text, _ = await person.get("/portal/account")
+
+    assert f'action="{AT}/remove"' not in text
+    assert f'action="{AT}"' in text
+
+
 async def in_force(running, person):
     return await running.live.database.read(has_two_factor, person.id)
 
