@@ -124,7 +124,7 @@ def become_owner(folder: Path) -> None:
         os.setgroups(groups)
         os.setgid(gid)
         os.setuid(uid)
-        program = Path(__file__).parent
+        program = Path(__file__).parents[1]
         if not os.access(program, os.R_OK | os.X_OK):
             raise OperatorError(
                 f"{folder} belongs to {name_user(uid)}, who cannot read the program in {program}: "
