@@ -47,11 +47,7 @@ def watch_clock_steps(callback: Callable[[], None]) -> Callable[[], None]:
         os.close(timer)
 
     arm()
-    try:
-        loop.add_reader(timer, on_set)
-    except NotImplementedError:
-        os.close(timer)
-        return lambda: None
+    loop.add_reader(timer, on_set)
     return stop
 
 

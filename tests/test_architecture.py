@@ -19,7 +19,7 @@ LAYERS = (
     {"appliance.database", "appliance.scheduler"},
     {"appliance.alerts"},
     {"appliance.outbox"},
-    {"appliance.staff", "appliance.clock_confirmation"},
+    {"appliance.staff", "appliance.clock_records"},
     {"appliance.venue"},
     {"appliance.api_keys"},
     {"appliance.reservations"},

@@ -16,8 +16,8 @@ from aiohttp import web
 
 from appliance.backup.catalogue import read_record
 from appliance.box import Box
+from appliance.clock_records import find_heartbeat, write_heartbeat
 from appliance.core.errors import NotFound, Unavailable
-from appliance.database.heartbeat import find_heartbeat, write_heartbeat
 from appliance.doctor.check import Counts, ScanTotals, count_for_metrics
 from appliance.environment import Environment
 from appliance.http.json import answer

@@ -12,13 +12,10 @@ from appliance.webhooks.client import (
     Budgets,
     Client,
     Connect,
-    OwnAuthority,
-    PinnedCertificate,
-    SystemTrust,
-    Trust,
     connect_directly,
 )
 from appliance.webhooks.endpoints import Endpoint
+from appliance.webhooks.tls_trust import OwnAuthority, PinnedCertificate, SystemTrust, Trust
 from appliance.webhooks.url_policy import (
     EgressGuard,
     EgressPolicy,

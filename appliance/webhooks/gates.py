@@ -16,17 +16,17 @@ from appliance.alerts import (
     list_alerts,
 )
 from appliance.clock import BoxClock, Clock, ClockMark
-from appliance.clock_signals import Alarm, Uptime
-from appliance.core.errors import Unavailable, log_exception
-from appliance.core.network import Network
-from appliance.database.connection import Transaction
-from appliance.database.database import ChangedBeside, Database
-from appliance.database.heartbeat import (
+from appliance.clock_records import (
     find_clock_mark,
     find_latest_instant,
     put_clock_mark,
     write_heartbeat,
 )
+from appliance.clock_signals import Alarm, Uptime
+from appliance.core.errors import Unavailable, log_exception
+from appliance.core.network import Network
+from appliance.database.connection import Transaction
+from appliance.database.database import ChangedBeside, Database
 from appliance.outbox import ClockConfirmed
 from appliance.webhooks.client import CONN_TIMEOUT, DNS_TEMP, NO_ROUTE
 from appliance.webhooks.deliveries import Outcome

@@ -13,10 +13,10 @@ from appliance.alerts import (
     notice_blocked,
 )
 from appliance.clock import ClockMark
+from appliance.clock_records import put_clock_mark
 from appliance.core.errors import Unavailable, log_exception
 from appliance.database.connection import Transaction
 from appliance.database.database import Database
-from appliance.database.heartbeat import put_clock_mark
 from appliance.webhooks.deliveries import (
     AttemptRecord,
     drop_failed_requests,

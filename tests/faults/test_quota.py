@@ -9,10 +9,10 @@ import apsw
 import pytest
 
 from appliance.clock import newest_zone_database
+from appliance.clock_records import write_heartbeat
 from appliance.core.errors import OperatorError, Unavailable
 from appliance.core.tokens import Tokens
 from appliance.database.database import Database
-from appliance.database.heartbeat import write_heartbeat
 from appliance.database.integrity import copy_database, session
 from appliance.database.migrate import migrate
 from appliance.jobs.watchdog import DiskReserve

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
+from appliance.clock_records import find_heartbeat
 from appliance.core.errors import Unavailable
-from appliance.database.heartbeat import find_heartbeat
 from tests.conftest import Running
 from web.monitoring import Health
 

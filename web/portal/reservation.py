@@ -42,8 +42,7 @@ from appliance.venue.rows import find_table, find_tonight, get_venue, list_table
 from web.portal.forms import FORM, Form, field_error
 from web.portal.guard import actor_of, id_of, staff_of
 from web.portal.navigation import Handler, PortalRoute
-from web.portal.reservation_form import free_tables, read_guest
-from web.portal.reservation_messages import STATUS_WORDS
+from web.portal.reservation_form import STATUS_WORDS, free_tables, read_guest
 from web.portal.responses import (
     Declined,
     attached,

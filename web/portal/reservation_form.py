@@ -7,6 +7,7 @@ from typing import Any
 from aiohttp import web
 
 from appliance.core.errors import ApiError, FormUsed, InvalidDate, InvalidSlot, InvalidTable
+from appliance.core.i18n import mark as _
 from appliance.database.connection import Reader
 from appliance.http.request import ENVIRONMENT
 from appliance.reservations.change import Amendment, check_amendment
@@ -43,9 +44,23 @@ from appliance.venue.rows import (
 from web.guest.responses import emails_are_sent
 from web.portal.forms import FORM, Form, field_error
 from web.portal.guard import actor_of
-from web.portal.reservation_messages import STATUS_WORDS
 from web.portal.responses import language_of, portal_page, refusal_text, see_other
 from web.rendering import LANGUAGES
+
+STATUS_WORDS = {
+    "requested": _("Requested"),
+    "pending": _("Payment due"),
+    "partial": _("Partly paid"),
+    "confirmed": _("Confirmed"),
+    "completed": _("Over"),
+    "cancelled": _("Cancelled"),
+    "declined": _("Declined"),
+}
+SOURCE_WORDS = {
+    "partner": _("From a partner"),
+    "platform": _("From the web"),
+    "manual": _("Entered here"),
+}
 
 WHOLE = "whole"
 _PARTY = 2

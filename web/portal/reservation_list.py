@@ -23,8 +23,7 @@ from web.portal.forms import Form, asked_number
 from web.portal.guard import actor_of
 from web.portal.navigation import PortalRoute
 from web.portal.reservation import ONE_ROUTES
-from web.portal.reservation_form import make_new, show_new
-from web.portal.reservation_messages import SOURCE_WORDS, STATUS_WORDS
+from web.portal.reservation_form import SOURCE_WORDS, STATUS_WORDS, make_new, show_new
 from web.portal.responses import language_of, portal_page, send_file
 
 PAGE = 50

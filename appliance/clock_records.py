@@ -1,7 +1,13 @@
-"""The heartbeat, which proves that the database is writable, and the stored clock mark."""
+"""What a database keeps of the clock: heartbeat, clock mark, and a person's confirmation.
 
+The heartbeat also proves that the database is writable.
+"""
+
+from appliance.alerts import CLOCK_LEAPT, drop_alert
 from appliance.clock import ClockMark
 from appliance.database.connection import Reader, Transaction
+from appliance.outbox import ClockConfirmed
+from appliance.staff.audit_log import record_audit
 
 
 def find_heartbeat(reader: Reader) -> int | None:
@@ -35,3 +41,14 @@ def put_clock_mark(tx: Transaction, mark: ClockMark) -> None:
     sql = """INSERT INTO clock_mark (id, at, boot, offset_ms) VALUES (1, :at, :boot, :offset)
              ON CONFLICT (id) DO UPDATE SET at = :at, boot = :boot, offset_ms = :offset"""
     tx.execute(sql, {"at": mark.at, "boot": mark.boot, "offset": mark.offset})
+
+
+def confirm_clock(tx: Transaction, actor: str) -> None:
+    """Confirm the clock, so that expiry resumes (docs/decisions/time.md). One environment only.
+
+    `actor` is as for `record_audit`.
+    """
+    drop_alert(tx, CLOCK_LEAPT, "")
+    write_heartbeat(tx)
+    record_audit(tx, actor, "clock_confirmed")
+    tx.notices.append(ClockConfirmed())
