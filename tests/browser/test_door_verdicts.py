@@ -114,7 +114,10 @@ async def test_a_code_that_is_none_of_ours_replaces_no_fresh_verdict(door, tmp_p
     await have_shown(phone, 1)
     await phone.page.wait_for_timeout(3500)
 
-    assert (await shown(phone))[0] == ["checked_in"]
+    # On a slow machine the film is slow too, and the menu still held up once the verdict is old.
+    results, gaps = await shown(phone)
+    assert results[0] == "checked_in"
+    assert all(gap > 1950 for gap in gaps)
 
 
 async def test_of_two_codes_the_one_nearest_the_middle_counts(door, tmp_path):
