@@ -31,6 +31,13 @@ TAP_ONCE_ONE_WAITS = """() => {
 }"""
 
 
+# On however slow a machine, no verdict counts as seen: only a tap can let the next one come.
+NEVER_SEEN = """() => {
+  const wait = window.setTimeout;
+  window.setTimeout = (call, after, ...given) => after === 2000 ? 0 : wait(call, after, ...given);
+}"""
+
+
 async def test_each_verdict_has_its_colour_its_shape_and_its_words(door):
     phone = await door.phone()
     answer = {"scanId": "one", "say": None, "overridable": False, "actions": ["scan_again"],
@@ -93,15 +100,14 @@ async def test_a_tap_lets_the_one_that_waits_come_at_once(door):
     unpaid, welcome = await door.guest(status="pending"), await door.guest(table="T2")
     first, second = await door.pass_of(unpaid), await door.pass_of(welcome)
     phone = await watched(door)
+    await phone.page.evaluate(NEVER_SEEN)
     await phone.page.evaluate(TAP_ONCE_ONE_WAITS)
 
     await phone.wedge(first)
     await phone.wedge(second)
     await have_shown(phone, 2)
 
-    results, gaps = await shown(phone)
-    assert results == ["payment_due", "checked_in"]
-    assert gaps[0] < 1950
+    assert (await shown(phone))[0] == ["payment_due", "checked_in"]
 
 
 async def test_a_code_that_is_none_of_ours_replaces_no_fresh_verdict(door, tmp_path):
