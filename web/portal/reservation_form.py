@@ -1,6 +1,7 @@
-"""`/portal/reservations/new`: staff create a reservation."""
+"""`/portal/reservations/new`: the form with which staff create a reservation."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import date, datetime
 from typing import Any
 
@@ -26,7 +27,6 @@ from appliance.venue.model import (
     Slot,
     Table,
     day_of_week,
-    find_slot,
     interval,
     is_slot,
     minutes,
@@ -62,21 +62,21 @@ SOURCE_WORDS = {
     "manual": _("Entered here"),
 }
 
-WHOLE = "whole"
-_PARTY = 2
-_PARTY_MAX = 10_000
-_DIGITS_MAX = 5
+_WHOLE = "whole"  # the choice of the whole evening, in place of a slot
+_GUESTS = 2
+_GUESTS_MAX = 10_000
+_GUESTS_DIGITS_MAX = 5
 
 
 async def show_new(request: web.Request) -> web.Response:
-    """`GET`: the form, filled from `?date=`, `?slot=`, `?table=` and `?guests=`."""
+    """`GET …/new`: the form, filled from `?date=`, `?slot=`, `?table=` and `?guests=`."""
     known = ("date", "slot", "table", "guests")
     asked = {name: request.query[name] for name in known if name in request.query}
     return await _page(request, asked)
 
 
 async def make_new(request: web.Request) -> web.StreamResponse:
-    """`POST`: create the reservation; with `offer`, show what is free for the choices so far."""
+    """`POST …/new`: create the reservation; with `offer`, only show the free tables."""
     form, environment = request[FORM], request[ENVIRONMENT]
     typed, letter = form.typed(), form.ticked("letter")
     if form.ticked("offer"):
@@ -91,7 +91,7 @@ async def make_new(request: web.Request) -> web.StreamResponse:
         )
     except ApiError as refusal:
         if isinstance(refusal, FormUsed):
-            del typed["token"]  # so that sending it again creates another reservation
+            del typed["token"]  # with a new token, the form creates another reservation
         return await _page(request, typed, refusal)
     note = "entered"
     if letter:
@@ -100,9 +100,9 @@ async def make_new(request: web.Request) -> web.StreamResponse:
 
 
 def read_guest(form: Form) -> Amendment:
-    """Return the guest's data and the party size."""
+    """Return the customer, the number of guests and the notes."""
     return Amendment(
-        guests=form.whole("guests", 1, _PARTY_MAX),
+        guests=form.whole("guests", 1, _GUESTS_MAX),
         customer_name=form.text("customer_name", NAME_MAX),
         customer_email=form.text("customer_email", EMAIL_MAX) or None,
         customer_phone=form.text("customer_phone", PHONE_MAX) or None,
@@ -117,7 +117,7 @@ def _read_booking(form: Form, language: str) -> Booking:
     if day is None:
         raise InvalidDate(field="date")
     slot = form.needed("slot", "l'heure.", "a time.")
-    if slot != WHOLE and not is_slot(slot):
+    if slot != _WHOLE and not is_slot(slot):
         raise InvalidSlot(field="slot")
     table_id = parse_uuid(form.text("table"))
     if table_id is None:
@@ -126,17 +126,15 @@ def _read_booking(form: Form, language: str) -> Booking:
     check_amendment(guest)
     if form.ticked("letter") and guest.customer_email is None:
         raise field_error("letter", "une adresse pour la lettre.", "an address for the letter.")
+    members = asdict(guest)
+    del members["vip"]
     return Booking(
         table_id=table_id,
         date=day,
-        slot=None if slot == WHOLE else slot,
-        guests=guest.guests,
-        customer_name=guest.customer_name,
-        customer_email=guest.customer_email,
-        customer_phone=guest.customer_phone,
-        notes=guest.notes,
+        slot=None if slot == _WHOLE else slot,
         idempotency_key=form.text("token", 64) or None,
         language=form.text("language", 2) or language,
+        **members,
     )
 
 
@@ -146,11 +144,11 @@ async def _page(
     """Return the form with the entered values and the tables that are free for them."""
     environment = request[ENVIRONMENT]
     text = typed.get("guests", "")
-    guests = int(text) if text.isdecimal() and len(text) <= _DIGITS_MAX else None
+    guests = int(text) if text.isdecimal() and len(text) <= _GUESTS_DIGITS_MAX else None
     offer = await environment.database.read(_offer, typed, guests)
-    # Keep the wanted table, so that it is selected again when it becomes available.
+    # The form remembers a table that is not free now, to select it when it is free again.
     wanted = typed.get("table") or typed.get("wanted", "")
-    values: dict[str, object] = {
+    values = {
         "typed": typed,
         "offer": offer,
         "wanted": wanted if parse_uuid(wanted) else "",
@@ -168,45 +166,50 @@ async def _page(
 
 
 def _offer(reader: Reader, typed: Mapping[str, str], guests: int | None) -> dict[str, Any]:
-    """Return the choices for an evening, a slot and a party.
+    """Return the slots and the free tables for the entered date, slot and number of guests.
 
-    `slot` is its start, WHOLE, or "" if none is chosen yet.
+    `slot` is the start of a slot, _WHOLE, or "" if the entered slot is not offered on that day.
     """
     tonight, venue = find_tonight(reader), get_venue(reader)
     day = parse_date(typed.get("date")) or tonight
-    slots = slots_of(reader, day)
+    slots = _slots_of(reader, day)
     slot = typed.get("slot")
-    if slot is None and slots:  # no choice yet: a whole evening is rarely meant
+    if slot is None and slots:  # the whole evening is rarely wanted
         slot = _next_slot(reader, slots) if day == tonight else slots[0].start
     elif slot is None:
-        slot = WHOLE
-    elif slot not in {WHOLE, *(each.start for each in slots)}:
+        slot = _WHOLE
+    elif slot not in {_WHOLE, *(offered.start for offered in slots)}:
         slot = ""
-    party = guests or _usual_party(reader, typed.get("table"))
-    start = None if slot == WHOLE else slot
+    guests = guests or _usual_guests(reader, typed.get("table"))
+    chosen = next((offered for offered in slots if offered.start == slot), None)
     closing = find_closing(reader, day.isoformat())
-    chosen = next((one for one in slots if one.start == start), None)
+    wanted = interval(chosen, venue.evening_ends_at)
+    free = [] if closing or not slot else free_tables(reader, day.isoformat(), wanted)
     zone = reader.zones.zone(venue.time_zone)
     return {
         "day": day,
         "tonight": tonight,
         "slots": slots,
         "slot": slot,
-        "guests": party,
-        "tables": [] if closing or not slot else offer_tables(reader, day, start, party),
+        "guests": guests,
+        "tables": [
+            table
+            for table in free
+            if table.bookable and table.capacity_min <= guests <= table.capacity_max
+        ],
         "closing": closing,
         "slot_has_ended": has_ended(chosen, day, venue, zone, reader.now),
     }
 
 
-def _usual_party(reader: Reader, table_id: str | None) -> int:
-    """Return a party of two, or the nearest size that the given table seats."""
+def _usual_guests(reader: Reader, table_id: str | None) -> int:
+    """Return 2, or the nearest number of guests that the given table seats."""
     table = find_table(reader, table_id) if table_id else None
-    return min(max(_PARTY, table.capacity_min), table.capacity_max) if table else _PARTY
+    return min(max(_GUESTS, table.capacity_min), table.capacity_max) if table else _GUESTS
 
 
 def _next_slot(reader: Reader, slots: list[Slot]) -> str:
-    """Return the next slot tonight, or one begun within the last hour; else the last slot."""
+    """Return the first slot of tonight that began at most an hour ago; else the last slot."""
     venue = get_venue(reader)
     at = datetime.fromtimestamp(reader.now / 1000, reader.zones.zone(venue.time_zone))
     now = at.hour * 60 + at.minute
@@ -216,21 +219,8 @@ def _next_slot(reader: Reader, slots: list[Slot]) -> str:
     return next(coming, slots[-1].start)
 
 
-def offer_tables(reader: Reader, day: date, slot: str | None, guests: int) -> list[Table]:
-    """Return free bookable tables of that evening and slot for `guests`, in the venue's order."""
-    found = find_slot(list_slots(reader), slot, day) if slot else None
-    if slot and found is None:
-        return []
-    wanted = interval(found, get_venue(reader).evening_ends_at)
-    return [
-        table
-        for table in free_tables(reader, day.isoformat(), wanted)
-        if table.bookable and table.capacity_min <= guests <= table.capacity_max
-    ]
-
-
 def free_tables(reader: Reader, day: str, wanted: tuple[int, int]) -> list[Table]:
-    """Return the tables without a hold in that interval of the evening, in minutes."""
+    """Return the tables that no reservation holds in `wanted`, the minutes [starts, ends)."""
     held = {
         table_id
         for table_id, starts, ends, _ in list_holds(reader, day)
@@ -239,8 +229,8 @@ def free_tables(reader: Reader, day: str, wanted: tuple[int, int]) -> list[Table
     return [table for table in list_tables(reader) if table.id not in held]
 
 
-def slots_of(reader: Reader, day: date) -> list[Slot]:
-    """Return the slots of that weekday in evening order: after midnight comes last."""
+def _slots_of(reader: Reader, day: date) -> list[Slot]:
+    """Return the slots of that weekday in order; those after midnight come last."""
     weekday, ends = day_of_week(day), get_venue(reader).evening_ends_at
     offered = [slot for slot in list_slots(reader) if weekday in slot.days_of_week]
     return sorted(offered, key=lambda slot: interval(slot, ends))
