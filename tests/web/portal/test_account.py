@@ -1,4 +1,4 @@
-"""A person's own account: sessions, the password, and what changes while one is being hashed."""
+"""The account page: sessions, the password, and changes during the hashing of a password."""
 
 import pytest
 
@@ -94,7 +94,7 @@ OLD, NEW, THEIRS = "le thé est servi à minuit", "une menthe fraîche au matin"
 
 @pytest.fixture
 def meanwhile(running, monkeypatch):
-    """`meanwhile("matches", act)`: `act()` happens after a password was compared, or hashed."""
+    """Return `meanwhile(method, act)`: run `act()` after that method of Passwords."""
     passwords = running.app[PASSWORDS]
 
     def let(name, act):
