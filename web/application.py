@@ -51,10 +51,10 @@ from web.portal.box import SAVED, Saved, read_file
 from web.portal.box_jobs import BACKING_UP, EXAMINER, BackingUp, Examiner
 from web.portal.forms import ONCE, Once
 from web.portal.guard import PASSWORDS, Passwords, guarded
+from web.portal.outbox import OUTBOX_ROUTES
 from web.portal.routes import PORTAL_ROUTES
 from web.portal.session import BOX
 from web.portal.sign_in import public_portal_routes
-from web.portal.test_outbox import OUTBOX_ROUTES
 from web.public_pages import HOME_ROUTES
 from web.rendering import STATIC_ROUTES, prepare_pages
 from web.routes import PARTNER_ROUTE_TABLE, Route

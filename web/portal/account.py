@@ -20,8 +20,14 @@ from appliance.staff.two_factor import (
 )
 from appliance.venue.rows import get_venue
 from web.portal.forms import Form
-from web.portal.guard import check_person, hash_new, id_of, staff_of, write_as_staff
-from web.portal.responses import instants_of, language_of, portal_page, refused_on, see_other
+from web.portal.guard import hash_new_password, id_of, reauthenticate, staff_of, write_as_staff
+from web.portal.responses import (
+    language_of,
+    moment_formatter,
+    portal_page,
+    see_other,
+    show_errors_on,
+)
 from web.portal.session import LIVE, SESSION, signed_out
 
 
@@ -32,7 +38,7 @@ async def show_account(request: web.Request) -> web.Response:
     values = {
         "sessions": [s for s in sessions if not s.is_over(database.clock.now())],
         "own": request[SESSION].id,
-        "in_words": instants_of(request),
+        "in_words": moment_formatter(request),
         "second": await database.read(find_two_factor, person.id),
         "codes_left": await database.read(count_recovery_codes, person.id),
         "shortest": PASSWORD_MIN,
@@ -54,27 +60,27 @@ async def end_others(request: web.Request) -> web.StreamResponse:
     return see_other(request, "/account", "session-ended")
 
 
-@refused_on(show_account)
+@show_errors_on(show_account)
 async def set_new_password(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/account/password`: change the password and end all of the person's sessions."""
     person, database = staff_of(request), request[LIVE].database
-    await check_person(request, form.secret("password"))
+    await reauthenticate(request, form.secret("password"))
     venue = await database.read(get_venue)
-    hashed = await hash_new(request, form.secret("new"), (person.name, venue.name))
+    hashed = await hash_new_password(request, form.secret("new"), (person.name, venue.name))
     await database.write(change_password, person.id, hashed, session_id=request[SESSION].id)
     return signed_out("password-changed")
 
 
-@refused_on(show_account)
+@show_errors_on(show_account)
 async def offer(request: web.Request, form: Form) -> web.Response:
     """`POST …/second-step`: the QR code for two-factor sign-in, after a password check."""
-    await check_person(request, form.secret("password"))
+    await reauthenticate(request, form.secret("password"))
     live = request[LIVE]
     secret = await live.database.write(offer_two_factor, live.keyring, staff_of(request).id)
     return await _show_code(request, secret)
 
 
-@refused_on(show_account)
+@show_errors_on(show_account)
 async def confirm(request: web.Request, form: Form) -> web.Response:
     """`POST …/second-step/confirm`: enable two-factor sign-in; shows the recovery codes once."""
     live, person = request[LIVE], staff_of(request)
@@ -90,10 +96,10 @@ async def confirm(request: web.Request, form: Form) -> web.Response:
     return portal_page(request, "portal/account/recovery_codes.html", {"codes": codes})
 
 
-@refused_on(show_account)
+@show_errors_on(show_account)
 async def remove(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST …/second-step/remove`: disable two-factor sign-in, after a password check."""
-    await check_person(request, form.secret("password"))
+    await reauthenticate(request, form.secret("password"))
     await write_as_staff(request, remove_two_factor, staff_of(request).id)
     return see_other(request, "/account", "second-step-removed")
 

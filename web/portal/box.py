@@ -37,23 +37,23 @@ from appliance.venue.rows import get_venue, list_slots, list_tables
 from appliance.venue.venue_file import UNFURNISHED
 from web.portal.box_jobs import BACKING_UP, EXAMINER, directory_of, summarise_backups
 from web.portal.forms import FORM, Form, field_error
-from web.portal.guard import actor_of, check_person, staff_of
+from web.portal.guard import actor_of, reauthenticate, staff_of
 from web.portal.responses import (
     HEADERS,
     REFUSED,
     Declined,
     find_zone,
-    instants_of,
     language_of,
+    moment_formatter,
     portal_page,
-    refused_on,
     see_other,
+    show_errors_on,
 )
 from web.portal.session import BOX, LIVE, RESTART
 from web.rendering import content_policy
 
 _EMAIL_ERRORS_SHOWN = 5
-# The numbers that the owner can change. `booking.enabled` and `server.app_url` are fields too.
+# The numeric settings that the owner can change.
 _NUMBERS = (
     "guest.cancel_hours", "mail.reminder_hours", "door.early_minutes", "retention.contact_days",
 )  # fmt: skip
@@ -73,7 +73,7 @@ async def show_box(
     """
     box, language, live = request.app[BOX], language_of(request), request[LIVE].database
     again = request.method == "GET" and "again" in request.query
-    checks, looked_at = await request.app[EXAMINER].look(box, again=again) or ([], None)
+    checks, checked_at = await request.app[EXAMINER].look(box, again=again) or ([], None)
     zone = await live.read(find_zone)
     alerts = [alert for e in box.environments for alert in await e.database.read(list_alerts)]
     # The demo cannot restart and ignores settings.toml.
@@ -81,13 +81,13 @@ async def show_box(
     typed = request[FORM].typed() if REFUSED in request else {}
     changing = "app_url" in typed or _NUMBERS[0] in typed
     values = {
-        "lamp": worst(checks) if looked_at else None,
+        "lamp": worst(checks) if checked_at else None,
         "checks": [  # alerts are listed separately
             check for check in checks if check.name != "conditions" or check.status == "ok"
         ],
         "said": partial(_text, language=language),
         "describe": describe,
-        "looked_at": looked_at,
+        "looked_at": checked_at,
         "conditions": alerts,
         "leapt": any(alert.name == CLOCK_LEAPT for alert in alerts),
         "told": _in_full(_machine_time(request, zone), language),
@@ -122,7 +122,7 @@ def _in_full(time: datetime, language: Language) -> str:
 
 
 def _text(sentence: Sentence, language: Language) -> Markup:
-    """Replace isolate characters by elements, so that copied commands contain none."""
+    """Replace Unicode isolates by elements, so that copied commands do not contain them."""
     text = Markup.escape(sentence.text(language))
     text = text.replace("\N{FIRST STRONG ISOLATE}", Markup('<bdi class="code">'))
     return text.replace("\N{POP DIRECTIONAL ISOLATE}", Markup("</bdi>"))
@@ -144,7 +144,7 @@ async def _read_backups(request: web.Request) -> dict[str, object]:
         "folder": folder,
         "kept": kept,
         "record": await asyncio.to_thread(read_record, directory_of(box).root),
-        "in_words": instants_of(request),
+        "in_words": moment_formatter(request),
     }
 
 
@@ -166,10 +166,10 @@ async def send_test_email(request: web.Request) -> web.Response:
     return await show_box(request, outcome, recipient)
 
 
-@refused_on(show_box, "password")
+@show_errors_on(show_box, "password")
 async def show_recovery_kit(request: web.Request, form: Form) -> web.Response:
-    """`POST /portal/box/recovery-kit`: the sheet to print, after a password check (owner)."""
-    await check_person(request, form.secret("password"))
+    """`POST /portal/box/recovery-kit`: the sheet to print, after a password check."""
+    await reauthenticate(request, form.secret("password"))
     box, database = request.app[BOX], request[LIVE].database
     await database.write(record_audit, actor_of(request), "recovery_kit_shown")
     key = await asyncio.to_thread(ensure_recovery_key, directory_of(box), box.tokens)
@@ -184,11 +184,11 @@ async def show_recovery_kit(request: web.Request, form: Form) -> web.Response:
     )
 
 
-@refused_on(show_box, "day")
+@show_errors_on(show_box, "day")
 async def confirm(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/box/clock`: confirm the system clock, so that data may expire by it.
 
-    The owner must enter the day that the clock shows.
+    The owner enters the date. Declined if the clock shows another one.
     """
     zone = await request[LIVE].database.read(find_zone)
     if form.text("day") != _machine_time(request, zone).date().isoformat():
@@ -259,20 +259,20 @@ def _setting(settings: Settings, name: str) -> object:
     return getattr(getattr(settings, section), item)
 
 
-@refused_on(show_box, "app_url", *_NUMBERS)
+@show_errors_on(show_box, "app_url", *_NUMBERS)
 async def save_settings(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/box/settings`: write settings.toml; applied at the next start."""
     return await _save(
         request,
         {
-            "booking.enabled": form.ticked("booking.enabled"),
+            "booking.enabled": form.checked("booking.enabled"),
             "server.app_url": form.text("app_url", 500).rstrip("/"),
-            **{name: form.whole(name, *RANGES[name]) for name in _NUMBERS},
+            **{name: form.integer(name, *RANGES[name]) for name in _NUMBERS},
         },
     )
 
 
-@refused_on(show_box, "host", "port", "security", "user", "sender")
+@show_errors_on(show_box, "host", "port", "security", "user", "sender")
 async def save_mail(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/box/mail`: set the mail server; applied at the next start.
 
@@ -285,7 +285,7 @@ async def save_mail(request: web.Request, form: Form) -> web.StreamResponse:
     password = form.secret("password")[:_PASSWORD_MAX] or kept
     changes: _Changes = {
         "mail.host": host,
-        "mail.port": form.whole("port", 1, _PORT_MAX),
+        "mail.port": form.integer("port", 1, _PORT_MAX),
         "mail.security": form.one_of("security", _SECURITIES),
         "mail.user": user,
         "mail.password": password,
@@ -312,23 +312,23 @@ async def _save(request: web.Request, changes: _Changes) -> web.Response:
         try:
             text = file.read_text("utf-8") if file.exists() else ""
             known = parse_settings(text, {})
-            wished = {
+            edited = {
                 name: value for name, value in changes.items() if _setting(known, name) != value
             }
-            changed = change_settings(text, wished)
+            changed = change_settings(text, edited)
         except (OSError, UnicodeDecodeError, OperatorError) as failure:
             raise _field_error_of(changes, str(failure)) from None
-        if wished:
+        if edited:
             await asyncio.to_thread(atomic_write, file, changed.encode())
-    if wished:
+    if edited:
         await request[LIVE].database.write(
-            record_audit, actor_of(request), "settings_changed", name=", ".join(wished)
+            record_audit, actor_of(request), "settings_changed", name=", ".join(edited)
         )
     return see_other(request, "/box", "saved-for-later" if _waits_for_restart(request) else "saved")
 
 
 def _field_error_of(changes: Iterable[str], failure: str) -> ValidationError:
-    """Return the error for the field of the setting that the message `failure` is about."""
+    """Return the error for the form's field whose setting the message `failure` names."""
     wrong = next((name for name in changes if failure.startswith(f"{name} is ")), None)
     if wrong == "server.app_url":
         return field_error(
@@ -352,7 +352,7 @@ def _field_error_of(changes: Iterable[str], failure: str) -> ValidationError:
 
 
 async def steps_of(request: web.Request) -> list[tuple[str, bool]]:
-    """Return the setup steps as (name, whether done); [] once all are done or for non-owners."""
+    """Return the owner's setup steps as (name, whether done); [] once all are done."""
     live = request[LIVE]
     if request[ENVIRONMENT] is not live or not staff_of(request).may("owner"):
         return []

@@ -1,4 +1,4 @@
-"""Backups and checks of the box that the portal starts, one of each at a time."""
+"""Backups and checks that the portal starts, one of each at a time."""
 
 import asyncio
 import logging

@@ -35,10 +35,10 @@ from appliance.webhooks.delivery_log import (
 from appliance.webhooks.endpoints import Endpoint, get_endpoint, list_endpoints
 from appliance.webhooks.payload import event_body
 from appliance.webhooks.url_policy import parse_target_url
-from web.portal.forms import Form, asked_number, field_error
+from web.portal.forms import Form, field_error, number_parameter
 from web.portal.guard import id_of
-from web.portal.integrations import room_page
-from web.portal.responses import find_zone, refused_on, see_other
+from web.portal.integrations import integrations_page
+from web.portal.responses import find_zone, see_other, show_errors_on
 
 _WHICH = {"dead": ("dead",), "lost": ("dead", "cancelled"), "all": STATES}
 _FOREVER = 2**62
@@ -73,7 +73,7 @@ async def show_deliveries(request: web.Request) -> web.Response:
         "older": found.older and here.update_query(before="{}.{}".format(*found.older)),
         "newest": before and here,
     }
-    return room_page(request, "deliveries", values)
+    return integrations_page(request, "deliveries", values)
 
 
 def _read_filter(form: Form, zone: tzinfo) -> DeliveryFilter:
@@ -100,7 +100,7 @@ def _endpoint_id(form: Form) -> str | None:
 def _instant(
     form: Form, name: str, zone: tzinfo, pattern: str = "%Y-%m-%d", days: int = 0
 ) -> int | None:
-    """Return the start of the field's day or minute plus `days` in venue time, ms since 1970."""
+    """Return the field's date or minute in venue time, plus `days`, in ms since 1970."""
     text = form.text(name)
     if not text:
         return None
@@ -124,9 +124,9 @@ def _find(reader: Reader, text: str) -> tuple[str | None, str | None]:
 
 
 async def show_delivery(request: web.Request) -> web.Response:
-    """`GET …/deliveries/{id}`: attempts and request; with `?part=1` only this part of the page."""
+    """`GET …/deliveries/{id}`: attempts and request; `?part=1` omits the page around them."""
     values = await request[ENVIRONMENT].database.read(_read_delivery, id_of(request))
-    return room_page(request, "story" if "part" in request.query else "delivery", values)
+    return integrations_page(request, "story" if "part" in request.query else "delivery", values)
 
 
 def _read_delivery(reader: Reader, delivery_id: str) -> dict[str, object]:
@@ -197,7 +197,7 @@ def _text(raw: bytes) -> str:
     return raw.decode("utf-8", "backslashreplace")
 
 
-@refused_on(show_delivery)
+@show_errors_on(show_delivery)
 async def replay_one(request: web.Request, _form: Form) -> web.Response:
     """`POST …/deliveries/{id}/replay`: start one new attempt; a repeated form has no effect."""
     delivery_id = id_of(request)
@@ -220,12 +220,12 @@ async def ask_replay(request: web.Request) -> web.Response:
         "endpoints": endpoints,
         "endpoint": next((e for e in endpoints if e.id == form.text("endpoint")), None),
         "count": selection and await database.read(count_deliveries, *astuple(selection)),
-        "replayed": asked_number(request, "replayed"),
+        "replayed": number_parameter(request, "replayed"),
     }
-    return room_page(request, "replay", values)
+    return integrations_page(request, "replay", values)
 
 
-@refused_on(ask_replay)
+@show_errors_on(ask_replay)
 async def replay_many(request: web.Request, form: Form) -> web.Response:
     """`POST …/replay`: replay page by page, one transaction each; a repeated form has no effect."""
     database = request[ENVIRONMENT].database

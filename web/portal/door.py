@@ -41,9 +41,9 @@ from appliance.venue.rows import find_tonight, get_venue
 from terminal_bridge.scanners.scanners import READERS
 from web.door_app import door_words
 from web.portal.box import steps_of
-from web.portal.forms import FORM, Form, asked_day, asked_number
+from web.portal.forms import FORM, Form, date_parameter, number_parameter
 from web.portal.guard import actor_of, id_of, write_as_staff
-from web.portal.responses import instants_of, language_of, portal_page, see_other, send_file
+from web.portal.responses import language_of, moment_formatter, portal_page, see_other, send_file
 from web.portal.session import LIVE, describe_device
 
 _DAY_MS = 24 * 3600 * 1000
@@ -58,7 +58,7 @@ async def show_door(request: web.Request) -> web.Response:
         **await environment.database.read(_read),
         "readers": [state for state in scanners if state.environment == environment.name],
         "results": _result_words(language_of(request)),
-        "in_words": instants_of(request),
+        "in_words": moment_formatter(request),
         "version_of": _describe_version,
         "steps": await steps_of(request),
     }
@@ -71,14 +71,14 @@ async def show_terminal(request: web.Request) -> web.Response:
     values = {
         "terminal": terminal,
         "seen": terminal_mark(terminal.name, terminal.role),
-        "in_words": instants_of(request),
+        "in_words": moment_formatter(request),
         "version_of": _describe_version,
     }
     return portal_page(request, "portal/door/terminal.html", values)
 
 
 async def edit(request: web.Request) -> web.Response:
-    """`POST …/terminals/{id}`: change name and role, effective with its next request."""
+    """`POST …/terminals/{id}`: change name and role from the terminal's next request on."""
     terminal_id, form = _terminal_id(request), request[FORM]
     name, role = _read_terminal(form)
     await write_as_staff(request, edit_terminal, terminal_id, form.text("seen", 64), name, role)
@@ -149,7 +149,7 @@ async def show_keys(request: web.Request) -> web.Response:
         "keys": keys,
         "days": days,
         "is_old": days > _KEY_DAYS_MAX,
-        "in_words": instants_of(request),
+        "in_words": moment_formatter(request),
     }
     return portal_page(request, "portal/door/keys.html", values)
 
@@ -210,7 +210,7 @@ _TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
 
 async def show_log(request: web.Request) -> web.Response:
     """`GET …/log`: the scans of `?date=` or tonight; filters `result`, `terminal`, `q`, `page`."""
-    asked, page = asked_day(request), asked_number(request, "page") or 1
+    asked, page = date_parameter(request), number_parameter(request, "page") or 1
     wanted = LogFilter(
         refused=request.query.get("result") == "refused",
         terminal_id=parse_uuid(request.query.get("terminal", "")),
@@ -235,7 +235,7 @@ async def show_log(request: web.Request) -> web.Response:
         "page": page,
         "staff": await request[LIVE].database.read(staff_names),
         "results": _result_words(language_of(request)),
-        "in_words": instants_of(request),
+        "in_words": moment_formatter(request),
     }
     return portal_page(request, "portal/door/log.html", values)
 
@@ -250,7 +250,7 @@ async def check_log(request: web.Request) -> web.Response:
 
 async def export_log(request: web.Request) -> web.StreamResponse:
     """`GET …/log/export`: an evening (`?date=`) or the whole log, as signed JSON lines or CSV."""
-    environment, day = request[ENVIRONMENT], asked_day(request)
+    environment, day = request[ENVIRONMENT], date_parameter(request)
     database = environment.database
     kind: Format = "csv" if request.query.get("format") == "csv" else "jsonl"
     log = await database.read(Export, environment.name, environment.keyring, kind, day, day)

@@ -17,13 +17,14 @@ from appliance.database.connection import Reader
 from appliance.door.live_feed import Change, Listener
 from appliance.http.request import ENVIRONMENT
 from appliance.reservations.calendar_file import minute_of
+from appliance.reservations.guest_terms import offered_slots
 from appliance.reservations.model import Reservation
 from appliance.reservations.rows import count_evening, list_evening
-from appliance.venue.model import Slot, day_of_week, interval, overlap
+from appliance.venue.model import Slot, interval, overlap
 from appliance.venue.rows import find_closing, find_tonight, get_venue, list_slots, list_tables
-from web.portal.forms import asked_day
+from web.portal.forms import date_parameter
 from web.portal.guard import find_living_session
-from web.portal.responses import instants_of, language_of, portal_page
+from web.portal.responses import language_of, moment_formatter, portal_page
 from web.portal.session import LIVE, SESSION
 
 
@@ -105,11 +106,9 @@ def _columns(
     slots: Iterable[Slot], held: Iterable[Reservation], day: date, evening_ends_at: str
 ) -> tuple[_Column, ...]:
     """Return the slots of that weekday and any others that still have reservations."""
-    weekday = day_of_week(day)
     known = {
         s.start: _Column(s.start, s.name, s.end, interval(s, evening_ends_at))
-        for s in slots
-        if weekday in s.days_of_week
+        for s in offered_slots(slots, day)
     }
     for reservation in held:
         if reservation.slot is not None:
@@ -176,7 +175,7 @@ async def _page(
 ) -> web.Response:
     environment, language = request[ENVIRONMENT], language_of(request)
     board = await environment.database.read(
-        _read_board, asked_day(request), environment.feed.position, tables
+        _read_board, date_parameter(request), environment.feed.position, tables
     )
     near = {-1: language.gettext("Last night"), 0: language.gettext("Tonight"),
             1: language.gettext("Tomorrow")}  # fmt: skip
@@ -185,7 +184,7 @@ async def _page(
         "board": board,
         "title": near.get(days_away) or language.short_date(board["day"]),
         "sees_guests": request[SESSION].person.may("host"),
-        "in_words": instants_of(request),
+        "in_words": moment_formatter(request),
     }
     # In a thread: a large board takes tens of milliseconds, and scans must not wait for it.
     template = f"portal/tonight/{template}.html"
@@ -195,15 +194,15 @@ async def _page(
 async def board_events(request: web.Request) -> web.StreamResponse:
     """`GET /portal/tonight/events?date=&after=`: server-sent events for one evening.
 
-    `row` names a changed reservation and its table; `totals` asks the page to read the totals;
-    `reset` asks it to read the whole board; `revoked` says that the session has ended.
+    The events are `row` (a changed reservation and its table), `totals` (read the totals again),
+    `reset` (read the whole board again) and `revoked` (the session has ended).
     """
-    day = asked_day(request)
+    day = date_parameter(request)
     return _BoardStream(request, day.isoformat() if day else None)
 
 
 class _BoardStream(web.StreamResponse):
-    """A response that streams events after its headers are sent."""
+    """The response that streams the board's events."""
 
     def __init__(self, request: web.Request, day: str | None) -> None:
         super().__init__(headers={"X-Accel-Buffering": "no"})
@@ -231,8 +230,8 @@ class _BoardStream(web.StreamResponse):
     async def _send(self, listener: Listener) -> bool:
         """Send the next changes or a heartbeat; return whether the stream continues."""
         changes = await listener.take(_HEARTBEAT_SECONDS)
-        # The live feed ends with a revoked session by itself. Check for expired sessions, and in
-        # test, whose feed knows no sessions.
+        # The feed of live ends when a session is revoked. Expired sessions, and all sessions in
+        # test, are checked here.
         session = find_living_session(self._request, self._request[LIVE])
         if not listener.over.done() and session is None:
             changes = [Change(listener.position, "revoked")]

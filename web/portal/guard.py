@@ -184,7 +184,7 @@ class Passwords:
 PASSWORDS = web.AppKey("passwords", Passwords)
 
 
-async def hash_new(request: web.Request, password: str, names: tuple[str, ...]) -> str:
+async def hash_new_password(request: web.Request, password: str, names: tuple[str, ...]) -> str:
     """Return the password's hash. Declined for a bad length, or if guessable from `names`."""
     _ = language_of(request).gettext
     limits = {"shortest": PASSWORD_MIN, "longest": PASSWORD_MAX}
@@ -197,7 +197,7 @@ async def hash_new(request: web.Request, password: str, names: tuple[str, ...]) 
     return await request.app[PASSWORDS].hash(password)
 
 
-async def check_person(request: web.Request, password: str) -> None:
+async def reauthenticate(request: web.Request, password: str) -> None:
     """Raise Declined unless `password` is the signed-in person's. Counts as a sign-in attempt."""
     live, person = request[LIVE], staff_of(request)
     attempt = await live.database.write(begin_sign_in, person.name, device_secret(request))

@@ -46,7 +46,7 @@ from appliance.webhooks.endpoints import (
 from web.context import SERVICES
 from web.portal.forms import FORM, ONCE, Form, field_error
 from web.portal.guard import id_of, write_as_staff
-from web.portal.responses import REFUSED, instants_of, portal_page, refused_on, see_other
+from web.portal.responses import REFUSED, moment_formatter, portal_page, see_other, show_errors_on
 
 _KEY_NAME_MAX = 80
 _URL_MAX = 4000
@@ -55,11 +55,13 @@ _LATEST = 5
 _EVENT_TYPES = (*EVENT_TYPES, *EXTRA_TYPES)
 
 
-def room_page(request: web.Request, template: str, values: dict[str, object]) -> web.Response:
+def integrations_page(
+    request: web.Request, template: str, values: dict[str, object]
+) -> web.Response:
     """Return `portal/integrations/<template>.html` with the variables that all its pages use."""
     environment = request[ENVIRONMENT]
     common = {
-        "moment": instants_of(request),
+        "moment": moment_formatter(request),
         "now": environment.database.clock.now(),
         "conditions": [alert.name for alert in environment.database.peek(list_alerts)],
         "room": f"{environment.prefix}/portal/integrations",
@@ -81,7 +83,7 @@ async def show_overview(request: web.Request) -> web.Response:
         "mismatches": mismatches,
         "scopes_of": _scopes_kind,
     }
-    return room_page(request, "overview", values)
+    return integrations_page(request, "overview", values)
 
 
 def _read_overview(
@@ -128,7 +130,7 @@ async def show_warnings(request: web.Request) -> web.Response:
         "shown": SHOWN,
         "many": len(found) == SHOWN,
     }
-    return room_page(request, "warnings", values)
+    return integrations_page(request, "warnings", values)
 
 
 async def new_key(request: web.Request) -> web.Response:
@@ -140,10 +142,10 @@ async def new_key(request: web.Request) -> web.Response:
         "access": form.typed()["access"],
         "chosen": form.all("scope"),
     }
-    return room_page(request, "new_key", values)
+    return integrations_page(request, "new_key", values)
 
 
-@refused_on(new_key)
+@show_errors_on(new_key)
 async def create_key(request: web.Request, form: Form) -> web.Response:
     """`POST …/keys`: create a key and show it once."""
     name = form.needed("name", "un nom : à qui est cette clé ?", "a name: whose key is it?",
@@ -161,7 +163,7 @@ async def show_key(request: web.Request) -> web.Response:
         "use": _counted(request, values["key"], values["use"]),
         "secret": request.app[ONCE].take_secret(request, key_id),
     }
-    return room_page(request, "key", values)
+    return integrations_page(request, "key", values)
 
 
 def _read_key(reader: Reader, key_id: str) -> dict[str, Any]:
@@ -229,10 +231,10 @@ async def new_endpoint(request: web.Request) -> web.Response:
         "ticked": form.all("event"),
         "event_types": _EVENT_TYPES,
     }
-    return room_page(request, "new_endpoint", values)
+    return integrations_page(request, "new_endpoint", values)
 
 
-@refused_on(new_endpoint)
+@show_errors_on(new_endpoint)
 async def create_endpoint(request: web.Request, form: Form) -> web.Response:
     """`POST …/endpoints`: register an endpoint and show its secret once.
 
@@ -261,12 +263,13 @@ async def show_endpoint(request: web.Request) -> web.Response:
         "typed": typed if "which" in typed else None,
         "which": typed.get("which") or values["which"],
     }
-    return room_page(request, "endpoint", values)
+    return integrations_page(request, "endpoint", values)
 
 
 def _read_endpoint(reader: Reader, endpoint_id: str) -> dict[str, object]:
     endpoint = get_endpoint(reader, endpoint_id)
     latest = page_deliveries(reader, DeliveryFilter(endpoint_id), size=_LATEST)
+    trust = "ca" if endpoint.ca else "system"
     return {
         "endpoint": endpoint,
         "line": [key for key in list_keys(reader) if key.lineage == endpoint.lineage],
@@ -278,11 +281,11 @@ def _read_endpoint(reader: Reader, endpoint_id: str) -> dict[str, object]:
         "seen": _secret_fingerprint(endpoint),
         "old_signs": (endpoint.previous_secret_expires_at or 0) > reader.now,
         "is_plain": endpoint.url[:5].lower() == "http:",
-        "which": "pin" if endpoint.pin else "ca" if endpoint.ca else "system",
+        "which": "pin" if endpoint.pin else trust,
     }
 
 
-@refused_on(show_endpoint)
+@show_errors_on(show_endpoint)
 async def activate_one(request: web.Request, _form: Form) -> web.Response:
     """`POST …/activate`: check the URL again, then activate."""
     endpoint = await request[ENVIRONMENT].database.read(get_endpoint, id_of(request))
@@ -298,7 +301,7 @@ async def deactivate_one(request: web.Request) -> web.Response:
     return _to_endpoint(request, "endpoint-deactivated")
 
 
-@refused_on(show_endpoint)
+@show_errors_on(show_endpoint)
 async def choose_for_one(request: web.Request, form: Form) -> web.Response:
     """`POST …/events`: set the event types, including those beyond the interface's six."""
     events = parse_event_types(form.all("event"), _EVENT_TYPES)
@@ -316,7 +319,7 @@ async def restrict_one(request: web.Request) -> web.Response:
     return _to_endpoint(request, "saved")
 
 
-@refused_on(show_endpoint)
+@show_errors_on(show_endpoint)
 async def roll_one(request: web.Request, form: Form) -> web.Response:
     """`POST …/roll`: create a secret and show it once; the old one also signs for 24 hours."""
     keyring, endpoint_id = request[ENVIRONMENT].keyring, id_of(request)
@@ -344,7 +347,7 @@ async def revoke_old(request: web.Request) -> web.Response:
     return _to_endpoint(request, "old-secret-revoked")
 
 
-@refused_on(show_endpoint)
+@show_errors_on(show_endpoint)
 async def trust_one(request: web.Request, form: Form) -> web.Response:
     """`POST …/trust`: set what the endpoint's TLS certificate is checked against."""
     which = form.one_of("which", ("system", "ca", "pin"))
@@ -354,7 +357,7 @@ async def trust_one(request: web.Request, form: Form) -> web.Response:
     return _to_endpoint(request, "saved")
 
 
-@refused_on(show_endpoint)
+@show_errors_on(show_endpoint)
 async def send_test(request: web.Request, _form: Form) -> web.Response:
     """`POST …/test`: queue a signed `webhook.test` and show its delivery."""
     delivery_ids = await request[ENVIRONMENT].database.write(send_test_event, id_of(request))

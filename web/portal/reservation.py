@@ -29,6 +29,7 @@ from appliance.reservations.request import parse_uuid
 from appliance.reservations.rows import (
     count_other_bodies,
     get_reservation,
+    is_held,
     list_history,
     list_payments,
     staff_names,
@@ -39,12 +40,12 @@ from appliance.venue.rows import find_table, find_tonight, get_venue, list_table
 from web.portal.forms import FORM, Form, field_error
 from web.portal.guard import actor_of, id_of, staff_of, write_as_staff
 from web.portal.navigation import Handler
-from web.portal.reservation_form import STATUS_WORDS, free_tables, read_guest
+from web.portal.reservation_form import STATUS_WORDS, read_guest
 from web.portal.responses import (
     Declined,
     download_headers,
-    instants_of,
     language_of,
+    moment_formatter,
     portal_page,
     refusal_text,
     see_other,
@@ -62,7 +63,7 @@ class _NotAdmitted(Declined):
 
 @dataclass(frozen=True, slots=True)
 class _Rejected:
-    """A rejected form: its name, the entered values and the error; all empty without one."""
+    """The rejected form: its name, the entered values and the error. Empty if there is none."""
 
     form: str = ""
     typed: Mapping[str, str] = field(default_factory=dict)
@@ -88,7 +89,7 @@ async def show_reservation(request: web.Request, rejected: _Rejected | None = No
         "detail": detail,
         "r": detail["reservation"],
         "names": await request[LIVE].database.read(staff_names),
-        "in_words": instants_of(request),
+        "in_words": moment_formatter(request),
         "isolate": isolate,
         "statuses": STATUS_WORDS,
         "token": environment.database.tokens.new_link_secret(),
@@ -104,13 +105,17 @@ async def show_reservation(request: web.Request, rejected: _Rejected | None = No
 def _read(reader: Reader, reservation_id: str) -> dict[str, Any]:
     """Return a reservation with its table, history and payments."""
     r = get_reservation(reader, reservation_id)
-    free = free_tables(reader, r.date, (r.starts, r.ends))
     return {
         "reservation": r,
         "venue": get_venue(reader),
         "table": find_table(reader, r.table_id),
         "tables": {table.id: table.number for table in list_tables(reader)},
-        "movable": [table for table in free if table.capacity_max >= r.guests],
+        "movable": [
+            table
+            for table in list_tables(reader)
+            if table.capacity_max >= r.guests
+            and not is_held(reader, table.id, r.date, r.starts, r.ends)
+        ],
         "history": list_history(reader, reservation_id),
         "payments": list_payments(reader, reservation_id),
         "paid": sum_payments(reader, reservation_id),
@@ -172,7 +177,7 @@ async def move(request: web.Request, form: Form) -> None:
 @_form
 async def late(request: web.Request, form: Form) -> None:
     """`POST …/late`: mark the guests as late, or as on time again."""
-    await _do(request, mark_late, late=form.ticked("late"))
+    await _do(request, mark_late, late=form.checked("late"))
 
 
 @_form
@@ -188,9 +193,9 @@ async def pay(request: web.Request, form: Form) -> None:
         request,
         as_seen,
         record_payment,
-        amount=form.whole("amount", 1, AMOUNT_MAX),
+        amount=form.integer("amount", 1, AMOUNT_MAX),
         method=form.one_of("method", _PAYMENT_METHODS),
-        complete=form.ticked("complete"),
+        complete=form.checked("complete"),
         sure=form.text("sure") == form.text("amount"),
     )
 
@@ -213,7 +218,7 @@ async def check_in_one(request: web.Request, form: Form) -> None:
         staff_of(request),
         id_of(request),
         form.text("token", 64) or environment.database.tokens.new_link_secret(),
-        arrivals=form.whole("arrivals", 1, 255) if form.text("arrivals") else None,
+        arrivals=form.integer("arrivals", 1, 255) if form.text("arrivals") else None,
         reason=form.text("reason") or None,
         early_minutes=environment.settings.door.early_minutes,
     )
@@ -241,7 +246,7 @@ async def _do(
 
 def _seen(form: Form) -> int:
     """Return the version of the reservation that the form showed."""
-    return form.whole("seen", 1, 2**31)
+    return form.integer("seen", 1, 2**31)
 
 
 def form_without_fields(action: Callable[..., object]) -> Handler:

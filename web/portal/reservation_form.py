@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from datetime import date, datetime
 from typing import Any
 
 from aiohttp import web
@@ -11,9 +10,11 @@ from appliance.core.errors import ApiError, FormUsed, InvalidDate, InvalidSlot, 
 from appliance.core.i18n import mark as _
 from appliance.database.connection import Reader
 from appliance.http.request import ENVIRONMENT
+from appliance.reservations.availability import find_availability
+from appliance.reservations.calendar_file import minute_of
 from appliance.reservations.change import Amendment, check_amendment
 from appliance.reservations.create import enter_by_staff
-from appliance.reservations.guest_terms import has_ended
+from appliance.reservations.guest_terms import has_ended, offered_slots
 from appliance.reservations.request import (
     EMAIL_MAX,
     NAME_MAX,
@@ -23,16 +24,7 @@ from appliance.reservations.request import (
     parse_uuid,
 )
 from appliance.reservations.rows import list_holds
-from appliance.venue.model import (
-    Slot,
-    Table,
-    day_of_week,
-    interval,
-    is_slot,
-    minutes,
-    overlap,
-    parse_date,
-)
+from appliance.venue.model import interval, is_slot, parse_date
 from appliance.venue.rows import (
     find_closing,
     find_table,
@@ -66,6 +58,7 @@ _WHOLE = "whole"  # the choice of the whole evening, in place of a slot
 _GUESTS = 2
 _GUESTS_MAX = 10_000
 _GUESTS_DIGITS_MAX = 5
+_HOUR_MS = 3_600_000
 
 
 async def show_new(request: web.Request) -> web.Response:
@@ -78,8 +71,8 @@ async def show_new(request: web.Request) -> web.Response:
 async def make_new(request: web.Request) -> web.StreamResponse:
     """`POST …/new`: create the reservation; with `offer`, only show the free tables."""
     form, environment = request[FORM], request[ENVIRONMENT]
-    typed, letter = form.typed(), form.ticked("letter")
-    if form.ticked("offer"):
+    typed, letter = form.typed(), form.checked("letter")
+    if form.checked("offer"):
         return await _page(request, typed)
     try:
         made = await environment.database.write(
@@ -87,11 +80,11 @@ async def make_new(request: web.Request) -> web.StreamResponse:
             _read_booking(form, language_of(request).code),
             actor=actor_of(request),
             letter=("keep" if environment.name == "test" else "send") if letter else None,
-            vip=form.ticked("vip"),
+            vip=form.checked("vip"),
         )
     except ApiError as refusal:
         if isinstance(refusal, FormUsed):
-            del typed["token"]  # with a new token, the form creates another reservation
+            del typed["token"]  # the form then gets a new token and creates another reservation
         return await _page(request, typed, refusal)
     note = "entered"
     if letter:
@@ -102,12 +95,12 @@ async def make_new(request: web.Request) -> web.StreamResponse:
 def read_guest(form: Form) -> Amendment:
     """Return the customer, the number of guests and the notes."""
     return Amendment(
-        guests=form.whole("guests", 1, _GUESTS_MAX),
+        guests=form.integer("guests", 1, _GUESTS_MAX),
         customer_name=form.text("customer_name", NAME_MAX),
         customer_email=form.text("customer_email", EMAIL_MAX) or None,
         customer_phone=form.text("customer_phone", PHONE_MAX) or None,
         notes=form.lines("notes", NOTES_MAX) or None,
-        vip=form.ticked("vip"),
+        vip=form.checked("vip"),
     )
 
 
@@ -124,7 +117,7 @@ def _read_booking(form: Form, language: str) -> Booking:
         raise InvalidTable(field="table")
     guest = read_guest(form)
     check_amendment(guest)
-    if form.ticked("letter") and guest.customer_email is None:
+    if form.checked("letter") and guest.customer_email is None:
         raise field_error("letter", "une adresse pour la lettre.", "an address for the letter.")
     members = asdict(guest)
     del members["vip"]
@@ -172,20 +165,24 @@ def _offer(reader: Reader, typed: Mapping[str, str], guests: int | None) -> dict
     """
     tonight, venue = find_tonight(reader), get_venue(reader)
     day = parse_date(typed.get("date")) or tonight
-    slots = _slots_of(reader, day)
+    zone, ends = reader.zones.zone(venue.time_zone), venue.evening_ends_at
+    slots = sorted(offered_slots(list_slots(reader), day), key=lambda slot: interval(slot, ends))
     slot = typed.get("slot")
-    if slot is None and slots:  # the whole evening is rarely wanted
-        slot = _next_slot(reader, slots) if day == tonight else slots[0].start
-    elif slot is None:
-        slot = _WHOLE
+    if slot is None:  # by default the next slot, or one that began within the last hour
+        since = reader.now - _HOUR_MS
+        recent = (s.start for s in slots if minute_of(day, interval(s, ends)[0], zone) >= since)
+        slot = next(recent, slots[-1].start if slots else _WHOLE)
     elif slot not in {_WHOLE, *(offered.start for offered in slots)}:
         slot = ""
     guests = guests or _usual_guests(reader, typed.get("table"))
     chosen = next((offered for offered in slots if offered.start == slot), None)
     closing = find_closing(reader, day.isoformat())
-    wanted = interval(chosen, venue.evening_ends_at)
-    free = [] if closing or not slot else free_tables(reader, day.isoformat(), wanted)
-    zone = reader.zones.zone(venue.time_zone)
+    tables = find_availability(
+        list_tables(reader),
+        list_holds(reader, day.isoformat()),
+        interval(chosen, ends),
+        closed=closing is not None or not slot,
+    )
     return {
         "day": day,
         "tonight": tonight,
@@ -193,9 +190,9 @@ def _offer(reader: Reader, typed: Mapping[str, str], guests: int | None) -> dict
         "slot": slot,
         "guests": guests,
         "tables": [
-            table
-            for table in free
-            if table.bookable and table.capacity_min <= guests <= table.capacity_max
+            found.table
+            for found in tables
+            if found.available and found.table.capacity_min <= guests <= found.table.capacity_max
         ],
         "closing": closing,
         "slot_has_ended": has_ended(chosen, day, venue, zone, reader.now),
@@ -206,31 +203,3 @@ def _usual_guests(reader: Reader, table_id: str | None) -> int:
     """Return 2, or the nearest number of guests that the given table seats."""
     table = find_table(reader, table_id) if table_id else None
     return min(max(_GUESTS, table.capacity_min), table.capacity_max) if table else _GUESTS
-
-
-def _next_slot(reader: Reader, slots: list[Slot]) -> str:
-    """Return the first slot of tonight that began at most an hour ago; else the last slot."""
-    venue = get_venue(reader)
-    at = datetime.fromtimestamp(reader.now / 1000, reader.zones.zone(venue.time_zone))
-    now = at.hour * 60 + at.minute
-    if now < minutes(venue.evening_ends_at):  # times after midnight belong to this evening
-        now += 24 * 60
-    coming = (s.start for s in slots if interval(s, venue.evening_ends_at)[0] >= now - 60)
-    return next(coming, slots[-1].start)
-
-
-def free_tables(reader: Reader, day: str, wanted: tuple[int, int]) -> list[Table]:
-    """Return the tables that no reservation holds in `wanted`, the minutes [starts, ends)."""
-    held = {
-        table_id
-        for table_id, starts, ends, _ in list_holds(reader, day)
-        if overlap((starts, ends), wanted)
-    }
-    return [table for table in list_tables(reader) if table.id not in held]
-
-
-def _slots_of(reader: Reader, day: date) -> list[Slot]:
-    """Return the slots of that weekday in order; those after midnight come last."""
-    weekday, ends = day_of_week(day), get_venue(reader).evening_ends_at
-    offered = [slot for slot in list_slots(reader) if weekday in slot.days_of_week]
-    return sorted(offered, key=lambda slot: interval(slot, ends))

@@ -19,7 +19,7 @@ from appliance.reservations.search import Order, Wanted, list_by_seq, list_found
 from appliance.staff.audit_log import record_audit
 from appliance.venue.model import parse_date
 from appliance.venue.rows import find_tonight, get_venue, list_tables
-from web.portal.forms import Form, asked_number
+from web.portal.forms import Form, number_parameter
 from web.portal.guard import actor_of
 from web.portal.reservation_form import SOURCE_WORDS, STATUS_WORDS
 from web.portal.responses import language_of, portal_page, send_file
@@ -34,7 +34,7 @@ async def show_list(request: web.Request) -> web.Response:
     database = request[ENVIRONMENT].database
     tonight = await database.read(find_tonight)
     wanted = _read_wanted(request, tonight)
-    page = asked_number(request, "page") or 1
+    page = number_parameter(request, "page") or 1
     fields = {
         "from": wanted.first or "", "to": wanted.last or "", "status": wanted.statuses,
         "source": wanted.sources, "q": wanted.text, "order": wanted.order,

@@ -51,7 +51,7 @@ _LABELS: Mapping[str, str] = {
 
 
 HEADERS = page_headers(img_src="'self' data:")
-_WRITE_SECONDS = 5.0  # for a browser that does not read: a shutdown waits no longer
+_WRITE_SECONDS = 5.0  # a browser that does not read must not delay a shutdown
 _ROLES = {"owner": "Owner", "manager": "Manager", "host": "Host", "door": "Door"}
 
 
@@ -71,7 +71,7 @@ _FIELDS: web.RequestKey[Collection[str]] = web.RequestKey("fields")
 Act = Callable[[web.Request, Form], Awaitable[web.StreamResponse]]
 
 
-def refused_on(page: Handler, *fields: str) -> Callable[[Act], Handler]:
+def show_errors_on(page: Handler, *fields: str) -> Callable[[Act], Handler]:
     """Wrap a form's handler: after an error, show `page` with the entered values.
 
     The error is shown beside its field if that is one of `fields`, else above the page. The
@@ -99,7 +99,7 @@ def portal_page(
 ) -> web.Response:
     """Return a page, or a part of a page for htmx, in the person's language.
 
-    After an error, the page shows it (see `refused_on`) and has its status.
+    If `show_errors_on` has caught an error, the page shows it and has its status.
     """
     language, environment = language_of(request), request[ENVIRONMENT]
     person = request[SESSION].person
@@ -109,7 +109,7 @@ def portal_page(
         "areas": areas_for(person, environment.name),
         "here": nearest_page(request),
         "again": same_page(request),
-        # The URL that a form was sent to may still have the note about an earlier action.
+        # The URL of a POST may contain the note about an earlier action: do not show it again.
         "note": request.query.get("note") if request.method == "GET" else None,
         "wrong": None,
         "problem": None,
@@ -254,7 +254,7 @@ def moment(
     return f"{day} {then:{'%H:%M:%S' if seconds else '%H:%M'}}"
 
 
-def instants_of(request: web.Request) -> Callable[..., str]:
+def moment_formatter(request: web.Request) -> Callable[..., str]:
     """Return `moment` with the venue's time zone and the language of this request."""
     database = request[ENVIRONMENT].database
     now, zone = database.peek(lambda reader: (reader.now, find_zone(reader)))

@@ -12,7 +12,7 @@ _SESSION = "__Host-venuebox-session"
 _DEVICE = "__Host-venuebox-device"
 _A_YEAR = 365 * 24 * 3600
 _SECRET_MAX = 64
-# The first marker that the User-Agent contains names the browser and the system.
+# Markers in the User-Agent and the names that they stand for; the first match counts.
 _BROWSERS = {
     "Edg": "Edge", "OPR": "Opera", "SamsungBrowser": "Samsung Internet", "Firefox": "Firefox",
     "FxiOS": "Firefox", "CriOS": "Chrome", "Chrome": "Chrome", "Safari": "Safari",

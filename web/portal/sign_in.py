@@ -44,7 +44,7 @@ from appliance.venue.rows import get_venue
 from web.guest.responses import environment_of, page
 from web.https_policy import SECURE
 from web.portal.forms import FORM, Form, read_form
-from web.portal.guard import PASSWORDS, find_living_session, hash_new, staff_of
+from web.portal.guard import PASSWORDS, find_living_session, hash_new_password, staff_of
 from web.portal.navigation import Handler
 from web.portal.responses import Declined, find_zone, language_of, refusal_text, see_other
 from web.portal.session import SESSION, describe_browser, device_secret, signed_in, signed_out
@@ -55,7 +55,7 @@ _SIGN_INS_PER_MINUTE = 60  # per caller: checking a password takes 64 MiB
 _LINKS_PER_MINUTE = 10
 _SECRET_MAX = 100
 _LINK_MAX = 2000  # the whole link may be pasted into the form
-# Browsers add the present fragment to a redirect without one, and it contains the secret.
+# A browser keeps the fragment, which contains the secret, unless the redirect has its own.
 _FIRST_STEP = "/portal/venue/rules#begin"
 
 
@@ -63,7 +63,7 @@ def _refusable(
     request: web.Request, template: str, values: dict[str, object],
     refusal: ApiError | Declined | None = None,
 ) -> web.Response:  # fmt: skip
-    """Return a public page; `refusal` gives it `problem`, the status and its headers."""
+    """Return a public page. `refusal` sets its `problem`, status and headers."""
     if refusal is None:
         return page(request, template, {**values, "problem": None})
     problem = refusal_text(refusal, language_of(request))
@@ -169,7 +169,7 @@ async def go_home(request: web.Request) -> web.StreamResponse:
     return see_other(request, "/tonight")
 
 
-async def leave(request: web.Request) -> web.StreamResponse:
+async def sign_out_browser(request: web.Request) -> web.StreamResponse:
     """`POST /portal/sign-out`: end this browser's session."""
     session = request[SESSION]
     await environment_of(request).database.write(sign_out, session.person.id, session.id)
@@ -285,7 +285,7 @@ async def _welcome(request: web.Request, form: Form, link_hash: bytes) -> web.Re
     person, venue = await database.read(lambda r: (find_invited(r, link_hash), get_venue(r)))
     if person is None:
         return None
-    hashed = await hash_new(request, form.secret("password"), (person.name, venue.name))
+    hashed = await hash_new_password(request, form.secret("password"), (person.name, venue.name))
     if not await database.write(accept_invitation, link_hash, hashed):
         return None
     return page(request, "portal/ready.html", {"name": person.name})
@@ -303,7 +303,7 @@ async def _create_owner(request: web.Request, form: Form, link_hash: bytes) -> w
         create_first_owner,
         link_hash,
         name,
-        await hash_new(request, form.secret("password"), (name,)),
+        await hash_new_password(request, form.secret("password"), (name,)),
         language=request.config_dict[LANGUAGES].get(form.text("language")).code,
         device_secret=device_secret(request),
         device=describe_browser(request),
@@ -314,7 +314,7 @@ async def _create_owner(request: web.Request, form: Form, link_hash: bytes) -> w
 
 
 def _private_only(handler: Handler) -> Handler:
-    """Wrap a handler: where a password must not travel, show a page that says so."""
+    """Wrap a handler: without TLS, except on loopback, show a page that explains the problem."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
         if not request.app[SECURE].is_private(request):

@@ -20,10 +20,10 @@ from appliance.staff.audit_log import find_broken_audit_link, list_audit_entries
 from appliance.staff.model import ROLES, find_staff, list_locked, list_open_invitations, list_staff
 from appliance.staff.sign_in import FREE_TRIES, count_sessions
 from appliance.staff.two_factor import list_two_factor, remove_two_factor
-from web.portal.forms import Form, asked_number
+from web.portal.forms import Form, number_parameter
 from web.portal.guard import id_of, staff_of, write_as_staff
 from web.portal.navigation import Handler
-from web.portal.responses import instants_of, portal_page, refused_on, see_other
+from web.portal.responses import moment_formatter, portal_page, see_other, show_errors_on
 from web.portal.session import BOX, LIVE
 
 _PAGE = 100
@@ -36,7 +36,7 @@ async def show_log(request: web.Request) -> web.Response:
     database = (box.test if of_test else box.live).database
 
     def read(reader: Reader) -> dict[str, object]:
-        found = list_audit_entries(reader, _PAGE + 1, before=asked_number(request, "before"))
+        found = list_audit_entries(reader, _PAGE + 1, before=number_parameter(request, "before"))
         return {
             "entries": found[:_PAGE],
             "next": found[_PAGE - 1].seq if len(found) > _PAGE else None,
@@ -49,7 +49,7 @@ async def show_log(request: web.Request) -> web.Response:
         **await database.read(read),
         "of_test": of_test,
         "days": box.settings.retention.security_days,
-        "in_words": instants_of(request),
+        "in_words": moment_formatter(request),
     }
     return portal_page(request, "portal/people/log.html", values)
 
@@ -66,7 +66,7 @@ async def show_people(
     inside = house_base(live.links, live.settings.server)
     values = {
         **await live.database.read(_read_people),
-        "in_words": instants_of(request),
+        "in_words": moment_formatter(request),
         "roles": ROLES,
         "link": link and (link[0], f"/portal/welcome#{link[1].secret}"),
         "inside": inside,
@@ -77,7 +77,7 @@ async def show_people(
     return portal_page(request, "portal/people/page.html", values)
 
 
-@refused_on(show_people, "name", "role")
+@show_errors_on(show_people, "name", "role")
 async def invite(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/people`: invite a person; the link is shown once."""
     name, role = form.name(), form.one_of("role", ROLES)
@@ -89,7 +89,7 @@ async def invite(request: web.Request, form: Form) -> web.StreamResponse:
     return await show_people(request, (name, made))
 
 
-@refused_on(show_people)
+@show_errors_on(show_people)
 async def make_link(request: web.Request, _form: Form) -> web.StreamResponse:
     """`POST …/link`: a new link for a forgotten password; shown once."""
     person_id = id_of(request)
@@ -98,7 +98,7 @@ async def make_link(request: web.Request, _form: Form) -> web.StreamResponse:
     return await show_people(request, (person.name if person else "", made))
 
 
-@refused_on(show_people)
+@show_errors_on(show_people)
 async def set_role(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST …/role`: change the role, effective with the next request."""
     return await _do(request, change_role, form.text("seen"), form.one_of("role", ROLES))
@@ -110,11 +110,11 @@ def form_without_fields(action: Callable[..., object]) -> Handler:
     async def act(request: web.Request, _form: Form) -> web.StreamResponse:
         return await _do(request, action)
 
-    return refused_on(show_people)(act)
+    return show_errors_on(show_people)(act)
 
 
 async def remove_two_factor_of(request: web.Request) -> web.StreamResponse:
-    """`POST …/second-step/remove`: disable two-factor sign-in of another person (lost phone)."""
+    """`POST …/second-step/remove`: disable two-factor sign-in of another person."""
     if id_of(request) == staff_of(request).id:
         raise NotFound
     return await _do(request, remove_two_factor)

@@ -80,7 +80,7 @@ from appliance.venue.venue_file import (
 from web.portal.box import steps_of
 from web.portal.forms import FORM, Form, field_error
 from web.portal.guard import id_of
-from web.portal.responses import REFUSED, language_of, portal_page, refused_on, see_other
+from web.portal.responses import REFUSED, language_of, portal_page, see_other, show_errors_on
 from web.portal.session import BOX
 
 _WEEK = (1, 2, 3, 4, 5, 6, 0)  # from Monday; 0 = Sunday
@@ -118,17 +118,17 @@ def _list_page(
 
 
 async def _show_list(request: web.Request) -> web.Response:
-    """Show the rejected list."""
+    """Show the page with the rejected list."""
     return _list_page(request, request[FORM].typed()["list"], PastedTables((), ()))
 
 
-@refused_on(_show_list, "list", "file")
+@show_errors_on(_show_list, "list", "file")
 async def preview(request: web.Request, form: Form) -> web.Response:
     """`POST …/preview`: the tables that a pasted list would add, and its invalid lines."""
     return _list_page(request, *await _read_list(request, form))
 
 
-@refused_on(_show_list, "list", "file")
+@show_errors_on(_show_list, "list", "file")
 async def add(request: web.Request, form: Form) -> web.Response:
     """`POST …/tables`: add the previewed tables, or none if a line is invalid."""
     text, found = await _read_list(request, form)
@@ -178,11 +178,11 @@ async def edit(request: web.Request) -> web.Response:
         id="",
         number=number,
         name=form.text("name", NAME_MAX) or number,
-        capacity_min=form.whole("capacity_min", 1, CAPACITY_MAX),
-        capacity_max=form.whole("capacity_max", 1, CAPACITY_MAX),
-        minimum_spend=form.whole("minimum_spend", 0, SPEND_MAX),
+        capacity_min=form.integer("capacity_min", 1, CAPACITY_MAX),
+        capacity_max=form.integer("capacity_max", 1, CAPACITY_MAX),
+        minimum_spend=form.integer("minimum_spend", 0, SPEND_MAX),
         type=form.text("type", TYPE_MAX),
-        bookable=form.ticked("bookable"),
+        bookable=form.checked("bookable"),
     )
     return await _save_or_ask(
         request, "/venue", edit_table, id_of(request), form.text("seen", 64), entry
@@ -209,14 +209,14 @@ async def show_slot(request: web.Request) -> web.Response:
     return portal_page(request, "portal/venue/slot.html", values)
 
 
-@refused_on(show_slots, *_SLOT_FIELDS)
+@show_errors_on(show_slots, *_SLOT_FIELDS)
 async def add_one_slot(request: web.Request, form: Form) -> web.Response:
     """`POST …/slots`: add a slot."""
     await _write(request, add_slot, _slot(form))
     return see_other(request, "/venue/slots", "saved")
 
 
-@refused_on(show_slot, *_SLOT_FIELDS)
+@show_errors_on(show_slot, *_SLOT_FIELDS)
 async def edit_one_slot(request: web.Request, form: Form) -> web.Response:
     """`POST …/slots/{id}`: save the slot, or list the reservations that this affects."""
     return await _save_or_ask(
@@ -260,10 +260,10 @@ async def show_rules(request: web.Request) -> web.Response:
     stored = request[ENVIRONMENT].database.peek(get_venue)
     policies = stored.policies or {}
     venue, typed = stored, request[FORM].typed() if REFUSED in request else {}
-    if stored.name == UNFURNISHED.name:  # a new box: the first name also opens the venue
+    if stored.name == UNFURNISHED.name:  # a new box: naming the venue also activates it
         venue = replace(stored, name="", slug="", status="active")
     values = {
-        # `slug` is a field of this form only: after an error, show the entered values.
+        # Only this form has a `slug`: if it was rejected, show the entered values.
         "venue": {**asdict(venue), "auto_confirm": "", **typed} if "slug" in typed else venue,
         "seen": typed.get("seen") or fingerprint(stored),
         "statuses": STATUSES,
@@ -279,24 +279,24 @@ async def show_rules(request: web.Request) -> web.Response:
     return portal_page(request, "portal/venue/rules.html", values)
 
 
-@refused_on(show_rules, *(field.name for field in fields(Venue)))
+@show_errors_on(show_rules, *(field.name for field in fields(Venue)))
 async def save_rules(request: web.Request, form: Form) -> web.Response:
     """`POST …/rules`: save the venue's name, status, booking rules, times and address."""
     texts: dict[str, Any] = {name: form.text(name, most) for name, most in _RULES.items()}
-    wished = replace(
+    edited = replace(
         request[ENVIRONMENT].database.peek(get_venue),
         **texts,
         slug=form.text("slug", NAME_MAX) or _make_slug(texts["name"]),
-        auto_confirm=form.ticked("auto_confirm"),
-        request_expiry_hours=form.whole("request_expiry_hours", 1, HOURS_MAX),
+        auto_confirm=form.checked("auto_confirm"),
+        request_expiry_hours=form.integer("request_expiry_hours", 1, HOURS_MAX),
         address=form.text("address", ADDRESS_MAX) or None,
         map_url=form.text("map_url", 500) or None,
     )
-    await _write(request, edit_venue, form.text("seen", 64), wished)
+    await _write(request, edit_venue, form.text("seen", 64), edited)
     return see_other(request, "/venue/rules", "saved")
 
 
-@refused_on(show_rules, *_KNOWN, "others")
+@show_errors_on(show_rules, *_KNOWN, "others")
 async def save_policies(request: web.Request, form: Form) -> web.Response:
     """`POST …/policies`: save the policies; empty fields are left out."""
     venue, seen = request[ENVIRONMENT].database.peek(get_venue), form.text("seen", 64)
@@ -305,9 +305,9 @@ async def save_policies(request: web.Request, form: Form) -> web.Response:
     policies: dict[str, Any] = {
         name: form.lines(name, _PAIR_MAX) for name in _TEXTS if form.lines(name, _PAIR_MAX)
     }
-    policies |= {name: form.whole(name, *_NUMBERS[name]) for name in _NUMBERS if form.text(name)}
-    wished = replace(venue, policies={**policies, **_read_others(form)} or None)
-    await _write(request, edit_venue, seen, wished)
+    policies |= {name: form.integer(name, *_NUMBERS[name]) for name in _NUMBERS if form.text(name)}
+    edited = replace(venue, policies={**policies, **_read_others(form)} or None)
+    await _write(request, edit_venue, seen, edited)
     return see_other(request, "/venue/rules", "saved")
 
 
@@ -330,7 +330,7 @@ async def _save_or_ask(
         return see_other(request, back, "saved")
     values = {
         "clashes": clashes,
-        "sent": [(name, value) for name, value in form.sent() if name not in {"accepted", "once"}],
+        "sent": [(name, value) for name, value in form.pairs() if name not in {"accepted", "once"}],
         "mark": clash_mark(clashes),
         "back": back,
         "action": request.path,
@@ -345,7 +345,7 @@ async def _write(request: web.Request, action: Callable[..., T], *args: object) 
     result = await environment.database.write(action, *args)
     after = await environment.database.read(_parts)
     if environment is box.live and after != before:
-        with suppress(ApiError):  # a reservation in test prevents the change: leave test as it is
+        with suppress(ApiError):  # reservations in test may prevent the change there
             await box.test.database.write(_repeat_in_test, before, after)
     return result
 
@@ -358,7 +358,7 @@ def _repeat_in_test(tx: Transaction, before: Parts, after: Parts) -> None:
         status = after[0].status if stored.name == UNFURNISHED.name else stored.status
         edit_venue(tx, fingerprint(stored), replace(after[0], id=stored.id, status=status))
     numbers = {table.number for table in before[1]}
-    # `copy_room` does not delete booked tables of test, it makes them unbookable: ignore these.
+    # `copy_room` keeps the booked tables of test and makes them unbookable: ignore these.
     tables = [table for table in tables if table.bookable or table.number in numbers]
     if (tables, slots) in (before[1:], ([], [])):
         copy_room(tx, *after[1:])
@@ -375,7 +375,7 @@ def _parts(reader: Reader) -> Parts:
 
 
 def _days(request: web.Request) -> dict[str, object]:
-    """Return the weekdays as (number, short name) from Monday, and those of a rejected form."""
+    """Return `week`, as (number, short name) from Monday, and `ticked`, of a rejected form."""
     names = language_of(request).locale.days["stand-alone"]["abbreviated"]
     return {
         "week": [(day, str(names[(day - 1) % 7])) for day in _WEEK],
