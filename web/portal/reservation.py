@@ -42,6 +42,7 @@ from web.portal.guard import actor_of, id_of, staff_of, write_as_staff
 from web.portal.navigation import Handler
 from web.portal.reservation_form import STATUS_WORDS, read_guest
 from web.portal.responses import (
+    REFUSED,
     Declined,
     download_headers,
     language_of,
@@ -80,9 +81,13 @@ class _Rejected:
         return self.typed if form == self.form else {}
 
 
-async def show_reservation(request: web.Request, rejected: _Rejected | None = None) -> web.Response:
+async def show_reservation(request: web.Request) -> web.Response:
     """`GET /portal/reservations/{id}`: the page, or with `?part=1` the part for the drawer."""
-    rejected, environment = rejected or _Rejected(), request[ENVIRONMENT]
+    environment, refusal = request[ENVIRONMENT], request.get(REFUSED)
+    rejected = _Rejected()
+    if refusal is not None:
+        name, problem = request.path.rpartition("/")[2], refusal_text(refusal, language_of(request))
+        rejected = _Rejected(name, request[FORM].typed(), refusal, problem)
     detail = await environment.database.read(_read, id_of(request))
     is_part = "part" in request.query or "HX-Request" in request.headers
     values = {
@@ -98,21 +103,20 @@ async def show_reservation(request: web.Request, rejected: _Rejected | None = No
         "sees_guests": staff_of(request).may("host"),
     }
     template = f"portal/reservations/{'drawer' if is_part else 'detail'}.html"
-    status = rejected.refusal.status if rejected.refusal else 200
-    return portal_page(request, template, values, status)
+    return portal_page(request, template, values)
 
 
 def _read(reader: Reader, reservation_id: str) -> dict[str, Any]:
     """Return a reservation with its table, history and payments."""
-    r = get_reservation(reader, reservation_id)
+    r, tables = get_reservation(reader, reservation_id), list_tables(reader)
     return {
         "reservation": r,
         "venue": get_venue(reader),
         "table": find_table(reader, r.table_id),
-        "tables": {table.id: table.number for table in list_tables(reader)},
+        "tables": {table.id: table.number for table in tables},
         "movable": [
             table
-            for table in list_tables(reader)
+            for table in tables
             if table.capacity_max >= r.guests
             and not is_held(reader, table.id, r.date, r.starts, r.ends)
         ],
@@ -146,16 +150,13 @@ def _form(act: Act) -> Handler:
 
     @wraps(act)
     async def handle(request: web.Request) -> web.StreamResponse:
-        form = request[FORM]
         try:
-            await act(request, form)
+            await act(request, request[FORM])
         except NotFound:
             raise
         except (ApiError, Declined) as refusal:
-            name = request.path.rpartition("/")[2]
-            problem = refusal_text(refusal, language_of(request))
-            return await show_reservation(request, _Rejected(name, form.typed(), refusal, problem))
-        if "HX-Request" in request.headers:
+            request[REFUSED] = refusal
+        if REFUSED in request or "HX-Request" in request.headers:
             return await show_reservation(request)
         return see_other(request, f"/reservations/{id_of(request)}", "saved")
 

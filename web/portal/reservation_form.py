@@ -6,7 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
-from appliance.core.errors import ApiError, FormUsed, InvalidDate, InvalidSlot, InvalidTable
+from appliance.core.errors import FormUsed, InvalidDate, InvalidSlot, InvalidTable
 from appliance.core.i18n import mark as _
 from appliance.database.connection import Reader
 from appliance.http.request import ENVIRONMENT
@@ -36,7 +36,13 @@ from appliance.venue.rows import (
 from web.guest.responses import emails_are_sent
 from web.portal.forms import FORM, Form, field_error
 from web.portal.guard import actor_of
-from web.portal.responses import language_of, portal_page, refusal_text, see_other
+from web.portal.responses import (
+    REFUSED,
+    language_of,
+    portal_page,
+    see_other,
+    show_errors_on,
+)
 from web.rendering import LANGUAGES
 
 STATUS_WORDS = {
@@ -62,30 +68,50 @@ _HOUR_MS = 3_600_000
 
 
 async def show_new(request: web.Request) -> web.Response:
-    """`GET …/new`: the form, filled from `?date=`, `?slot=`, `?table=` and `?guests=`."""
+    """`GET …/new`: the form, filled from `?date=`, `?slot=`, `?table=` and `?guests=`.
+
+    After a POST, it has the entered values and the tables that are free for them.
+    """
+    environment, refusal = request[ENVIRONMENT], request.get(REFUSED)
     known = ("date", "slot", "table", "guests")
-    asked = {name: request.query[name] for name in known if name in request.query}
-    return await _page(request, asked)
+    typed = {name: request.query[name] for name in known if name in request.query}
+    if FORM in request:
+        typed = request[FORM].typed()
+    if isinstance(refusal, FormUsed):
+        del typed["token"]  # the form then gets a new token and creates another reservation
+    text = typed.get("guests", "")
+    guests = int(text) if text.isdecimal() and len(text) <= _GUESTS_DIGITS_MAX else None
+    offer = await environment.database.read(_offer, typed, guests)
+    # The form remembers a table that is not free now, to select it when it is free again.
+    wanted = typed.get("table") or typed.get("wanted", "")
+    values = {
+        "typed": typed,
+        "offer": offer,
+        "wanted": wanted if parse_uuid(wanted) else "",
+        "table_is_offered": any(wanted == table.id for table in offer["tables"]),
+        "slot_is_lost": is_slot(typed.get("slot")) and not offer["slot"] and not refusal,
+        "emails_are_sent": emails_are_sent(environment),
+        "letter_languages": request.config_dict[LANGUAGES].all(),
+        "token": typed.get("token") or environment.database.tokens.new_link_secret(),
+        "refusal": refusal,
+        "statuses": STATUS_WORDS,
+    }
+    return portal_page(request, "portal/reservations/new.html", values)
 
 
-async def make_new(request: web.Request) -> web.StreamResponse:
+@show_errors_on(show_new)
+async def make_new(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST …/new`: create the reservation; with `offer`, only show the free tables."""
-    form, environment = request[FORM], request[ENVIRONMENT]
-    typed, letter = form.typed(), form.checked("letter")
+    environment, letter = request[ENVIRONMENT], form.checked("letter")
     if form.checked("offer"):
-        return await _page(request, typed)
-    try:
-        made = await environment.database.write(
-            enter_by_staff,
-            _read_booking(form, language_of(request).code),
-            actor=actor_of(request),
-            letter=("keep" if environment.name == "test" else "send") if letter else None,
-            vip=form.checked("vip"),
-        )
-    except ApiError as refusal:
-        if isinstance(refusal, FormUsed):
-            del typed["token"]  # the form then gets a new token and creates another reservation
-        return await _page(request, typed, refusal)
+        return await show_new(request)
+    made = await environment.database.write(
+        enter_by_staff,
+        _read_booking(form, language_of(request).code),
+        actor=actor_of(request),
+        letter=("keep" if environment.name == "test" else "send") if letter else None,
+        vip=form.checked("vip"),
+    )
     note = "entered"
     if letter:
         note = "entered-letter" if emails_are_sent(environment) else "entered-letter-waits"
@@ -129,33 +155,6 @@ def _read_booking(form: Form, language: str) -> Booking:
         language=form.text("language", 2) or language,
         **members,
     )
-
-
-async def _page(
-    request: web.Request, typed: dict[str, str], refusal: ApiError | None = None
-) -> web.Response:
-    """Return the form with the entered values and the tables that are free for them."""
-    environment = request[ENVIRONMENT]
-    text = typed.get("guests", "")
-    guests = int(text) if text.isdecimal() and len(text) <= _GUESTS_DIGITS_MAX else None
-    offer = await environment.database.read(_offer, typed, guests)
-    # The form remembers a table that is not free now, to select it when it is free again.
-    wanted = typed.get("table") or typed.get("wanted", "")
-    values = {
-        "typed": typed,
-        "offer": offer,
-        "wanted": wanted if parse_uuid(wanted) else "",
-        "table_is_offered": any(wanted == table.id for table in offer["tables"]),
-        "slot_is_lost": is_slot(typed.get("slot")) and not offer["slot"] and not refusal,
-        "emails_are_sent": emails_are_sent(environment),
-        "letter_languages": request.config_dict[LANGUAGES].all(),
-        "token": typed.get("token") or environment.database.tokens.new_link_secret(),
-        "refusal": refusal,
-        "problem": refusal and refusal_text(refusal, language_of(request)),
-        "statuses": STATUS_WORDS,
-    }
-    status = refusal.status if refusal else 200
-    return portal_page(request, "portal/reservations/new.html", values, status)
 
 
 def _offer(reader: Reader, typed: Mapping[str, str], guests: int | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from aiohttp import web
 
-from appliance.core.errors import ApiError, NotFound, Rule, StaffRoleMissing, ValidationError
+from appliance.core.errors import ApiError, NotFound, StaffRoleMissing, ValidationError
 from appliance.core.i18n import Language, isolate, set_french
 from appliance.core.i18n import mark as _
 from appliance.database.connection import Reader
@@ -52,7 +52,6 @@ _LABELS: Mapping[str, str] = {
 
 HEADERS = page_headers(img_src="'self' data:")
 _WRITE_SECONDS = 5.0  # a browser that does not read must not delay a shutdown
-_ROLES = {"owner": "Owner", "manager": "Manager", "host": "Host", "door": "Door"}
 
 
 class Declined(Exception):
@@ -67,6 +66,7 @@ class Declined(Exception):
 
 
 REFUSED: web.RequestKey["ApiError | Declined"] = web.RequestKey("refused")
+"""The error of this request, once it is known."""
 _FIELDS: web.RequestKey[Collection[str]] = web.RequestKey("fields")
 Act = Callable[[web.Request, Form], Awaitable[web.StreamResponse]]
 
@@ -99,7 +99,7 @@ def portal_page(
 ) -> web.Response:
     """Return a page, or a part of a page for htmx, in the person's language.
 
-    If `show_errors_on` has caught an error, the page shows it and has its status.
+    If the request has an error (REFUSED), the page shows it and has its status and headers.
     """
     language, environment = language_of(request), request[ENVIRONMENT]
     person = request[SESSION].person
@@ -113,7 +113,7 @@ def portal_page(
         "note": request.query.get("note") if request.method == "GET" else None,
         "wrong": None,
         "problem": None,
-        "typed": request[FORM].typed() if REFUSED in request else {},
+        "typed": request[FORM].typed() if REFUSED in request and FORM in request else {},
         "as_date": date.fromisoformat,
         "once_token": environment.database.tokens.new_link_secret(),
     }
@@ -137,16 +137,17 @@ def portal_page(
 
 def problem_page(request: web.Request, refusal: ApiError | Declined) -> web.Response:
     """Return the error page, or the error as a page part for htmx."""
-    language = language_of(request)
+    request[REFUSED] = refusal
+    language, is_read = language_of(request), request.method in SAFE
     part = "HX-Request" in request.headers
-    sentence = (part and rule_text(refusal, language)) or refusal_text(refusal, language)
-    is_read = request.method in SAFE
     if is_read and not part and refusal.status == NotFound.status:
-        return portal_page(request, "portal/unknown.html", {}, refusal.status)
-    template = "portal/problem_part.html" if part else "portal/problem.html"
-    values = {"problem": sentence, "field": refusal.field, "looked_at": is_read}
-    answer = portal_page(request, template, values, refusal.status)
-    answer.headers.update(refusal.headers)
+        return portal_page(request, "portal/unknown.html", {})
+    values = {
+        "problem": (part and rule_text(refusal, language)) or refusal_text(refusal, language),
+        "field": refusal.field,
+        "looked_at": is_read,
+    }
+    answer = portal_page(request, f"portal/problem{'_part' if part else ''}.html", values)
     if part:  # replace the page's error message, not the target of the request
         answer.headers["HX-Retarget"] = "#problem"
         answer.headers["HX-Reswap"] = "innerHTML"
@@ -164,8 +165,7 @@ def refusal_text(refusal: ApiError | Declined, language: Language) -> str:
         return rule[:1].upper() + rule[1:]
     details = refusal.details
     if isinstance(refusal, StaffRoleMissing):
-        role = str(details["role"])
-        details = {"role": language.gettext(_ROLES.get(role, role))}
+        details = {"role": language.gettext(str(details["role"]).capitalize())}
     return _fill(refusal.french, refusal.english, details, language)
 
 
@@ -176,19 +176,8 @@ def rule_text(refusal: ApiError | Declined, language: Language) -> str | None:
 
 
 def _fill_rule(refusal: ApiError | Declined, language: Language) -> str | None:
-    if not isinstance(refusal, ValidationError) or "rule" not in refusal.details:
-        return None
-    rule = refusal.rule or _without_field(refusal)
-    return _fill(rule.french, rule.english, rule.blanks, language)
-
-
-def _without_field(refusal: ValidationError) -> Rule:
-    """Return the rule from the error's details, which start with the field's name."""
-    french, english = (
-        str(refusal.details[name]).removeprefix(f"{refusal.field}").lstrip(" :")
-        for name in ("rule_fr", "rule")
-    )
-    return Rule(french, english)
+    rule = refusal.rule if isinstance(refusal, ValidationError) else None
+    return None if rule is None else _fill(rule.french, rule.english, rule.blanks, language)
 
 
 def _fill(french: str, english: str, blanks: Mapping[str, object], language: Language) -> str:

@@ -13,7 +13,6 @@ from appliance.staff.two_factor import (
 )
 from tests.web.portal.people import (
     FROM_OURS,
-    HASH,
     NEW_HASH,
     NEW_PASSWORD,
     PASSWORD,
@@ -23,8 +22,6 @@ from tests.web.portal.people import (
     with_password,
 )
 from web.portal.guard import PASSWORDS
-
-__all__ = ["HASH", "OLD"]  # for tests/browser/test_portal_box.py
 
 OLD, NEW, THEIRS = PASSWORD, NEW_PASSWORD, "et du sucre"
 
@@ -85,11 +82,6 @@ async def test_the_present_password_cannot_be_guessed_at_an_open_browser(running
         await here.post("/portal/account/password", {"password": "wrong", "new": NEW})
     status, _, _ = await here.post("/portal/account/password", {"password": OLD, "new": NEW})
     assert status == 429
-
-
-__all__ = ["HASH", "OLD"]  # for tests/browser/test_portal_box.py
-
-OLD, NEW, THEIRS = "le thé est servi à minuit", "une menthe fraîche au matin", "et du sucre"
 
 
 @pytest.fixture
