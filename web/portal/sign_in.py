@@ -59,11 +59,11 @@ _LINK_MAX = 2000  # the whole link may be pasted into the form
 _FIRST_STEP = "/portal/venue/rules#begin"
 
 
-def _refusable(
+def _public_page(
     request: web.Request, template: str, values: dict[str, object],
     refusal: ApiError | Declined | None = None,
 ) -> web.Response:  # fmt: skip
-    """Return a public page. `refusal` sets its `problem`, status and headers."""
+    """Return a page for callers who are not signed in; `refusal` sets `problem` and status."""
     if refusal is None:
         return page(request, template, {**values, "problem": None})
     problem = refusal_text(refusal, language_of(request))
@@ -114,7 +114,7 @@ class SignIn:
             "note": request.query.get("note"),
             "in_use": await database.read(has_owner),
         }
-        return _refusable(request, "portal/sign_in.html", values, refusal)
+        return _public_page(request, "portal/sign_in.html", values, refusal)
 
 
 async def _take_password(request: web.Request, name: str, password: str) -> web.StreamResponse:
@@ -199,7 +199,7 @@ async def _code_form(
         "by_recovery": bool(given.recovery),
         "time": f"{now:%H:%M}",
     }
-    return _refusable(request, "portal/sign_in_code.html", values, refusal)
+    return _public_page(request, "portal/sign_in_code.html", values, refusal)
 
 
 def _next_page(request: web.Request) -> str:
@@ -255,7 +255,7 @@ class _LinkPage:
         try:
             self._limit.spend(request.app[SECURE].caller_of(request))
         except RateLimited as refusal:
-            return _refusable(request, "portal/slow_down.html", {}, refusal)
+            return _public_page(request, "portal/slow_down.html", {}, refusal)
         name = secret = ""
         try:
             form = await read_form(request)
@@ -276,7 +276,7 @@ class _LinkPage:
             "shortest": PASSWORD_MIN,
             "longest": PASSWORD_MAX,
         }
-        return _refusable(request, self._template, values, refusal)
+        return _public_page(request, self._template, values, refusal)
 
 
 async def _welcome(request: web.Request, form: Form, link_hash: bytes) -> web.Response | None:
