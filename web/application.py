@@ -47,15 +47,14 @@ from web.https_policy import SECURE, ProxyWatch, Secure, kept_secret, led_to_htt
 from web.listeners import renewal
 from web.middleware import REQUESTS, Handler, answer_everything
 from web.monitoring import Health, Metrics
+from web.portal.box import SAVED, Saved, read_file
 from web.portal.box_jobs import BACKING_UP, EXAMINER, BackingUp, Examiner
-from web.portal.box_settings import SAVED, Saved, read_file
 from web.portal.forms import ONCE, Once
 from web.portal.guard import PASSWORDS, Passwords, guarded
-from web.portal.one_time_link import one_time_link_routes
+from web.portal.outbox import OUTBOX_ROUTES
 from web.portal.routes import PORTAL_ROUTES
 from web.portal.session import BOX
-from web.portal.sign_in import sign_in_routes
-from web.portal.test_outbox import OUTBOX_ROUTES
+from web.portal.sign_in import public_portal_routes
 from web.public_pages import HOME_ROUTES
 from web.rendering import STATIC_ROUTES, prepare_pages
 from web.routes import PARTNER_ROUTE_TABLE, Route
@@ -122,7 +121,7 @@ def build_application(
             _add_sandbox(app, services, SandboxPages(sandbox, box.clock))
         served.append(services)
         for route in PORTAL_ROUTES:
-            if environment is box.live or not route.of_the_house:
+            if environment is box.live or not route.live_only:
                 principal = Principal("staff", route.role)
                 handler = guarded(route, services, box.live)
                 _add(app, route.method, environment.prefix + route.path, handler, principal)
@@ -145,8 +144,7 @@ def _add_shared_routes(app: web.Application, box: Box) -> None:
         ("GET", "/health", health.show_health),
         ("GET", "/ready", health.show_ready),
         *STATIC_ROUTES,
-        *one_time_link_routes(box.clock),
-        *sign_in_routes(box.clock),
+        *public_portal_routes(box.clock),
     )
     for method, path, handler in shared:
         _add_readable(app, method, path, _public(handler, box.live), ANYBODY)

@@ -93,7 +93,7 @@ def read_lines(raw: bytes) -> object:
 
 def read_form(raw: bytes) -> object:
     form = Form({"name": raw.decode("utf-8", "surrogateescape")})
-    return form.text("name"), form.lines("name"), form.all("name"), form.whole("name", 0, 99)
+    return form.text("name"), form.lines("name"), form.all("name"), form.integer("name", 0, 99)
 
 
 def read_links(text: str) -> object:

@@ -152,7 +152,7 @@ def test_a_value_in_a_sentence_stays_as_it_was_typed():
     assert rule_text(refusal, FRENCH) == "Le numéro {x}."
     assert "Moha d'Ourika" in refusal_text(NameTaken(name="Moha d'Ourika"), FRENCH)
     with pytest.raises(ApiError) as raised:
-        Form({"capacity_min": "x"}).whole("capacity_min", 1, 9)
+        Form({"capacity_min": "x"}).integer("capacity_min", 1, 9)
     assert not re.search("[a-z]{3,}", refusal_text(raised.value, ARABIC))
 
 

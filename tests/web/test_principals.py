@@ -39,7 +39,7 @@ def test_every_route_of_the_router_declares_who_may_call_it(running):
 @pytest.mark.parametrize("environment", ["", "/test"])
 async def test_nobody_passes_a_route_of_staff_without_a_session(running, environment):
     for route in PORTAL_ROUTES:
-        if environment and route.of_the_house:
+        if environment and route.live_only:
             continue
         path = environment + a_path(route.path)
         async with running.client.request(
@@ -57,7 +57,7 @@ async def test_each_role_passes_the_routes_that_are_its_own_and_no_other(running
         if route.path in {"/portal/sign-out", "/portal/account/password"}:  # they end the session
             continue
         may = ROLES.index(role) <= ROLES.index(route.role)
-        environments = ("",) if route.of_the_house else ("", "/test")
+        environments = ("",) if route.live_only else ("", "/test")
         for environment in environments:
             path = environment + a_path(route.path)
             ended_by = {"Accept": "text/html"}

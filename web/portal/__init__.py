@@ -1,1 +1,1 @@
-"""The portal: pages for staff."""
+"""The portal: web pages for the venue's staff."""

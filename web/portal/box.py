@@ -1,6 +1,7 @@
-"""`/portal/box`: state, settings and maintenance of the box."""
+"""`/portal/box`: state, settings and maintenance of the box, and the setup steps of a new one."""
 
 import asyncio
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import partial
 from zoneinfo import ZoneInfo
@@ -11,54 +12,56 @@ from markupsafe import Markup
 from appliance.alerts import CLOCK_LEAPT, list_alerts
 from appliance.backup.catalogue import read_record
 from appliance.backup.recovery_key import ensure_recovery_key, kit_html
+from appliance.box import Box
 from appliance.clock_records import confirm_clock
+from appliance.core.errors import OperatorError, ValidationError
+from appliance.core.files import atomic_write
 from appliance.core.i18n import Language
-from appliance.core.settings import RANGES
+from appliance.core.settings import (
+    RANGES,
+    Settings,
+    change_settings,
+    parse_settings,
+    read_settings,
+)
+from appliance.database.connection import Reader
 from appliance.doctor.check import Sentence, describe, worst
+from appliance.door.terminals import PORTAL_TERMINAL_ID, list_terminals
 from appliance.email.smtp import send_trial
+from appliance.http.request import ENVIRONMENT
 from appliance.reservations.emails import SETTINGS_TROUBLE, Outcome, count_emails, list_email_errors
 from appliance.reservations.request import is_email
 from appliance.staff.audit_log import record_audit
-from appliance.venue.rows import get_venue
-from web.portal.box_jobs import BACKING_UP, EXAMINER, summarise_backups
-from web.portal.box_settings import (
-    Changes,
-    directory_of,
-    next_settings,
-    save_settings,
-    saved_settings,
-    setting,
-    waits_for_restart,
-)
-from web.portal.first_run import steps_of
-from web.portal.forms import FORM, Form
-from web.portal.guard import actor_of, check_person
-from web.portal.navigation import PortalRoute
+from appliance.staff.first_run import STEPS, close_setup, find_setup
+from appliance.venue.rows import get_venue, list_slots, list_tables
+from appliance.venue.venue_file import UNFURNISHED
+from web.portal.box_jobs import BACKING_UP, EXAMINER, directory_of, summarise_backups
+from web.portal.forms import FORM, Form, field_error
+from web.portal.guard import actor_of, reauthenticate, staff_of
 from web.portal.responses import (
     HEADERS,
     REFUSED,
     Declined,
     find_zone,
-    instants_of,
     language_of,
+    moment_formatter,
     portal_page,
-    refused_on,
     see_other,
+    show_errors_on,
 )
-from web.portal.session import BOX, HOUSE, RESTART
+from web.portal.session import BOX, LIVE, RESTART
 from web.rendering import content_policy
 
-_TROUBLES = 5
-# The numbers that the owner can change here; the booking page is a check box.
-CHANGEABLE = (
+_EMAIL_ERRORS_SHOWN = 5
+# The numeric settings that the owner can change.
+_NUMBERS = (
     "guest.cancel_hours", "mail.reminder_hours", "door.early_minutes", "retention.contact_days",
 )  # fmt: skip
-SECURITIES = ("starttls", "tls", "none")
-
-
-async def show_backups(request: web.Request) -> web.Response:
-    """`GET /portal/box/backup`: the backup section, polled while a backup runs."""
-    return portal_page(request, "portal/box/backups.html", await _read_backups(request))
+_SECURITIES = ("starttls", "tls", "none")
+_PORT_MAX = 65535
+_HOST_MAX = 253
+_PASSWORD_MAX = 1000
+_Changes = Mapping[str, str | int | bool]
 
 
 async def show_box(
@@ -68,40 +71,39 @@ async def show_box(
 
     `tried` is the result of a test email to `recipient`.
     """
-    box, language = request.app[BOX], language_of(request)
+    box, language, live = request.app[BOX], language_of(request), request[LIVE].database
     again = request.method == "GET" and "again" in request.query
-    checks, looked_at = await request.app[EXAMINER].look(request, again=again) or ([], None)
-    house = box.live.database
-    zone = await house.read(find_zone)
-    conditions = [c for e in box.environments for c in await e.database.read(list_alerts)]
-    # The demo uses its own settings and cannot restart.
-    saved = saved_settings(request) if RESTART in request.app else box.settings
+    checks, checked_at = await request.app[EXAMINER].look(box, again=again) or ([], None)
+    zone = await live.read(find_zone)
+    alerts = [alert for e in box.environments for alert in await e.database.read(list_alerts)]
+    # The demo cannot restart and ignores settings.toml.
+    saved = _saved_settings(request) if RESTART in request.app else box.settings
     typed = request[FORM].typed() if REFUSED in request else {}
-    changing = "app_url" in typed or CHANGEABLE[0] in typed
-    values: dict[str, object] = {
-        "lamp": worst(checks) if looked_at else None,
+    changing = "app_url" in typed or _NUMBERS[0] in typed
+    values = {
+        "lamp": worst(checks) if checked_at else None,
         "checks": [  # alerts are listed separately
             check for check in checks if check.name != "conditions" or check.status == "ok"
         ],
         "said": partial(_text, language=language),
         "describe": describe,
-        "looked_at": looked_at,
-        "conditions": conditions,
-        "leapt": any(c.name == CLOCK_LEAPT for c in conditions),
-        "told": _in_full(machine_time(request, zone), language),
+        "looked_at": checked_at,
+        "conditions": alerts,
+        "leapt": any(alert.name == CLOCK_LEAPT for alert in alerts),
+        "told": _in_full(_machine_time(request, zone), language),
         "now": _in_full(datetime.fromtimestamp(box.clock.now() / 1000, zone), language),
         "zone": zone,
         "box": box,
-        "mail": {"waiting": 0, "sent": 0, "failed": 0, **await house.read(count_emails)},
-        "troubles": await house.read(list_email_errors, _TROUBLES),
+        "mail": {"waiting": 0, "sent": 0, "failed": 0, **await live.read(count_emails)},
+        "troubles": await live.read(list_email_errors, _EMAIL_ERRORS_SHOWN),
         "tried": tried,
         "settings_trouble": SETTINGS_TROUBLE,
         "recipient": recipient,
-        "waits": waits_for_restart(request),
+        "waits": _waits_for_restart(request),
         "enabled": "booking.enabled" in typed if changing else saved.booking.enabled,
-        "settings": {name: typed.get(name, setting(saved, name)) for name in CHANGEABLE},
+        "settings": {name: typed.get(name, _setting(saved, name)) for name in _NUMBERS},
         "saved": saved,
-        "securities": SECURITIES,
+        "securities": _SECURITIES,
         "ranges": RANGES,
         "may_restart": RESTART in request.app,
         "steps": await steps_of(request),
@@ -110,8 +112,8 @@ async def show_box(
     return portal_page(request, "portal/box/page.html", values)
 
 
-def machine_time(request: web.Request, zone: ZoneInfo) -> datetime:
-    """Return this machine's time in venue time, whether or not the box trusts the clock."""
+def _machine_time(request: web.Request, zone: ZoneInfo) -> datetime:
+    """Return the uncorrected system clock in venue time."""
     return datetime.fromtimestamp(request.app[BOX].machine_clock.now() / 1000, zone)
 
 
@@ -119,31 +121,37 @@ def _in_full(time: datetime, language: Language) -> str:
     return f"{language.long_date(time.date())} {time:%H:%M}"
 
 
-async def _read_backups(request: web.Request) -> dict[str, object]:
-    box, directory = request.app[BOX], directory_of(request)
-    venue = await box.live.database.read(get_venue)
-    making = request.app[BACKING_UP].stage  # before the list: a new one shows next time
-    folder, kept = await asyncio.to_thread(summarise_backups, directory, box.settings, venue.id)
-    record = await asyncio.to_thread(read_record, directory.root)
-    return {
-        "making": making,
-        "folder": folder,
-        "kept": kept,
-        "record": record,
-        "in_words": instants_of(request),
-    }
-
-
 def _text(sentence: Sentence, language: Language) -> Markup:
-    """Replace isolate characters by elements, so that copied commands contain none."""
+    """Replace Unicode isolates by elements, so that copied commands do not contain them."""
     text = Markup.escape(sentence.text(language))
     text = text.replace("\N{FIRST STRONG ISOLATE}", Markup('<bdi class="code">'))
     return text.replace("\N{POP DIRECTIONAL ISOLATE}", Markup("</bdi>"))
 
 
-_PORT_MAX = 65535
-_HOST_MAX = 253
-_PASSWORD_MAX = 1000
+async def show_backups(request: web.Request) -> web.Response:
+    """`GET /portal/box/backup`: the backup section; the page polls it while a backup runs."""
+    return portal_page(request, "portal/box/backups.html", await _read_backups(request))
+
+
+async def _read_backups(request: web.Request) -> dict[str, object]:
+    box = request.app[BOX]
+    venue = await box.live.database.read(get_venue)
+    # Read the stage before the list: if the backup ends in between, the page polls once more.
+    making = request.app[BACKING_UP].stage
+    folder, kept = await asyncio.to_thread(summarise_backups, box, venue.id)
+    return {
+        "making": making,
+        "folder": folder,
+        "kept": kept,
+        "record": await asyncio.to_thread(read_record, directory_of(box).root),
+        "in_words": moment_formatter(request),
+    }
+
+
+async def back_up(request: web.Request) -> web.StreamResponse:
+    """`POST /portal/box/backup`: start a backup; the page shows its progress."""
+    request.app[BACKING_UP].start(request.app[BOX])
+    return see_other(request, "/box#backups")
 
 
 async def send_test_email(request: web.Request) -> web.Response:
@@ -151,27 +159,20 @@ async def send_test_email(request: web.Request) -> web.Response:
     recipient, language = request[FORM].text("recipient", 254), language_of(request)
     outcome = Outcome("refused", "no address")
     if is_email(recipient):
-        venue = (await request[HOUSE].database.read(get_venue)).name
+        venue = (await request[LIVE].database.read(get_venue)).name
         subject = language.gettext("Test letter from %(venue)s", venue=" ".join(venue.split()))
         text = language.gettext("This box can send letters. Nothing more to do.")
-        outcome = await send_trial(next_settings(request).mail, recipient, subject, text)
+        outcome = await send_trial(_next_settings(request).mail, recipient, subject, text)
     return await show_box(request, outcome, recipient)
 
 
-async def back_up(request: web.Request) -> web.StreamResponse:
-    """`POST /portal/box/backup`: start a backup; the page shows its progress."""
-    request.app[BACKING_UP].start(request.app[BOX], directory_of(request))
-    return see_other(request, "/box#backups")
-
-
-@refused_on(show_box, "password")
+@show_errors_on(show_box, "password")
 async def show_recovery_kit(request: web.Request, form: Form) -> web.Response:
-    """`POST /portal/box/recovery-kit`: the sheet to print, after a password check (owner)."""
-    await check_person(request, form.secret("password"))
-    database = request[HOUSE].database
+    """`POST /portal/box/recovery-kit`: the sheet to print, after a password check."""
+    await reauthenticate(request, form.secret("password"))
+    box, database = request.app[BOX], request[LIVE].database
     await database.write(record_audit, actor_of(request), "recovery_kit_shown")
-    tokens = request.app[BOX].tokens
-    key = await asyncio.to_thread(ensure_recovery_key, directory_of(request), tokens)
+    key = await asyncio.to_thread(ensure_recovery_key, directory_of(box), box.tokens)
     venue = await database.read(get_venue)
     # The sheet contains its styles, so that a saved copy prints the same.
     policy = content_policy(default_src="'none'", style_src="'unsafe-inline'", form_action="'none'")
@@ -183,48 +184,109 @@ async def show_recovery_kit(request: web.Request, form: Form) -> web.Response:
     )
 
 
+@show_errors_on(show_box, "day")
+async def confirm(request: web.Request, form: Form) -> web.StreamResponse:
+    """`POST /portal/box/clock`: confirm the system clock, so that data may expire by it.
+
+    The owner enters the date. Declined if the clock shows another one.
+    """
+    zone = await request[LIVE].database.read(find_zone)
+    if form.text("day") != _machine_time(request, zone).date().isoformat():
+        _ = language_of(request).gettext
+        sentence = _(
+            "The box tells another day. Then its clock is wrong: have it set, or let the box "
+            "reach a time server."
+        )
+        raise Declined(sentence, 422, "day")
+    for environment in request.app[BOX].environments:
+        await environment.database.write(confirm_clock, actor_of(request))
+    return see_other(request, "/box", "clock-confirmed")
+
+
 async def restart(request: web.Request) -> web.Response:
     """`POST /portal/box/restart`: apply the saved settings.
 
-    Requests in progress finish; new ones wait a second or two.
+    Requests in progress finish; new ones wait for one or two seconds.
     """
     if RESTART not in request.app:
         return await show_box(request)
-    await request[HOUSE].database.write(record_audit, actor_of(request), "restarted")
+    await request[LIVE].database.write(record_audit, actor_of(request), "restarted")
     request.app[RESTART]()
     answer = portal_page(request, "portal/box/restarting.html", {})
     answer.force_close()  # the next request must reach the restarted box
     return answer
 
 
-@refused_on(show_box, "app_url", *CHANGEABLE)
-async def change_settings(request: web.Request, form: Form) -> web.StreamResponse:
+class Saved:
+    """The contents of settings.toml at the start, and the lock for changing it."""
+
+    def __init__(self, at_start: Settings | None) -> None:
+        self.at_start = at_start
+        self.lock = asyncio.Lock()  # two forms at once must not overwrite each other
+
+
+SAVED = web.AppKey("saved", Saved)
+
+
+def read_file(box: Box) -> Settings | None:
+    """Return settings.toml without environment variables; None if it is invalid."""
+    try:
+        return read_settings(directory_of(box).settings_file, {})
+    except OperatorError:
+        return None
+
+
+def _saved_settings(request: web.Request) -> Settings:
+    """Return the settings in settings.toml, or the active ones if the file is invalid."""
+    return read_file(request.app[BOX]) or request.app[BOX].settings
+
+
+def _waits_for_restart(request: web.Request) -> bool:
+    """Return whether settings.toml has changed since the start, in the portal or by hand."""
+    if RESTART not in request.app:
+        return False
+    return read_file(request.app[BOX]) not in (None, request.app[SAVED].at_start)
+
+
+def _next_settings(request: web.Request) -> Settings:
+    """Return the settings of the next start if a restart is pending, else the active ones."""
+    return _saved_settings(request) if _waits_for_restart(request) else request.app[BOX].settings
+
+
+def _setting(settings: Settings, name: str) -> object:
+    """Return the value of `section.name`."""
+    section, _, item = name.partition(".")
+    return getattr(getattr(settings, section), item)
+
+
+@show_errors_on(show_box, "app_url", *_NUMBERS)
+async def save_settings(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/box/settings`: write settings.toml; applied at the next start."""
     return await _save(
         request,
         {
-            "booking.enabled": form.ticked("booking.enabled"),
+            "booking.enabled": form.checked("booking.enabled"),
             "server.app_url": form.text("app_url", 500).rstrip("/"),
-            **{name: form.whole(name, *RANGES[name]) for name in CHANGEABLE},
+            **{name: form.integer(name, *RANGES[name]) for name in _NUMBERS},
         },
     )
 
 
-@refused_on(show_box, "host", "port", "security", "user", "sender")
+@show_errors_on(show_box, "host", "port", "security", "user", "sender")
 async def save_mail(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/box/mail`: set the mail server; applied at the next start.
 
     An empty password keeps the stored one, unless the host changes: another server must not
     receive it.
     """
-    stored = saved_settings(request).mail
+    stored = _saved_settings(request).mail
     host, user = form.text("host", _HOST_MAX), form.text("user")
     kept = stored.password if host.casefold() == stored.host.casefold() else ""
     password = form.secret("password")[:_PASSWORD_MAX] or kept
-    changes: Changes = {
+    changes: _Changes = {
         "mail.host": host,
-        "mail.port": form.whole("port", 1, _PORT_MAX),
-        "mail.security": form.one_of("security", SECURITIES),
+        "mail.port": form.integer("port", 1, _PORT_MAX),
+        "mail.security": form.one_of("security", _SECURITIES),
         "mail.user": user,
         "mail.password": password,
         "mail.sender": form.text("sender", 254),
@@ -240,41 +302,84 @@ async def save_mail(request: web.Request, form: Form) -> web.StreamResponse:
     return await _save(request, changes)
 
 
-@refused_on(show_box, "day")
-async def confirm(request: web.Request, form: Form) -> web.StreamResponse:
-    """`POST /portal/box/clock`: confirm this machine's clock, so that data may expire by it.
+async def _save(request: web.Request, changes: _Changes) -> web.Response:
+    """Write changed settings to settings.toml, and their names to the audit log.
 
-    The form asks for the day, so that the owner has looked at the clock.
+    Raises ValidationError for an invalid value.
     """
-    zone = await request[HOUSE].database.read(find_zone)
-    if form.text("day") != machine_time(request, zone).date().isoformat():
-        _ = language_of(request).gettext
-        sentence = _(
-            "The box tells another day. Then its clock is wrong: have it set, or let the box "
-            "reach a time server."
+    file = directory_of(request.app[BOX]).settings_file
+    async with request.app[SAVED].lock:
+        try:
+            text = file.read_text("utf-8") if file.exists() else ""
+            known = parse_settings(text, {})
+            edited = {
+                name: value for name, value in changes.items() if _setting(known, name) != value
+            }
+            changed = change_settings(text, edited)
+        except (OSError, UnicodeDecodeError, OperatorError) as failure:
+            raise _field_error_of(changes, str(failure)) from None
+        if edited:
+            await asyncio.to_thread(atomic_write, file, changed.encode())
+    if edited:
+        await request[LIVE].database.write(
+            record_audit, actor_of(request), "settings_changed", name=", ".join(edited)
         )
-        raise Declined(sentence, 422, "day")
-    for environment in request.app[BOX].environments:
-        await environment.database.write(confirm_clock, actor_of(request))
-    return see_other(request, "/box", "clock-confirmed")
+    return see_other(request, "/box", "saved-for-later" if _waits_for_restart(request) else "saved")
 
 
-async def _save(request: web.Request, changes: Changes) -> web.Response:
-    await save_settings(request, changes)
-    return see_other(request, "/box", "saved-for-later" if waits_for_restart(request) else "saved")
+def _field_error_of(changes: Iterable[str], failure: str) -> ValidationError:
+    """Return the error for the form's field whose setting the message `failure` names."""
+    wrong = next((name for name in changes if failure.startswith(f"{name} is ")), None)
+    if wrong == "server.app_url":
+        return field_error(
+            "app_url",
+            "une adresse entière sans chemin, telle que https://box.example.com.",
+            "a whole address without a path, such as https://box.example.com.",
+        )
+    if wrong == "mail.sender":
+        return field_error(
+            "sender",
+            "l'adresse e-mail d'où partent les lettres.",
+            "the email address that letters come from.",
+        )
+    if wrong is not None:
+        return field_error(wrong.partition(".")[2], "une valeur permise.", "an allowed value.")
+    return field_error(
+        "settings",
+        "d'abord un fichier settings.toml que la box puisse modifier : voyez qui l'a installée.",
+        "a settings.toml that the box can change: ask whoever installed it.",
+    )
 
 
-_of_the_house = partial(PortalRoute, of_the_house=True)
-_AT = "/portal/box"
+async def steps_of(request: web.Request) -> list[tuple[str, bool]]:
+    """Return the owner's setup steps as (name, whether done); [] once all are done."""
+    live = request[LIVE]
+    if request[ENVIRONMENT] is not live or not staff_of(request).may("owner"):
+        return []
+    done = await live.database.read(_finished_steps)
+    if done is None:
+        return []
+    settings = _next_settings(request)
+    done |= {"mail"} if settings.mail.host else set()
+    done |= {"address"} if settings.server.app_url else set()
+    return [] if done >= set(STEPS) else [(name, name in done) for name in STEPS]
 
-BOX_ROUTES = (
-    _of_the_house("GET", _AT, "manager", show_box),
-    _of_the_house("GET", f"{_AT}/backup", "manager", show_backups),
-    _of_the_house("POST", f"{_AT}/backup", "manager", back_up),
-    _of_the_house("POST", f"{_AT}/clock", "owner", confirm),
-    _of_the_house("POST", f"{_AT}/mail", "owner", save_mail),
-    _of_the_house("POST", f"{_AT}/recovery-kit", "owner", show_recovery_kit),
-    _of_the_house("POST", f"{_AT}/settings", "owner", change_settings),
-    _of_the_house("POST", f"{_AT}/test-letter", "manager", send_test_email),
-    _of_the_house("POST", f"{_AT}/restart", "owner", restart),
-)
+
+async def close_first_run(request: web.Request) -> web.Response:
+    """`POST /portal/box/setup-done`: hide the setup steps, even if some are not done."""
+    await request[LIVE].database.write(close_setup)
+    return see_other(request, "/tonight")
+
+
+def _finished_steps(reader: Reader) -> set[str] | None:
+    """Return the steps that are done or skipped; None if this box has no setup to finish."""
+    setup = find_setup(reader)
+    if setup is None:
+        return None
+    done = {
+        "venue": get_venue(reader).name != UNFURNISHED.name,
+        "tables": bool(list_tables(reader)),
+        "slots": bool(list_slots(reader)),
+        "phone": any(terminal.id != PORTAL_TERMINAL_ID for terminal in list_terminals(reader)),
+    }
+    return {*setup.steps, *(name for name, is_done in done.items() if is_done)}

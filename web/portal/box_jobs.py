@@ -1,4 +1,4 @@
-"""Backups and checks started from the portal, one at a time."""
+"""Backups and checks that the portal starts, one of each at a time."""
 
 import asyncio
 import logging
@@ -14,14 +14,17 @@ from appliance.core.errors import OperatorError, log_exception
 from appliance.core.process import run_in_daemon_thread
 from appliance.core.settings import Settings, read_settings
 from appliance.doctor.check import Check, CheckContext
-from web.portal.box_settings import directory_of
-from web.portal.session import BOX
 
 log = logging.getLogger(__name__)
 
 
+def directory_of(box: Box) -> DataDirectory:
+    """Return the box's data directory."""
+    return DataDirectory(box.live.database.path.parent)
+
+
 class BackingUp:
-    """Makes a backup as nightly work does; the record in the backup folder has the result."""
+    """Makes a backup like the nightly one; its result is in the record of the backup folder."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
@@ -29,14 +32,14 @@ class BackingUp:
 
     @property
     def stage(self) -> tuple[str, int] | None:
-        """Return the stage (copy, seal or prove) and its percentage; None if no backup runs."""
+        """Return the stage (copy, seal or prove) and its percentage; None if none is running."""
         return None if self._task is None or self._task.done() else self._stage
 
-    def start(self, box: Box, directory: DataDirectory) -> None:
+    def start(self, box: Box) -> None:
         """Start a backup unless one is running."""
         if self.stage is None:
             self._stage = ("copy", 0)
-            self._task = asyncio.get_running_loop().create_task(self._make(box, directory))
+            self._task = asyncio.get_running_loop().create_task(self._make(box))
 
     async def close(self, _app: web.Application) -> None:
         """Cancel a running backup; existing backups are unaffected."""
@@ -44,39 +47,39 @@ class BackingUp:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _make(self, box: Box, directory: DataDirectory) -> None:
-        maker = Maker(directory, box.settings, box.clock, box.tokens, box.zones, self._tell)
+    async def _make(self, box: Box) -> None:
+        maker = Maker(
+            directory_of(box), box.settings, box.clock, box.tokens, box.zones, self._set_stage
+        )
         try:
             await run_in_daemon_thread(maker.make)
-        except OperatorError as trouble:  # recorded; the page shows it
-            log.warning("portal: backup failed: %s", trouble)
-        except Exception as error:  # noqa: BLE001 - nightly work makes the next one
+        except OperatorError as failure:  # the page shows the record of the failure
+            log.warning("portal: backup failed: %s", failure)
+        except Exception as error:  # noqa: BLE001 - the failure must not stop the box
             log_exception("portal: backup", error)
 
-    def _tell(self, what: str, done: int, of: int) -> None:
-        """Update the stage; called from the backup thread."""
-        self._stage = (what, min(100, 100 * done // max(of, 1)))
+    def _set_stage(self, stage: str, done: int, total: int) -> None:
+        """Set the stage and its percentage. The backup's thread calls this."""
+        self._stage = (stage, min(100, 100 * done // max(total, 1)))
 
 
 BACKING_UP = web.AppKey("backing_up", BackingUp)
 
 
-def summarise_backups(
-    directory: DataDirectory, settings: Settings, venue_id: str
-) -> tuple[Path | None, int]:
+def summarise_backups(box: Box, venue_id: str) -> tuple[Path | None, int]:
     """Return the backup folder (None if missing) and the number of this venue's backups in it.
 
-    Reads the header of each file: do not call it on the event loop.
+    Reads a header of each file: call it in a thread.
     """
     try:
-        folder = find_catalogue(directory, settings)
+        folder = find_catalogue(directory_of(box), box.settings)
         return folder, len(list_backups(folder, venue_id))
     except (OperatorError, OSError):
         return None, 0
 
 
-DEADLINE = 8.0  # seconds a page waits; the checks continue, and the next page shows them
-FRESH_MILLISECONDS = 60_000
+_DEADLINE = 8.0  # seconds that a page waits; slower checks are shown on the next page
+_FRESH_MS = 60_000
 
 
 Findings = tuple[list[Check], int]
@@ -84,47 +87,46 @@ Findings = tuple[list[Check], int]
 
 
 class Examiner:
-    """Caches the latest findings for one minute."""
+    """Runs doctor's checks and caches the findings for one minute."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[Findings] | None = None
         self._latest: Findings | None = None
 
-    async def look(self, request: web.Request, *, again: bool) -> Findings | None:
-        """Return cached or new findings; None if the checks take longer than DEADLINE.
+    async def look(self, box: Box, *, again: bool) -> Findings | None:
+        """Return cached or new findings; None if the checks take longer than 8 s.
 
-        `again` runs the checks in any case.
+        With `again`, the checks run even if the cached findings are fresh.
         """
-        now, latest = request.app[BOX].clock.now(), self._latest
-        if latest is not None and not again and 0 <= now - latest[1] < FRESH_MILLISECONDS:
+        now, latest = box.clock.now(), self._latest
+        if latest is not None and not again and 0 <= now - latest[1] < _FRESH_MS:
             return latest
         if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._examine(request))
-        done, _ = await asyncio.wait({self._task}, timeout=DEADLINE)
+            self._task = asyncio.get_running_loop().create_task(self._examine(box))
+        done, _ = await asyncio.wait({self._task}, timeout=_DEADLINE)
         return self._latest if done else None
 
     async def close(self, _app: web.Application) -> None:
-        """Wait for the check thread before the databases close."""
+        """Wait for running checks, because they read the databases."""
         if self._task is not None:
-            await asyncio.wait({self._task}, timeout=DEADLINE)
+            await asyncio.wait({self._task}, timeout=_DEADLINE)
 
-    async def _examine(self, request: web.Request) -> Findings:
-        box = request.app[BOX]
-        checks = await asyncio.to_thread(_look_at, box, directory_of(request))
-        self._latest = checks, box.clock.now()
+    async def _examine(self, box: Box) -> Findings:
+        self._latest = await asyncio.to_thread(_run_checks, box), box.clock.now()
         return self._latest
 
 
 EXAMINER = web.AppKey("examiner", Examiner)
 
 
-def _look_at(box: Box, directory: DataDirectory) -> list[Check]:
-    # Imported in the thread at the first request: it loads a mail client.
+def _run_checks(box: Box) -> list[Check]:
+    # Imported here because it loads the mail client, which slows down the start of the box.
     from appliance.doctor.checks import examine  # noqa: PLC0415
 
+    directory = directory_of(box)
     settings: Settings | str = box.settings
     try:
         read_settings(directory.settings_file, {})
-    except OperatorError as trouble:  # the file would prevent the next start
-        settings = str(trouble)
+    except OperatorError as failure:  # with this file, the next start would fail
+        settings = str(failure)
     return examine(CheckContext(directory, settings, box.clock, box.zones))

@@ -1,7 +1,8 @@
-"""`/portal/tonight`: the evening board, its row updates and its live feed."""
+"""`/portal/tonight`: the board of an evening (tables by slots) and its live feed."""
 
 import asyncio
 import json
+from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,20 +17,23 @@ from appliance.database.connection import Reader
 from appliance.door.live_feed import Change, Listener
 from appliance.http.request import ENVIRONMENT
 from appliance.reservations.calendar_file import minute_of
+from appliance.reservations.guest_terms import offered_slots
 from appliance.reservations.model import Reservation
 from appliance.reservations.rows import count_evening, list_evening
-from appliance.venue.model import Slot, day_of_week, interval, minutes, overlap
+from appliance.venue.model import Slot, interval, overlap
 from appliance.venue.rows import find_closing, find_tonight, get_venue, list_slots, list_tables
-from web.portal.forms import asked_day
+from web.portal.forms import date_parameter
 from web.portal.guard import find_living_session
-from web.portal.navigation import PortalRoute
-from web.portal.responses import instants_of, language_of, portal_page
-from web.portal.session import HOUSE, SESSION
+from web.portal.responses import language_of, moment_formatter, portal_page
+from web.portal.session import LIVE, SESSION
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """A slot of the evening. A slot that is no longer offered has no name and no interval."""
+class _Column:
+    """A slot of the evening. A slot that is no longer offered has no name and no interval.
+
+    `holds` is the interval in minutes [starts, ends) from midnight of the evening's date.
+    """
 
     start: str
     name: str
@@ -38,40 +42,40 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """The reservations of a table for `span` columns, starting at `column`.
+class _Cell:
+    """The reservations of a table in `span` columns; `column` None is the whole evening.
 
-    `taken` is the time range of a party in another slot that overlaps this one.
+    `taken` is the time range of a reservation in another slot that overlaps this one.
     """
 
-    column: Column | None
+    column: _Column | None
     span: int
     reservations: tuple[Reservation, ...]
     taken: str | None = None
 
     @property
     def is_free(self) -> bool:
-        """Return whether the table can be booked in this cell."""
+        """Return whether staff can book the table in this cell."""
         is_offered = self.column is None or self.column.holds is not None
         return is_offered and not self.reservations and self.taken is None
 
 
-def read_board(
+def _read_board(
     reader: Reader, day: date | None, position: str, tables: frozenset[str] | None = None
 ) -> dict[str, Any]:
     """Return the board of `day`, or of tonight; only the rows of `tables` if given.
 
-    `position` is the live feed's position before this read. A row's `place` is the table's index
-    in the venue; `waiting` lists reservations awaiting an answer or a payment; `present` is the
+    `position` is the live feed's position before this read. `place` of a row is the table's index
+    in the venue. `waiting` lists reservations without an answer or a payment. `present` is the
     start of the current or next slot, None on another evening.
     """
     tonight, venue = find_tonight(reader), get_venue(reader)
     chosen = day or tonight
-    everybody = [r for r in list_evening(reader, chosen.isoformat()) if r.holds]
-    columns = _columns(list_slots(reader), everybody, chosen, venue.evening_ends_at)
-    by_table: dict[str, list[Reservation]] = {}
-    for reservation in everybody:
-        by_table.setdefault(reservation.table_id, []).append(reservation)
+    held = [r for r in list_evening(reader, chosen.isoformat()) if r.holds]
+    columns = _columns(list_slots(reader), held, chosen, venue.evening_ends_at)
+    by_table: defaultdict[str, list[Reservation]] = defaultdict(list)
+    for reservation in held:
+        by_table[reservation.table_id].append(reservation)
     zone = reader.zones.zone(venue.time_zone)
     return {
         "day": chosen,
@@ -88,7 +92,7 @@ def read_board(
             for place, table in enumerate(list_tables(reader))
             if (tables is None or table.id in tables) and (table.bookable or table.id in by_table)
         ],
-        "waiting": [r for r in everybody if r.status in {"requested", "pending", "partial"}],
+        "waiting": [r for r in held if r.status in {"requested", "pending", "partial"}],
         "totals": count_evening(reader, chosen.isoformat()),
         "venue": venue.name,
         "now": reader.now,
@@ -99,28 +103,21 @@ def read_board(
 
 
 def _columns(
-    slots: Iterable[Slot], everybody: Iterable[Reservation], day: date, evening_ends_at: str
-) -> tuple[Column, ...]:
+    slots: Iterable[Slot], held: Iterable[Reservation], day: date, evening_ends_at: str
+) -> tuple[_Column, ...]:
     """Return the slots of that weekday and any others that still have reservations."""
-    weekday = day_of_week(day)
     known = {
-        s.start: Column(s.start, s.name, s.end, interval(s, evening_ends_at))
-        for s in slots
-        if weekday in s.days_of_week
+        s.start: _Column(s.start, s.name, s.end, interval(s, evening_ends_at))
+        for s in offered_slots(slots, day)
     }
-    for reservation in everybody:
+    for reservation in held:
         if reservation.slot is not None:
-            known.setdefault(reservation.slot, Column(reservation.slot, "", ""))
-    ends = minutes(evening_ends_at)
-
-    def order(column: Column) -> int:
-        start = minutes(column.start)
-        return start + (24 * 60 if start < ends else 0)  # times after midnight sort last
-
-    return tuple(sorted(known.values(), key=order))
+            known.setdefault(reservation.slot, _Column(reservation.slot, "", ""))
+    # Times before the evening's end are after midnight and come last.
+    return tuple(sorted(known.values(), key=lambda c: (c.start < evening_ends_at, c.start)))
 
 
-def _present(columns: tuple[Column, ...], day: date, now: int, zone: ZoneInfo) -> str | None:
+def _present(columns: tuple[_Column, ...], day: date, now: int, zone: ZoneInfo) -> str | None:
     """Return the start of the first slot that has not ended at `now`, else of the last one."""
     for column in columns:
         if column.holds is not None and now < minute_of(day, column.holds[1], zone):
@@ -128,28 +125,28 @@ def _present(columns: tuple[Column, ...], day: date, now: int, zone: ZoneInfo) -
     return columns[-1].start if columns else None
 
 
-def _cells(columns: tuple[Column, ...], held: list[Reservation]) -> Iterable[Cell]:
-    """Yield a table's cells. A whole evening is one cell: it conflicts with every slot."""
+def _cells(columns: tuple[_Column, ...], held: list[Reservation]) -> Iterable[_Cell]:
+    """Yield the cells of a table's row; a booking of the whole evening takes all columns."""
     whole = tuple(r for r in held if r.slot is None)
     if whole or not columns:
-        yield Cell(None, max(1, len(columns)), whole)
+        yield _Cell(None, max(1, len(columns)), whole)
         return
     for column in columns:
-        here = tuple(r for r in held if r.slot == column.start)
-        yield Cell(column, 1, here, _taken(column, held))
+        reservations = tuple(r for r in held if r.slot == column.start)
+        yield _Cell(column, 1, reservations, _taken(column, held))
 
 
-def _taken(column: Column, held: Iterable[Reservation]) -> str | None:
-    """Return the hours (`19:30–22:00`) of the first overlapping party in another slot."""
+def _taken(column: _Column, held: Iterable[Reservation]) -> str | None:
+    """Return the hours (`19:30–22:00`) of the first overlapping reservation in another slot."""
     wanted = column.holds
     if wanted is None:
         return None
     others = [r for r in held if r.slot != column.start and overlap((r.starts, r.ends), wanted)]
     first = min(others, key=lambda r: r.starts, default=None)
-    return None if first is None else f"{_clock(first.starts)}–{_clock(first.ends)}"
+    return None if first is None else f"{_time(first.starts)}–{_time(first.ends)}"
 
 
-def _clock(minute: int) -> str:
+def _time(minute: int) -> str:
     return f"{minute // 60 % 24:02d}:{minute % 60:02d}"
 
 
@@ -163,13 +160,13 @@ async def show_board(request: web.Request) -> web.Response:
 
 
 async def show_rows(request: web.Request) -> web.Response:
-    """`GET …/rows`: the rows of `?tables=` (comma-separated ids), totals and open requests."""
+    """`GET …/rows`: the rows of `?tables=` (ids, separated by commas), totals and open requests."""
     tables = frozenset(request.query.get("tables", "").split(",")[:_ROWS_MAX])
     return await _page(request, "rows", tables)
 
 
 async def show_sheet(request: web.Request) -> web.Response:
-    """`GET …/sheet`: the evening to print, for an outage, with venue and time of printing."""
+    """`GET …/sheet`: a printable list of the evening, to use during an outage."""
     return await _page(request, "sheet")
 
 
@@ -178,7 +175,7 @@ async def _page(
 ) -> web.Response:
     environment, language = request[ENVIRONMENT], language_of(request)
     board = await environment.database.read(
-        read_board, asked_day(request), environment.feed.position, tables
+        _read_board, date_parameter(request), environment.feed.position, tables
     )
     near = {-1: language.gettext("Last night"), 0: language.gettext("Tonight"),
             1: language.gettext("Tomorrow")}  # fmt: skip
@@ -187,9 +184,9 @@ async def _page(
         "board": board,
         "title": near.get(days_away) or language.short_date(board["day"]),
         "sees_guests": request[SESSION].person.may("host"),
-        "in_words": instants_of(request),
+        "in_words": moment_formatter(request),
     }
-    # A large board takes tens of milliseconds: it must not delay scans at the door.
+    # In a thread: a large board takes tens of milliseconds, and scans must not wait for it.
     template = f"portal/tonight/{template}.html"
     return await asyncio.to_thread(portal_page, request, template, values)
 
@@ -197,14 +194,15 @@ async def _page(
 async def board_events(request: web.Request) -> web.StreamResponse:
     """`GET /portal/tonight/events?date=&after=`: server-sent events for one evening.
 
-    An event `row` names a changed reservation and its table; `reset` means: read everything.
+    The events are `row` (a changed reservation and its table), `totals` (read the totals again),
+    `reset` (read the whole board again) and `revoked` (the session has ended).
     """
-    day = asked_day(request)
+    day = date_parameter(request)
     return _BoardStream(request, day.isoformat() if day else None)
 
 
 class _BoardStream(web.StreamResponse):
-    """A response that streams events, after the headers that every answer gets."""
+    """The response that streams the board's events."""
 
     def __init__(self, request: web.Request, day: str | None) -> None:
         super().__init__(headers={"X-Accel-Buffering": "no"})
@@ -219,7 +217,7 @@ class _BoardStream(web.StreamResponse):
         with suppress(Unavailable):  # the box is stopping
             listener = await feed.listen(owner, after, self._concerns)
             try:
-                while await self._tell(listener):
+                while await self._send(listener):
                     pass
             finally:
                 feed.leave(listener)
@@ -229,11 +227,12 @@ class _BoardStream(web.StreamResponse):
         found = change.reservation
         return found is None or change.moved or found.date == (self._day or change.evening)
 
-    async def _tell(self, listener: Listener) -> bool:
+    async def _send(self, listener: Listener) -> bool:
+        """Send the next changes or a heartbeat; return whether the stream continues."""
         changes = await listener.take(_HEARTBEAT_SECONDS)
-        # The feed of live closes at once when a session is ended; the feed of test, and sessions
-        # that expire, are checked here.
-        session = find_living_session(self._request, self._request[HOUSE])
+        # The feed of live ends when a session is revoked. Expired sessions, and all sessions in
+        # test, are checked here.
+        session = find_living_session(self._request, self._request[LIVE])
         if not listener.over.done() and session is None:
             changes = [Change(listener.position, "revoked")]
             listener.end()
@@ -254,11 +253,3 @@ def _lines(change: Change) -> str:
         kind = "row"
         data = {"reservation": found.id, "table": found.table_id, "version": found.version}
     return f"event: {kind}\nid: {change.position}\ndata: {json.dumps(data)}\n\n"
-
-
-TONIGHT_ROUTES = (
-    PortalRoute("GET", "/portal/tonight", "door", show_board),
-    PortalRoute("GET", "/portal/tonight/rows", "door", show_rows),
-    PortalRoute("GET", "/portal/tonight/sheet", "door", show_sheet),
-    PortalRoute("GET", "/portal/tonight/events", "door", board_events),
-)

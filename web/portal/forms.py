@@ -1,8 +1,4 @@
-"""Reading the portal's forms, and handling repeated submissions.
-
-One-time values are in this process only, for minutes: no secret is in an address, a file or a
-log.
-"""
+"""Read the portal's forms and query parameters; run a repeated form once."""
 
 import asyncio
 import re
@@ -11,7 +7,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from datetime import date, timedelta
 from string import hexdigits
-from typing import TypeVar
+from typing import Any
 
 from aiohttp import web
 from multidict import MultiDict
@@ -32,9 +28,6 @@ _PART_HEAD_MAX = 1000
 _ESCAPED = {(a + b).encode(): bytes([int(a + b, 16)]) for a in hexdigits for b in hexdigits}
 
 
-Number = TypeVar("Number", int, None)
-
-
 class UnsupportedForm(ValidationError):
     """The body's type or charset is not supported."""
 
@@ -48,30 +41,30 @@ class Form:
         self._fields: MultiDict[str] = MultiDict(fields)
 
     def text(self, name: str, longest: int = 200) -> str:
-        """Return one line, spaces normalised. Raises ValidationError over `longest` characters."""
+        """Return one line with normalised spaces. ValidationError above `longest` characters."""
         value = " ".join(self._fields.get(name, "").split())
         return _checked(value, name, longest)
 
     def needed(self, name: str, rule_fr: str, rule: str, longest: int = 200) -> str:
-        """Like `text`, but a value is required; the rule says what is expected."""
+        """Return `text`. ValidationError with the rule if the field is empty."""
         value = self.text(name, longest)
         if not value:
             raise ValidationError.of(name, Rule(f"il faut {rule_fr}", f"please give {rule}"))
         return value
 
     def name(self, longest: int = 200) -> str:
-        """Return the field `name`. Raises ValidationError if it is empty."""
+        """Return the field `name`. ValidationError if it is empty."""
         return self.needed("name", "un nom.", "a name.", longest)
 
     def one_of(self, name: str, choices: Collection[str]) -> str:
-        """Return one of `choices`. Raises ValidationError for anything else."""
+        """Return one of `choices`. ValidationError for any other value."""
         value = self._fields.get(name, "")
         if value not in choices:
             raise field_error(name, "un choix de la liste.", "one of the list.")
         return value
 
     def lines(self, name: str, longest: int = TEXT_MAX) -> str:
-        """Return several lines as entered, without surrounding spaces."""
+        """Return several lines without surrounding spaces. Errors as in `text`."""
         value = self._fields.get(name, "").replace("\r\n", "\n").strip()
         return _checked(value, name, longest)
 
@@ -80,30 +73,33 @@ class Form:
         return self._fields.get(name, "")
 
     def all(self, name: str) -> list[str]:
-        """Return every value of a field with several check boxes."""
+        """Return every value of a field that has several check boxes."""
         return [_checked(value, name, TEXT_MAX) for value in self._fields.getall(name, [])]
 
     def typed(self) -> dict[str, str]:
-        """Return all values as sent, to fill the form again. Not for passwords."""
+        """Return the values as entered, to fill the form again; missing fields are empty.
+
+        Contains passwords too: a page must not show those.
+        """
         return defaultdict(str, self._fields)
 
     def days(self) -> tuple[int, ...]:
-        """Return the weekdays selected in `days`, 0 = Sunday."""
+        """Return the weekdays selected in `days` (0 = Sunday). ValidationError if invalid."""
         days = self.all("days")
         if not set(days) <= set("0123456"):
             raise field_error("days", "des jours de la semaine.", "weekdays.")
         return tuple(sorted({int(day) for day in days}))
 
-    def sent(self) -> list[tuple[str, str]]:
-        """Return every field as sent, in order, for submitting the form again."""
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return the (name, value) pairs in the order of the form, to submit it again."""
         return list(self._fields.items())
 
-    def ticked(self, name: str) -> bool:
+    def checked(self, name: str) -> bool:
         """Return whether a check box is selected."""
         return bool(self._fields.get(name))
 
-    def whole(self, name: str, smallest: int, largest: int) -> int:
-        """Return an integer from `smallest` to `largest`. Raises ValidationError otherwise."""
+    def integer(self, name: str, smallest: int, largest: int) -> int:
+        """Return an integer from `smallest` to `largest`. ValidationError otherwise."""
         text = self.text(name)
         digits = text.removeprefix("-")
         fits = digits.isascii() and digits.isdecimal() and len(digits) <= 12
@@ -119,19 +115,19 @@ class Form:
 
 
 FORM: web.RequestKey[Form] = web.RequestKey("form", Form)
-"""The form of a POST in the portal, read by the guard."""
+"""The form of a portal POST. `guarded` reads it before it calls the handler."""
 
 
 async def read_form(request: web.Request, *, takes_files: bool = False) -> Form:
-    """Return the form: URL-encoded UTF-8, or multipart where the page `takes_files`.
+    """Return the form: URL-encoded UTF-8, or multipart if `takes_files`.
 
-    The sender cannot choose another encoding. Raises UnsupportedForm for another type or charset,
-    ValidationError for an unreadable form or one not complete within 30 s, FormTooLarge over
-    64 KiB, StaffRoleMissing if the sender's rights ended meanwhile.
+    Raises UnsupportedForm for another type or charset, ValidationError for a malformed form or
+    one that is not complete within 30 s, FormTooLarge above 64 KiB, and StaffRoleMissing if the
+    sender's access was revoked in the meantime.
     """
     kind = request.headers.get("Content-Type", "")
     if not kind and not request.can_read_body:
-        return Form(())  # a form without fields
+        return Form(())
     upload = _UPLOAD.fullmatch(kind) if takes_files else None
     if upload is None and _FORM.fullmatch(kind) is None:
         rule = Rule("il faut un formulaire de cette page.", "please give a form of this page.")
@@ -150,7 +146,10 @@ async def read_form(request: web.Request, *, takes_files: bool = False) -> Form:
 
 
 def _fields_of(raw: bytes) -> Iterable[tuple[str, str]]:
-    """Yield the fields of a URL-encoded form. Raises ValueError or KeyError if malformed."""
+    """Yield the fields of a URL-encoded form. ValueError or KeyError if malformed.
+
+    Not aiohttp's parser or `parse_qsl`: 64 KiB of stray percent signs take them over 20 ms.
+    """
     if raw.count(b"&") >= _FIELDS_MAX:
         raise ValueError("too many fields")
     for field in raw.replace(b"+", b" ").split(b"&"):
@@ -160,26 +159,29 @@ def _fields_of(raw: bytes) -> Iterable[tuple[str, str]]:
 
 
 def _unquoted(text: bytes) -> str:
-    """Decode percent-escapes. KeyError for a stray percent sign: aiohttp takes 20 ms for 64 KiB."""
+    """Decode percent escapes. KeyError for a percent sign without two hexadecimal digits."""
     first, *others = text.split(b"%")
-    return b"".join([first, *(_ESCAPED[bit[:2]] + bit[2:] for bit in others)]).decode()
+    return b"".join([first, *(_ESCAPED[part[:2]] + part[2:] for part in others)]).decode()
 
 
 def _parts_of(raw: bytes, boundary: bytes) -> Iterable[tuple[str, str]]:
-    """Yield the parts of a multipart form, always read as UTF-8. Raises ValueError."""
+    """Yield the parts of a multipart form, decoded as UTF-8. ValueError if malformed."""
     _, *parts, end = (b"\r\n" + raw).split(b"\r\n--" + boundary, _PARTS_MAX + 1)
     if not end.startswith(b"--"):
-        raise ValueError("too many parts, or no end")
+        raise ValueError("too many parts, or no closing boundary")
     for part in parts:
         head, _, value = part.partition(b"\r\n\r\n")
         name = _PART_NAME.search(head, 0, _PART_HEAD_MAX)
         if name is None:
-            raise ValueError("a part without a name")
+            raise ValueError("part without a name")
         yield name[1].decode(), value.decode("utf-8-sig", errors="replace")
 
 
-def asked_day(request: web.Request) -> date | None:
-    """Return `?date=` or None. InvalidDate also for the calendar's ends: adjacent days are read."""
+def date_parameter(request: web.Request) -> date | None:
+    """Return `?date=`, or None if it is missing. InvalidDate if it is not a date.
+
+    The first and last days of the calendar are invalid too: pages link to the adjacent days.
+    """
     text = request.query.get("date")
     if not text:
         return None
@@ -189,14 +191,14 @@ def asked_day(request: web.Request) -> date | None:
     return day
 
 
-def asked_number(request: web.Request, name: str, otherwise: Number) -> int | Number:
-    """Return the query parameter `name` if a number of at most 15 digits; else `otherwise`."""
+def number_parameter(request: web.Request, name: str) -> int | None:
+    """Return the query parameter `name`; None unless it is a number of at most 15 digits."""
     text = request.query.get(name, "")
-    return int(text) if re.fullmatch("[0-9]{1,15}", text) else otherwise
+    return int(text) if re.fullmatch("[0-9]{1,15}", text) else None
 
 
 def field_error(field: str, rule_fr: str, rule: str, **blanks: object) -> ValidationError:
-    """Return the error of a field; the rule in French and English is filled from `blanks`."""
+    """Return the error of a field; `blanks` fill the placeholders of both rules."""
     return ValidationError.of(field, Rule(f"il faut {rule_fr}", f"please give {rule}", blanks))
 
 
@@ -212,82 +214,79 @@ def _checked(value: str, name: str, longest: int) -> str:
 
 _KEPT = 500
 _SECONDS = 120.0
-_REFUSED = 400
-_Sent = tuple[int, dict[str, str], bytes]
+_Key = tuple[str, str]
+_Act = Callable[[], Awaitable[web.StreamResponse]]
 
 
 class Once:
-    """Per session: recently submitted forms, and secrets not shown yet."""
+    """Stores, by session, the answers to recent forms and the secrets that no page has shown.
+
+    They exist only in this process and for two minutes. A secret is never in a URL, a file or a
+    log.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._done: OrderedDict[tuple[str, str], asyncio.Future[web.StreamResponse]] = OrderedDict()
-        self._answers: OrderedDict[tuple[str, str], tuple[float, _Sent]] = OrderedDict()
-        self._secrets: OrderedDict[tuple[str, str], tuple[float, str]] = OrderedDict()
+        self._done: OrderedDict[_Key, asyncio.Future[web.StreamResponse]] = OrderedDict()
+        self._answers: OrderedDict[_Key, tuple[float, Any]] = OrderedDict()
+        self._secrets: OrderedDict[_Key, tuple[float, str]] = OrderedDict()
 
     async def answer(
-        self,
-        session_id: str,
-        token: str,
-        act: Callable[[], Awaitable[web.StreamResponse]],
-        show: Callable[[], Awaitable[web.StreamResponse]],
+        self, session_id: str, token: str, act: _Act, show: _Act
     ) -> web.StreamResponse:
         """Return the answer of `act()`; a repeated form gets the same answer without another call.
 
-        `token` identifies the form. A rejected form may be sent again. Once the stored answer has
-        expired, a repeated form gets the answer of `show()`.
+        `token` identifies the form. A rejected form may be sent again. After the stored answer
+        has expired, a repeated form gets the answer of `show()`.
         """
-        name = (session_id, token)
-        if name not in self._done:
-            return await self._do(name, act)
-        await asyncio.wait({self._done[name]})
-        if name not in self._done:  # it was rejected
+        key = (session_id, token)
+        if key not in self._done:
+            return await self._do(key, act)
+        await asyncio.wait({self._done[key]})
+        if key not in self._done:  # the form was rejected
             return await self.answer(session_id, token, act, show)
-        self._forget_old()
-        if name in self._answers:
-            status, headers, body = self._answers[name][1]
+        self._drop_expired()
+        if key in self._answers:
+            status, headers, body = self._answers[key][1]
             return web.Response(status=status, headers=headers, body=body)
         return await show()
 
     def put_secret(self, request: web.Request, subject: str, secret: str) -> None:
-        """Store the secret of `subject`, to be shown on this session's next page about it."""
+        """Store the secret of `subject` until this session opens the page about it."""
         self._secrets[request[SESSION].id, subject] = (self._clock.monotonic() + _SECONDS, secret)
         if len(self._secrets) > _KEPT:
             self._secrets.popitem(last=False)
 
     def take_secret(self, request: web.Request, subject: str) -> str | None:
-        """Return the stored secret, once; None after that and for other sessions."""
-        self._forget_old()
+        """Return and delete the stored secret; None for another session or after two minutes."""
+        self._drop_expired()
         found = self._secrets.pop((request[SESSION].id, subject), None)
         return None if found is None else found[1]
 
-    async def _do(
-        self, name: tuple[str, str], act: Callable[[], Awaitable[web.StreamResponse]]
-    ) -> web.StreamResponse:
-        self._forget_old()
-        running = self._done[name] = asyncio.ensure_future(act())
+    async def _do(self, key: _Key, act: _Act) -> web.StreamResponse:
+        self._drop_expired()
+        running = self._done[key] = asyncio.ensure_future(act())
         if len(self._done) > _KEPT:
             oldest, _ = self._done.popitem(last=False)
             self._answers.pop(oldest, None)
         try:
             response = await running
         except BaseException:
-            self._done.pop(name, None)
+            self._done.pop(key, None)
             raise
-        if response.status >= _REFUSED or not isinstance(response, web.Response):
-            self._done.pop(name, None)
+        if response.status >= 400 or not isinstance(response, web.Response):
+            self._done.pop(key, None)
         else:
             body = response.body if isinstance(response.body, bytes) else b""
-            sent = (response.status, dict(response.headers), body)
-            self._answers[name] = (self._clock.monotonic() + _SECONDS, sent)
+            stored = (response.status, dict(response.headers), body)
+            self._answers[key] = (self._clock.monotonic() + _SECONDS, stored)
         return response
 
-    def _forget_old(self) -> None:
+    def _drop_expired(self) -> None:
         now = self._clock.monotonic()
-        kept: OrderedDict[tuple[str, str], tuple[float, object]]
-        for kept in (self._answers, self._secrets):  # type: ignore[assignment]
-            for name in [name for name, (until, _) in kept.items() if until < now]:
-                del kept[name]
+        for values in (self._answers, self._secrets):
+            for key in [key for key, (until, _) in values.items() if until < now]:
+                del values[key]
 
 
 ONCE: web.AppKey[Once] = web.AppKey("once", Once)

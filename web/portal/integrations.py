@@ -1,10 +1,11 @@
-"""`/portal/integrations`: overview, texts, and the page of each API key."""
+"""`/portal/integrations`: overview, API keys and webhook endpoints (interface, section 2.8)."""
 
+import hashlib
 from typing import Any
 
 from aiohttp import web
 
-from appliance.alerts import ENDPOINT_BLOCKED, list_alerts
+from appliance.alerts import ENDPOINT_BLOCKED, SKEW_WARNING_S, list_alerts
 from appliance.api_keys import (
     READ_ONLY_SCOPES,
     SCOPES,
@@ -17,63 +18,99 @@ from appliance.api_keys import (
     revoke_key,
     rotate_key,
 )
-from appliance.core.errors import NotFound
-from appliance.database.connection import Reader
-from appliance.http.request import ENVIRONMENT
+from appliance.core.errors import ChangedMeanwhile, EndpointIsInactive, NotFound
+from appliance.core.tokens import Keyring
+from appliance.database.connection import Reader, Transaction
+from appliance.http.request import ENVIRONMENT, recheck_authorisation
+from appliance.outbox import EVENT_TYPES, EXTRA_TYPES
 from appliance.reservations.create import SHOWN, list_mismatches
-from appliance.webhooks.delivery_log import read_queue
-from appliance.webhooks.endpoints import SWITCHED_OFF, Endpoint, list_endpoints
+from appliance.webhooks.delivery_log import DeliveryFilter, page_deliveries, read_queue
+from appliance.webhooks.endpoints import (
+    SWITCHED_OFF,
+    Endpoint,
+    activate_endpoint,
+    choose_events,
+    deactivate_endpoint,
+    get_endpoint,
+    list_endpoints,
+    parse_ca,
+    parse_event_types,
+    parse_pin,
+    register_with_room,
+    restrict_references,
+    revoke_old_secret,
+    roll_secret,
+    send_test_event,
+    trust_receiver,
+)
 from web.context import SERVICES
 from web.portal.forms import FORM, ONCE, Form, field_error
-from web.portal.guard import actor_of, id_of
-from web.portal.responses import instants_of, portal_page, refused_on, see_other
+from web.portal.guard import id_of, write_as_staff
+from web.portal.responses import REFUSED, moment_formatter, portal_page, see_other, show_errors_on
+
+_KEY_NAME_MAX = 80
+_URL_MAX = 4000
+_CA_MAX = 60_000
+_LATEST = 5
+_EVENT_TYPES = (*EVENT_TYPES, *EXTRA_TYPES)
 
 
-def room_page(request: web.Request, template: str, values: dict[str, object]) -> web.Response:
-    """Return `portal/integrations/<template>.html`; its texts are in `words.html`."""
+def integrations_page(
+    request: web.Request, template: str, values: dict[str, object]
+) -> web.Response:
+    """Return `portal/integrations/<template>.html` with the variables that all its pages use."""
     environment = request[ENVIRONMENT]
-    frame: dict[str, object] = {
-        "moment": instants_of(request),
+    common = {
+        "moment": moment_formatter(request),
         "now": environment.database.clock.now(),
-        "conditions": [condition.name for condition in environment.database.peek(list_alerts)],
+        "conditions": [alert.name for alert in environment.database.peek(list_alerts)],
         "room": f"{environment.prefix}/portal/integrations",
         "prefix": environment.prefix,
     }
-    return portal_page(request, f"portal/integrations/{template}.html", {**frame, **values})
-
-
-def health_of(reader: Reader, endpoint: Endpoint) -> str:
-    """Return the health: `switched_off`, `inactive`, `blocked`, `failing`, `new` or `good`."""
-    noted = {c.name for c in list_alerts(reader) if c.subject == endpoint.id}
-    if SWITCHED_OFF in noted:
-        return "switched_off"
-    if not endpoint.active:
-        return "inactive"
-    if ENDPOINT_BLOCKED in noted or endpoint.last_outcome == "blocked":
-        return "blocked"
-    if endpoint.failures_in_a_row:
-        return "failing"
-    return "new" if endpoint.last_success_at is None else "good"
-
-
-NAME_MAX = 80
-_ACCESS = ("all", "read", "chosen")
+    return portal_page(request, f"portal/integrations/{template}.html", {**common, **values})
 
 
 async def show_overview(request: web.Request) -> web.Response:
     """`GET /portal/integrations`: all keys and endpoints; inactive ones last and collapsed."""
     database = request[ENVIRONMENT].database
-    keys, rows, mismatches = await database.read(_read)
-    told, now = [(key, _counted(request, key, use)) for key, use in keys], database.clock.now()
+    keys, endpoints, mismatches = await database.read(_read_overview)
+    used, now = [(key, _counted(request, key, use)) for key, use in keys], database.clock.now()
     values: dict[str, object] = {
-        "keys": [row for row in told if not row[0].is_revoked(now)],
-        "revoked_keys": [row for row in told if row[0].is_revoked(now)],
-        "endpoints": [row for row in rows if row[2] != "inactive"],
-        "inactive_endpoints": [row for row in rows if row[2] == "inactive"],
+        "keys": [row for row in used if not row[0].is_revoked(now)],
+        "revoked_keys": [row for row in used if row[0].is_revoked(now)],
+        "endpoints": [row for row in endpoints if row[2] != "inactive"],
+        "inactive_endpoints": [row for row in endpoints if row[2] == "inactive"],
         "mismatches": mismatches,
         "scopes_of": _scopes_kind,
     }
-    return room_page(request, "overview", values)
+    return integrations_page(request, "overview", values)
+
+
+def _read_overview(
+    reader: Reader,
+) -> tuple[list[tuple[ApiKey, KeyUse]], list[tuple[Any, ...]], int]:
+    """Return (key, use) pairs, (endpoint, queue, health) triples and the number of mismatches."""
+    uses = list_key_use(reader)
+    keys = [(key, uses.get(key.id, KeyUse())) for key in list_keys(reader)]
+    endpoints = [
+        (endpoint, read_queue(reader, endpoint.id), _health_of(reader, endpoint))
+        for endpoint in list_endpoints(reader)
+    ]
+    return keys, endpoints, len(list_mismatches(reader))
+
+
+def _health_of(reader: Reader, endpoint: Endpoint) -> str:
+    """Return the health: `switched_off`, `inactive`, `blocked`, `failing`, `new` or `good`."""
+    alerts = {alert.name for alert in list_alerts(reader) if alert.subject == endpoint.id}
+    if SWITCHED_OFF in alerts:
+        return "switched_off"
+    if not endpoint.active:
+        return "inactive"
+    if ENDPOINT_BLOCKED in alerts or endpoint.last_outcome == "blocked":
+        return "blocked"
+    if endpoint.failures_in_a_row:
+        return "failing"
+    return "new" if endpoint.last_success_at is None else "good"
 
 
 async def go_to_overview(request: web.Request) -> web.Response:
@@ -82,22 +119,22 @@ async def go_to_overview(request: web.Request) -> web.Response:
 
 
 async def show_warnings(request: web.Request) -> web.Response:
-    """Show idempotency keys that were repeated with a different body, by API key."""
+    """`GET …/warnings`: idempotency keys that were repeated with another body, by API key."""
     database = request[ENVIRONMENT].database
     keys, found = await database.read(lambda r: (list_keys(r), list_mismatches(r)))
     values: dict[str, object] = {
         "groups": [
-            ([k for k in keys if k.lineage == line], [m for m in found if m.lineage == line])
-            for line in dict.fromkeys(m.lineage for m in found)
+            ([k for k in keys if k.lineage == lineage], [m for m in found if m.lineage == lineage])
+            for lineage in dict.fromkeys(m.lineage for m in found)
         ],
         "shown": SHOWN,
         "many": len(found) == SHOWN,
     }
-    return room_page(request, "warnings", values)
+    return integrations_page(request, "warnings", values)
 
 
 async def new_key(request: web.Request) -> web.Response:
-    """`GET …/keys/new`: the form."""
+    """`GET …/keys/new`: the form for a new key."""
     form = request.get(FORM, Form({"access": "all"}))
     values: dict[str, object] = {
         "scopes": SCOPES,
@@ -105,54 +142,61 @@ async def new_key(request: web.Request) -> web.Response:
         "access": form.typed()["access"],
         "chosen": form.all("scope"),
     }
-    return room_page(request, "new_key", values)
+    return integrations_page(request, "new_key", values)
 
 
-@refused_on(new_key)
+@show_errors_on(new_key)
 async def create_key(request: web.Request, form: Form) -> web.Response:
-    """`POST …/keys`: create a key and show it once, on a page of its own."""
-    environment = request[ENVIRONMENT]
+    """`POST …/keys`: create a key and show it once."""
     name = form.needed("name", "un nom : à qui est cette clé ?", "a name: whose key is it?",
-                       NAME_MAX)  # fmt: skip
-    issued = await environment.database.write(
-        issue_key, environment.name, name, _scopes(form), actor=actor_of(request)
-    )
-    request.app[ONCE].put_secret(request, issued.id, issued.key)
-    return see_other(request, f"/integrations/keys/{issued.id}")
+                       _KEY_NAME_MAX)  # fmt: skip
+    environment_name = request[ENVIRONMENT].name
+    issued = await write_as_staff(request, issue_key, environment_name, name, _scopes(form))
+    return _show_once(request, f"keys/{issued.id}", issued.id, issued.key)
 
 
 async def show_key(request: web.Request) -> web.Response:
-    """`GET …/keys/{id}`: all data of a key except the key itself."""
+    """`GET …/keys/{id}`: the key's name, scopes and use; the key itself only once."""
     key_id = id_of(request)
-    key, use, line, mismatches = await request[ENVIRONMENT].database.read(_read_key, key_id)
-    values: dict[str, object] = {
-        "key": key,
-        "use": _counted(request, key, use),
-        "line": line,
-        "mismatches": mismatches,
+    values = await request[ENVIRONMENT].database.read(_read_key, key_id)
+    values |= {
+        "use": _counted(request, values["key"], values["use"]),
         "secret": request.app[ONCE].take_secret(request, key_id),
     }
-    return room_page(request, "key", values)
+    return integrations_page(request, "key", values)
+
+
+def _read_key(reader: Reader, key_id: str) -> dict[str, Any]:
+    key = find_key(reader, key_id)
+    if key is None:
+        raise NotFound
+    return {
+        "key": key,
+        "use": list_key_use(reader).get(key_id, KeyUse()),
+        "line": [other for other in list_keys(reader) if other.lineage == key.lineage],
+        "mismatches": sum(m.lineage == key.lineage for m in list_mismatches(reader)),
+    }
 
 
 async def rotate_one(request: web.Request) -> web.Response:
-    """`POST …/keys/{id}/rotate`: create the successor and show it once."""
-    environment = request[ENVIRONMENT]
-    issued = await environment.database.write(
-        rotate_key, environment.name, id_of(request),
-        ends=request[FORM].text("old") == "ends", actor=actor_of(request),
-    )  # fmt: skip
-    request.app[ONCE].put_secret(request, issued.id, issued.key)
-    return see_other(request, f"/integrations/keys/{issued.id}")
+    """`POST …/keys/{id}/rotate`: create the successor of a key and show it once."""
+    ends, environment_name = request[FORM].text("old") == "ends", request[ENVIRONMENT].name
+    issued = await write_as_staff(request, rotate_key, environment_name, id_of(request), ends=ends)
+    return _show_once(request, f"keys/{issued.id}", issued.id, issued.key)
 
 
 async def revoke_one(request: web.Request) -> web.Response:
     """`POST …/keys/{id}/revoke`: reject the key from its next call on."""
     key_id = id_of(request)
-    database = request[ENVIRONMENT].database
-    if not await database.write(revoke_key, key_id, actor=actor_of(request)):
+    if not await write_as_staff(request, revoke_key, key_id):
         raise NotFound
     return see_other(request, f"/integrations/keys/{key_id}", "key-revoked")
+
+
+def _show_once(request: web.Request, path: str, subject: str, secret: str) -> web.Response:
+    """Redirect to the page at `path`, which shows the secret of `subject` once."""
+    request.app[ONCE].put_secret(request, subject, secret)
+    return see_other(request, f"/integrations/{path}")
 
 
 def _scopes_kind(key: ApiKey) -> str:
@@ -162,23 +206,9 @@ def _scopes_kind(key: ApiKey) -> str:
     return "read" if key.scopes == READ_ONLY_SCOPES else "chosen"
 
 
-def _counted(request: web.Request, key: ApiKey, use: KeyUse) -> KeyUse:
-    """Return `use` plus the calls that are not written yet."""
-    more = request[SERVICES].gate.unwritten(key.id)
-    return KeyUse(use.today + more, use.week + more)
-
-
-def _read(reader: Reader) -> tuple[list[tuple[ApiKey, KeyUse]], list[tuple[Any, ...]], int]:
-    uses = list_key_use(reader)
-    keys = [(key, uses.get(key.id, KeyUse())) for key in list_keys(reader)]
-    endpoints = [
-        (e, read_queue(reader, e.id), health_of(reader, e)) for e in list_endpoints(reader)
-    ]
-    return keys, endpoints, len(list_mismatches(reader))
-
-
 def _scopes(form: Form) -> tuple[str, ...]:
-    access = form.one_of("access", _ACCESS)
+    """Return the scopes of the new key. ValidationError if none is selected."""
+    access = form.one_of("access", ("all", "read", "chosen"))
     if access != "chosen":
         return SCOPES if access == "all" else READ_ONLY_SCOPES
     chosen = tuple(scope for scope in SCOPES if scope in form.all("scope"))
@@ -187,10 +217,154 @@ def _scopes(form: Form) -> tuple[str, ...]:
     return chosen
 
 
-def _read_key(reader: Reader, key_id: str) -> tuple[ApiKey, KeyUse, list[ApiKey], int]:
-    key = find_key(reader, key_id)
-    if key is None:
-        raise NotFound
-    line = [other for other in list_keys(reader) if other.lineage == key.lineage]
-    wrong = sum(m.lineage == key.lineage for m in list_mismatches(reader))
-    return key, list_key_use(reader).get(key_id, KeyUse()), line, wrong
+def _counted(request: web.Request, key: ApiKey, use: KeyUse) -> KeyUse:
+    """Return `use` plus the calls that are counted in memory and not yet written."""
+    more = request[SERVICES].gate.unwritten(key.id)
+    return KeyUse(use.today + more, use.week + more)
+
+
+async def new_endpoint(request: web.Request) -> web.Response:
+    """`GET …/endpoints/new`: the form, with the interface's six events selected."""
+    form = request.get(FORM, Form([("event", event) for event in EVENT_TYPES]))
+    values: dict[str, object] = {
+        "url": form.typed()["url"],
+        "ticked": form.all("event"),
+        "event_types": _EVENT_TYPES,
+    }
+    return integrations_page(request, "new_endpoint", values)
+
+
+@show_errors_on(new_endpoint)
+async def create_endpoint(request: web.Request, form: Form) -> web.Response:
+    """`POST …/endpoints`: register an endpoint and show its secret once.
+
+    The URL and the events are validated as in the partner API.
+    """
+    environment, dispatcher = request[ENVIRONMENT], request[SERVICES].dispatcher
+    url = await dispatcher.check_url(form.text("url", _URL_MAX))
+    recheck_authorisation(request)  # the DNS lookup may have taken time
+    events = parse_event_types(form.all("event"), _EVENT_TYPES)
+    endpoint, secret = await write_as_staff(
+        request, register_with_room, dispatcher.is_lent, environment.keyring, url, events
+    )
+    return _show_once(request, f"endpoints/{endpoint.id}", endpoint.id, secret)
+
+
+async def show_endpoint(request: web.Request) -> web.Response:
+    """`GET …/endpoints/{id}`: the endpoint's state, settings and latest deliveries.
+
+    After an error in the certificate form, that form is open with the entered values.
+    """
+    endpoint_id = id_of(request)
+    values = await request[ENVIRONMENT].database.read(_read_endpoint, endpoint_id)
+    typed = request[FORM].typed() if REFUSED in request else {}
+    values |= {
+        "secret": request.app[ONCE].take_secret(request, endpoint_id),
+        "typed": typed if "which" in typed else None,
+        "which": typed.get("which") or values["which"],
+    }
+    return integrations_page(request, "endpoint", values)
+
+
+def _read_endpoint(reader: Reader, endpoint_id: str) -> dict[str, object]:
+    endpoint = get_endpoint(reader, endpoint_id)
+    latest = page_deliveries(reader, DeliveryFilter(endpoint_id), size=_LATEST)
+    trust = "ca" if endpoint.ca else "system"
+    return {
+        "endpoint": endpoint,
+        "line": [key for key in list_keys(reader) if key.lineage == endpoint.lineage],
+        "queue": read_queue(reader, endpoint_id),
+        "latest": latest.deliveries,
+        "event_types": _EVENT_TYPES,
+        "health": _health_of(reader, endpoint),
+        "skew_most": SKEW_WARNING_S,
+        "seen": _secret_fingerprint(endpoint),
+        "old_signs": (endpoint.previous_secret_expires_at or 0) > reader.now,
+        "is_plain": endpoint.url[:5].lower() == "http:",
+        "which": "pin" if endpoint.pin else trust,
+    }
+
+
+@show_errors_on(show_endpoint)
+async def activate_one(request: web.Request, _form: Form) -> web.Response:
+    """`POST …/activate`: check the URL again, then activate."""
+    endpoint = await request[ENVIRONMENT].database.read(get_endpoint, id_of(request))
+    await request[SERVICES].dispatcher.check_url(endpoint.url)
+    recheck_authorisation(request)
+    await write_as_staff(request, activate_endpoint, endpoint.id)
+    return _to_endpoint(request, "endpoint-activated")
+
+
+async def deactivate_one(request: web.Request) -> web.Response:
+    """`POST …/deactivate`: deactivate the endpoint and cancel its queued deliveries."""
+    await write_as_staff(request, deactivate_endpoint, id_of(request))
+    return _to_endpoint(request, "endpoint-deactivated")
+
+
+@show_errors_on(show_endpoint)
+async def choose_for_one(request: web.Request, form: Form) -> web.Response:
+    """`POST …/events`: set the event types, including those beyond the interface's six."""
+    events = parse_event_types(form.all("event"), _EVENT_TYPES)
+    await write_as_staff(request, choose_events, id_of(request), events)
+    return _to_endpoint(request, "endpoint-events-chosen")
+
+
+async def restrict_one(request: web.Request) -> web.Response:
+    """`POST …/references`: send the `externalRef` of every partner, or only of the endpoint's own.
+
+    Applies from the next attempt on.
+    """
+    own_refs = request[FORM].text("references") == "own"
+    await write_as_staff(request, restrict_references, id_of(request), own_refs=own_refs)
+    return _to_endpoint(request, "saved")
+
+
+@show_errors_on(show_endpoint)
+async def roll_one(request: web.Request, form: Form) -> web.Response:
+    """`POST …/roll`: create a secret and show it once; the old one also signs for 24 hours."""
+    keyring, endpoint_id = request[ENVIRONMENT].keyring, id_of(request)
+    secret = await write_as_staff(request, _roll_seen, keyring, endpoint_id, form.text("seen"))
+    return _show_once(request, f"endpoints/{endpoint_id}", endpoint_id, secret)
+
+
+def _roll_seen(
+    tx: Transaction, keyring: Keyring, endpoint_id: str, seen: str, *, actor: str
+) -> str:
+    """Replace the secret. ChangedMeanwhile if it is not the one that the form showed."""
+    if seen != _secret_fingerprint(get_endpoint(tx, endpoint_id)):
+        raise ChangedMeanwhile
+    return roll_secret(tx, keyring, endpoint_id, actor=actor)
+
+
+def _secret_fingerprint(endpoint: Endpoint) -> str:
+    """Return a short hash that identifies the secret without revealing it."""
+    return hashlib.sha256(endpoint.secret).hexdigest()[:12]
+
+
+async def revoke_old(request: web.Request) -> web.Response:
+    """`POST …/revoke-old-secret`: stop signing with the old secret at once."""
+    await write_as_staff(request, revoke_old_secret, id_of(request))
+    return _to_endpoint(request, "old-secret-revoked")
+
+
+@show_errors_on(show_endpoint)
+async def trust_one(request: web.Request, form: Form) -> web.Response:
+    """`POST …/trust`: set what the endpoint's TLS certificate is checked against."""
+    which = form.one_of("which", ("system", "ca", "pin"))
+    ca = parse_ca(form.lines("ca", _CA_MAX)) if which == "ca" else None
+    pin = parse_pin(form.text("pin")) if which == "pin" else None
+    await request[ENVIRONMENT].database.write(trust_receiver, id_of(request), ca=ca, pin=pin)
+    return _to_endpoint(request, "saved")
+
+
+@show_errors_on(show_endpoint)
+async def send_test(request: web.Request, _form: Form) -> web.Response:
+    """`POST …/test`: queue a signed `webhook.test` and show its delivery."""
+    delivery_ids = await request[ENVIRONMENT].database.write(send_test_event, id_of(request))
+    if not delivery_ids:
+        raise EndpointIsInactive(state="inactive")
+    return see_other(request, f"/integrations/deliveries/{delivery_ids[0]}", "test-sent")
+
+
+def _to_endpoint(request: web.Request, note: str) -> web.Response:
+    return see_other(request, f"/integrations/endpoints/{id_of(request)}", note)

@@ -1,4 +1,4 @@
-"""Portal navigation: areas, route type, and the page that a form belongs to."""
+"""Portal navigation: the areas, the type of a route, and the page that shows a form."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -10,24 +10,24 @@ from appliance.core.i18n import mark as _
 from appliance.staff.model import StaffMember
 
 SAFE = frozenset({"GET", "HEAD"})
-_HOME = "/portal"
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 StaffRole = Literal["owner", "manager", "host", "door"]
 
 
 @dataclass(frozen=True, slots=True)
 class PortalRoute:
-    """A route of the portal. `path` starts with `/portal`; roles that include `role` may call it.
+    """A route of the portal; `path` starts with `/portal`.
 
-    A route `of_the_house` (people, the box) exists once; all others exist in each environment,
-    also under `/test`. `takes_files`: its form may be multipart.
+    `role` is the lowest role that may call it. A `live_only` route (people, the box) exists only
+    in live; other routes exist in test too, under `/test`. `takes_files`: the form may be
+    multipart.
     """
 
     method: Literal["GET", "POST"]
     path: str
     role: StaffRole
     handler: Handler
-    of_the_house: bool = False
+    live_only: bool = False
     takes_files: bool = False
 
 
@@ -39,7 +39,7 @@ class Area:
     label: str
     icon: str
     role: StaffRole
-    of_the_house: bool = False
+    live_only: bool = False
 
 
 AREAS = (
@@ -48,27 +48,27 @@ AREAS = (
     Area("venue", _("Venue"), "table", "manager"),
     Area("door", _("Door"), "door", "manager"),
     Area("integrations", _("Integrations and API"), "plug", "manager"),
-    Area("people", _("People"), "people", "owner", of_the_house=True),
-    Area("box", _("The box"), "box", "manager", of_the_house=True),
+    Area("people", _("People"), "people", "owner", live_only=True),
+    Area("box", _("The box"), "box", "manager", live_only=True),
 )
 
 
 def areas_for(person: StaffMember, environment: str) -> list[Area]:
-    """Return the areas that this person may open in that environment."""
+    """Return the areas that `person` may open in that environment."""
     return [
         area
         for area in AREAS
-        if person.may(area.role) and (environment == "live" or not area.of_the_house)
+        if person.may(area.role) and (environment == "live" or not area.live_only)
     ]
 
 
 def nearest_page(request: web.Request) -> str:
-    """Return the request's path; for a form, the nearest page at or above its path."""
-    return request.path if request.method in SAFE else page_above(request) or _HOME
+    """Return the path of a GET request; for a form, that of the nearest page at or above it."""
+    return request.path if request.method in SAFE else page_above(request) or "/portal"
 
 
 def page_above(request: web.Request) -> str:
-    """Return the nearest page at or above the request's path; "" if there is none."""
+    """Return the path of the nearest page at or above the request's; "" if there is none."""
     path = request.path
     while path and not _is_page(request, path):
         path = path.rpartition("/")[0]
@@ -76,7 +76,7 @@ def page_above(request: web.Request) -> str:
 
 
 def same_page(request: web.Request) -> str:
-    """Return the URL of the same page, without parameters that apply only once."""
+    """Return the URL of the same page, without `note` and `lang`."""
     if request.method not in SAFE:
         return nearest_page(request)
     return str(request.rel_url.without_query_params("note", "lang"))
@@ -84,10 +84,9 @@ def same_page(request: web.Request) -> str:
 
 def _is_page(request: web.Request, path: str) -> bool:
     for route in request.app.router.routes():
-        if route.method != "GET" or route.resource is None:
-            continue
-        info = route.resource.get_info()
-        pattern = info.get("pattern")
-        if info.get("path") == path or (pattern is not None and pattern.fullmatch(path)):
-            return True
+        if route.method == "GET" and route.resource is not None:
+            info = route.resource.get_info()
+            pattern = info.get("pattern")
+            if info.get("path") == path or (pattern is not None and pattern.fullmatch(path)):
+                return True
     return False

@@ -1,4 +1,4 @@
-"""`/portal/reservations`: search reservations; also as a CSV file."""
+"""`/portal/reservations`: the list of reservations, with filters and as a CSV file."""
 
 from collections.abc import AsyncIterator
 from datetime import date, datetime
@@ -19,25 +19,48 @@ from appliance.reservations.search import Order, Wanted, list_by_seq, list_found
 from appliance.staff.audit_log import record_audit
 from appliance.venue.model import parse_date
 from appliance.venue.rows import find_tonight, get_venue, list_tables
-from web.portal.forms import Form, asked_number
+from web.portal.forms import Form, number_parameter
 from web.portal.guard import actor_of
-from web.portal.navigation import PortalRoute
-from web.portal.reservation import ONE_ROUTES
-from web.portal.reservation_form import SOURCE_WORDS, STATUS_WORDS, make_new, show_new
+from web.portal.reservation_form import SOURCE_WORDS, STATUS_WORDS
 from web.portal.responses import language_of, portal_page, send_file
 
-PAGE = 50
+_PAGE = 50
 _WAITING_MAX = 30
 _BATCH = 500
 
 
-def read_wanted(request: web.Request, tonight: date) -> Wanted:
+async def show_list(request: web.Request) -> web.Response:
+    """`GET /portal/reservations`: a page of the filtered reservations; open requests first."""
+    database = request[ENVIRONMENT].database
+    tonight = await database.read(find_tonight)
+    wanted = _read_wanted(request, tonight)
+    page = number_parameter(request, "page") or 1
+    fields = {
+        "from": wanted.first or "", "to": wanted.last or "", "status": wanted.statuses,
+        "source": wanted.sources, "q": wanted.text, "order": wanted.order,
+    }  # fmt: skip
+
+    def wanted_at(page: int | None = None) -> str:
+        return urlencode(fields if page is None else {**fields, "page": page}, doseq=True)
+
+    values = {
+        "found": await database.read(_read, wanted, page, tonight.isoformat()),
+        "wanted": wanted,
+        "wanted_at": wanted_at,
+        "year": tonight.year,
+        "statuses": STATUS_WORDS,
+        "sources": SOURCES,
+    }
+    return portal_page(request, "portal/reservations/list.html", values)
+
+
+def _read_wanted(request: web.Request, tonight: date) -> Wanted:
     """Return the filters of the URL; without any, the evenings from tonight on.
 
     Raises InvalidDate or InvalidDateRange. An unknown status, source or order is ignored.
     """
     form = Form(request.query)
-    first, last = _date(form, "from"), _date(form, "to")
+    first, last = _read_date(form, "from"), _read_date(form, "to")
     if not request.query.keys() - {"page", "note", "lang"}:
         first = tonight.isoformat()
     if first and last and first > last:
@@ -53,45 +76,19 @@ def read_wanted(request: web.Request, tonight: date) -> Wanted:
     )
 
 
-def _date(form: Form, name: str) -> str | None:
+def _read_date(form: Form, name: str) -> str | None:
     text = form.text(name)
     if text and parse_date(text) is None:
         raise InvalidDate(field=name)
     return text or None
 
 
-async def show_list(request: web.Request) -> web.Response:
-    """`GET /portal/reservations`: a page of the filtered reservations; open requests first."""
-    database = request[ENVIRONMENT].database
-    tonight = await database.read(find_tonight)
-    wanted = read_wanted(request, tonight)
-    page = max(1, asked_number(request, "page", 1))
-    found = await database.read(_read, wanted, page, tonight.isoformat())
-    fields = {
-        "from": wanted.first or "", "to": wanted.last or "", "status": wanted.statuses,
-        "source": wanted.sources, "q": wanted.text, "order": wanted.order,
-    }  # fmt: skip
-
-    def wanted_at(page: int | None = None) -> str:
-        return urlencode(fields if page is None else {**fields, "page": page}, doseq=True)
-
-    values: dict[str, object] = {
-        "found": found,
-        "wanted": wanted,
-        "wanted_at": wanted_at,
-        "year": tonight.year,
-        "statuses": STATUS_WORDS,
-        "sources": SOURCES,
-    }
-    return portal_page(request, "portal/reservations/list.html", values)
-
-
 def _read(reader: Reader, wanted: Wanted, page: int, tonight: str) -> dict[str, Any]:
-    rows, total = page_found(reader, wanted, page, PAGE)
-    pages = max(1, -(-total // PAGE))
-    if page > pages:  # later pages have gone since the link was made
+    rows, total = page_found(reader, wanted, page, _PAGE)
+    pages = max(1, -(-total // _PAGE))
+    if page > pages:  # the list has become shorter
         page = pages
-        rows, total = page_found(reader, wanted, page, PAGE)
+        rows, total = page_found(reader, wanted, page, _PAGE)
     requests = Wanted(first=tonight, statuses=("requested",))
     waiting, waiting_total = page_found(reader, requests, 1, _WAITING_MAX)
     return {
@@ -107,9 +104,9 @@ def _read(reader: Reader, wanted: Wanted, page: int, tonight: str) -> dict[str, 
 
 
 async def export_list(request: web.Request) -> web.StreamResponse:
-    """`GET …/export.csv`: all pages of the list, in the same order."""
+    """`GET …/export.csv`: all pages of the filtered list, in the same order."""
     language, database = language_of(request), request[ENVIRONMENT].database
-    wanted = read_wanted(request, await database.read(find_tonight))
+    wanted = _read_wanted(request, await database.read(find_tonight))
     seqs = await database.read(list_found, wanted)
     await database.write(record_audit, actor_of(request), "exported", name="reservations.csv")
     venue, tables = await database.read(lambda r: (get_venue(r), list_tables(r)))
@@ -123,25 +120,25 @@ async def export_list(request: web.Request) -> web.StreamResponse:
             phone_text(r.customer_phone), r.customer_email, r.guests, r.arrived,
             language.gettext(STATUS_WORDS[r.status]), language.gettext(SOURCE_WORDS[r.source]),
             r.access_code, r.external_ref, r.notes, "VIP" if r.vip else None, paid,
-            table.minimum_spend if table else None, venue.currency, told(r.created_at),
-            told(r.checked_in_at), r.id,
+            table.minimum_spend if table else None, venue.currency, time_text(r.created_at),
+            time_text(r.checked_in_at), r.id,
         )  # fmt: skip
         return write_cells(map(write_cell, cells)) + b"\r\n"
 
-    def told(at: int | None) -> str | None:
+    def time_text(at: int | None) -> str | None:
         return f"{datetime.fromtimestamp(at / 1000, zone):%Y-%m-%d %H:%M}" if at else None
 
-    def read(reader: Reader, some: list[int]) -> bytes:
-        found = list_by_seq(reader, some)
+    def read(reader: Reader, batch: list[int]) -> bytes:
+        found = list_by_seq(reader, batch)
         return b"".join([line(each, sum_payments(reader, each.id)) for each in found])
 
-    async def lines() -> AsyncIterator[bytes]:
+    async def chunks() -> AsyncIterator[bytes]:
         yield BYTE_ORDER_MARK + write_cells(_columns(language)) + b"\r\n"
         for begin in range(0, len(seqs), _BATCH):
             yield await database.read(read, seqs[begin : begin + _BATCH])
 
     name = f"reservations-{venue.slug}.csv"
-    return await send_file(request, lines(), "text/csv; charset=utf-8", name)
+    return await send_file(request, chunks(), "text/csv; charset=utf-8", name)
 
 
 def _columns(language: Language) -> list[str]:
@@ -153,12 +150,3 @@ def _columns(language: Language) -> list[str]:
         _("Notes"), _("VIP"), _("Paid"), _("Minimum spend"), _("Currency"), _("Created"),
         _("Came in"), _("Identifier"),
     ]  # fmt: skip
-
-
-RESERVATION_ROUTES = (
-    PortalRoute("GET", "/portal/reservations", "host", show_list),
-    PortalRoute("GET", "/portal/reservations/export.csv", "manager", export_list),
-    PortalRoute("GET", "/portal/reservations/new", "host", show_new),
-    PortalRoute("POST", "/portal/reservations/new", "host", make_new),
-    *ONE_ROUTES,
-)

@@ -1,4 +1,4 @@
-"""The portal's answers: pages, page parts, error texts, flash messages."""
+"""The portal's responses: pages, page parts, error messages, redirects and files."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from aiohttp import web
 
-from appliance.core.errors import ApiError, NotFound, Rule, StaffRoleMissing, ValidationError
+from appliance.core.errors import ApiError, NotFound, StaffRoleMissing, ValidationError
 from appliance.core.i18n import Language, isolate, set_french
 from appliance.core.i18n import mark as _
 from appliance.database.connection import Reader
@@ -20,7 +20,8 @@ from web.portal.navigation import SAFE, Handler, areas_for, nearest_page, same_p
 from web.portal.session import SESSION
 from web.rendering import LANGUAGES, page_headers, render
 
-_NAMES: Mapping[str, str] = {
+# The label of each form field, for errors shown above the page.
+_LABELS: Mapping[str, str] = {
     "access": _("Rights"),
     "ca": _("Certificates of the authority (PEM)"),
     "capacity_max": _("Most guests"),
@@ -49,38 +50,32 @@ _NAMES: Mapping[str, str] = {
 }
 
 
-def field_name(field: str | None, language: Language) -> str | None:
-    """Return the field's label on the page; None for a field that is not shown."""
-    name = _NAMES.get(field or "")
-    return None if name is None else language.gettext(name)
-
-
 HEADERS = page_headers(img_src="'self' data:")
-_PATIENCE_SECONDS = 5.0  # for a browser that does not read; limits the delay of a shutdown
-_ROLES = {"owner": "Owner", "manager": "Manager", "host": "Host", "door": "Door"}
+_WRITE_SECONDS = 5.0  # a browser that does not read must not delay a shutdown
 
 
 class Declined(Exception):
-    """Rejects a form with a sentence in the person's language; `field` is the invalid field."""
+    """Rejects a form with a sentence in the person's language."""
 
     headers: ClassVar[dict[str, str]] = {}
 
     def __init__(self, sentence: str, status: int = 400, field: str | None = None) -> None:
-        """`sentence` is shown beside the field, or above the page without such a field."""
+        """`sentence` is shown beside the form's `field`, or above the page if that is None."""
         super().__init__(sentence)
         self.sentence, self.status, self.field = sentence, status, field
 
 
 REFUSED: web.RequestKey["ApiError | Declined"] = web.RequestKey("refused")
+"""The error of this request, once it is known."""
 _FIELDS: web.RequestKey[Collection[str]] = web.RequestKey("fields")
 Act = Callable[[web.Request, Form], Awaitable[web.StreamResponse]]
 
 
-def refused_on(page: Handler, *fields: str) -> Callable[[Act], Handler]:
-    """Wrap a form's handler: on an error, show `page` again with the entered values.
+def show_errors_on(page: Handler, *fields: str) -> Callable[[Act], Handler]:
+    """Wrap a form's handler: after an error, show `page` with the entered values.
 
     The error is shown beside its field if that is one of `fields`, else above the page. The
-    template reads `wrong`, `problem` and `typed`.
+    template variables are `wrong`, `problem` and `typed`.
     """
 
     def around(act: Act) -> Handler:
@@ -89,7 +84,7 @@ def refused_on(page: Handler, *fields: str) -> Callable[[Act], Handler]:
             try:
                 return await act(request, request[FORM])
             except (ApiError, Declined) as refusal:
-                if "HX-Request" in request.headers:  # the script keeps the entered values
+                if "HX-Request" in request.headers:  # htmx leaves the entered values in the page
                     raise
                 request[REFUSED], request[_FIELDS] = refusal, fields
             return await page(request)
@@ -100,30 +95,36 @@ def refused_on(page: Handler, *fields: str) -> Callable[[Act], Handler]:
 
 
 def portal_page(
-    request: web.Request, template: str, values: dict[str, object], status: int = 200
+    request: web.Request, template: str, values: Mapping[str, object], status: int = 200
 ) -> web.Response:
-    """Return a page, or a part of one for htmx, in the person's language."""
-    language = language_of(request)
-    session, environment = request[SESSION], request[ENVIRONMENT]
+    """Return a page, or a part of a page for htmx, in the person's language.
+
+    If the request has an error (REFUSED), the page shows it and has its status and headers.
+    """
+    language, environment = language_of(request), request[ENVIRONMENT]
+    person = request[SESSION].person
     frame: dict[str, object] = {
-        "person": session.person,
+        "person": person,
         "base": f"{environment.prefix}/portal",
-        "areas": areas_for(session.person, environment.name),
+        "areas": areas_for(person, environment.name),
         "here": nearest_page(request),
         "again": same_page(request),
-        # A form posts to its own URL, without the note about the previous action.
+        # The URL of a POST may contain the note about an earlier action: do not show it again.
         "note": request.query.get("note") if request.method == "GET" else None,
         "wrong": None,
         "problem": None,
-        "typed": request[FORM].typed() if REFUSED in request else {},
+        "typed": request[FORM].typed() if REFUSED in request and FORM in request else {},
         "as_date": date.fromisoformat,
         "once_token": environment.database.tokens.new_link_secret(),
     }
     headers = {**HEADERS, "Content-Language": language.code}
     refusal = request.get(REFUSED)
     if refusal is not None:
-        frame |= _say_in_place(refusal, language, request.get(_FIELDS, ()))
-        status = refusal.status
+        sentence, status = refusal_text(refusal, language), refusal.status
+        if refusal.field in request.get(_FIELDS, ()):
+            frame["wrong"] = (refusal.field, rule_text(refusal, language) or sentence)
+        else:
+            frame["problem"] = sentence
         headers |= refusal.headers
     return web.Response(
         text=render(request, template, language, {**frame, **values}),
@@ -136,89 +137,66 @@ def portal_page(
 
 def problem_page(request: web.Request, refusal: ApiError | Declined) -> web.Response:
     """Return the error page, or the error as a page part for htmx."""
-    language = language_of(request)
+    request[REFUSED] = refusal
+    language, is_read = language_of(request), request.method in SAFE
     part = "HX-Request" in request.headers
-    sentence = (part and rule_text(refusal, language)) or refusal_text(refusal, language)
-    looked_at = request.method in SAFE
-    if looked_at and not part and refusal.status == NotFound.status:
-        return portal_page(request, "portal/unknown.html", {}, refusal.status)
-    template = "portal/problem_part.html" if part else "portal/problem.html"
-    values: dict[str, object] = {
-        "problem": sentence,
+    if is_read and not part and refusal.status == NotFound.status:
+        return portal_page(request, "portal/unknown.html", {})
+    values = {
+        "problem": (part and rule_text(refusal, language)) or refusal_text(refusal, language),
         "field": refusal.field,
-        "looked_at": looked_at,
+        "looked_at": is_read,
     }
-    answer = portal_page(request, template, values, refusal.status)
-    answer.headers.update(refusal.headers)
-    if part:  # an error always goes to the same element
+    answer = portal_page(request, f"portal/problem{'_part' if part else ''}.html", values)
+    if part:  # replace the page's error message, not the target of the request
         answer.headers["HX-Retarget"] = "#problem"
         answer.headers["HX-Reswap"] = "innerHTML"
     return answer
-
-
-def _say_in_place(
-    refusal: ApiError | Declined, language: Language, fields: Collection[str]
-) -> dict[str, object]:
-    if refusal.field not in fields:
-        return {"problem": refusal_text(refusal, language)}
-    said = rule_text(refusal, language) or refusal_text(refusal, language)
-    return {"wrong": (refusal.field, said)}
 
 
 def refusal_text(refusal: ApiError | Declined, language: Language) -> str:
     """Return the error's sentence in `language`; for a field, with its label."""
     if isinstance(refusal, Declined):
         return refusal.sentence
-    rule, name = _rule_said(refusal, language), field_name(refusal.field, language)
-    if rule is not None and name is not None:
-        return language.gettext("%(field)s: %(rule)s", field=name, rule=rule)
+    rule, label = _fill_rule(refusal, language), _LABELS.get(refusal.field or "")
+    if rule is not None and label is not None:
+        return language.gettext("%(field)s: %(rule)s", field=language.gettext(label), rule=rule)
     if rule is not None:
-        return _with_a_capital(rule)
+        return rule[:1].upper() + rule[1:]
     details = refusal.details
     if isinstance(refusal, StaffRoleMissing):
-        role = str(details["role"])
-        details = {"role": language.gettext(_ROLES.get(role, role))}
+        details = {"role": language.gettext(str(details["role"]).capitalize())}
     return _fill(refusal.french, refusal.english, details, language)
 
 
 def rule_text(refusal: ApiError | Declined, language: Language) -> str | None:
-    """Return what an invalid field must be, to show beside it; None for other errors."""
-    rule = _rule_said(refusal, language)
-    return None if rule is None else _with_a_capital(rule)
+    """Return the rule that the field breaks, to show beside it; None for other errors."""
+    rule = _fill_rule(refusal, language)
+    return None if rule is None else rule[:1].upper() + rule[1:]
 
 
-def _rule_said(refusal: ApiError | Declined, language: Language) -> str | None:
-    if not isinstance(refusal, ValidationError) or "rule" not in refusal.details:
-        return None
-    rule = refusal.rule or _bare_rule(refusal)
-    return _fill(rule.french, rule.english, rule.blanks, language)
-
-
-def _with_a_capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _bare_rule(refusal: ValidationError) -> Rule:
-    def bare(name: str) -> str:
-        return str(refusal.details[name]).removeprefix(f"{refusal.field}").lstrip(" :")
-
-    return Rule(bare("rule_fr"), bare("rule"))
+def _fill_rule(refusal: ApiError | Declined, language: Language) -> str | None:
+    rule = refusal.rule if isinstance(refusal, ValidationError) else None
+    return None if rule is None else _fill(rule.french, rule.english, rule.blanks, language)
 
 
 def _fill(french: str, english: str, blanks: Mapping[str, object], language: Language) -> str:
-    """Return the sentence in `language`. Values come from the venue and stay as entered."""
+    """Return the sentence in `language`, with `blanks` in its placeholders.
+
+    Values that the venue entered are not translated.
+    """
     if language.code == "fr":
-        inner = blanks.get("rule_fr")  # a nested sentence of ours
-        filled = blanks if inner is None else {**blanks, "rule_fr": set_french(str(inner))}
+        rule = blanks.get("rule_fr")
+        filled = blanks if rule is None else {**blanks, "rule_fr": set_french(str(rule))}
         return set_french(french).format(**filled) if filled else set_french(french)
     if language.code == "en":
         return english.format(**blanks) if blanks else english
-    said = {name: _apart(name, value, language) for name, value in blanks.items()}
+    filled = {name: _in_arabic(name, value, language) for name, value in blanks.items()}
     sentence = language.words.gettext(english)
-    return sentence.format(**said) if said else sentence
+    return sentence.format(**filled) if filled else sentence
 
 
-def _apart(name: str, value: object, language: Language) -> object:
+def _in_arabic(name: str, value: object, language: Language) -> object:
     """Return a value for an Arabic sentence: rules are translated, other text is isolated."""
     if name == "rule":
         return language.words.gettext(str(value))
@@ -228,7 +206,7 @@ def _apart(name: str, value: object, language: Language) -> object:
 def see_other(request: web.Request, path: str, note: str | None = None) -> web.Response:
     """Redirect to `path` (below `/portal`, with a leading slash) of this environment.
 
-    `note` names a sentence of note.html that the page shows once.
+    `note` is the name of a sentence in note.html that the page shows.
     """
     target = f"{request[ENVIRONMENT].prefix}/portal{path}"
     if note is not None:
@@ -254,39 +232,38 @@ def find_zone(reader: Reader) -> ZoneInfo:
 def moment(
     at: int | None, now: int, zone: ZoneInfo, language: Language, *, seconds: bool = False
 ) -> str:
-    """Return `sam. 21 nov. 19:05` in venue time, with the year if not this one; "" for None."""
+    """Return `sam. 21 nov. 19:05` in venue time for `at` (ms since 1970); "" for None.
+
+    The year is added unless it is that of `now`.
+    """
     if at is None:
         return ""
     then, today = (datetime.fromtimestamp(each / 1000, zone) for each in (at, now))
-    date = language.short_date(then.date(), year=then.year != today.year)
-    return f"{date} {then:{'%H:%M:%S' if seconds else '%H:%M'}}"
+    day = language.short_date(then.date(), year=then.year != today.year)
+    return f"{day} {then:{'%H:%M:%S' if seconds else '%H:%M'}}"
 
 
-def instants_of(request: web.Request) -> Callable[..., str]:
-    """Return `moment` for the venue's time zone and this request's language."""
+def moment_formatter(request: web.Request) -> Callable[..., str]:
+    """Return `moment` with the venue's time zone and the language of this request."""
     database = request[ENVIRONMENT].database
     now, zone = database.peek(lambda reader: (reader.now, find_zone(reader)))
     return partial(moment, now=now, zone=zone, language=language_of(request))
 
 
-async def send_file(
-    request: web.Request, chunks: AsyncIterator[bytes], kind: str, name: str
-) -> web.StreamResponse:
-    """Stream a file to download; if it breaks off, the browser sees an incomplete answer."""
+def download_headers(content_type: str, name: str) -> dict[str, str]:
+    """Return the headers of a file that the browser saves as `name`."""
     disposition = f'attachment; filename="{name}"'
-    response = web.StreamResponse(
-        headers={**HEADERS, "Content-Type": kind, "Content-Disposition": disposition}
-    )
+    return {**HEADERS, "Content-Type": content_type, "Content-Disposition": disposition}
+
+
+async def send_file(
+    request: web.Request, chunks: AsyncIterator[bytes], content_type: str, name: str
+) -> web.StreamResponse:
+    """Stream a file to download. TimeoutError if the browser does not read for 5 s."""
+    response = web.StreamResponse(headers=download_headers(content_type, name))
     await response.prepare(request)
     async for chunk in chunks:
-        async with asyncio.timeout(_PATIENCE_SECONDS):
+        async with asyncio.timeout(_WRITE_SECONDS):
             await response.write(chunk)
     await response.write_eof()
     return response
-
-
-def attached(body: bytes, kind: str, name: str) -> web.Response:
-    """Return a file to download."""
-    disposition = f'attachment; filename="{name}"'
-    headers = {**HEADERS, "Content-Disposition": disposition}
-    return web.Response(body=body, content_type=kind, headers=headers)

@@ -1,62 +1,148 @@
 """The portal's routes: method, path, minimum role, handler."""
 
-from web.portal import deliveries, endpoints
-from web.portal import integrations as keys
-from web.portal.account import ACCOUNT_ROUTES
-from web.portal.box import BOX_ROUTES
-from web.portal.evening import TONIGHT_ROUTES
-from web.portal.first_run import SETUP_ROUTES
-from web.portal.navigation import PortalRoute
-from web.portal.reservation_list import RESERVATION_ROUTES
-from web.portal.sign_in import choose_language, go_home, leave
-from web.portal.staff import PEOPLE_ROUTES
-from web.portal.terminals import DOOR_ROOM_ROUTES
-from web.portal.venue import VENUE_ROUTES
+from functools import partial
 
+from appliance.privacy import erase_guest
+from appliance.reservations.change import accept, cancel, decline
+from appliance.staff.accounts import disable_staff, enable_staff, end_sessions, unlock
+from web.portal import (
+    account,
+    box,
+    deliveries,
+    door,
+    evening,
+    integrations,
+    reservation,
+    reservation_form,
+    reservation_list,
+    sign_in,
+    staff,
+    venue,
+)
+from web.portal.navigation import PortalRoute
+
+_get, _post = partial(PortalRoute, "GET"), partial(PortalRoute, "POST")
+_get_live, _post_live = partial(_get, live_only=True), partial(_post, live_only=True)
+
+_ACCOUNT = "/portal/account"
+_PERSON = "/portal/people/{id}"
+_RESERVATION = "/portal/reservations/{id}"
+_TABLE, _SLOT = "/portal/venue/tables/{id}", "/portal/venue/slots/{id}"
+_TERMINAL = "/portal/door/terminals/{id}"
 _ROOM = "/portal/integrations"
 _KEY, _ENDPOINT = f"{_ROOM}/keys/{{id}}", f"{_ROOM}/endpoints/{{id}}"
 _DELIVERY = f"{_ROOM}/deliveries/{{id}}"
 
-INTEGRATION_ROUTES = (
-    PortalRoute("GET", _ROOM, "manager", keys.show_overview),
-    PortalRoute("GET", f"{_ROOM}/warnings", "manager", keys.show_warnings),
-    PortalRoute("GET", f"{_ROOM}/keys", "manager", keys.go_to_overview),
-    PortalRoute("GET", f"{_ROOM}/endpoints", "manager", keys.go_to_overview),
-    PortalRoute("POST", f"{_ROOM}/keys", "manager", keys.create_key),
-    PortalRoute("GET", f"{_ROOM}/keys/new", "manager", keys.new_key),
-    PortalRoute("GET", _KEY, "manager", keys.show_key),
-    PortalRoute("POST", f"{_KEY}/rotate", "manager", keys.rotate_one),
-    PortalRoute("POST", f"{_KEY}/revoke", "manager", keys.revoke_one),
-    PortalRoute("POST", f"{_ROOM}/endpoints", "manager", endpoints.create_endpoint),
-    PortalRoute("GET", f"{_ROOM}/endpoints/new", "manager", endpoints.new_endpoint),
-    PortalRoute("GET", _ENDPOINT, "manager", endpoints.show_endpoint),
-    PortalRoute("POST", f"{_ENDPOINT}/activate", "manager", endpoints.activate_one),
-    PortalRoute("POST", f"{_ENDPOINT}/deactivate", "manager", endpoints.deactivate_one),
-    PortalRoute("POST", f"{_ENDPOINT}/events", "manager", endpoints.choose_for_one),
-    PortalRoute("POST", f"{_ENDPOINT}/references", "manager", endpoints.restrict_one),
-    PortalRoute("POST", f"{_ENDPOINT}/roll", "manager", endpoints.roll_one),
-    PortalRoute("POST", f"{_ENDPOINT}/revoke-old-secret", "manager", endpoints.revoke_old),
-    PortalRoute("POST", f"{_ENDPOINT}/trust", "manager", endpoints.trust_one),
-    PortalRoute("POST", f"{_ENDPOINT}/test", "manager", endpoints.send_test),
-    PortalRoute("GET", f"{_ROOM}/deliveries", "manager", deliveries.show_deliveries),
-    PortalRoute("GET", _DELIVERY, "manager", deliveries.show_delivery),
-    PortalRoute("POST", f"{_DELIVERY}/replay", "manager", deliveries.replay_one),
-    PortalRoute("GET", f"{_ROOM}/replay", "manager", deliveries.ask_replay),
-    PortalRoute("POST", f"{_ROOM}/replay", "manager", deliveries.replay_many),
-)
-
-
 PORTAL_ROUTES: tuple[PortalRoute, ...] = (
-    PortalRoute("GET", "/portal", "door", go_home),
-    PortalRoute("POST", "/portal/sign-out", "door", leave, of_the_house=True),
-    PortalRoute("POST", "/portal/language", "door", choose_language, of_the_house=True),
-    *TONIGHT_ROUTES,
-    *RESERVATION_ROUTES,
-    *INTEGRATION_ROUTES,
-    *VENUE_ROUTES,
-    *DOOR_ROOM_ROUTES,
-    *ACCOUNT_ROUTES,
-    *PEOPLE_ROUTES,
-    *BOX_ROUTES,
-    *SETUP_ROUTES,
+    _get("/portal", "door", sign_in.go_home),
+    _post_live("/portal/sign-out", "door", sign_in.sign_out_browser),
+    _post_live("/portal/language", "door", sign_in.choose_language),
+    _get("/portal/tonight", "door", evening.show_board),
+    _get("/portal/tonight/rows", "door", evening.show_rows),
+    _get("/portal/tonight/sheet", "door", evening.show_sheet),
+    _get("/portal/tonight/events", "door", evening.board_events),
+    _get("/portal/reservations", "host", reservation_list.show_list),
+    _get("/portal/reservations/export.csv", "manager", reservation_list.export_list),
+    _get("/portal/reservations/new", "host", reservation_form.show_new),
+    _post("/portal/reservations/new", "host", reservation_form.make_new),
+    _get(_RESERVATION, "door", reservation.show_reservation),
+    _post(f"{_RESERVATION}/check-in", "door", reservation.check_in_one),
+    _post(f"{_RESERVATION}/undo", "door", reservation.undo_one),
+    _post(f"{_RESERVATION}/amend", "host", reservation.amend),
+    _post(f"{_RESERVATION}/move", "host", reservation.move),
+    _post(f"{_RESERVATION}/late", "host", reservation.late),
+    _post(f"{_RESERVATION}/new-code", "host", reservation.new_code),
+    _post(f"{_RESERVATION}/cancel", "host", reservation.form_without_fields(cancel)),
+    _post(f"{_RESERVATION}/accept", "host", reservation.form_without_fields(accept)),
+    _post(f"{_RESERVATION}/decline", "host", reservation.form_without_fields(decline)),
+    _post(f"{_RESERVATION}/payment", "host", reservation.pay),
+    _post(f"{_RESERVATION}/void", "host", reservation.void),
+    # Erases the guest's data; the reservation keeps its table (law 09-08).
+    _post(f"{_RESERVATION}/erase", "manager", reservation.form_without_fields(erase_guest)),
+    _get(f"{_RESERVATION}/held.json", "manager", reservation.export_one),
+    _get(_ROOM, "manager", integrations.show_overview),
+    _get(f"{_ROOM}/warnings", "manager", integrations.show_warnings),
+    _get(f"{_ROOM}/keys", "manager", integrations.go_to_overview),
+    _get(f"{_ROOM}/endpoints", "manager", integrations.go_to_overview),
+    _post(f"{_ROOM}/keys", "manager", integrations.create_key),
+    _get(f"{_ROOM}/keys/new", "manager", integrations.new_key),
+    _get(_KEY, "manager", integrations.show_key),
+    _post(f"{_KEY}/rotate", "manager", integrations.rotate_one),
+    _post(f"{_KEY}/revoke", "manager", integrations.revoke_one),
+    _post(f"{_ROOM}/endpoints", "manager", integrations.create_endpoint),
+    _get(f"{_ROOM}/endpoints/new", "manager", integrations.new_endpoint),
+    _get(_ENDPOINT, "manager", integrations.show_endpoint),
+    _post(f"{_ENDPOINT}/activate", "manager", integrations.activate_one),
+    _post(f"{_ENDPOINT}/deactivate", "manager", integrations.deactivate_one),
+    _post(f"{_ENDPOINT}/events", "manager", integrations.choose_for_one),
+    _post(f"{_ENDPOINT}/references", "manager", integrations.restrict_one),
+    _post(f"{_ENDPOINT}/roll", "manager", integrations.roll_one),
+    _post(f"{_ENDPOINT}/revoke-old-secret", "manager", integrations.revoke_old),
+    _post(f"{_ENDPOINT}/trust", "manager", integrations.trust_one),
+    _post(f"{_ENDPOINT}/test", "manager", integrations.send_test),
+    _get(f"{_ROOM}/deliveries", "manager", deliveries.show_deliveries),
+    _get(_DELIVERY, "manager", deliveries.show_delivery),
+    _post(f"{_DELIVERY}/replay", "manager", deliveries.replay_one),
+    _get(f"{_ROOM}/replay", "manager", deliveries.ask_replay),
+    _post(f"{_ROOM}/replay", "manager", deliveries.replay_many),
+    _get("/portal/venue", "manager", venue.show_tables),
+    _post("/portal/venue/preview", "manager", venue.preview, takes_files=True),
+    _post("/portal/venue/tables", "manager", venue.add, takes_files=True),
+    _post("/portal/venue/move", "manager", venue.move),
+    _post("/portal/venue/order", "manager", venue.put_in_order),
+    _get(_TABLE, "manager", venue.show_table),
+    _post(_TABLE, "manager", venue.edit),
+    _post(f"{_TABLE}/remove", "manager", venue.remove),
+    _get("/portal/venue/slots", "manager", venue.show_slots),
+    _post("/portal/venue/slots", "manager", venue.add_one_slot),
+    _get(_SLOT, "manager", venue.show_slot),
+    _post(_SLOT, "manager", venue.edit_one_slot),
+    _post(f"{_SLOT}/remove", "manager", venue.remove_one_slot),
+    _get("/portal/venue/closings", "manager", venue.show_closings),
+    _post("/portal/venue/closings", "manager", venue.close),
+    _post("/portal/venue/closings/{id}/remove", "manager", venue.reopen),
+    _get("/portal/venue/rules", "manager", venue.show_rules),
+    _post("/portal/venue/rules", "manager", venue.save_rules),
+    _post("/portal/venue/policies", "manager", venue.save_policies),
+    _get("/portal/door", "manager", door.show_door),
+    _post("/portal/door/pair", "manager", door.offer),
+    _get("/portal/door/pairings/{mark}", "manager", door.show_state),
+    _post("/portal/door/issue", "manager", door.issue),
+    _get(_TERMINAL, "manager", door.show_terminal),
+    _post(_TERMINAL, "manager", door.edit),
+    _post(f"{_TERMINAL}/revoke", "manager", door.revoke),
+    _post("/portal/door/conflicts/{id}/acknowledge", "manager", door.acknowledge),
+    _get("/portal/door/log", "manager", door.show_log),
+    _get("/portal/door/log/check", "manager", door.check_log),
+    _get("/portal/door/log/export", "manager", door.export_log),
+    _get("/portal/door/keys", "manager", door.show_keys),
+    _post("/portal/door/keys/rotate", "manager", door.rotate),
+    _post("/portal/door/keys/leaked", "owner", door.replace_leaked),
+    _get_live(_ACCOUNT, "door", account.show_account),
+    _post_live(f"{_ACCOUNT}/password", "door", account.set_new_password),
+    _post_live(f"{_ACCOUNT}/second-step", "door", account.offer),
+    _post_live(f"{_ACCOUNT}/second-step/confirm", "door", account.confirm),
+    _post_live(f"{_ACCOUNT}/second-step/remove", "door", account.remove),
+    _post_live(f"{_ACCOUNT}/sessions/end-others", "door", account.end_others),
+    _post_live(f"{_ACCOUNT}/sessions/{{id}}/end", "door", account.end_one),
+    _get_live("/portal/people", "owner", staff.show_people),
+    _post_live("/portal/people", "owner", staff.invite),
+    _get_live("/portal/people/log", "owner", staff.show_log),
+    _post_live(f"{_PERSON}/link", "owner", staff.make_link),
+    _post_live(f"{_PERSON}/role", "owner", staff.set_role),
+    _post_live(f"{_PERSON}/disable", "owner", staff.form_without_fields(disable_staff)),
+    _post_live(f"{_PERSON}/enable", "owner", staff.form_without_fields(enable_staff)),
+    _post_live(f"{_PERSON}/unlock", "owner", staff.form_without_fields(unlock)),
+    _post_live(f"{_PERSON}/second-step/remove", "owner", staff.remove_two_factor_of),
+    _post_live(f"{_PERSON}/sign-out", "owner", staff.form_without_fields(end_sessions)),
+    _get_live("/portal/box", "manager", box.show_box),
+    _get_live("/portal/box/backup", "manager", box.show_backups),
+    _post_live("/portal/box/backup", "manager", box.back_up),
+    _post_live("/portal/box/clock", "owner", box.confirm),
+    _post_live("/portal/box/mail", "owner", box.save_mail),
+    _post_live("/portal/box/recovery-kit", "owner", box.show_recovery_kit),
+    _post_live("/portal/box/settings", "owner", box.save_settings),
+    _post_live("/portal/box/test-letter", "manager", box.send_test_email),
+    _post_live("/portal/box/restart", "owner", box.restart),
+    _post_live("/portal/box/setup-done", "owner", box.close_first_run),
 )

@@ -1,4 +1,4 @@
-"""A signed-in browser: its cookies, and the keys that portal requests carry."""
+"""The cookies of a signed-in browser, and the keys of portal requests."""
 
 from collections.abc import Callable
 
@@ -12,46 +12,40 @@ _SESSION = "__Host-venuebox-session"
 _DEVICE = "__Host-venuebox-device"
 _A_YEAR = 365 * 24 * 3600
 _SECRET_MAX = 64
-_BROWSERS = (
-    ("Edg", "Edge"),
-    ("OPR", "Opera"),
-    ("SamsungBrowser", "Samsung Internet"),
-    ("Firefox", "Firefox"),
-    ("FxiOS", "Firefox"),
-    ("CriOS", "Chrome"),
-    ("Chrome", "Chrome"),
-    ("Safari", "Safari"),
-)
-_SYSTEMS = (
-    ("iPhone", "iPhone"),
-    ("iPad", "iPad"),
-    ("Android", "Android"),
-    ("Windows", "Windows"),
-    ("Mac OS X", "macOS"),
-    ("CrOS", "ChromeOS"),
-    ("Linux", "Linux"),
-)
+# Markers in the User-Agent and the names that they stand for; the first match counts.
+_BROWSERS = {
+    "Edg": "Edge", "OPR": "Opera", "SamsungBrowser": "Samsung Internet", "Firefox": "Firefox",
+    "FxiOS": "Firefox", "CriOS": "Chrome", "Chrome": "Chrome", "Safari": "Safari",
+}  # fmt: skip
+_SYSTEMS = {
+    "iPhone": "iPhone", "iPad": "iPad", "Android": "Android", "Windows": "Windows",
+    "Mac OS X": "macOS", "CrOS": "ChromeOS", "Linux": "Linux",
+}  # fmt: skip
 
 
 def session_secret(request: web.Request) -> str | None:
-    """Return the session secret in the browser's cookie."""
+    """Return the session secret from the cookie; None if it is missing or too long."""
     return _read(request, _SESSION)
 
 
 def device_secret(request: web.Request) -> str | None:
-    """Return the device secret, which identifies the browser from an earlier sign-in."""
+    """Return the secret that identifies this browser across sign-ins; None if it has none."""
     return _read(request, _DEVICE)
 
 
-def keep_session(response: web.StreamResponse, opened: OpenedSession) -> None:
-    """Set both cookies: TLS only, not readable by scripts."""
+def signed_in(target: str, opened: OpenedSession) -> web.Response:
+    """Redirect to `target` and set both cookies: sent over TLS only, not readable by scripts."""
+    response = web.Response(status=303, headers={"Location": target})
     _set(response, _SESSION, opened.secret, None)
     _set(response, _DEVICE, opened.device_secret, _A_YEAR)
+    return response
 
 
-def forget_session(response: web.StreamResponse) -> None:
-    """Delete the session cookie; the device cookie stays."""
+def signed_out(note: str) -> web.Response:
+    """Redirect to the sign-in page, which shows `note`; delete the session cookie only."""
+    response = web.Response(status=303, headers={"Location": f"/portal/sign-in?note={note}"})
     response.del_cookie(_SESSION, path="/", secure=True, httponly=True, samesite="Lax")
+    return response
 
 
 def _read(request: web.Request, name: str) -> str | None:
@@ -60,7 +54,7 @@ def _read(request: web.Request, name: str) -> str | None:
 
 
 def _set(response: web.StreamResponse, name: str, value: str, seconds: int | None) -> None:
-    # Lax: a link in an email to the portal opens signed in.
+    # With `Strict`, a link to the portal in an email would open signed out.
     response.set_cookie(
         name, value, max_age=seconds, path="/", secure=True, httponly=True, samesite="Lax"
     )
@@ -73,16 +67,16 @@ def describe_browser(request: web.Request) -> str:
 
 def describe_device(user_agent: str) -> str:
     """Return browser and system from the User-Agent; "" if unknown."""
-    words = (_first(user_agent, _BROWSERS), _first(user_agent, _SYSTEMS))
-    return ", ".join(word for word in words if word)
-
-
-def _first(user_agent: str, known: tuple[tuple[str, str], ...]) -> str:
-    return next((name for mark, name in known if mark in user_agent), "")
+    found = (
+        next((name for marker, name in known.items() if marker in user_agent), "")
+        for known in (_BROWSERS, _SYSTEMS)
+    )
+    return ", ".join(name for name in found if name)
 
 
 BOX: web.AppKey[Box] = web.AppKey("box", Box)
 RESTART: web.AppKey[Callable[[], None]] = web.AppKey("restart")
-"""Restarts within the process and reads the settings again; may be absent."""
-HOUSE: web.RequestKey[Environment] = web.RequestKey("house", Environment)
+"""Restarts the box within the process, with the settings read again. Unset in the demo."""
+LIVE: web.RequestKey[Environment] = web.RequestKey("live", Environment)
+"""The live environment: it stores the staff accounts of both environments."""
 SESSION: web.RequestKey[Session] = web.RequestKey("session", Session)

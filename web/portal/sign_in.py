@@ -1,16 +1,31 @@
-"""Sign-in and sign-out (docs/security.md, S6, S7, S9, S31)."""
+"""Sign-in and sign-out, and the one-time links that set a password.
 
+The links are invitations, valid for 72 hours, and the link of a new box for its first owner,
+valid for 30 minutes. The secret follows `#`, so no request, log or referrer contains it before
+the form is sent (docs/security.md, S6 to S9 and S31).
+"""
+
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from urllib.parse import urlsplit
 
 from aiohttp import web
 
 from appliance.clock import Clock
-from appliance.core.errors import CodeLater, RateLimited, ValidationError
+from appliance.core.errors import ApiError, CodeLater, RateLimited, ValidationError
 from appliance.core.tokens import hash_token
+from appliance.database.connection import Reader
 from appliance.http.rate_limit import RateLimit
 from appliance.http.request import is_from_our_page
-from appliance.staff.model import has_owner, set_language
+from appliance.staff.accounts import accept_invitation
+from appliance.staff.first_run import create_first_owner, is_setup_link
+from appliance.staff.model import (
+    PASSWORD_MAX,
+    PASSWORD_MIN,
+    find_invited,
+    has_owner,
+    set_language,
+)
 from appliance.staff.sign_in import (
     OpenedSession,
     begin_sign_in,
@@ -29,120 +44,118 @@ from appliance.venue.rows import get_venue
 from web.guest.responses import environment_of, page
 from web.https_policy import SECURE
 from web.portal.forms import FORM, Form, read_form
-from web.portal.guard import PASSWORDS, find_living_session
+from web.portal.guard import PASSWORDS, find_living_session, hash_new_password, staff_of
 from web.portal.navigation import Handler
-from web.portal.responses import find_zone, language_of, refusal_text, see_other
-from web.portal.session import (
-    HOUSE,
-    SESSION,
-    describe_browser,
-    device_secret,
-    forget_session,
-    keep_session,
-)
+from web.portal.responses import Declined, find_zone, language_of, refusal_text, see_other
+from web.portal.session import SESSION, describe_browser, device_secret, signed_in, signed_out
 from web.rendering import LANGUAGES
 
 _HOME = "/portal"
-_TRIES_PER_MINUTE = 60  # per address: each costs 64 MiB for a moment
+_SIGN_INS_PER_MINUTE = 60  # per caller: checking a password takes 64 MiB
+_LINKS_PER_MINUTE = 10
+_SECRET_MAX = 100
+_LINK_MAX = 2000  # the whole link may be pasted into the form
+# A browser keeps the fragment, which contains the secret, unless the redirect has its own.
+_FIRST_STEP = "/portal/venue/rules#begin"
+
+
+def _public_page(
+    request: web.Request, template: str, values: dict[str, object],
+    refusal: ApiError | Declined | None = None,
+) -> web.Response:  # fmt: skip
+    """Return a page for callers who are not signed in; `refusal` sets `problem` and status."""
+    if refusal is None:
+        return page(request, template, {**values, "problem": None})
+    problem = refusal_text(refusal, language_of(request))
+    answer = page(request, template, {**values, "problem": problem}, refusal.status)
+    answer.headers.update(refusal.headers)
+    return answer
 
 
 class SignIn:
-    """The sign-in page and its rate limit per minute."""
+    """The sign-in page and its rate limit."""
 
     def __init__(self, clock: Clock) -> None:
-        self._tries = RateLimit(clock, _TRIES_PER_MINUTE)
+        self._limit = RateLimit(clock, _SIGN_INS_PER_MINUTE)
 
     async def show(self, request: web.Request) -> web.StreamResponse:
-        """`GET /portal/sign-in`: the form, or a redirect if already signed in."""
-        if not request.app[SECURE].is_private(request):
-            return page(request, "portal/insecure.html", {}, status=403)
+        """`GET /portal/sign-in`: the form, or a redirect if the browser is signed in."""
         if find_living_session(request, environment_of(request)) is not None:
             return _go_on(request)
         return await self._form(request)
 
     async def enter(self, request: web.Request) -> web.StreamResponse:
-        """`POST /portal/sign-in`: open a session, or show one error for every failure.
+        """`POST /portal/sign-in`: open a session; wrong names and passwords get the same error.
 
         With two-factor, a second form asks for a code and posts here as well.
         """
-        if not request.app[SECURE].is_private(request):
-            return page(request, "portal/insecure.html", {}, status=403)
-        house = environment_of(request)
-        if not is_from_our_page(request, house.links.base):
-            return await self._form(request, status=403)
+        if not is_from_our_page(request, environment_of(request).links.base):
+            answer = await self._form(request)
+            answer.set_status(403)
+            return answer
+        name = ""
         try:
-            self._tries.spend(_who_tries(request))
+            self._limit.spend(_rate_limit_key(request))
             form = await read_form(request)
-            take = self._take_code if form.secret("asked") else self._take_password
-            return await take(request, form)
-        except (RateLimited, ValidationError) as refusal:
-            problem = refusal_text(refusal, language_of(request))
-            answer = await self._form(request, problem=problem, status=refusal.status)
-            answer.headers.update(refusal.headers)
-            return answer
-
-    async def _take_password(self, request: web.Request, form: Form) -> web.StreamResponse:
-        """Check name and password: open a session, or show the code form (two-factor)."""
-        house, language = environment_of(request), language_of(request)
-        name, known = form.text("name"), device_secret(request)
-        attempt = await house.database.write(begin_sign_in, name, known)
-        right = await request.app[PASSWORDS].matches(
-            attempt.password_hash, form.secret("password"), is_stranger=attempt.is_strangers
-        )
-        passed: OpenedSession | CodeAsked | None = None
-        if right:
-            passed = await house.database.write(
-                pass_password, attempt, known, describe_browser(request)
-            )
-        if passed is None:
-            await house.database.write(note_wrong_password, attempt)
-            wrong = language.gettext("This name and password do not belong together.")
-            return await self._form(request, name=name, problem=wrong, status=401)
-        if isinstance(passed, CodeAsked):
-            return await _code_form(request, GivenCode(passed.secret, "", ""))
-        return _enter_portal(request, passed)
-
-    async def _take_code(self, request: web.Request, form: Form) -> web.StreamResponse:
-        """Check the code: open a session, or show the code form again."""
-        house, language = environment_of(request), language_of(request)
-        given = GivenCode(form.secret("asked"), form.text("code"), form.text("recovery"))
-        try:
-            passed = await house.database.write(
-                verify_second_factor,
-                house.keyring,
-                given,
-                device_secret(request),
-                describe_browser(request),
-            )
-        except CodeLater as refusal:
-            problem = refusal_text(refusal, language)
-            answer = await _code_form(request, given, problem, refusal.status)
-            answer.headers.update(refusal.headers)
-            return answer
-        if passed is NoSession.WRONG:
-            wrong = language.gettext("This code does not fit, or it was used before.")
-            return await _code_form(request, given, wrong, 401)
-        if passed is NoSession.OVER:
-            over = language.gettext("More than five minutes have passed: please sign in again.")
-            return await self._form(request, problem=over, status=401)
-        return _enter_portal(request, passed)
+            if form.secret("asked"):
+                return await _take_code(request, form)
+            name = form.text("name")
+            return await _take_password(request, name, form.secret("password"))
+        except (RateLimited, ValidationError, Declined) as refusal:
+            return await self._form(request, name, refusal)
 
     async def _form(
-        self, request: web.Request, *, name: str = "", problem: str | None = None, status: int = 200
+        self, request: web.Request, name: str = "", refusal: ApiError | Declined | None = None
     ) -> web.Response:
         database = environment_of(request).database
         values: dict[str, object] = {
             "venue": (await database.read(get_venue)).name,
             "name": name,
-            "problem": problem,
             "note": request.query.get("note"),
             "in_use": await database.read(has_owner),
         }
-        return page(request, "portal/sign_in.html", values, status)
+        return _public_page(request, "portal/sign_in.html", values, refusal)
 
 
-def _who_tries(request: web.Request) -> str:
-    """Return the key of the rate limit: a known browser by itself, others by address."""
+async def _take_password(request: web.Request, name: str, password: str) -> web.StreamResponse:
+    """Open a session, or show the code form (two-factor). Declined if the password is wrong."""
+    database, known = environment_of(request).database, device_secret(request)
+    attempt = await database.write(begin_sign_in, name, known)
+    passed: OpenedSession | CodeAsked | None = None
+    if await request.app[PASSWORDS].matches(
+        attempt.password_hash, password, is_stranger=attempt.is_strangers
+    ):
+        passed = await database.write(pass_password, attempt, known, describe_browser(request))
+    if passed is None:
+        await database.write(note_wrong_password, attempt)
+        _ = language_of(request).gettext
+        raise Declined(_("This name and password do not belong together."), 401)
+    if isinstance(passed, CodeAsked):
+        return await _code_form(request, GivenCode(passed.secret, "", ""))
+    return signed_in(_next_page(request), passed)
+
+
+async def _take_code(request: web.Request, form: Form) -> web.StreamResponse:
+    """Open a session, or show the code form again. Declined after five minutes."""
+    live, _ = environment_of(request), language_of(request).gettext
+    given = GivenCode(form.secret("asked"), form.text("code"), form.text("recovery"))
+    device, browser = device_secret(request), describe_browser(request)
+    try:
+        passed = await live.database.write(
+            verify_second_factor, live.keyring, given, device, browser
+        )
+    except CodeLater as refusal:
+        return await _code_form(request, given, refusal)
+    if passed is NoSession.WRONG:
+        wrong = _("This code does not fit, or it was used before.")
+        return await _code_form(request, given, Declined(wrong, 401))
+    if passed is NoSession.OVER:
+        raise Declined(_("More than five minutes have passed: please sign in again."), 401)
+    return signed_in(_next_page(request), passed)
+
+
+def _rate_limit_key(request: web.Request) -> str:
+    """Return the device of a known browser, else the client's address."""
     known = device_secret(request)
     if known is not None:
         device = hash_token(known)
@@ -151,39 +164,31 @@ def _who_tries(request: web.Request) -> str:
     return request.app[SECURE].caller_of(request)
 
 
-def sign_in_routes(clock: Clock) -> tuple[tuple[str, str, Handler], ...]:
-    """Return the routes of the public sign-in page, which exists only in live."""
-    sign_in = SignIn(clock)
-    return (("GET", "/portal/sign-in", sign_in.show), ("POST", "/portal/sign-in", sign_in.enter))
-
-
 async def go_home(request: web.Request) -> web.StreamResponse:
-    """`GET /portal`: redirect to the evening."""
+    """`GET /portal`: redirect to tonight's board."""
     return see_other(request, "/tonight")
 
 
-async def leave(request: web.Request) -> web.StreamResponse:
+async def sign_out_browser(request: web.Request) -> web.StreamResponse:
     """`POST /portal/sign-out`: end this browser's session."""
     session = request[SESSION]
-    await request[HOUSE].database.write(sign_out, session.person.id, session.id)
-    response = web.Response(status=303, headers={"Location": "/portal/sign-in?note=signed-out"})
-    forget_session(response)
-    return response
+    await environment_of(request).database.write(sign_out, session.person.id, session.id)
+    return signed_out("signed-out")
 
 
 async def choose_language(request: web.Request) -> web.StreamResponse:
-    """`POST /portal/language`: set this person's language in the portal."""
+    """`POST /portal/language`: set the person's language for the portal."""
     language = request.config_dict[LANGUAGES].get(request[FORM].text("language")).code
-    await request[HOUSE].database.write(set_language, request[SESSION].person.id, language)
+    await environment_of(request).database.write(set_language, staff_of(request).id, language)
     return _go_on(request)
 
 
 async def _code_form(
-    request: web.Request, given: GivenCode, problem: str | None = None, status: int = 200
+    request: web.Request, given: GivenCode, refusal: ApiError | Declined | None = None
 ) -> web.Response:
-    """Return the code form; it shows the box's time, on which the codes depend.
+    """Return the code form with the box's time, because the codes depend on it.
 
-    After a recovery code, its field is open again.
+    The field for a recovery code is open if one was given.
     """
     database = environment_of(request).database
     zone = await database.read(find_zone)
@@ -193,28 +198,144 @@ async def _code_form(
         "asked": given.form,
         "by_recovery": bool(given.recovery),
         "time": f"{now:%H:%M}",
-        "problem": problem,
     }
-    return page(request, "portal/sign_in_code.html", values, status)
+    return _public_page(request, "portal/sign_in_code.html", values, refusal)
 
 
-def _enter_portal(request: web.Request, opened: OpenedSession) -> web.Response:
-    response = _go_on(request)
-    keep_session(response, opened)
-    return response
+def _next_page(request: web.Request) -> str:
+    """Return `?next=`, the page that was requested before sign-in, else the portal's first page."""
+    return _safe_next(request.query.get("next"))
 
 
 def _go_on(request: web.Request) -> web.Response:
-    """Redirect to the page that was requested before sign-in."""
-    return web.Response(status=303, headers={"Location": _safe_next(request.query.get("next"))})
+    return web.Response(status=303, headers={"Location": _next_page(request)})
 
 
 def _safe_next(target: str | None) -> str:
-    """Return `target` if it is a path of the portal: no redirect leaves this site."""
+    """Return `target` if it is a path of the portal, so that no redirect leaves this site."""
     if target is None or "\\" in target or not target.startswith("/") or target[:2] == "//":
         return _HOME
-    if not target.isprintable():  # a header cannot contain line breaks: sign-in would fail
+    if not target.isprintable():  # a line break is invalid in a header
         return _HOME
     parts = urlsplit(target)
     inside = parts.path.startswith(("/portal", "/test/portal")) and ".." not in parts.path
     return target if inside and not parts.netloc else _HOME
+
+
+Take = Callable[[web.Request, Form, bytes], Awaitable[web.Response | None]]
+
+
+class _LinkPage:
+    """A page whose form needs the secret of a link; limits the attempts of each caller.
+
+    `take` sets the password from the form, given the hash of the secret. It returns None for an
+    invalid link and raises Declined for an invalid name or password. `dead` is the template for
+    invalid links. If `is_over` is true, all links are invalid.
+    """
+
+    def __init__(
+        self, clock: Clock, template: str, dead: str, take: Take,
+        is_over: Callable[[Reader], bool] = lambda _: False,
+    ) -> None:  # fmt: skip
+        self._limit = RateLimit(clock, _LINKS_PER_MINUTE)
+        self._template, self._dead, self._take, self._is_over = template, dead, take, is_over
+
+    async def show(self, request: web.Request) -> web.Response:
+        """Show the form. A GET does not use up the link."""
+        if await environment_of(request).database.read(self._is_over):
+            return page(request, self._dead, {})
+        return self._form(request)
+
+    async def take(self, request: web.Request) -> web.Response:
+        """Set the password. Unknown, used and expired links get the same answer."""
+        if not is_from_our_page(request, environment_of(request).links.base):
+            answer = self._form(request)
+            answer.set_status(403)
+            return answer
+        try:
+            self._limit.spend(request.app[SECURE].caller_of(request))
+        except RateLimited as refusal:
+            return _public_page(request, "portal/slow_down.html", {}, refusal)
+        name = secret = ""
+        try:
+            form = await read_form(request)
+            name = form.text("name")
+            secret = form.text("link", _LINK_MAX).rpartition("#")[2][:_SECRET_MAX]
+            done = await self._take(request, form, hash_token(secret))
+        except (ValidationError, Declined) as refusal:
+            return self._form(request, name, secret, refusal)
+        return done or page(request, self._dead, {}, status=404)
+
+    def _form(
+        self, request: web.Request, name: str = "", secret: str = "",
+        refusal: ApiError | Declined | None = None,
+    ) -> web.Response:  # fmt: skip
+        values: dict[str, object] = {
+            "name": name,
+            "secret": secret,
+            "shortest": PASSWORD_MIN,
+            "longest": PASSWORD_MAX,
+        }
+        return _public_page(request, self._template, values, refusal)
+
+
+async def _welcome(request: web.Request, form: Form, link_hash: bytes) -> web.Response | None:
+    """Accept an invitation and set the password."""
+    database = environment_of(request).database
+    person, venue = await database.read(lambda r: (find_invited(r, link_hash), get_venue(r)))
+    if person is None:
+        return None
+    hashed = await hash_new_password(request, form.secret("password"), (person.name, venue.name))
+    if not await database.write(accept_invitation, link_hash, hashed):
+        return None
+    return page(request, "portal/ready.html", {"name": person.name})
+
+
+async def _create_owner(request: web.Request, form: Form, link_hash: bytes) -> web.Response | None:
+    """Create the box's first owner and sign them in."""
+    database, name = environment_of(request).database, form.text("name")
+    if not await database.read(lambda r: not has_owner(r) and is_setup_link(r, link_hash)):
+        return None
+    if not name:
+        _ = language_of(request).gettext
+        raise Declined(_("Please say your name: it is what you sign in with."))
+    opened = await database.write(
+        create_first_owner,
+        link_hash,
+        name,
+        await hash_new_password(request, form.secret("password"), (name,)),
+        language=request.config_dict[LANGUAGES].get(form.text("language")).code,
+        device_secret=device_secret(request),
+        device=describe_browser(request),
+    )
+    if opened is None:
+        return None
+    return signed_in(_FIRST_STEP, opened)
+
+
+def _private_only(handler: Handler) -> Handler:
+    """Wrap a handler: without TLS, except on loopback, show a page that explains the problem."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        if not request.app[SECURE].is_private(request):
+            return page(request, "portal/insecure.html", {}, status=403)
+        return await handler(request)
+
+    return handle
+
+
+def public_portal_routes(clock: Clock) -> tuple[tuple[str, str, Handler], ...]:
+    """Return the portal's public routes. They exist only in live, with the staff accounts."""
+    sign_in = SignIn(clock)
+    welcome = _LinkPage(clock, "portal/welcome.html", "portal/dead_link.html", _welcome)
+    first = _LinkPage(
+        clock, "portal/setup/first.html", "portal/setup/over.html", _create_owner, has_owner
+    )
+    return (
+        ("GET", "/portal/sign-in", _private_only(sign_in.show)),
+        ("POST", "/portal/sign-in", _private_only(sign_in.enter)),
+        ("GET", "/portal/welcome", _private_only(welcome.show)),
+        ("POST", "/portal/welcome", _private_only(welcome.take)),
+        ("GET", "/portal/setup", _private_only(first.show)),
+        ("POST", "/portal/setup", _private_only(first.take)),
+    )

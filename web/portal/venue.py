@@ -1,16 +1,15 @@
 """`/portal/venue`: tables and their order, slots, closing days, rules and policies.
 
-A change that affects future reservations first shows them and asks for confirmation. Changes
-in live are also made in test as long as both were equal.
+If a change affects future reservations, the page lists them and asks for confirmation. A change
+in live is repeated in test if the two were equal before.
 """
 
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, fields, replace
-from functools import partial
 from typing import Any, TypeVar
 
 from aiohttp import web
@@ -23,7 +22,6 @@ from appliance.core.errors import (
     NotFound,
     field_invalid,
 )
-from appliance.core.i18n import Language
 from appliance.database.connection import Reader, Transaction
 from appliance.http.json import parse_object
 from appliance.http.request import ENVIRONMENT
@@ -79,14 +77,12 @@ from appliance.venue.venue_file import (
     TYPE_MAX,
     UNFURNISHED,
 )
-from web.portal.first_run import steps_of
+from web.portal.box import steps_of
 from web.portal.forms import FORM, Form, field_error
 from web.portal.guard import id_of
-from web.portal.navigation import PortalRoute
-from web.portal.responses import REFUSED, language_of, portal_page, refused_on, see_other
+from web.portal.responses import REFUSED, language_of, portal_page, see_other, show_errors_on
 from web.portal.session import BOX
 
-_ROOM = "/portal/venue"
 _WEEK = (1, 2, 3, 4, 5, 6, 0)  # from Monday; 0 = Sunday
 _TYPES = ("standard", "vip", "booth", "bar", "terrace")
 _LIST_MAX = 50_000
@@ -102,45 +98,52 @@ _PAIRS_MAX = 50
 _SLOT_FIELDS = ("name", "start", "end", "days")
 
 T = TypeVar("T")
-Parts = tuple[Venue, tuple[list[Table], list[Slot]]]
+Parts = tuple[Venue, list[Table], list[Slot]]
 
 
 async def show_tables(request: web.Request) -> web.Response:
-    """`GET /portal/venue`: all tables, and the field for new ones."""
+    """`GET /portal/venue`: all tables, and a field to paste a list of new ones."""
     values = await request[ENVIRONMENT].database.read(_read_tables)
     moved, _, steps = request.query.get("moved", "").partition(":")
     values |= {"moved": moved, "move_steps": steps, "steps": await steps_of(request)}
     return portal_page(request, "portal/venue/tables.html", values)
 
 
-async def _preview(request: web.Request) -> web.Response:
-    """Show the list field again after an error."""
-    values = {"text": request[FORM].typed().get("list", ""), "found": PastedTables((), ())}
-    return portal_page(request, "portal/venue/preview.html", values)
+def _list_page(
+    request: web.Request, text: str, found: PastedTables, status: int = 200
+) -> web.Response:
+    """Return the page with the pasted list, the tables found in it, and its invalid lines."""
+    values = {"text": text, "found": found}
+    return portal_page(request, "portal/venue/preview.html", values, status)
 
 
-@refused_on(_preview, "list", "file")
+async def _show_list(request: web.Request) -> web.Response:
+    """Show the page with the rejected list."""
+    return _list_page(request, request[FORM].typed()["list"], PastedTables((), ()))
+
+
+@show_errors_on(_show_list, "list", "file")
 async def preview(request: web.Request, form: Form) -> web.Response:
     """`POST …/preview`: the tables that a pasted list would add, and its invalid lines."""
-    return await _take_list(request, form, add=False)
+    return _list_page(request, *await _read_list(request, form))
 
 
-@refused_on(_preview, "list", "file")
+@show_errors_on(_show_list, "list", "file")
 async def add(request: web.Request, form: Form) -> web.Response:
-    """`POST …/tables`: add the previewed tables; a list with an error adds none."""
-    return await _take_list(request, form, add=True)
+    """`POST …/tables`: add the previewed tables, or none if a line is invalid."""
+    text, found = await _read_list(request, form)
+    if found.faults or not found.tables:
+        return _list_page(request, text, found, 400)
+    await _write(request, add_tables, found.tables)
+    return see_other(request, "/venue", "tables-added")
 
 
-async def _take_list(request: web.Request, form: Form, *, add: bool) -> web.Response:
+async def _read_list(request: web.Request, form: Form) -> tuple[str, PastedTables]:
+    """Return the uploaded or pasted list and its tables. ValidationError if it is empty."""
     text = form.lines("file", _LIST_MAX) or form.lines("list", _LIST_MAX)
     if not text:
         raise field_error("list", "au moins une ligne.", "at least one line.")
-    found = parse_tables(text, await request[ENVIRONMENT].database.read(_numbers))
-    if not add or found.faults or not found.tables:
-        values: dict[str, object] = {"text": text, "found": found}
-        return portal_page(request, "portal/venue/preview.html", values, 400 if add else 200)
-    await _write(request, add_tables, found.tables)
-    return see_other(request, "/venue", "tables-added")
+    return text, parse_tables(text, await request[ENVIRONMENT].database.read(_numbers))
 
 
 async def move(request: web.Request) -> web.Response:
@@ -162,24 +165,24 @@ async def put_in_order(request: web.Request) -> web.Response:
 
 
 async def show_table(request: web.Request) -> web.Response:
-    """`GET …/tables/{id}`: edit a table."""
+    """`GET …/tables/{id}`: the form of a table."""
     values = await request[ENVIRONMENT].database.read(_read_table, id_of(request))
     return portal_page(request, "portal/venue/table.html", {**values, "types": _TYPES})
 
 
 async def edit(request: web.Request) -> web.Response:
-    """`POST …/tables/{id}`: save it, or show the future reservations affected."""
+    """`POST …/tables/{id}`: save the table, or list the reservations that this affects."""
     form = request[FORM]
     number = form.text("number", NUMBER_MAX)
     entry = Table(
         id="",
         number=number,
         name=form.text("name", NAME_MAX) or number,
-        capacity_min=form.whole("capacity_min", 1, CAPACITY_MAX),
-        capacity_max=form.whole("capacity_max", 1, CAPACITY_MAX),
-        minimum_spend=form.whole("minimum_spend", 0, SPEND_MAX),
+        capacity_min=form.integer("capacity_min", 1, CAPACITY_MAX),
+        capacity_max=form.integer("capacity_max", 1, CAPACITY_MAX),
+        minimum_spend=form.integer("minimum_spend", 0, SPEND_MAX),
         type=form.text("type", TYPE_MAX),
-        bookable=form.ticked("bookable"),
+        bookable=form.checked("bookable"),
     )
     return await _save_or_ask(
         request, "/venue", edit_table, id_of(request), form.text("seen", 64), entry
@@ -195,55 +198,46 @@ async def remove(request: web.Request) -> web.Response:
 async def show_slots(request: web.Request) -> web.Response:
     """`GET …/slots`: all slots in evening order, and a form for a new one."""
     values = await request[ENVIRONMENT].database.read(_read_slots)
-    values |= {
-        "week": _week(language_of(request)),
-        "ticked": _ticked(request),
-        "steps": await steps_of(request),
-    }
+    values |= {**_days(request), "steps": await steps_of(request)}
     return portal_page(request, "portal/venue/slots.html", values)
 
 
 async def show_slot(request: web.Request) -> web.Response:
-    """`GET …/slots/{id}`: edit a slot."""
+    """`GET …/slots/{id}`: the form of a slot."""
     slot = await request[ENVIRONMENT].database.read(get_slot, id_of(request))
-    values: dict[str, object] = {
-        "slot": slot,
-        "seen": fingerprint(slot),
-        "week": _week(language_of(request)),
-        "ticked": _ticked(request),
-    }
+    values = {"slot": slot, "seen": fingerprint(slot), **_days(request)}
     return portal_page(request, "portal/venue/slot.html", values)
 
 
-@refused_on(show_slots, *_SLOT_FIELDS)
+@show_errors_on(show_slots, *_SLOT_FIELDS)
 async def add_one_slot(request: web.Request, form: Form) -> web.Response:
     """`POST …/slots`: add a slot."""
     await _write(request, add_slot, _slot(form))
     return see_other(request, "/venue/slots", "saved")
 
 
-@refused_on(show_slot, *_SLOT_FIELDS)
+@show_errors_on(show_slot, *_SLOT_FIELDS)
 async def edit_one_slot(request: web.Request, form: Form) -> web.Response:
-    """`POST …/slots/{id}`: save it, or show the future reservations affected."""
+    """`POST …/slots/{id}`: save the slot, or list the reservations that this affects."""
     return await _save_or_ask(
         request, "/venue/slots", edit_slot, id_of(request), form.text("seen", 64), _slot(form)
     )
 
 
 async def remove_one_slot(request: web.Request) -> web.Response:
-    """`POST …/slots/{id}/remove`: remove it, or show the future reservations affected."""
+    """`POST …/slots/{id}/remove`: remove the slot, or list the reservations that this affects."""
     seen = request[FORM].text("seen", 64)
     return await _save_or_ask(request, "/venue/slots", remove_slot, id_of(request), seen)
 
 
 async def show_closings(request: web.Request) -> web.Response:
-    """`GET …/closings`: closings from tonight on, with the reservations on those days."""
+    """`GET …/closings`: the closings from tonight on, with the reservations that they affect."""
     values = await request[ENVIRONMENT].database.read(_read_closings)
     return portal_page(request, "portal/venue/closings.html", values)
 
 
 async def close(request: web.Request) -> web.Response:
-    """`POST …/closings`: close a period, or show the future reservations affected."""
+    """`POST …/closings`: close a period, or list the reservations that this affects."""
     form = request[FORM]
     first = parse_date(form.text("first", 10))
     last = parse_date(form.text("last", 10)) if form.text("last", 10) else first
@@ -256,7 +250,7 @@ async def close(request: web.Request) -> web.Response:
 
 
 async def reopen(request: web.Request) -> web.Response:
-    """`POST …/closings/{id}/remove`: reopen the days for booking."""
+    """`POST …/closings/{id}/remove`: delete the closing, so that its days can be booked."""
     await request[ENVIRONMENT].database.write(open_days, id_of(request))
     return see_other(request, "/venue/closings", "saved")
 
@@ -266,55 +260,59 @@ async def show_rules(request: web.Request) -> web.Response:
     stored = request[ENVIRONMENT].database.peek(get_venue)
     policies = stored.policies or {}
     venue, typed = stored, request[FORM].typed() if REFUSED in request else {}
-    if stored.name == UNFURNISHED.name:  # once named, it takes reservations
+    if stored.name == UNFURNISHED.name:  # a new box: naming the venue also activates it
         venue = replace(stored, name="", slug="", status="active")
-    values: dict[str, object] = {
-        # The rejected rules, as entered.
+    values = {
+        # Only this form has a `slug`: if it was rejected, show the entered values.
         "venue": {**asdict(venue), "auto_confirm": "", **typed} if "slug" in typed else venue,
         "seen": typed.get("seen") or fingerprint(stored),
         "statuses": STATUSES,
         "modes": MODES,
         "policies": policies,
-        "others": _write_pairs(policies),
+        "others": "\n".join(
+            f"{name}: {_write_value(value)}"
+            for name, value in policies.items()
+            if name not in _KNOWN
+        ),
         "steps": await steps_of(request),
     }
     return portal_page(request, "portal/venue/rules.html", values)
 
 
-@refused_on(show_rules, *(field.name for field in fields(Venue)))
+@show_errors_on(show_rules, *(field.name for field in fields(Venue)))
 async def save_rules(request: web.Request, form: Form) -> web.Response:
-    """`POST …/rules`: save name, status, mode, times and directions."""
+    """`POST …/rules`: save the venue's name, status, booking rules, times and address."""
     texts: dict[str, Any] = {name: form.text(name, most) for name, most in _RULES.items()}
-    wished = replace(
+    edited = replace(
         request[ENVIRONMENT].database.peek(get_venue),
         **texts,
-        slug=form.text("slug", NAME_MAX) or make_slug(texts["name"]),
-        auto_confirm=form.ticked("auto_confirm"),
-        request_expiry_hours=form.whole("request_expiry_hours", 1, HOURS_MAX),
+        slug=form.text("slug", NAME_MAX) or _make_slug(texts["name"]),
+        auto_confirm=form.checked("auto_confirm"),
+        request_expiry_hours=form.integer("request_expiry_hours", 1, HOURS_MAX),
         address=form.text("address", ADDRESS_MAX) or None,
         map_url=form.text("map_url", 500) or None,
     )
-    await _write(request, edit_venue, form.text("seen", 64), wished)
+    await _write(request, edit_venue, form.text("seen", 64), edited)
     return see_other(request, "/venue/rules", "saved")
 
 
-@refused_on(show_rules, *_KNOWN, "others")
+@show_errors_on(show_rules, *_KNOWN, "others")
 async def save_policies(request: web.Request, form: Form) -> web.Response:
-    """`POST …/policies`: save the texts for guests and partners; empty fields are left out."""
+    """`POST …/policies`: save the policies; empty fields are left out."""
     venue, seen = request[ENVIRONMENT].database.peek(get_venue), form.text("seen", 64)
     if fingerprint(venue) != seen:
         raise ChangedMeanwhile
     policies: dict[str, Any] = {
         name: form.lines(name, _PAIR_MAX) for name in _TEXTS if form.lines(name, _PAIR_MAX)
     }
-    policies |= {name: form.whole(name, *_NUMBERS[name]) for name in _NUMBERS if form.text(name)}
-    wished = replace(venue, policies={**policies, **_read_pairs(form)} or None)
-    await _write(request, edit_venue, seen, wished)
+    policies |= {name: form.integer(name, *_NUMBERS[name]) for name in _NUMBERS if form.text(name)}
+    edited = replace(venue, policies={**policies, **_read_others(form)} or None)
+    await _write(request, edit_venue, seen, edited)
     return see_other(request, "/venue/rules", "saved")
 
 
-def make_slug(name: str) -> str:
-    """Return `riad-atlas` for `Riad Âtlas`; `venue` if no letter is Latin."""
+def _make_slug(name: str) -> str:
+    """Return `riad-atlas` for `Riad Âtlas`; `venue` for a name without Latin letters or digits."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:60].strip("-") or "venue"
 
@@ -322,17 +320,17 @@ def make_slug(name: str) -> str:
 async def _save_or_ask(
     request: web.Request, back: str, action: Callable[..., Clashes], *args: object
 ) -> web.Response:
-    """Redirect to `back` if done; else show the affected reservations and a confirmation form.
+    """Run `action` and redirect to `back`, or list the affected reservations to confirm.
 
-    `accepted` is the mark of the list that the person confirmed.
+    The field `accepted` is the mark of the list that the person has confirmed.
     """
     form = request[FORM]
     clashes = await _write(request, action, *args, form.text("accepted", 64) or None)
     if not clashes:
         return see_other(request, back, "saved")
-    values: dict[str, object] = {
+    values = {
         "clashes": clashes,
-        "sent": [(name, value) for name, value in form.sent() if name not in {"accepted", "once"}],
+        "sent": [(name, value) for name, value in form.pairs() if name not in {"accepted", "once"}],
         "mark": clash_mark(clashes),
         "back": back,
         "action": request.path,
@@ -341,49 +339,48 @@ async def _save_or_ask(
 
 
 async def _write(request: web.Request, action: Callable[..., T], *args: object) -> T:
-    """Run the action. A change in live is repeated in test where both were equal."""
+    """Run `action`. A change in live is repeated in test if the two were equal before."""
     box, environment = request.app[BOX], request[ENVIRONMENT]
     before = await environment.database.read(_parts)
-    done = await environment.database.write(action, *args)
+    result = await environment.database.write(action, *args)
     after = await environment.database.read(_parts)
     if environment is box.live and after != before:
-        with suppress(ApiError):  # someone may be testing there: leave test unchanged
-            await box.test.database.write(_follow, before, after)
-    return done
+        with suppress(ApiError):  # reservations in test may prevent the change there
+            await box.test.database.write(_repeat_in_test, before, after)
+    return result
 
 
-def _follow(tx: Transaction, before: Parts, after: Parts) -> None:
-    venue, (tables, slots) = _parts(tx)
+def _repeat_in_test(tx: Transaction, before: Parts, after: Parts) -> None:
+    venue, tables, slots = _parts(tx)
     if replace(venue, status="") == replace(before[0], status=""):
         stored = get_venue(tx)
-        # Live may close during a test: the status of test is its own.
+        # Keep the status of test: partners may test while the venue is inactive.
         status = after[0].status if stored.name == UNFURNISHED.name else stored.status
         edit_venue(tx, fingerprint(stored), replace(after[0], id=stored.id, status=status))
-    numbers = {table.number for table in before[1][0]}
-    # Ignore tables that `copy_room` kept as unbookable because test has booked them.
-    room = [table for table in tables if table.bookable or table.number in numbers], slots
-    if room in (before[1], ([], [])):
-        copy_room(tx, *after[1])
+    numbers = {table.number for table in before[1]}
+    # `copy_room` keeps the booked tables of test and makes them unbookable: ignore these.
+    tables = [table for table in tables if table.bookable or table.number in numbers]
+    if (tables, slots) in (before[1:], ([], [])):
+        copy_room(tx, *after[1:])
 
 
 def _parts(reader: Reader) -> Parts:
     """Return the venue, tables and slots without ids, in a fixed order."""
     slots = sorted(list_slots(reader), key=lambda slot: (slot.start, slot.days_of_week))
-    return replace(get_venue(reader), id=""), (
+    return (
+        replace(get_venue(reader), id=""),
         [replace(table, id="") for table in list_tables(reader)],
         [replace(slot, id="") for slot in slots],
     )
 
 
-def _week(language: Language) -> list[tuple[int, str]]:
-    """Return (number, short name) of the weekdays, from Monday."""
-    words = language.locale.days["stand-alone"]["abbreviated"]
-    return [(day, str(words[(day - 1) % 7])) for day in _WEEK]
-
-
-def _ticked(request: web.Request) -> list[str] | None:
-    """Return the days selected in the rejected form."""
-    return request[FORM].all("days") if REFUSED in request else None
+def _days(request: web.Request) -> dict[str, object]:
+    """Return `week`, as (number, short name) from Monday, and `ticked`, of a rejected form."""
+    names = language_of(request).locale.days["stand-alone"]["abbreviated"]
+    return {
+        "week": [(day, str(names[(day - 1) % 7])) for day in _WEEK],
+        "ticked": request[FORM].all("days") if REFUSED in request else None,
+    }
 
 
 def _slot(form: Form) -> Slot:
@@ -397,43 +394,35 @@ def _slot(form: Form) -> Slot:
     )
 
 
-def _write_pairs(policies: Mapping[str, Any]) -> str:
-    """Return `name: value` lines; values other than plain text are written as JSON."""
-    return "\n".join(
-        f"{name}: {value if _is_plain(value) else json.dumps(value, ensure_ascii=False)}"
-        for name, value in policies.items()
-        if name not in _KNOWN
-    )
-
-
-def _read_pairs(form: Form) -> dict[str, Any]:
-    pairs: dict[str, Any] = {}
-    for line in form.lines("others").split("\n"):
-        name, separator, text = (part.strip() for part in line.partition(":"))
-        if not line.strip():
-            continue
-        if not separator or not name or not text or name in {*pairs, *_KNOWN}:
+def _read_others(form: Form) -> dict[str, Any]:
+    """Return the policies from the `name: value` lines of `others`. ValidationError if invalid."""
+    found: dict[str, Any] = {}
+    for line in filter(str.strip, form.lines("others").split("\n")):
+        name, _, text = (part.strip() for part in line.partition(":"))
+        if not name or not text or name in {*found, *_KNOWN}:
             raise field_error("others", "« nom : valeur » par ligne.", "“name: value” on a line.")
-        pairs[name] = _read_value(text)
-    if len(pairs) > _PAIRS_MAX:
+        found[name] = _read_value(text)
+    if len(found) > _PAIRS_MAX:
         raise field_error(
             "others", "{most} lignes au plus.", "at most {most} lines.", most=_PAIRS_MAX
         )
-    return pairs
-
-
-def _is_plain(value: object) -> bool:
-    """Return whether `_read_value` returns the value unchanged."""
-    return isinstance(value, str) and "\n" not in value and _read_value(value) == value
+    return found
 
 
 def _read_value(text: str) -> Any:
-    """Return the value of one-line JSON, else the text itself."""
+    """Return the value if `text` is JSON other than null, else `text`."""
     try:
-        value = parse_object(f'{{"value": {text}}}'.encode()).get("value")
+        members = parse_object(f'{{"value": {text}}}'.encode())
     except InvalidJson:
         return text
-    return text if value is None else value
+    return text if members.keys() != {"value"} or members["value"] is None else members["value"]
+
+
+def _write_value(value: object) -> str:
+    """Return one line of text from which `_read_value` returns `value`."""
+    if isinstance(value, str) and "\n" not in value and _read_value(value) == value:
+        return value
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _read_tables(reader: Reader) -> dict[str, Any]:
@@ -444,7 +433,7 @@ def _read_tables(reader: Reader) -> dict[str, Any]:
         "tables": tables,
         "seen": fingerprint([table.id for table in tables]),
         "seats": sum(table.capacity_max for table in tables if table.bookable),
-        # Reservations that do not fit the current venue.
+        # Reservations that do not fit the present tables, slots and closings.
         "misfits": standing_clashes(coming, tables, list_slots(reader), list_closings(reader)),
     }
 
@@ -480,28 +469,3 @@ def _read_closings(reader: Reader) -> dict[str, object]:
             if closing.last >= tonight
         ],
     }
-
-
-_managers = partial(PortalRoute, role="manager")
-
-VENUE_ROUTES = (
-    _managers("GET", _ROOM, handler=show_tables),
-    _managers("POST", f"{_ROOM}/preview", handler=preview, takes_files=True),
-    _managers("POST", f"{_ROOM}/tables", handler=add, takes_files=True),
-    _managers("POST", f"{_ROOM}/move", handler=move),
-    _managers("POST", f"{_ROOM}/order", handler=put_in_order),
-    _managers("GET", f"{_ROOM}/tables/{{id}}", handler=show_table),
-    _managers("POST", f"{_ROOM}/tables/{{id}}", handler=edit),
-    _managers("POST", f"{_ROOM}/tables/{{id}}/remove", handler=remove),
-    _managers("GET", f"{_ROOM}/slots", handler=show_slots),
-    _managers("POST", f"{_ROOM}/slots", handler=add_one_slot),
-    _managers("GET", f"{_ROOM}/slots/{{id}}", handler=show_slot),
-    _managers("POST", f"{_ROOM}/slots/{{id}}", handler=edit_one_slot),
-    _managers("POST", f"{_ROOM}/slots/{{id}}/remove", handler=remove_one_slot),
-    _managers("GET", f"{_ROOM}/closings", handler=show_closings),
-    _managers("POST", f"{_ROOM}/closings", handler=close),
-    _managers("POST", f"{_ROOM}/closings/{{id}}/remove", handler=reopen),
-    _managers("GET", f"{_ROOM}/rules", handler=show_rules),
-    _managers("POST", f"{_ROOM}/rules", handler=save_rules),
-    _managers("POST", f"{_ROOM}/policies", handler=save_policies),
-)

@@ -1,4 +1,4 @@
-"""Staff who are signed in, each in a browser of their own."""
+"""Fixtures: a signed-in owner, manager and host, each with their own browser."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The portal's page about the door: a terminal, a scan, a pass."""
+"""Helpers for tests of the door's pages: create a terminal, scan a code, create a pass."""
 
 from appliance.door.signing_keys import pass_text
 from appliance.door.terminals import issue_terminal

@@ -1,4 +1,4 @@
-"""The portal's room of integrations: an endpoint made there, and its deliveries."""
+"""Helpers for tests of the integrations pages: register endpoints, read deliveries."""
 
 import asyncio
 import re
@@ -12,14 +12,14 @@ SECRET = re.compile(r"whsec_[\w-]{43}")
 
 
 async def a_form(person: Person, path: str) -> dict[str, str]:
-    """The hidden fields of the first form of a page that carries a token of its own."""
+    """Return the hidden fields `once` and `seen` of the first form on a page that has them."""
     _, text, _ = await person.get(path)
     found = {name: re.search(rf'name="{name}" value="([^"]+)"', text) for name in ("once", "seen")}
     return {name: match[1] for name, match in found.items() if match}
 
 
 async def register(person: Person, url: str, *events: str) -> tuple[str, str]:
-    """An endpoint made in the portal: the address of its page, and its secret."""
+    """Register an endpoint in the portal. Return the URL of its page and its secret."""
     token = (await a_form(person, f"{ROOM}/endpoints/new"))["once"]
     form = [("once", token), ("url", url), *(("event", e) for e in events or ("webhook.test",))]
     status, text, headers = await person.post(f"{ROOM}/endpoints", form)
@@ -35,7 +35,7 @@ async def eventually(question: Callable[[], Awaitable[bool]]) -> None:
 
 
 async def send_test(person: Person, page: str) -> str:
-    """A test event; the address of its delivery."""
+    """Send a test event. Return the URL of its delivery."""
     _, _, headers = await person.post(f"{page}/test", await a_form(person, page))
     return headers["Location"].partition("?")[0]
 
@@ -45,7 +45,7 @@ async def has(person: Person, path: str, words: str) -> bool:
 
 
 async def die(running: Running) -> None:
-    """Every delivery of the test environment is dead."""
+    """Set every pending delivery of the test environment to dead."""
 
     def kill(tx):
         tx.execute(

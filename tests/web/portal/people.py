@@ -1,4 +1,4 @@
-"""People of the house for tests of the portal: signed in, without a password having been hashed."""
+"""Staff for tests of the portal, signed in without hashing a password."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +19,7 @@ FROM_OURS = {"Sec-Fetch-Site": "same-origin", "Accept-Language": "en"}
 
 @dataclass
 class Person:
-    """Somebody who is signed in in a browser of their own."""
+    """A signed-in staff member with their own browser."""
 
     id: str
     running: Running
@@ -35,13 +35,13 @@ class Person:
         }
 
     async def get(self, path: str, **headers: str) -> tuple[int, str, dict[str, str]]:
-        """Open a page: (status, text, headers). Redirects are not followed."""
+        """Open a page. Return (status, text, headers). Redirects are not followed."""
         return await self.send("GET", path, headers=headers)
 
     async def post(
         self, path: str, form: dict[str, Any] | list[tuple[str, str]] | None = None, **headers: str
     ) -> tuple[int, str, dict[str, str]]:
-        """Send a form."""
+        """Send a form. Return (status, text, headers)."""
         return await self.send("POST", path, data=form or {"-": ""}, headers=headers)
 
     async def send(
@@ -58,7 +58,7 @@ class Person:
 
 
 async def a_person(running: Running, role: str = "owner", name: str | None = None) -> Person:
-    """A signed-in person of that role, who reads English."""
+    """Return a signed-in person with that role, whose language is English."""
     person_id, session = await running.live.database.write(
         _sign_in, name or f"{role} {len(role)}", role
     )
@@ -66,14 +66,14 @@ async def a_person(running: Running, role: str = "owner", name: str | None = Non
 
 
 async def with_password(running: Running, role: str = "owner", name: str | None = None) -> Person:
-    """The same, who has the password PASSWORD."""
+    """Return a signed-in person whose password is PASSWORD."""
     person = await a_person(running, role, name)
     await running.live.database.write(set_password, person.id, HASH)
     return person
 
 
 async def an_account(running: Running, name: str = "Yasmine", role: str = "owner") -> str:
-    """Somebody who has a password and is not signed in: their id."""
+    """Create an account with PASSWORD that is not signed in. Return its id."""
 
     def make(tx: Transaction) -> str:
         staff_id = create_staff(tx, name, role).staff_id

@@ -1,4 +1,4 @@
-"""Reservations for tests of the board and of what is done with one reservation."""
+"""Reservations for tests of the board and of the reservation's page."""
 
 import re
 from typing import Any
@@ -10,18 +10,18 @@ from tests.conftest import Running
 
 
 async def seat(running: Running, **changes: Any) -> Reservation:
-    """Salma Idrissi, for two at T1 tonight at 19:30, or what is given."""
+    """Add a reservation: Salma Idrissi, two guests, T1, tonight 19:30, except for `changes`."""
     given = {"slot": "19:30", "access_code": "SVC-2345", **changes}
     return await running.live.database.write(add_reservation, **given)
 
 
 async def as_it_is(running: Running, reservation: Reservation) -> Reservation:
-    """The same reservation now."""
+    """Read the reservation again."""
     return await running.live.database.read(get_reservation, reservation.id)
 
 
 async def rows(running: Running, sql: str) -> list[tuple[Any, ...]]:
-    """What the live database answers."""
+    """Return the rows of `sql` in the live database."""
     return await running.live.database.read(lambda reader: list(reader.rows(sql)))
 
 
@@ -30,7 +30,7 @@ def path_of(reservation: Reservation, what: str = "") -> str:
 
 
 def value_of(page: str, name: str) -> str:
-    """What stands in a field of the page."""
+    """Return the value of an input on the page."""
     found = re.search(rf'<input[^>]* name="{name}"[^>]*>', page)
     assert found is not None, name
     value = re.search(r' value="([^"]*)"', found[0])
@@ -38,7 +38,7 @@ def value_of(page: str, name: str) -> str:
 
 
 def an_amendment(reservation: Reservation, **changes: Any) -> dict[str, Any]:
-    """Its form as it was shown, but for what is typed."""
+    """Return the form with the reservation's values, except for `changes`."""
     return {
         "seen": reservation.version,
         "customer_name": reservation.customer_name,

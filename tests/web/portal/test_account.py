@@ -1,4 +1,4 @@
-"""A person's own account: sessions, the password, and what changes while one is being hashed."""
+"""The account page: sessions, the password, and changes during the hashing of a password."""
 
 import pytest
 
@@ -13,7 +13,6 @@ from appliance.staff.two_factor import (
 )
 from tests.web.portal.people import (
     FROM_OURS,
-    HASH,
     NEW_HASH,
     NEW_PASSWORD,
     PASSWORD,
@@ -23,8 +22,6 @@ from tests.web.portal.people import (
     with_password,
 )
 from web.portal.guard import PASSWORDS
-
-__all__ = ["HASH", "OLD"]  # for tests/browser/test_portal_box.py
 
 OLD, NEW, THEIRS = PASSWORD, NEW_PASSWORD, "et du sucre"
 
@@ -87,14 +84,9 @@ async def test_the_present_password_cannot_be_guessed_at_an_open_browser(running
     assert status == 429
 
 
-__all__ = ["HASH", "OLD"]  # for tests/browser/test_portal_box.py
-
-OLD, NEW, THEIRS = "le thé est servi à minuit", "une menthe fraîche au matin", "et du sucre"
-
-
 @pytest.fixture
 def meanwhile(running, monkeypatch):
-    """`meanwhile("matches", act)`: `act()` happens after a password was compared, or hashed."""
+    """Return `meanwhile(method, act)`: run `act()` after that method of Passwords."""
     passwords = running.app[PASSWORDS]
 
     def let(name, act):

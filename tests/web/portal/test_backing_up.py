@@ -1,4 +1,4 @@
-"""Backups from the portal: one now, and the sheet without whose key none is restored."""
+"""Backups from the portal, and the recovery kit."""
 
 import asyncio
 import queue
@@ -19,7 +19,7 @@ PART = "/portal/box/backup"
 
 
 def with_keys(root):
-    """What a box is founded with, and a box in memory is not."""
+    """Write the files that `venuebox init` creates and a box in memory lacks."""
     directory = DataDirectory(root)
     directory.make_folders()
     directory.master_key_file.write_bytes(MASTER_KEY)
@@ -27,7 +27,7 @@ def with_keys(root):
 
 
 async def when_made(person):
-    """The part of the page once nothing is being made any more."""
+    """Return the backup section after the backup has ended."""
     for _ in range(600):
         _, part, _ = await person.get(PART)
         if "hx-get" not in part:
@@ -37,7 +37,7 @@ async def when_made(person):
 
 
 def slow_backups(monkeypatch):
-    """Who makes one is put into the queue, and is a quarter through until the event is set."""
+    """Replace Maker.make: put the Maker into the queue, stay at 25 % until the event is set."""
     begun, may_end = queue.SimpleQueue(), threading.Event()
 
     def make(maker, **_):

@@ -1,4 +1,4 @@
-"""The page about the box: checks, letters, settings, restart, clock."""
+"""The box's page: checks, emails, settings, restart, clock."""
 
 import pytest
 
@@ -120,7 +120,7 @@ async def test_a_manager_reads_them_and_changes_nothing(owner, tmp_path, manager
 
 
 async def leap(running):
-    """The box has noted it, in each environment."""
+    """Add the alert in both environments."""
     for environment in running.box.environments:
         leapt = Alert("clock_leapt", "", running.clock.now(), "the clock leapt")
         await environment.database.write(put_alert, leapt)

@@ -1,4 +1,4 @@
-"""One reservation: requests that are answered, payments, check-ins by hand."""
+"""One reservation: answers to requests, payments, check-ins by staff."""
 
 import asyncio
 
@@ -100,7 +100,7 @@ async def test_an_unusual_amount_is_confirmed_as_that_amount(running, host):
     status, page, _ = await host.post(path_of(salma, "payment"), form)
     assert status == 409
     assert 'name="sure" value="99999999"' in page
-    assert 'name="reason" maxlength="200"' not in page  # that is asked of who is let in
+    assert 'name="reason" maxlength="200"' not in page  # only an override asks for a reason
     other = form | {"sure": "99999999", "amount": "88888888"}
     assert (await host.post(path_of(salma, "payment"), other))[0] == 409
     assert await rows(running, "SELECT 1 FROM payment") == []

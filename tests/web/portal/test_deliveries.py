@@ -1,4 +1,4 @@
-"""Deliveries in the portal: shown, replayed, filtered and found, with a receiver on loopback."""
+"""Delivery pages: show, replay, filter and find deliveries, with a receiver on loopback."""
 
 import asyncio
 import re
@@ -64,7 +64,7 @@ async def test_many_are_counted_before_and_sent_twice_is_once(running, receiver,
 
 async def test_only_a_period_is_replayed_when_one_is_asked_for(running, receiver, manager):
     page, _ = await register(manager, receiver.url)
-    for _ in range(2):  # at 19:00 and at 20:00 of Casablanca
+    for _ in range(2):  # at 19:00 and 20:00 venue time
         delivery = await send_test(manager, page)
         await eventually(lambda at=delivery: has(manager, at, "Delivered"))
         running.clock.advance(3600)
@@ -106,7 +106,7 @@ LINE = re.compile(r'href="/test/portal/integrations/deliveries/([0-9a-f-]{36})"'
 
 @pytest.fixture
 async def booked(running: Running):
-    """Two reservations of a partner, each told to one endpoint."""
+    """Register an endpoint and create two reservations of a partner. Return the answers."""
     endpoint = {"url": "http://127.0.0.1:9009/hook"}
     assert (await running.call("POST", "/test/v1/webhooks", json=endpoint))[0] == 201
     made = []

@@ -1,4 +1,4 @@
-"""The portal's page about the door: terminals, conflicts, the keys of passes, the door log."""
+"""The door's pages: terminals, conflicts, signing keys, the door log."""
 
 import io
 import re

@@ -1,4 +1,4 @@
-"""Endpoints in the portal, with a real receiver on loopback."""
+"""Endpoint pages, with a real receiver on loopback."""
 
 import html
 import re
@@ -108,7 +108,7 @@ async def test_a_pin_is_trusted_and_a_refused_one_stays_in_its_field(manager, wh
 
 
 async def an_endpoint_of_a_partner(running: Running) -> str:
-    """Registered through the interface, for two events; its id."""
+    """Register an endpoint for two events through the partner API. Return its id."""
     events = ["reservation.created", "reservation.checked_in"]
     url = "http://127.0.0.1:9009/hook"
     status, made, _ = await running.call(

@@ -1,4 +1,4 @@
-"""Every form of the portal: refused in place, sent twice, and where its page leads afterwards."""
+"""The portal's forms: errors in place, repeated submissions, and the links of the next page."""
 
 import asyncio
 import html
@@ -43,7 +43,7 @@ async def new_box(tmp_path: Path, clock):
 
 
 def said_at(page: str, name: str) -> str:
-    """What is said beside that field, which is marked and has the keyboard."""
+    """Return the error beside that field, which must be marked invalid and focused."""
     tag = re.search(rf'<(?:input|select|textarea)[^>]*\bname="{name}"[^>]*>', page)[0]
     assert re.search(r'aria-invalid="true" aria-describedby="refused\b[^"]*" autofocus', tag), tag
     behind = page[page.index(tag) :]
@@ -128,7 +128,7 @@ async def twice(person, path, form):
 
 
 async def token_on(person, path, action):
-    """The hidden token of the form with that action."""
+    """Return the hidden token of the form with that action."""
     _, page, _ = await person.get(path)
     form = re.search(rf'<form method="post" action="{action}".*?</form>', page, re.DOTALL)[0]
     return re.search(r'name="once" value="([\w-]{43})"', form)[1]
@@ -147,11 +147,11 @@ async def test_the_link_is_shown_to_nobody_else_and_not_two_minutes_later(runnin
     await owner.post("/portal/people", form)
     other = await a_person(running, name="Omar")
 
-    assert (await other.post("/portal/people", form))[0] == 409  # a form of their own
+    assert (await other.post("/portal/people", form))[0] == 409  # another form
     running.clock.advance(121)
     status, page, _ = await owner.post("/portal/people", form)
 
-    assert status == 303  # to the page: it was done
+    assert status == 303  # to the page: the action was done before
     assert re.search(LINK, page) is None
 
 
@@ -208,7 +208,7 @@ ENDS_THE_SESSION = {"/portal/sign-out", "/portal/account/password"}
 
 
 def way_back(page):
-    """Where the switch of languages leads back to; None where the answer has no frame."""
+    """Return the target of the language switch; None if the page has none."""
     found = re.search(r'action="/portal/language\?next=([^"]*)"', page)
     return found and unquote(html.unescape(found[1]))
 
@@ -219,7 +219,7 @@ async def test_the_switch_of_languages_leads_to_a_page_after_every_refused_form(
     for route in PORTAL_ROUTES:
         if route.method == "GET" or route.path in ENDS_THE_SESSION:
             continue
-        if environment and route.of_the_house:
+        if environment and route.live_only:
             continue
         _, page, _ = await owner.post(environment + a_path(route.path))
         back = way_back(page)

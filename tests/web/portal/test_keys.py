@@ -1,4 +1,4 @@
-"""Keys in the portal: said once, counted, rotated with what they own, revoked at once."""
+"""Key pages: keys are shown once, counted, rotated with their lineage, revoked at once."""
 
 import asyncio
 import logging
@@ -17,7 +17,7 @@ SECRET = re.compile(r"svc_(?:live|test)_[0-9a-f]{48}")
 
 
 async def make_key(person: Person, prefix: str = "", **fields: str) -> tuple[str, str]:
-    """A key made in the portal: the address of its page, and the key."""
+    """Create a key in the portal. Return the URL of its page and the key."""
     form = await a_form(person, f"{prefix}{ROOM}/keys/new")
     sent = {"name": "Concierge", "access": "all", **form, **fields}
     status, _, headers = await person.post(f"{prefix}{ROOM}/keys", sent)
@@ -122,7 +122,7 @@ async def test_a_key_that_is_to_end_may_be_revoked_sooner_and_never_later(runnin
 
 
 async def noted(running: Running) -> None:
-    """The use of a key is written beside the request: wait for its commit."""
+    """Wait for the commit of a key's use, which the request does not wait for."""
     await asyncio.sleep(0.01)
     async with asyncio.timeout(60):
         while running.live.database.waiting:  # noqa: ASYNC110 - a thread commits it
@@ -147,7 +147,7 @@ async def test_calls_are_counted_to_the_last_one_and_written_once_a_minute(runni
 async def test_counts_are_kept_by_the_day_for_a_week(running, manager):
     page, key = await make_key(manager)
     key_id = page.rpartition("/")[2]
-    for days, calls in ((0, 2), (6, 3), (1, 1)):  # the first is a week old in the end
+    for days, calls in ((0, 2), (6, 3), (1, 1)):  # at the end, the first calls are a week old
         running.clock.advance(days * 24 * 3600)
         for _ in range(calls):
             running.clock.advance(61)

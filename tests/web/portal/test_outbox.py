@@ -9,7 +9,7 @@ OUTBOX = "/test/outbox"
 
 @pytest.fixture
 async def booked(running):
-    """A booking in the test environment whose letter is kept, and the guest's link."""
+    """Book in the test environment for a guest with an email address. Return the answer."""
     body = a_body(customer={"name": "<b>Salma</b> Idrissi", "email": "salma@guest.example"})
     status, answer, _ = await running.call("POST", "/test/v1/reservations", json=body)
     assert (status, answer["notifications"]["email"]) == (201, "sent")

@@ -1,5 +1,7 @@
-"""Stored markup, formulas in spreadsheets, other people's frames and sessions: over every page of
-the portal, those included that are added later (docs/security.md, S15, S16, S21).
+"""Safety of every page of the portal (docs/security.md, S15, S16, S21).
+
+Stored markup, formulas in spreadsheets, framing by other sites, and other people's sessions. The
+pages come from the route table, so that new ones are covered.
 """
 
 import re
@@ -38,7 +40,7 @@ STREAMS = "/events"
 
 
 class Reader(HTMLParser):
-    """Every tag and attribute of a page as a browser would find them."""
+    """Collects every tag and attribute of a page as a browser parses them."""
 
     def __init__(self, page):
         super().__init__()
@@ -59,7 +61,7 @@ class Reader(HTMLParser):
 
 
 async def pages(running, person):
-    """Each page of the portal, with the ids that exist where an address has one."""
+    """Return the URL of each page of the portal, with existing ids."""
     ids = []
     for table in ("reservation", "venue_table", "slot", "api_key", "terminal", "staff", "endpoint"):
         ids += [id_ for (id_,) in await rows(running, f"SELECT id FROM {table} LIMIT 1")]  # noqa: S608 - named above
@@ -75,7 +77,7 @@ async def pages(running, person):
 
 @pytest.fixture
 async def everything(running):
-    """Somebody signed in as the owner, a guest, a key and a phone: something in each table."""
+    """Sign in an owner, and add rows to each table with text."""
     owner = await a_person(running, "owner")
     await seat(running, notes="x", external_ref="x")
     await seat(running, table="T2", status="requested", access_code=None)
@@ -164,7 +166,7 @@ async def test_looking_at_pages_changes_nothing(running, everything):
     after = await everything_stored()
 
     for name in tables:
-        # The box's own pulse, and that guests' data left the house: an export is noted.
+        # The heartbeat, and the audit log: it records exports of guests' data.
         if name not in {"heartbeat", "clock_mark", "condition", "security_log"}:
             assert after[name] == before[name], name
 

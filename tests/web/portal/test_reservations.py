@@ -1,4 +1,4 @@
-"""What staff do with one reservation, through the forms of its page, alone and at the same time."""
+"""The forms of a reservation's page, used one after another and at the same time."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The list of reservations: found, in pages, for a spreadsheet."""
+"""The list of reservations: filters, pages, CSV export."""
 
 import pytest
 
@@ -12,7 +12,7 @@ CSV = "/portal/reservations/export.csv"
 
 
 async def found(person, query):
-    """The ids in the table of the page, in order."""
+    """Return the ids in the table of the page, in order."""
     status, page, _ = await person.get(f"{LIST}?{query}")
     assert status == 200
     table = page.partition("<tbody>")[2]
@@ -112,7 +112,7 @@ async def test_hosts_look_and_only_managers_take_everything_with_them(running, h
 
 @pytest.fixture
 async def an_evening(running):
-    """The whole evening, and three hours of it; the last is past midnight, and was booked first."""
+    """Book four tables: the slot after midnight first, the whole evening last."""
     for number, slot, starts in (
         ("T1", "01:00", 25 * 60),
         ("T2", "22:00", 22 * 60),

@@ -1,4 +1,4 @@
-"""A reservation that staff enter: the form, its choices, the letter."""
+"""The form with which staff create a reservation: its choices and the email."""
 
 import asyncio
 import re
@@ -143,7 +143,7 @@ MONDAY = "2026-11-23"
 
 @pytest.fixture
 async def brunch(running):
-    """Offered on Saturdays alone, and after it one past midnight that was added last but one."""
+    """Add two Saturday slots; the one after midnight comes first in the table."""
 
     def add(tx):
         tx.execute("UPDATE slot SET position = position + 2")
@@ -158,7 +158,7 @@ async def brunch(running):
 
 
 def times(page):
-    """The values of the hours in their order, and the chosen one."""
+    """Return the values of the time choices in order, and the selected one."""
     select = re.search(r'<select id="new-slot".*?</select>', page, re.DOTALL)[0]
     values = re.findall(r'<option value="([^"]*)"', select)
     return values, re.findall(r'<option value="([^"]*)" selected', select)

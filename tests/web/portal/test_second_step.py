@@ -1,4 +1,4 @@
-"""The second step on the pages: added, asked for at sign-in, removed by oneself and the owner."""
+"""Two-factor sign-in: enable, sign in with a code, disable one's own and another person's."""
 
 import logging
 import re
@@ -20,12 +20,12 @@ CODES = re.compile(r"<code>([2-9A-HJ-NP-Z]{4}(?:-[2-9A-HJ-NP-Z]{4}){3})</code>")
 
 
 def shown(running, secret, beside=0):
-    """What the app shows, so many steps from now."""
+    """Return the code that the app shows `beside` time steps from now."""
     return totp_code(secret, running.clock.now() // 30_000 + beside)
 
 
 async def with_second_step(running, role="owner", name="Yasmine"):
-    """Somebody with a second step in force: (person, secret, recovery codes)."""
+    """Enable two-factor sign-in for a person. Return (person, secret, recovery codes)."""
     person, keyring = await with_password(running, role, name), running.live.keyring
     secret = await running.live.database.write(offer_two_factor, keyring, person.id)
     codes = await running.live.database.write(
@@ -43,7 +43,7 @@ async def send(running, path="/portal/sign-in", headers=FROM_OURS, **form):
 
 
 async def asked(running, name="Yasmine", path="/portal/sign-in"):
-    """The right password was given: the secret of the second form."""
+    """Sign in with the password. Return the secret in the code form."""
     status, text, response = await send(running, path, name=name, password=PASSWORD)
     assert status == 200
     assert not response.cookies

@@ -1,4 +1,4 @@
-"""The first owner of a box, and the rooms that furnish it."""
+"""The first owner of a box, and the setup steps."""
 
 import asyncio
 import re
@@ -30,7 +30,7 @@ from web.portal.session import RESTART
 
 @pytest.fixture
 async def new_box(tmp_path, clock):
-    """A box made of nothing, before anybody owns it."""
+    """A new box without an owner."""
     found_unfurnished_box(DataDirectory(tmp_path), Console(clock, Tokens(), {}))
     async with running_box(tmp_path, clock, Settings()) as running:
         yield running
@@ -132,7 +132,7 @@ RULES, TABLES, SLOTS = "/portal/venue/rules", "/portal/venue/tables", "/portal/v
 
 
 async def save_rules(owner, **changes):
-    """The form of the rules, sent as it was shown."""
+    """Send the rules form as shown, except for `changes`."""
     _, page, _ = await owner.get(RULES)
     names = ("seen", "name", "slug", "time_zone", "currency", "request_expiry_hours",
              "evening_ends_at")  # fmt: skip
@@ -244,7 +244,7 @@ async def test_a_test_letter_leaves_by_what_is_saved(new_box, monkeypatch):
 
 
 async def test_a_test_letter_leaves_by_what_is_in_force(new_box, monkeypatch):
-    """The environment's variables too, which settings.toml does not say."""
+    """The active settings include environment variables; settings.toml does not."""
     sent = []
 
     async def send(mail, *_):
@@ -263,7 +263,7 @@ async def test_a_test_letter_leaves_by_what_is_in_force(new_box, monkeypatch):
 
 
 async def change(environment, **changes):
-    """The venue of that environment, otherwise."""
+    """Change the venue of that environment."""
 
     def edit(tx):
         venue = get_venue(tx)

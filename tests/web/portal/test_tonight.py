@@ -1,4 +1,4 @@
-"""The board of an evening, its events, and the sheet for paper."""
+"""The board of an evening, its events, and the printable list."""
 
 import asyncio
 import re
@@ -95,7 +95,7 @@ class Events:
         self.response = response
 
     async def next(self, kind):
-        """The lines of the next event of that kind."""
+        """Return the lines of the next event of that kind."""
         while True:
             async with asyncio.timeout(60):
                 raw = await self.response.content.readuntil(b"\n\n")

@@ -1,4 +1,4 @@
-"""The venue in the portal: tables, slots, closing days, rules and policies."""
+"""The venue's pages: tables, slots, closing days, rules and policies."""
 
 import asyncio
 import re
@@ -170,7 +170,7 @@ async def test_a_closing_day_takes_no_booking_and_no_table_is_free(running, mana
     before = await create(running, date="2026-11-27", idempotencyKey="before")
 
     assert (refused[0], refused[1]["code"]) == (409, "VENUE_INACTIVE")
-    assert refused[1]["field"] == "date"  # a venue that is off names no field
+    assert refused[1]["field"] == "date"  # an inactive venue names no field
     assert {(t["available"], t["blockedBy"]) for t in availability["tables"]} == {(False, None)}
     assert before[0] == 201
     assert "Travaux" in (await manager.get("/portal/venue/closings"))[1]

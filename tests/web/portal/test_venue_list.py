@@ -1,4 +1,4 @@
-"""Tables that are pasted as a list."""
+"""Add tables from a pasted or uploaded list."""
 
 import asyncio
 
@@ -70,7 +70,7 @@ async def test_two_who_add_the_same_table_at_once_add_one(running, manager):
 async def test_a_table_that_was_added_meanwhile_is_named_and_the_list_stays(
     running, manager, monkeypatch
 ):
-    monkeypatch.setattr("web.portal.venue._numbers", lambda _: frozenset())  # as it was then
+    monkeypatch.setattr("web.portal.venue._numbers", lambda _: frozenset())  # as at the preview
 
     status, page, _ = await manager.post("/portal/venue/tables", {"list": "A1\nT1"})
 
@@ -79,7 +79,7 @@ async def test_a_table_that_was_added_meanwhile_is_named_and_the_list_stays(
 
 
 def upload(*parts, end="--"):
-    """The body of a form with these parts, each its headers and what it holds."""
+    """Return a multipart body with these parts, each (headers, content)."""
     lines = b"".join(
         b"--b\r\nContent-Disposition: form-data; " + head + b"\r\n\r\n" + text + b"\r\n"
         for head, text in parts

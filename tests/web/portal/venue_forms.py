@@ -1,4 +1,4 @@
-"""The forms of the venue's room, and what they change."""
+"""Helpers for tests of the venue's forms."""
 
 import html
 import re
@@ -20,7 +20,7 @@ async def numbers(environment):
 
 
 def field(page, name):
-    """What a form on the page holds in that hidden field."""
+    """Return the value of a hidden field on the page."""
     return html.unescape(re.search(rf'name="{name}" value="([^"]*)"', page)[1])
 
 

@@ -1,6 +1,6 @@
-"""The test environment's outbox: each stored email as its guest would see it.
+"""`/test/outbox`: the emails that the test environment stores instead of sending them.
 
-For partners with a test key, and for people at the machine itself.
+Callers need a test key, or a browser on the same machine.
 """
 
 import base64
@@ -26,29 +26,33 @@ _HEADERS_SHOWN = ("Date", "From", "To", "Subject", "Message-ID", "Content-Langua
 
 
 async def list_outbox(request: web.Request, gate: Gate) -> web.Response:
-    """`GET /test/outbox`: the emails, newest first."""
+    """`GET /test/outbox`: the latest 200 emails, newest first."""
     environment = _admit(request, gate)
-    letters = await environment.database.read(list_emails, limit=_SHOWN)
-    rows = [(letter, format_instant(letter.created_at)) for letter in letters]
+    emails = await environment.database.read(list_emails, limit=_SHOWN)
+    rows = [(email, format_instant(email.created_at)) for email in emails]
     return _page(request, "outbox/list.html", rows=rows, shown=_SHOWN)
 
 
 async def show_email(request: web.Request, gate: Gate) -> web.Response:
     """`GET /test/outbox/{id}`: headers, plain part and HTML part of an email."""
     environment = _admit(request, gate)
-    letter_id = parse_uuid(request.match_info["id"])
-    if letter_id is None:
+    email_id = parse_uuid(request.match_info["id"])
+    if email_id is None:
         raise NotFound
-    message = await render_email(environment, letter_id)
+    message = await render_email(environment, email_id)
     return _page(
         request,
         "outbox/letter.html",
         subject=message["Subject"],
         headers=[(name, message[name]) for name in _HEADERS_SHOWN if name in message],
         plain=_part(message, "plain"),
-        html=_with_pictures(message),
+        html=_html_part(message),
         attachments=[part.get_filename() for part in message.iter_attachments()],
-        calendar=_calendar(message),
+        calendar="".join(
+            file.get_content()
+            for file in message.iter_attachments()
+            if file.get_content_type() == "text/calendar"
+        ),
     )
 
 
@@ -56,7 +60,7 @@ OUTBOX_ROUTES = (("GET", "/test/outbox", list_outbox), ("GET", "/test/outbox/{id
 
 
 def _admit(request: web.Request, gate: Gate) -> Environment:
-    """Return the test environment for a test key with the scope, or for this machine."""
+    """Return the test environment. Unauthorized without a test key and from another machine."""
     if "Authorization" in request.headers:
         gate.admit(request, _SCOPE)
     elif not request.app[SECURE].is_this_machine(request):
@@ -69,13 +73,8 @@ def _part(message: EmailMessage, kind: str) -> str:
     return "" if body is None else str(body.get_content())
 
 
-def _calendar(message: EmailMessage) -> str:
-    files = [p for p in message.iter_attachments() if p.get_content_type() == "text/calendar"]
-    return "".join(file.get_content() for file in files)
-
-
-def _with_pictures(message: EmailMessage) -> str:
-    """Return the HTML part with inline pictures embedded and links that leave the frame."""
+def _html_part(message: EmailMessage) -> str:
+    """Return the HTML part with its pictures as data URLs; its links open in a new tab."""
     html = _part(message, "html")
     for part in message.walk():
         if part.get_content_maintype() == "image" and part["Content-ID"]:

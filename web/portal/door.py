@@ -1,0 +1,275 @@
+"""`/portal/door`: terminals, scanners, conflicts, pairing, signing keys and the door log."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import date, timedelta
+
+from aiohttp import web
+
+from appliance.core.errors import NotFound
+from appliance.core.i18n import Language
+from appliance.core.qr import link_svg
+from appliance.core.tokens import hash_token
+from appliance.database.connection import Reader
+from appliance.door.offline_sync import acknowledge_conflict, list_open_conflicts
+from appliance.door.scan_log import LogFilter, count_scans, find_broken_link, page_log
+from appliance.door.scan_log_file import Export, Format
+from appliance.door.signing_keys import list_key_ages, rotate_signing_key
+from appliance.door.terminals import (
+    NAME_MAX,
+    PAIRING_LIFE_MS,
+    PORTAL_TERMINAL_ID,
+    ROLES,
+    Terminal,
+    edit_terminal,
+    find_offer,
+    get_terminal,
+    issue_terminal,
+    list_open_offers,
+    list_terminals,
+    offer_pairing,
+    revoke_terminal,
+    terminal_mark,
+)
+from appliance.environment import terminal_base, trust_page
+from appliance.http.request import ENVIRONMENT
+from appliance.reservations.request import parse_uuid
+from appliance.reservations.rows import staff_names
+from appliance.staff.audit_log import record_audit
+from appliance.venue.model import evening_end
+from appliance.venue.rows import find_tonight, get_venue
+from terminal_bridge.scanners.scanners import READERS
+from web.door_app import door_words
+from web.portal.box import steps_of
+from web.portal.forms import FORM, Form, date_parameter, number_parameter
+from web.portal.guard import actor_of, id_of, write_as_staff
+from web.portal.responses import language_of, moment_formatter, portal_page, see_other, send_file
+from web.portal.session import LIVE, describe_device
+
+_DAY_MS = 24 * 3600 * 1000
+_KEY_DAYS_MAX = 365  # the page suggests a new signing key after a year
+
+
+async def show_door(request: web.Request) -> web.Response:
+    """`GET /portal/door`: terminals, scanners and unresolved conflicts."""
+    environment = request[ENVIRONMENT]
+    scanners = request.app[READERS].states
+    values = {
+        **await environment.database.read(_read),
+        "readers": [state for state in scanners if state.environment == environment.name],
+        "results": _result_words(language_of(request)),
+        "in_words": moment_formatter(request),
+        "version_of": _describe_version,
+        "steps": await steps_of(request),
+    }
+    return portal_page(request, "portal/door/door.html", values)
+
+
+async def show_terminal(request: web.Request) -> web.Response:
+    """`GET …/terminals/{id}`: rename, change the role of, or revoke a terminal."""
+    terminal = request[ENVIRONMENT].database.peek(get_terminal, _terminal_id(request))
+    values = {
+        "terminal": terminal,
+        "seen": terminal_mark(terminal.name, terminal.role),
+        "in_words": moment_formatter(request),
+        "version_of": _describe_version,
+    }
+    return portal_page(request, "portal/door/terminal.html", values)
+
+
+async def edit(request: web.Request) -> web.Response:
+    """`POST …/terminals/{id}`: change name and role from the terminal's next request on."""
+    terminal_id, form = _terminal_id(request), request[FORM]
+    name, role = _read_terminal(form)
+    await write_as_staff(request, edit_terminal, terminal_id, form.text("seen", 64), name, role)
+    return see_other(request, "/door", "saved")
+
+
+async def revoke(request: web.Request) -> web.Response:
+    """`POST …/terminals/{id}/revoke`: reject the terminal from its next request on."""
+    await write_as_staff(request, revoke_terminal, _terminal_id(request))
+    return see_other(request, "/door", "terminal-revoked")
+
+
+async def acknowledge(request: web.Request) -> web.Response:
+    """`POST …/conflicts/{id}/acknowledge`: mark the conflict as resolved."""
+    await write_as_staff(request, acknowledge_conflict, id_of(request))
+    return see_other(request, "/door", "conflict-seen")
+
+
+async def offer(request: web.Request) -> web.Response:
+    """`POST …/pair`: show a pairing code once, as QR code, digits and link."""
+    environment = request[ENVIRONMENT]
+    name, role = _read_terminal(request[FORM])
+    offered = await write_as_staff(request, offer_pairing, name, role)
+    base = terminal_base(environment.links, environment.settings.server)
+    link = offered.link(base)
+    values = {
+        "name": name,
+        "code": offered.code,
+        "link": link,
+        "picture": await asyncio.to_thread(link_svg, link),
+        "trust": trust_page(environment.links, base),
+        "minutes": PAIRING_LIFE_MS // 60_000,
+        "mark": hash_token(offered.secret).hex(),
+        "state": "open",
+    }
+    return portal_page(request, "portal/door/pairing.html", values)
+
+
+async def show_state(request: web.Request) -> web.Response:
+    """`GET …/pairings/{mark}`: the state of a pairing; the page polls it while it is open."""
+    mark = request.match_info["mark"]
+    try:
+        found = request[ENVIRONMENT].database.peek(find_offer, bytes.fromhex(mark))
+    except ValueError:
+        raise NotFound from None
+    values = {"mark": mark, "state": found.state if found else "over"}
+    part = "state" if "HX-Request" in request.headers else "page"
+    return portal_page(request, f"portal/door/pairing_{part}.html", values)
+
+
+async def issue(request: web.Request) -> web.Response:
+    """`POST …/issue`: create a terminal for a scanner or an agent; show its token once."""
+    environment = request[ENVIRONMENT]
+    name, role = _read_terminal(request[FORM])
+    _, token = await write_as_staff(request, issue_terminal, name, role, language_of(request).code)
+    base = terminal_base(environment.links, environment.settings.server)
+    values = {"name": name, "token": token, "address": f"{base}/terminal/v1"}
+    return portal_page(request, "portal/door/token.html", values)
+
+
+async def show_keys(request: web.Request) -> web.Response:
+    """`GET …/keys`: the signing keys of the guest passes."""
+    database = request[ENVIRONMENT].database
+    keys = await database.read(list_key_ages)
+    signing = next((key for key in keys if key.retired_at is None), None)
+    days = max(0, database.clock.now() - signing.created_at) // _DAY_MS if signing else 0
+    values = {
+        "keys": keys,
+        "days": days,
+        "is_old": days > _KEY_DAYS_MAX,
+        "in_words": moment_formatter(request),
+    }
+    return portal_page(request, "portal/door/keys.html", values)
+
+
+async def rotate(request: web.Request) -> web.Response:
+    """`POST …/keys/rotate`: create a new signing key; existing passes stay valid."""
+    return await _rotate(request, leaked=False)
+
+
+async def replace_leaked(request: web.Request) -> web.Response:
+    """`POST …/keys/leaked`: invalidate all earlier passes; guests' links show new ones."""
+    return await _rotate(request, leaked=True)
+
+
+async def _rotate(request: web.Request, *, leaked: bool) -> web.Response:
+    await write_as_staff(request, rotate_signing_key, request[ENVIRONMENT].keyring, leaked=leaked)
+    return see_other(request, "/door/keys", "key-rotated")
+
+
+def _read_terminal(form: Form) -> tuple[str, str]:
+    """Return the name and the role from the form."""
+    return form.name(NAME_MAX), form.one_of("role", ROLES)
+
+
+def _terminal_id(request: web.Request) -> str:
+    """Return the id in the path. NotFound for the terminal that stands for the portal."""
+    terminal_id = id_of(request)
+    if terminal_id == PORTAL_TERMINAL_ID:
+        raise NotFound
+    return terminal_id
+
+
+def _describe_version(terminal: Terminal) -> str:
+    """Return the terminal's browser and system, else the version that it sent."""
+    return describe_device(terminal.version or "") or terminal.version or ""
+
+
+def _read(reader: Reader) -> dict[str, object]:
+    terminals = list_terminals(reader)
+    return {
+        "terminals": [terminal for terminal in terminals if terminal.revoked_at is None],
+        "revoked": [terminal for terminal in terminals if terminal.revoked_at is not None],
+        "offers": list_open_offers(reader),
+        "conflicts": list_open_conflicts(reader),
+    }
+
+
+def _result_words(language: Language) -> dict[str, str]:
+    """Return the label of each verdict."""
+    words = door_words(language).items()
+    return {name.removeprefix("word."): word for name, word in words if name.startswith("word.")}
+
+
+_PAGE = 100
+_SEARCH_MAX = 100
+_TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
+
+
+async def show_log(request: web.Request) -> web.Response:
+    """`GET …/log`: the scans of `?date=` or tonight; filters `result`, `terminal`, `q`, `page`."""
+    asked, page = date_parameter(request), number_parameter(request, "page") or 1
+    wanted = LogFilter(
+        refused=request.query.get("result") == "refused",
+        terminal_id=parse_uuid(request.query.get("terminal", "")),
+        text=" ".join(request.query.get("q", "").split())[:_SEARCH_MAX],
+    )
+
+    def read(reader: Reader) -> dict[str, object]:
+        day = asked or find_tonight(reader)
+        log = page_log(reader, *_evening_bounds(reader, day), wanted, _PAGE, page)
+        return {
+            "day": day,
+            "before": day - timedelta(days=1),
+            "after": day + timedelta(days=1),
+            "log": log,
+            "pages": max(1, -(-log.total // _PAGE)),
+            "terminals": list_terminals(reader),
+        }
+
+    values = {
+        **await request[ENVIRONMENT].database.read(read),
+        "wanted": wanted,
+        "page": page,
+        "staff": await request[LIVE].database.read(staff_names),
+        "results": _result_words(language_of(request)),
+        "in_words": moment_formatter(request),
+    }
+    return portal_page(request, "portal/door/log.html", values)
+
+
+async def check_log(request: web.Request) -> web.Response:
+    """`GET …/log/check`: verify the hash chain of the whole log."""
+    count, broken = await request[ENVIRONMENT].database.read(
+        lambda reader: (count_scans(reader), find_broken_link(reader))
+    )
+    return portal_page(request, "portal/door/check.html", {"count": count, "broken": broken})
+
+
+async def export_log(request: web.Request) -> web.StreamResponse:
+    """`GET …/log/export`: an evening (`?date=`) or the whole log, as signed JSON lines or CSV."""
+    environment, day = request[ENVIRONMENT], date_parameter(request)
+    database = environment.database
+    kind: Format = "csv" if request.query.get("format") == "csv" else "jsonl"
+    log = await database.read(Export, environment.name, environment.keyring, kind, day, day)
+    exported = {"date": day and day.isoformat()}
+    await database.write(record_audit, actor_of(request), "door_log_exported", **exported)
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield log.begin()
+        while chunk := await database.read(log.page):
+            yield chunk
+        yield log.end()
+
+    name = f"door-log-{environment.name}-{day or 'all'}.{kind}"
+    return await send_file(request, chunks(), _TYPES[kind], name)
+
+
+def _evening_bounds(reader: Reader, day: date) -> tuple[int, int]:
+    """Return start and end of the evening of `day`, in ms since 1970."""
+    venue = get_venue(reader)
+    zone = reader.zones.zone(venue.time_zone)
+    begins = evening_end(day - timedelta(days=1), zone, venue.evening_ends_at)
+    return begins, evening_end(day, zone, venue.evening_ends_at)
