@@ -5,9 +5,8 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
-from appliance.clock import Clock
+from appliance.clock import Alarm, Clock
 from appliance.core.errors import ApiError, OperatorError, log_exception
 from appliance.database.connection import Reader
 from appliance.database.database import Database
@@ -16,14 +15,6 @@ log = logging.getLogger(__name__)
 
 _SETTLE_SECONDS = 1.0
 _RETRY_SECONDS = 60.0
-
-
-class Alarm(Protocol):
-    """A scheduled call."""
-
-    def cancel(self) -> None:
-        """Cancel the call."""
-        ...
 
 
 CallLater = Callable[[float, Callable[[], None]], Alarm]

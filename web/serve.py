@@ -18,8 +18,8 @@ from aiohttp import web
 
 from appliance.backup.create import Maker, back_up_before_upgrade
 from appliance.box import Box, open_box
-from appliance.clock import BoxClock, kernel_is_synchronised, newest_zone_database
-from appliance.clock_signals import SystemUptime
+from appliance.clock import BoxClock, SystemUptime, kernel_is_synchronised, newest_zone_database
+from appliance.clock_gate import recall_clock
 from appliance.commands.backup import tell
 from appliance.commands.console import Console
 from appliance.commands.init import found_unfurnished_box
@@ -31,7 +31,6 @@ from appliance.environment import house_base
 from appliance.jobs.watchdog import DiskReserve, background_services, sd_notify
 from appliance.logs import open_log
 from appliance.tls.certificates import Certificates
-from appliance.webhooks.gates import recall_clock
 from web.addresses import find_address, find_local_address, following
 from web.application import build_application
 from web.connection import Connection, ConnectionLimit, affordable_connections

@@ -4,18 +4,27 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from appliance.clock import Synchronised, kernel_is_synchronised
-from appliance.clock_signals import SystemUptime, Uptime, WatchClockSteps, watch_clock_steps
+from appliance.clock import (
+    Synchronised,
+    SystemUptime,
+    Uptime,
+    WatchClockSteps,
+    kernel_is_synchronised,
+    watch_clock_steps,
+)
 from appliance.core.network import Network, SystemNetwork
 from appliance.core.settings import WebhookSettings
 from appliance.webhooks.client import (
     Budgets,
     Client,
     Connect,
+    OwnAuthority,
+    PinnedCertificate,
+    SystemTrust,
+    Trust,
     connect_directly,
 )
 from appliance.webhooks.endpoints import Endpoint
-from appliance.webhooks.tls_trust import OwnAuthority, PinnedCertificate, SystemTrust, Trust
 from appliance.webhooks.url_policy import (
     EgressGuard,
     EgressPolicy,
@@ -30,7 +39,7 @@ _HTTPS = 443
 
 
 class Inside:
-    """URLs that this process serves itself, reached over a socket pair instead of the network.
+    """Receivers that this process serves itself, reached over a socket pair.
 
     The echo receiver of the test environment is one. The egress guard therefore needs no
     exception and always refuses loopback.
@@ -46,25 +55,27 @@ class Inside:
         # A socket pair has no TLS; the Host header stays as in the URL.
         port = 80 if receiver.port == _HTTPS else receiver.port
         plain = replace(receiver, secure=False, port=port)
-        nowhere = _Nowhere(EgressPolicy((), is_own_address), SystemResolver())
-        client = Client(plain, nowhere, self._connect, trust, budgets)
+        client = Client(plain, _NoGuard(), self._connect, trust, budgets)
         client.addresses = ()
         return client
 
 
-class _Nowhere(EgressGuard):
-    """A guard that looks nothing up and permits no address."""
+class _NoGuard(EgressGuard):
+    """A guard that resolves nothing and returns no address."""
 
-    async def addresses(self, receiver: TargetUrl) -> Sequence[IpAddress]:  # noqa: ARG002 - as above
-        """Return no addresses; the connector needs none."""
+    def __init__(self) -> None:
+        super().__init__(EgressPolicy((), is_own_address), SystemResolver())
+
+    async def addresses(self, receiver: TargetUrl) -> Sequence[IpAddress]:  # noqa: ARG002 - overridden
+        """Return no addresses: `connect` does not use them."""
         return ()
 
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """What the dispatcher uses: egress guard, trust, uptime, randomness, network and so on.
+    """The dispatcher's dependencies. `inside` is set in the test environment only.
 
-    `inside` contains the receivers that this process serves; only in the test environment.
+    `draw` returns a random number in [0, 1).
     """
 
     guard: EgressGuard
@@ -80,8 +91,12 @@ class Dependencies:
 
     async def check(self, url: object, *, allow_http: bool) -> None:
         """Check whether `url` may be registered. Raises InvalidWebhookUrl if not."""
-        if not (self.inside and isinstance(url, str) and self.inside.names(url)):
+        if not (isinstance(url, str) and self.is_inside(url)):
             await self.guard.check(url, allow_http=allow_http)
+
+    def is_inside(self, url: str) -> bool:
+        """Whether `url` is that of a receiver inside this process."""
+        return self.inside is not None and self.inside.names(url)
 
     def make_client(self, endpoint: Endpoint, receiver: TargetUrl) -> Client:
         """Create the client for `receiver`, the parsed URL of `endpoint`."""

@@ -7,9 +7,8 @@ import socket
 
 import pytest
 
-from appliance import clock_signals as clock_steps
-from appliance.clock import BoxClock, ClockMark, StoppedClock, parse_instant
-from appliance.clock_signals import watch_clock_steps
+from appliance import clock as clock_steps
+from appliance.clock import BoxClock, ClockMark, StoppedClock, parse_instant, watch_clock_steps
 from tests.appliance.webhooks.alarms import ManualUptime
 
 NOW = "2026-11-21T19:00:00Z"

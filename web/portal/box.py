@@ -11,7 +11,7 @@ from markupsafe import Markup
 from appliance.alerts import CLOCK_LEAPT, list_alerts
 from appliance.backup.catalogue import read_record
 from appliance.backup.recovery_key import ensure_recovery_key, kit_html
-from appliance.clock_records import confirm_clock
+from appliance.clock_gate import confirm_clock
 from appliance.core.i18n import Language
 from appliance.core.settings import RANGES
 from appliance.doctor.check import Sentence, describe, worst

@@ -7,7 +7,7 @@ import pytest
 
 from appliance.alerts import drop_alert
 from appliance.clock import parse_instant
-from appliance.clock_records import confirm_clock, write_heartbeat
+from appliance.clock_gate import confirm_clock, write_heartbeat
 from tests.appliance.webhooks.alarms import ManualUptime
 from tests.appliance.webhooks.clocks import (
     A_YEAR_BACK,

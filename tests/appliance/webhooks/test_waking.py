@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from appliance.clock_signals import SystemUptime
+from appliance.clock import SystemUptime
 from tests.appliance.jobs.keeping import World
 from tests.appliance.webhooks.clocks import GRACED, set_clock
 from tests.appliance.webhooks.receivers import an_answer
