@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
+from typing import Any
 
 from appliance.core.errors import OperatorError
 from appliance.core.tokens import EnvironmentName, hash_token
@@ -25,8 +26,8 @@ READ_ONLY_SCOPES = ("venue:read", "availability:read", "reservations:read")
 class ApiKey:
     """A stored key: its prefix and last four characters, never the key itself.
 
-    A rotated key with `changes_over` is refused from `revoked_at` on. Any other key is refused
-    as soon as `revoked_at` is set, regardless of the clock.
+    A rotated key has `changes_over` set, and is refused from `revoked_at` on. Any other key is
+    refused as soon as `revoked_at` is set, regardless of the clock.
     """
 
     id: str
@@ -47,27 +48,27 @@ class ApiKey:
         return not self.changes_over or self.revoked_at <= now
 
 
-_COLUMNS = """
-    id, lineage, name, prefix, last_four, scopes, created_at, last_used_at, abs(revoked_at),
-    revoked_at < 0
+_SELECT = """
+    SELECT id, lineage, name, prefix, last_four, scopes, created_at, last_used_at,
+           abs(revoked_at), revoked_at < 0
+    FROM api_key
 """
 _MINUTE = 60_000
 
 
 def find_key_by_hash(reader: Reader, hash: bytes) -> ApiKey | None:  # noqa: A002 - the column's name
     """Return the key whose SHA-256 is `hash`, or None; includes revoked keys."""
-    return _one(reader, "hash = :value", hash)
+    return reader.one(_key, f"{_SELECT} WHERE hash = :hash", {"hash": hash})
 
 
 def find_key(reader: Reader, key_id: str) -> ApiKey | None:
     """Return the key with that id, or None."""
-    return _one(reader, "id = :value", key_id)
+    return reader.one(_key, f"{_SELECT} WHERE id = :id", {"id": key_id})
 
 
 def list_keys(reader: Reader) -> list[ApiKey]:
     """Return all keys, oldest first, including revoked ones."""
-    rows = reader.rows(f"SELECT {_COLUMNS} FROM api_key ORDER BY created_at, id")  # noqa: S608
-    return [_key(row) for row in rows]
+    return [_key(*row) for row in reader.rows(f"{_SELECT} ORDER BY created_at, id")]
 
 
 def touch_key(tx: Transaction, key_id: str) -> None:
@@ -84,17 +85,14 @@ def mark_key_revoked(tx: Transaction, key_id: str) -> None:
     tx.execute(sql, {"id": key_id, "now": tx.now})
 
 
-def _one(reader: Reader, condition: str, value: object) -> ApiKey | None:
-    row = reader.row(f"SELECT {_COLUMNS} FROM api_key WHERE {condition}", {"value": value})  # noqa: S608
-    return None if row is None else _key(row)
-
-
 @lru_cache(maxsize=256)
-def _key(row: tuple[object, ...]) -> ApiKey:
+def _key(
+    id_: str, lineage: str, name: str, prefix: str, last_four: str, scopes: str, *rest: Any
+) -> ApiKey:
     """Build the key from a row; cached, because each partner call reads the same row."""
-    id_, lineage, name, prefix, last_four, scopes, created, used, revoked, over = row
-    granted = tuple(str(scopes).split())
-    return ApiKey(id_, lineage, name, prefix, last_four, granted, created, used, revoked, over == 1)  # type: ignore[arg-type]
+    created, used, revoked, over = rest
+    granted = tuple(scopes.split())
+    return ApiKey(id_, lineage, name, prefix, last_four, granted, created, used, revoked, over == 1)
 
 
 DAYS = 7

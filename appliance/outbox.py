@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 
-from appliance.database.connection import Reader, Transaction
+from appliance.database.connection import Transaction
 
 EVENT_TYPES = (
     "reservation.created",
@@ -19,7 +19,7 @@ EXTRA_TYPES = ("reservation.checkin_reverted",)
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """Notice after commit: an event was written, and these endpoints have deliveries due."""
+    """Notice after commit: an event was written, with deliveries to these endpoints."""
 
     event_type: str
     reservation_id: str | None
@@ -31,14 +31,9 @@ def announce(tx: Transaction, event_type: str, reservation_id: str) -> None:
 
     Sends nothing: an `Announced` notice wakes the dispatcher after the commit.
     """
-    endpoints = _subscriptions(tx)
-    subscribed = [id_ for id_, events in endpoints if event_type in events]
+    rows = tx.rows("SELECT id, events FROM endpoint WHERE active = 1")
+    subscribed = [id_ for id_, events in rows if event_type in json.loads(events)]
     queue_event(tx, event_type, reservation_id, subscribed)
-
-
-def _subscriptions(reader: Reader) -> list[tuple[str, frozenset[str]]]:
-    rows = reader.rows("SELECT id, events FROM endpoint WHERE active = 1")
-    return [(id_, frozenset(json.loads(events))) for id_, events in rows]
 
 
 def queue_event(

@@ -213,11 +213,12 @@ class Client:
     def __init__(
         self,
         receiver: TargetUrl,
-        guard: EgressGuard,
+        guard: EgressGuard | None,
         connect: Connect,
         trust: Trust,
         budgets: Budgets,
     ) -> None:
+        """`guard` None: a receiver inside this process, which `connect` reaches by itself."""
         self.receiver = receiver
         self._guard = guard
         self._connect = connect
@@ -349,7 +350,7 @@ class Client:
         call.dialled = True
         receiver = self.receiver
         call.phase = DNS if receiver.address is None else GUARD
-        addresses = await self._guard.addresses(receiver)
+        addresses = await self._guard.addresses(receiver) if self._guard else ()
         self.addresses, call.phase = addresses, CONNECT
         context = await self._trust() if receiver.secure else None
         async with asyncio.timeout(self._budgets.connect):

@@ -1,7 +1,7 @@
 """Injectable dependencies of the webhook dispatcher."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from appliance.clock import (
@@ -27,11 +27,7 @@ from appliance.webhooks.client import (
 from appliance.webhooks.endpoints import Endpoint
 from appliance.webhooks.url_policy import (
     EgressGuard,
-    EgressPolicy,
-    IpAddress,
-    SystemResolver,
     TargetUrl,
-    is_own_address,
     make_guard,
 )
 
@@ -55,20 +51,9 @@ class Inside:
         # A socket pair has no TLS; the Host header stays as in the URL.
         port = 80 if receiver.port == _HTTPS else receiver.port
         plain = replace(receiver, secure=False, port=port)
-        client = Client(plain, _NoGuard(), self._connect, trust, budgets)
+        client = Client(plain, None, self._connect, trust, budgets)
         client.addresses = ()
         return client
-
-
-class _NoGuard(EgressGuard):
-    """A guard that resolves nothing and returns no address."""
-
-    def __init__(self) -> None:
-        super().__init__(EgressPolicy((), is_own_address), SystemResolver())
-
-    async def addresses(self, receiver: TargetUrl) -> Sequence[IpAddress]:  # noqa: ARG002 - overridden
-        """Return no addresses: `connect` does not use them."""
-        return ()
 
 
 @dataclass(frozen=True, slots=True)
