@@ -78,13 +78,6 @@ def touch_key(tx: Transaction, key_id: str) -> None:
     tx.execute(sql, {"id": key_id, "now": tx.now, "minute": _MINUTE})
 
 
-def mark_key_revoked(tx: Transaction, key_id: str) -> None:
-    """Revoke a key permanently. If it was revoked or has expired, `revoked_at` is kept."""
-    sql = """UPDATE api_key SET revoked_at = min(:now, coalesce(-revoked_at, :now))
-             WHERE id = :id AND (revoked_at IS NULL OR revoked_at < 0)"""
-    tx.execute(sql, {"id": key_id, "now": tx.now})
-
-
 @lru_cache(maxsize=256)
 def _key(
     id_: str, lineage: str, name: str, prefix: str, last_four: str, scopes: str, *rest: Any
@@ -158,12 +151,17 @@ def issue_key(
 ) -> IssuedKey:  # fmt: skip
     """Issue a key for that environment with `scopes`, which are members of SCOPES.
 
-    A successor inherits its predecessor's lineage: the right to cancel, the replays and
-    the externalRefs. The predecessor stays valid until it is revoked.
-    OperatorError if there is no key `successor_of`.
+    A successor inherits its predecessor's lineage: the right to cancel its reservations, and to
+    see its idempotency keys and externalRefs. The predecessor stays valid until it is revoked.
+    Raises OperatorError if there is no key `successor_of`.
     """
     key_id = tx.new_id()
-    lineage = key_id if successor_of is None else _lineage(tx, successor_of)
+    lineage = key_id
+    if successor_of is not None:
+        predecessor = find_key(tx, successor_of)
+        if predecessor is None:
+            raise OperatorError(f"there is no key {successor_of}: venuebox key list shows them")
+        lineage = predecessor.lineage
     key = tx.tokens.new_api_key(environment_name)
     granted = tuple(scope for scope in SCOPES if scope in scopes)
     scopes_text = " ".join(granted)
@@ -177,43 +175,39 @@ def issue_key(
     return IssuedKey(key_id, key, granted)
 
 
-def _lineage(tx: Transaction, predecessor_id: str) -> str:
-    predecessor = find_key(tx, predecessor_id)
-    if predecessor is None:
-        raise OperatorError(f"there is no key {predecessor_id}: venuebox key list shows them")
-    return predecessor.lineage
-
-
 def revoke_key(tx: Transaction, key_id: str, *, actor: str = CONSOLE) -> bool:
-    """Revoke a key permanently. False if there is no such key; a revoked key is not changed.
+    """Revoke a key permanently. Returns False if there is no such key.
 
-    A key with `changes_over` is always revoked at once: the clock of a command that calls this
-    may differ from the box's.
+    An earlier `revoked_at` is kept. A key with `changes_over` is revoked even if it has expired:
+    the clock of a command that calls this may differ from the box's.
     """
     key = find_key(tx, key_id)
     if key is None:
         return False
     if key.revoked_at is None or key.changes_over:
-        mark_key_revoked(tx, key_id)
+        sql = """UPDATE api_key SET revoked_at = min(:now, coalesce(-revoked_at, :now))
+                 WHERE id = :id AND (revoked_at IS NULL OR revoked_at < 0)"""
+        tx.execute(sql, {"id": key_id, "now": tx.now})
         record_audit(tx, actor, "key_revoked", key=key_id, name=key.name)
     return True
 
 
-CHANGE_OVER_MS = 24 * 3600 * 1000
+_CHANGE_OVER_MS = 24 * 3600 * 1000
 
 
 def rotate_key(
     tx: Transaction, environment_name: EnvironmentName, key_id: str,
     *, ends: bool, actor: str = CONSOLE,
 ) -> IssuedKey:  # fmt: skip
-    """Issue a key with the name, scopes and lineage of key `key_id`. NotFound if unknown.
+    """Issue a key with the name, scopes and lineage of key `key_id`.
 
-    If `ends`, the old key expires in 24 hours; otherwise it works until it is revoked.
+    If `ends`, the old key expires in 24 hours; otherwise it works until it is revoked. Raises
+    NotFound if the key is unknown.
     """
     old = known(find_key(tx, key_id))
     issued = issue_key(tx, environment_name, old.name, old.scopes, successor_of=key_id, actor=actor)
     if ends:
-        at = tx.now + CHANGE_OVER_MS
+        at = tx.now + _CHANGE_OVER_MS
         sql = """UPDATE api_key SET revoked_at = -:at
                  WHERE id = :id AND (revoked_at IS NULL OR revoked_at < -:at)"""
         tx.execute(sql, {"id": key_id, "at": at})  # an earlier expiry is kept

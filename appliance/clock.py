@@ -203,7 +203,6 @@ class BoxClock:
         uptime: Callable[[], int],
         synchronised: Synchronised,
         grace_ms: int,
-        built_at: int = BUILT_AT,
     ) -> None:
         """`uptime` returns the ms since `boot`; the grace period starts at 0."""
         self.machine = machine
@@ -211,9 +210,8 @@ class BoxClock:
         self._uptime = uptime
         self._synchronised = synchronised
         self.grace_ms = grace_ms
-        self._built_at = built_at
         self._lock = threading.RLock()
-        self._past, self._past_uptime = built_at, uptime()
+        self._past, self._past_uptime = BUILT_AT, uptime()
         self._mark = 0
         self._doubted_since = 0
         self.stepped_far = False
@@ -349,7 +347,7 @@ class BoxClock:
         A clock earlier than the stored mark is trusted once a time server has confirmed it for the
         whole grace period.
         """
-        if now < self._built_at:
+        if now < BUILT_AT:
             return False, "it is earlier than the release date of this program"
         behind = now < self._mark - _TOLERANCE_MS
         if not (behind and synchronised):

@@ -27,7 +27,7 @@ from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.process import listen_for_wakeups
 from appliance.core.settings import Settings
-from appliance.environment import house_base
+from appliance.environment import staff_base
 from appliance.jobs.watchdog import DiskReserve, background_services, sd_notify
 from appliance.logs import open_log
 from appliance.tls.certificates import Certificates
@@ -106,7 +106,7 @@ def run_serve(arguments: argparse.Namespace, console: Console) -> int:
 
     @asynccontextmanager
     async def show_link(box: Box) -> AsyncIterator[None]:
-        local = find_local_address(host, port) or house_base(box.live.links, box.settings.server)
+        local = find_local_address(host, port) or staff_base(box.live.links, box.settings.server)
         await show_setup_link(box, local, as_qr=arguments.qr)
         yield
 

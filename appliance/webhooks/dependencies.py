@@ -25,11 +25,7 @@ from appliance.webhooks.client import (
     connect_directly,
 )
 from appliance.webhooks.endpoints import Endpoint
-from appliance.webhooks.url_policy import (
-    EgressGuard,
-    TargetUrl,
-    make_guard,
-)
+from appliance.webhooks.url_policy import EgressGuard, TargetUrl, make_guard
 
 _HTTPS = 443
 

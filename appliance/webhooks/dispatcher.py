@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from appliance.alerts import CLOCK_HELD, OFFLINE, UNWRITTEN, Alerts, notice_blocked
-from appliance.clock import Alarm, BoxClock, Clock, Uptime
+from appliance.clock import Alarm, BoxClock, Uptime
 from appliance.clock_gate import ClockGate
 from appliance.core.errors import InvalidWebhookUrl, Unavailable, log_exception
 from appliance.core.network import Network
@@ -34,7 +34,7 @@ from appliance.webhooks.client import (
     Client,
 )
 from appliance.webhooks.deliveries import AttemptRecord, DueDelivery, Outcome
-from appliance.webhooks.dependencies import Dependencies, make_dependencies
+from appliance.webhooks.dependencies import Dependencies
 from appliance.webhooks.endpoint_queue import EndpointQueue
 from appliance.webhooks.endpoints import Endpoint, EndpointsChanged, list_active_endpoints
 from appliance.webhooks.payload import event_body
@@ -107,45 +107,31 @@ def allows_http(environment: Environment) -> bool:
 class Dispatcher:
     """Sends the deliveries of one environment. Call `start` once and `close` once."""
 
-    def __init__(
-        self, environment: Environment, clock: Clock, outside: Dependencies | None = None
-    ) -> None:
-        """`outside` None is the production default.
-
-        Raises OperatorError if `webhooks.allow_networks` is invalid.
-        """
-        settings = environment.settings.webhooks
-        outside = outside or make_dependencies(settings)
+    def __init__(self, environment: Environment, dependencies: Dependencies) -> None:
         self._environment = environment
         self._database = database = environment.database
-        self._clock = clock
-        self._outside = outside
-        self._uptime = uptime = outside.uptime
+        self._dependencies = dependencies
+        self._uptime = uptime = dependencies.uptime
         self._queues: dict[str, EndpointQueue] = {}
         self._alerts = Alerts(database)
-        box_clock = database.clock
-        if not isinstance(box_clock, BoxClock):
-            grace_ms = settings.clock_grace_minutes * 60_000
-            box_clock = BoxClock(
-                clock, uptime.boot, uptime.milliseconds, outside.synchronised, grace_ms
-            )
+        clock = database.clock
+        if not isinstance(clock, BoxClock):
+            grace_ms = environment.settings.webhooks.clock_grace_minutes * 60_000
+            synchronised = dependencies.synchronised
+            clock = BoxClock(clock, uptime.boot, uptime.milliseconds, synchronised, grace_ms)
+        self._clock = clock.machine  # receivers and the log get the uncorrected time
         self.clock_gate = ClockGate(
             database,
-            box_clock,
+            clock,
             uptime,
-            outside.watch_clock_steps,
+            dependencies.watch_clock_steps,
             self._alerts,
             partial(rebase_due_times, database, uptime),
             partial(self.release, CLOCK_HELD),
         )
-        self._offline_gate = OfflineGate(outside.network, uptime)
-        self._recorder = Recorder(
-            database,
-            uptime.boot,
-            self.clock_gate.mark_to_write,
-            self._on_recorded,
-            self._on_stuck,
-        )
+        self._offline_gate = OfflineGate(dependencies.network, uptime)
+        mark = self.clock_gate.mark_to_write
+        self._recorder = Recorder(database, uptime.boot, mark, self._on_recorded, self._on_stuck)
         self._tasks: set[asyncio.Task[None]] = set()
         self._holds: set[str] = set()
         self._alarm: Alarm | None = None
@@ -184,12 +170,12 @@ class Dispatcher:
 
     async def check_url(self, url: object) -> str:
         """Return `url` if it may be registered here. Raises InvalidWebhookUrl if not."""
-        await self._outside.check(url, allow_http=allows_http(self._environment))
+        await self._dependencies.check(url, allow_http=allows_http(self._environment))
         return str(url)
 
     def is_lent(self, url: str) -> bool:
         """Whether `url` is a temporary receiver inside this process (see `Inside`)."""
-        return self._outside.is_inside(url)
+        return self._dependencies.is_inside(url)
 
     def hold(self, reason: str) -> None:
         """Start no attempt until `release` is called with the same reason."""
@@ -251,7 +237,7 @@ class Dispatcher:
         except InvalidWebhookUrl as error:
             notice_blocked(self._alerts, endpoint.id, str(error))
             return None
-        return self._outside.make_client(endpoint, receiver)
+        return self._dependencies.make_client(endpoint, receiver)
 
     def _close(self, client: Client | None) -> None:
         if client is not None:
@@ -371,7 +357,7 @@ class Dispatcher:
                 delivery.attempts,
                 delivered=outcome.delivered,
                 charged=outcome.charged,
-                draw=self._outside.draw,
+                draw=self._dependencies.draw,
             )
         is_sent = outcome is not None and outcome.phase in SENT
         return AttemptRecord(

@@ -9,7 +9,7 @@ from appliance.api_keys import list_keys
 from appliance.core.errors import NameTaken, NotFound
 from appliance.core.tokens import account_hash
 from appliance.database.connection import Reader
-from appliance.environment import house_base, outside_base, trust_page
+from appliance.environment import public_base, staff_base, trust_page
 from appliance.reservations.rows import staff_names
 from appliance.staff.accounts import (
     Invitation,
@@ -68,14 +68,14 @@ async def show_people(
     An error about a person is shown on their card.
     """
     house = request[HOUSE]
-    inside = house_base(house.links, house.settings.server)
+    inside = staff_base(house.links, house.settings.server)
     values = {
         **await house.database.read(_read_form),
         "in_words": instants_of(request),
         "roles": ROLES,
         "link": link and (link[0], f"/portal/welcome#{link[1].secret}"),
         "inside": inside,
-        "outside": outside_base(house.links, house.settings.server),
+        "outside": public_base(house.links, house.settings.server),
         "trust": trust_page(house.links, inside),
         "declined": request.match_info.get("id"),
     }

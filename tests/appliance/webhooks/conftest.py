@@ -127,7 +127,7 @@ class World:
     _minute: object = field(default_factory=lambda: iter(range(2800)))
 
     async def start(self):
-        self.dispatcher = Dispatcher(self.environment, self.clock, self.outside)
+        self.dispatcher = Dispatcher(self.environment, self.outside)
         await self.dispatcher.start()
         return self.dispatcher
 

@@ -154,8 +154,8 @@ async def test_each_environment_accepts_what_its_decisions_say(box, clock, outsi
     settings = replace(
         box.live.settings, webhooks=replace(box.live.settings.webhooks, allow_http=False)
     )
-    live = Dispatcher(replace(box.live, settings=settings), clock, outside)
-    test = Dispatcher(replace(box.test, settings=settings), clock, outside)
+    live = Dispatcher(replace(box.live, settings=settings), outside)
+    test = Dispatcher(replace(box.test, settings=settings), outside)
 
     url = "http://127.0.0.1:9000/hook"
     assert await test.check_url(url) == url
