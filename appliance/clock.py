@@ -103,23 +103,20 @@ class ZoneDatabase:
     version: str
     origin: str
     root: Traversable | None
-    _read: dict[str, ZoneInfo] = field(default_factory=dict, compare=False, repr=False)
+    _zones: dict[str, ZoneInfo] = field(default_factory=dict, compare=False, repr=False)
 
     def zone(self, name: str) -> ZoneInfo:
         """Return the time zone `name`. Raises OperatorError if this database does not have it."""
-        if name not in self._read:
-            self._read[name] = self._read_zone(name)
-        return self._read[name]
-
-    def _read_zone(self, name: str) -> ZoneInfo:
-        root = self.root or resources.files("tzdata.zoneinfo")
-        try:
-            with (root / name).open("rb") as file:
-                return ZoneInfo.from_file(file, key=name)
-        except (OSError, ValueError, ZoneInfoNotFoundError):
-            raise OperatorError(
-                f"unknown time zone {name!r}: use a name such as Africa/Casablanca"
-            ) from None
+        if name not in self._zones:
+            root = self.root or resources.files("tzdata.zoneinfo")
+            try:
+                with (root / name).open("rb") as file:
+                    self._zones[name] = ZoneInfo.from_file(file, key=name)
+            except (OSError, ValueError, ZoneInfoNotFoundError):
+                raise OperatorError(
+                    f"unknown time zone {name!r}: use a name such as Africa/Casablanca"
+                ) from None
+        return self._zones[name]
 
 
 def newest_zone_database(

@@ -204,11 +204,10 @@ def _list_scans(reader: Reader, reservation_id: str) -> list[Entry]:
     sql = """SELECT s.at, t.name, s.kind, s.result, s.admitted, s.reason
              FROM scan s JOIN terminal t ON t.id = s.terminal_id
              WHERE s.reservation_id = :id ORDER BY s.seq"""
-    rows = reader.rows(sql, {"id": reservation_id})
     return [
         {"at": format_instant(at), "terminal": terminal, "kind": kind, "result": result,
          "admitted": admitted, "reason": reason}
-        for at, terminal, kind, result, admitted, reason in rows
+        for at, terminal, kind, result, admitted, reason in reader.rows(sql, {"id": reservation_id})
     ]  # fmt: skip
 
 
@@ -218,10 +217,9 @@ def _list_deliveries(reader: Reader, reservation_id: str) -> list[Entry]:
              FROM event e JOIN delivery d ON d.event_seq = e.seq
              JOIN endpoint p ON p.id = d.endpoint_id
              WHERE e.reservation_id = :id ORDER BY d.seq"""
-    rows = reader.rows(sql, {"id": reservation_id})
     return [
         {"event": kind, "at": format_instant(at), "host": urlsplit(url).hostname, "state": state}
-        for kind, at, url, state in rows
+        for kind, at, url, state in reader.rows(sql, {"id": reservation_id})
     ]
 
 

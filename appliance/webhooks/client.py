@@ -77,10 +77,8 @@ def _code(error: Exception, phase: str) -> str:  # noqa: PLR0911 - a table
 
 
 @lru_cache(maxsize=8)  # responses within one second have the same header
-def _instant(date: str | None) -> int | None:
-    """Parse a Date header as ms since 1970; None if it is missing or invalid."""
-    if date is None:
-        return None
+def _instant(date: str) -> int | None:
+    """Parse a Date header as ms since 1970; None if it is empty or invalid."""
     try:
         return int(parsedate_to_datetime(date).timestamp()) * 1000
     except (ValueError, OverflowError):
@@ -280,7 +278,7 @@ class Client:
                 message.code,
                 call.remote_address,
                 _legible(excerpt),
-                receiver_time=_instant(message.headers.get("Date")),
+                receiver_time=_instant(message.headers.get("Date", "")),
             )
         finally:
             call.close()

@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass, replace
 
 from appliance.database.connection import Reader, Transaction
 
+Key = tuple[int, ...]  # the primary key of a row: numbers of a delivery, an attempt or an event
+
 STATES = ("pending", "delivered", "dead", "cancelled")
 
 
@@ -59,8 +61,7 @@ class AttemptRecord:
     """The outcome of an attempt and the new state of its delivery, ready to be written.
 
     `outcome` None means that nothing was sent: the delivery is cancelled. `replays` is the
-    number of replays when the attempt began. `request` is the failed request to store; `retried`:
-    the failed request of an earlier attempt may be stored.
+    number of replays when the attempt began. `request` is the failed request to store.
     """
 
     delivery_seq: int
@@ -75,7 +76,6 @@ class AttemptRecord:
     replays: int = 0
     body_sha256: bytes | None = None
     request: bytes | None = None
-    retried: bool = False
 
     @property
     def clock_skew_s(self) -> int | None:
@@ -229,7 +229,6 @@ def keep_failed_requests(tx: Transaction, records: Iterable[AttemptRecord]) -> N
     tx.execute_each(sql, [(r.delivery_seq, r.started_at, r.request) for r in records])
 
 
-def drop_failed_requests(tx: Transaction, delivery_seqs: Sequence[int]) -> None:
-    """Delete the stored requests of these deliveries."""
-    sql = "DELETE FROM failed_request WHERE delivery_seq = ?"
-    tx.execute_each(sql, [(seq,) for seq in delivery_seqs])
+def drop_failed_requests(tx: Transaction, keys: Sequence[Key]) -> None:
+    """Delete the stored failed requests of these deliveries."""
+    tx.execute_each("DELETE FROM failed_request WHERE delivery_seq = ?", keys)

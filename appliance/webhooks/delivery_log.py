@@ -11,7 +11,12 @@ from dataclasses import asdict, dataclass
 
 from appliance.core.errors import EndpointIsInactive, NotFound
 from appliance.database.connection import Reader, Transaction, known
-from appliance.webhooks.deliveries import DueDelivery, find_failed_request
+from appliance.webhooks.deliveries import (
+    DueDelivery,
+    Key,
+    drop_failed_requests,
+    find_failed_request,
+)
 from appliance.webhooks.endpoints import EndpointsChanged, get_endpoint
 
 
@@ -156,16 +161,12 @@ def count_deliveries(
     reader: Reader, endpoint_id: str, states: Sequence[str], since: int, until: int
 ) -> int:
     """Count the endpoint's deliveries in `states` whose events occurred in [since, until)."""
-    return int(
-        reader.value(
-            """SELECT count(*) FROM delivery d CROSS JOIN event e ON e.seq = d.event_seq
-               WHERE d.endpoint_id = :endpoint_id
-                   AND d.state IN (SELECT value FROM json_each(:states))
-                   AND e.occurred_at BETWEEN :since AND :until - 1""",
-            {"endpoint_id": endpoint_id, "states": json.dumps(list(states)), "since": since,
-             "until": until},
-        )
-    )  # fmt: skip
+    sql = """SELECT count(*) FROM delivery d CROSS JOIN event e ON e.seq = d.event_seq
+             WHERE d.endpoint_id = :endpoint_id
+                 AND d.state IN (SELECT value FROM json_each(:states))
+                 AND e.occurred_at BETWEEN :since AND :until - 1"""
+    bound = {"endpoint_id": endpoint_id, "states": json.dumps(list(states))}
+    return int(reader.value(sql, {**bound, "since": since, "until": until}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +195,6 @@ BATCH = 500  # maximum number of rows changed in one transaction
 FOUND = 10 * BATCH
 DELIVERIES = BATCH // 8  # a delivery has six attempts, plus a few for each replay
 _ROW_BYTES = 120  # size of an attempt row with its index entries, without the excerpt
-
-Key = tuple[int, ...]
 
 
 def find_cut_of_attempts(reader: Reader, rows: int, size: int) -> int:
@@ -264,18 +263,13 @@ def drop_answers(tx: Transaction, keys: Sequence[Key]) -> None:
     tx.execute_each("UPDATE attempt SET excerpt = NULL WHERE delivery_seq = ? AND n = ?", keys)
 
 
-def drop_requests(tx: Transaction, keys: Sequence[Key]) -> None:
-    """Delete the stored failed requests of these deliveries."""
-    tx.execute_each("DELETE FROM failed_request WHERE delivery_seq = ?", keys)
-
-
 def drop_deliveries(tx: Transaction, keys: Sequence[Key]) -> None:
     """Delete these deliveries and their attempts, except deliveries that are pending again."""
     ended = [
         key for key in keys
         if tx.value("SELECT state FROM delivery WHERE seq = :seq", {"seq": key[0]}) != "pending"
     ]  # fmt: skip
-    drop_requests(tx, ended)
+    drop_failed_requests(tx, ended)
     tx.execute_each("DELETE FROM attempt WHERE delivery_seq = ?", ended)
     tx.execute_each("DELETE FROM delivery WHERE seq = ?", ended)
 
@@ -296,7 +290,7 @@ def erase_deliveries_of(tx: Transaction, reservation_id: str) -> None:
     deliveries = list(tx.rows(sql, {"id": reservation_id}))
     sql = "UPDATE attempt SET excerpt = NULL, body_sha256 = NULL WHERE delivery_seq = ?"
     tx.execute_each(sql, deliveries)
-    drop_requests(tx, deliveries)
+    drop_failed_requests(tx, deliveries)
 
 
 REPLAY_PAGE = 500  # rows examined in one transaction; takes a few milliseconds

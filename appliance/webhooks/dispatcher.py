@@ -20,7 +20,7 @@ from appliance.core.network import Network
 from appliance.database.connection import Reader
 from appliance.database.database import ChangedBeside
 from appliance.environment import Environment
-from appliance.outbox import Announced
+from appliance.outbox import DeliveriesQueued
 from appliance.reservations.rows import find_reservation
 from appliance.venue.rows import get_venue
 from appliance.webhooks.client import (
@@ -66,21 +66,20 @@ class OfflineGate:
         self._last_success = self._uptime.milliseconds()
         self._failed_at.clear()
 
-    def is_to_blame(
-        self, outcome: Outcome, host: str, external_hosts: set[str], *, is_local: bool
-    ) -> bool:
-        """Whether the box had no route to `host`, according to this and earlier outcomes.
+    def is_to_blame(self, outcome: Outcome, client: Client, external_hosts: set[str]) -> bool:
+        """Whether the box had no route to the client's receiver.
 
-        A local host is one in the venue's network; `external_hosts` are all others. For an external
-        host, the box is to blame if the system has no default route; or if nothing succeeded for a
-        minute and two hosts fail this way, or the only host fails with no route or a DNS error.
+        `external_hosts` are the hosts of all receivers outside the venue's network. For such a
+        receiver, the box is to blame if the system has no default route; or if nothing succeeded
+        for a minute and two hosts fail this way, or the only host fails with no route or a DNS
+        error.
         """
         now = self._uptime.milliseconds()
-        if is_local:
+        if client.is_local:
             return outcome.code == NO_ROUTE
         if outcome.code not in _EVIDENCE:
             return False
-        self._failed_at[host] = now
+        self._failed_at[client.receiver.host] = now
         if not self._network.has_way_out():
             return True
         if self._last_success is not None and now - self._last_success < _QUIET_MS:
@@ -192,7 +191,7 @@ class Dispatcher:
         if not self._running:
             return
         for notice in notices:
-            if isinstance(notice, Announced):
+            if isinstance(notice, DeliveriesQueued):
                 for endpoint_id in self._queues.keys() & notice.endpoint_ids:
                     self._queues[endpoint_id].expect()
                     self._pump_soon()
@@ -326,8 +325,7 @@ class Dispatcher:
                 self._come_back(affected)
             return outcome
         hosts = {each.client.receiver.host for each in external if each.client is not None}
-        host = client.receiver.host
-        if not self._offline_gate.is_to_blame(outcome, host, hosts, is_local=client.is_local):
+        if not self._offline_gate.is_to_blame(outcome, client, hosts):
             if queue.offline:
                 self._come_back([queue])
             return outcome
@@ -372,7 +370,6 @@ class Dispatcher:
             due_uptime=uptime + step.wait_ms if step.state == "pending" else None,
             replays=delivery.replays,
             body_sha256=hashlib.sha256(attempt.body).digest() if is_sent else None,
-            retried=step.state == "delivered" and delivery.attempts > 0,
         )
 
     def _on_recorded(self, records: Sequence[AttemptRecord]) -> None:
