@@ -142,10 +142,8 @@ def _own_roots(folder: Path | None) -> Iterator[Traversable]:
     yield folder
     yield folder / "zoneinfo"
     for file in sorted((*folder.glob("*.whl"), *folder.glob("*.zip"))):
-        try:
+        with contextlib.suppress(OSError, zipfile.BadZipFile):
             yield zipfile.Path(file, "tzdata/zoneinfo/")
-        except (OSError, zipfile.BadZipFile):
-            continue
 
 
 def _version_of(root: Traversable) -> str:

@@ -138,13 +138,13 @@ class _Entry(msgspec.Struct):
 def read_list(folder: Path, environment: str) -> list[str]:
     """Return the ids in the erasure list of that environment, earliest first.
 
-    OperatorError if the file exists and cannot be read.
+    Raises OperatorError if the file exists and cannot be read.
     """
     return [e.reservation for _, e in _read(folder) if e and e.environment == environment]
 
 
 def find_unreadable(folder: Path) -> list[int]:
-    """Return the numbers (from 1) of invalid lines in the list. OperatorError as `read_list`."""
+    """Return the numbers (from 1) of invalid lines in the list. Raises as `read_list`."""
     return [number for number, entry in _read(folder) if entry is None]
 
 
@@ -184,10 +184,10 @@ def _parse(line: bytes) -> _Entry | None:
         return None
 
 
-Entry = dict[str, Any]
+Json = dict[str, Any]
 
 
-def _list_emails(reader: Reader, reservation_id: str) -> list[Entry]:
+def _list_emails(reader: Reader, reservation_id: str) -> list[Json]:
     """Return the emails of a reservation, earliest first."""
     sql = """SELECT kind, recipient, language, state, created_at, sent_at FROM letter
              WHERE reservation_id = :id ORDER BY created_at, id"""
@@ -199,7 +199,7 @@ def _list_emails(reader: Reader, reservation_id: str) -> list[Entry]:
     ]  # fmt: skip
 
 
-def _list_scans(reader: Reader, reservation_id: str) -> list[Entry]:
+def _list_scans(reader: Reader, reservation_id: str) -> list[Json]:
     """Return the scans of a reservation, with the reasons that staff typed."""
     sql = """SELECT s.at, t.name, s.kind, s.result, s.admitted, s.reason
              FROM scan s JOIN terminal t ON t.id = s.terminal_id
@@ -211,7 +211,7 @@ def _list_scans(reader: Reader, reservation_id: str) -> list[Entry]:
     ]  # fmt: skip
 
 
-def _list_deliveries(reader: Reader, reservation_id: str) -> list[Entry]:
+def _list_deliveries(reader: Reader, reservation_id: str) -> list[Json]:
     """Return the webhook deliveries of a reservation; only hosts, as URLs may contain secrets."""
     sql = """SELECT e.type, e.occurred_at, p.url, d.state
              FROM event e JOIN delivery d ON d.event_seq = e.seq
@@ -225,7 +225,7 @@ def _list_deliveries(reader: Reader, reservation_id: str) -> list[Entry]:
 
 @dataclass(frozen=True, slots=True)
 class GuestErased:
-    """Notice after commit: a guest was erased; the erasure list and the WAL must follow."""
+    """Notice after commit: a guest was erased, so `Erasures.finish` is due."""
 
     reservation_id: str
 
@@ -233,8 +233,9 @@ class GuestErased:
 def erase_guest(tx: Transaction, reservation_id: str, *, actor: str) -> None:
     """Erase a guest's data on demand: name, contacts, notes, and texts that may repeat them.
 
-    Covers reservation, emails, webhook log, door log, history and claims. The table stays held,
-    and the pass and the code stay valid: they contain no name. NotFound for an unknown id.
+    Covers reservation, emails, webhook log, door log, history and claims. The reservation itself
+    stays, and its pass and access code stay valid: they contain no name. Raises NotFound if the id
+    is unknown.
     """
     _erase(tx, reservation_id, actor)
     add_erasure(tx, reservation_id)
@@ -242,13 +243,13 @@ def erase_guest(tx: Transaction, reservation_id: str, *, actor: str) -> None:
 
 
 def erase_past_guests(tx: Transaction, reservation_ids: Sequence[str]) -> None:
-    """Erase guests by age. They are not listed, because after a restore they are too old again."""
+    """Erase guests by age. The list leaves them out: after a restore they are too old again."""
     for reservation_id in reservation_ids:
         _erase(tx, reservation_id, "box")
 
 
 def erase_again(tx: Transaction, reservation_ids: Sequence[str]) -> int:
-    """Erase guests again that a restore has brought back. Returns how many were found."""
+    """Erase guests whom a restore has brought back. Returns how many were found."""
     found = keep_existing(tx, reservation_ids)
     for reservation_id in found:
         _erase(tx, reservation_id, "box")
@@ -273,7 +274,7 @@ _CLAIMS = "SELECT count(*) FROM claim WHERE reservation_id = :id"
 _ASKED = "SELECT at FROM erasure_request WHERE reservation_id = :id"
 
 
-def export_guests(reader: Reader, reservation_ids: list[str]) -> Entry:
+def export_guests(reader: Reader, reservation_ids: list[str]) -> Json:
     """Return all data of these reservations as JSON. Raises NotFound for an unknown id."""
     return {
         "venue": get_venue(reader).name,
@@ -282,7 +283,7 @@ def export_guests(reader: Reader, reservation_ids: list[str]) -> Entry:
     }
 
 
-def _reservation(reader: Reader, reservation_id: str) -> Entry:
+def _reservation(reader: Reader, reservation_id: str) -> Json:
     found = get_reservation(reader, reservation_id)
     return {
         "id": found.id, "status": found.status, "source": found.source,
@@ -351,19 +352,18 @@ class Erasures:
         self.job = Job(f"{self._name}: erasures", self._database, self._next_due, self.finish)
 
     async def start(self) -> None:
-        """Erase guests again that a restore has brought back."""
+        """Erase the listed guests whom a restore has brought back."""
         self._database.on_commit(self._on_commit)
         known = await self._database.read(list_erasures)
         if damaged := find_unreadable(self._folder):
             numbers = ", ".join(map(str, damaged))
             log.warning("privacy: %s cannot be read in these lines: %s", LIST, numbers)
         listed = read_list(self._folder, self._name)
-        lost = [id_ for id_ in listed if id_ not in known]  # unknown to the restored database
+        lost = [id_ for id_ in listed if id_ not in known]
         steps = range(0, len(lost), _BATCH)
         found = sum([await self._database.write(erase_again, lost[n : n + _BATCH]) for n in steps])
         if found:
             log.warning("privacy: erased %d guests again that a backup had restored", found)
-        (self._folder / f"unwiped-{self._name}").unlink(missing_ok=True)  # of earlier versions
         self._asked += bool(found or known)  # a crash may have prevented the WAL's truncation
 
     async def finish(self) -> None:

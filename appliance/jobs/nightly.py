@@ -26,7 +26,7 @@ from appliance.scheduler import Job
 from appliance.staff.audit_log import drop_audit_entries, find_old_audit_entries
 from appliance.staff.sign_in import delete_old_sign_ins, has_old_sign_ins
 from appliance.venue.rows import get_venue
-from appliance.webhooks.deliveries import Key, drop_failed_requests
+from appliance.webhooks.deliveries import Key, drop_requests
 from appliance.webhooks.delivery_log import (
     BATCH,
     DELIVERIES,
@@ -86,7 +86,7 @@ class Retention:
         ended = now - max(keep.attempt_days, keep.answer_days) * DAY_MS
         await self._all(partial(find_attempts, before=attempts), drop_attempts)
         await self._all(partial(find_answers, before=answers), drop_answers)
-        await self._all(partial(find_requests, before=answers), drop_failed_requests)
+        await self._all(partial(find_requests, before=answers), drop_requests)
         found = partial(find_deliveries, dead_before=dead, ended_before=ended)
         await self._all(found, drop_deliveries, DELIVERIES)
         await self._all(partial(find_events, before=min(dead, ended)), drop_events)

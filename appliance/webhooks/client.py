@@ -48,14 +48,10 @@ _UNREACHABLE = {
 }
 
 
-def _failed(error: Exception, phase: str, remote_address: str | None) -> Outcome:
-    if isinstance(error, Blocked):
-        return Outcome(GUARD, "blocked")
-    return Outcome(phase, _code(error, phase), remote_address=remote_address)
-
-
 def _code(error: Exception, phase: str) -> str:  # noqa: PLR0911 - a table
     match error:
+        case Blocked():
+            return "blocked"
         case socket.gaierror():
             return "dns_nxdomain" if error.errno in _UNKNOWN_NAME else DNS_TEMP
         case ssl.SSLCertVerificationError():
@@ -85,7 +81,7 @@ def _instant(date: str) -> int | None:
         return None
 
 
-def _legible(excerpt: bytes) -> str | None:
+def _printable(excerpt: bytes) -> str | None:
     """Decode the excerpt of a response; escape control characters, for terminals and pages."""
     text = excerpt.decode("utf-8", "backslashreplace")
     escaped = "".join(c if c.isprintable() or c == "\n" else f"\\x{ord(c):02x}" for c in text)
@@ -168,7 +164,7 @@ _INFORMATIONAL_MAX = 16
 _SWITCHING = 101
 _NO_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=None)  # `Client.post` has its own
 _FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
-_NEXT_SECONDS = 0.25  # delay before the next address is tried in parallel
+_NEXT_ADDRESS_SECONDS = 0.25  # delay before the next address is tried in parallel
 
 # Distance from the receiver at which a failure arose. If all addresses fail, the failure with the
 # smallest distance is reported: "no route" on this machine only if nothing else was reported.
@@ -238,15 +234,14 @@ class Client:
         )  # fmt: skip
         self._in_use = 0
         self._closed = False
-        self.addresses: Sequence[IpAddress] | None = (
-            None if receiver.address is None else [receiver.address]
-        )
+        known = None if receiver.address is None else [receiver.address]
+        self.addresses: Sequence[IpAddress] | None = known
 
     @property
     def is_local(self) -> bool:
         """Whether the receiver is known to be in the venue's network or in this process."""
-        found = self.addresses
-        return found is not None and all(reach_of(each) is not Reach.PUBLIC for each in found)
+        known = self.addresses
+        return known is not None and all(reach_of(each) is not Reach.PUBLIC for each in known)
 
     def text(self, request: Request) -> bytes:
         """Return `request` as it is sent, for the delivery log."""
@@ -266,9 +261,9 @@ class Client:
                 async with asyncio.timeout(self._budgets.total) as limit:
                     message, body = await self._send(request, call)
             except _FAILURES as error:
-                if limit.expired():
-                    return Outcome(call.phase, "timeout", remote_address=call.remote_address)
-                return _failed(error, call.phase, call.remote_address)
+                phase = GUARD if isinstance(error, Blocked) else call.phase
+                code = "timeout" if limit.expired() else _code(error, phase)
+                return Outcome(phase, code, remote_address=call.remote_address)
             remaining = started + self._budgets.total - self._loop.time()
             excerpt = await self._read(body, max(0.0, min(remaining, self._budgets.drain)))
             call.release()
@@ -277,7 +272,7 @@ class Client:
                 "delivered" if message.code // 100 == 2 else f"http_{message.code}",
                 message.code,
                 call.remote_address,
-                _legible(excerpt),
+                _printable(excerpt),
                 receiver_time=_instant(message.headers.get("Date", "")),
             )
         finally:
@@ -301,23 +296,23 @@ class Client:
     ) -> tuple[RawResponseMessage, StreamReader]:
         while True:
             try:
-                return await self._answer(request, call)
+                return await self._exchange(request, call)
             except aiohttp.ClientConnectionError:
                 # The receiver closed a reused connection while it was idle: send on another one.
                 if call.dialled or call.connection is None or call.connection.heard:
                     raise
                 call.close()
 
-    async def _answer(
+    async def _exchange(
         self, request: Request, call: "_Call"
     ) -> tuple[RawResponseMessage, StreamReader]:
         """Send the request. Returns the head of the response and its unread body.
 
         aiohttp's `ClientSession` is not used: it would add redirects, cookies and timers.
         """
-        call.held = await self._connector.connect(cast("Any", call), [], _NO_TIMEOUT)
-        call.connection = connection = cast("_Connection", call.held.protocol)
-        connection.expect_answer(call)
+        call.pooled = await self._connector.connect(cast("Any", call), [], _NO_TIMEOUT)
+        call.connection = connection = cast("_Connection", call.pooled.protocol)
+        connection.expect_response(call)
         writer = StreamWriter(connection, self._loop)
         await writer.write_headers(self._request_line, self._headers_of(request))
         await writer.write_eof(request.body)
@@ -362,9 +357,9 @@ class Client:
             server_hostname=receiver.host if receiver.secure else None,
         )
         if isinstance(self._trust, PinnedCertificate):
-            shown = transport.get_extra_info("ssl_object")
+            tls = transport.get_extra_info("ssl_object")
             try:
-                self._trust.check(shown and shown.getpeercert(binary_form=True))
+                self._trust.check(tls and tls.getpeercert(binary_form=True))
             except OSError:
                 transport.abort()
                 raise
@@ -379,19 +374,19 @@ class _Call:
     proxy: None = None
     phase: str = GUARD
     dialled: bool = False
-    held: Connection | None = None
+    pooled: Connection | None = None
     connection: "_Connection | None" = None
 
     def release(self) -> None:
         """Return the connection to the pool, which keeps it if the response was read to its end."""
-        if self.held is not None and self.connection is not None:
+        if self.pooled is not None and self.connection is not None:
             self.connection.call = None
-            self.held.release()
+            self.pooled.release()
 
     def close(self) -> None:
         """Close the connection, unless it was released."""
-        if self.held is not None:
-            self.held.close()
+        if self.pooled is not None:
+            self.pooled.close()
 
     @property
     def remote_address(self) -> str | None:
@@ -425,7 +420,7 @@ class _Connection(ResponseHandler):
         peer = transport.get_extra_info("peername")
         self.remote_address = peer[0] if peer else None
 
-    def expect_answer(self, call: _Call) -> None:
+    def expect_response(self, call: _Call) -> None:
         """Prepare for the response to the next request."""
         call.connection, call.phase = self, WAIT
         self.call, self.heard, self._informational = call, False, 0
@@ -461,7 +456,7 @@ async def connect_directly(addresses: Sequence[IpAddress], port: int) -> socket.
     try:
         return await aiohappyeyeballs.start_connection(
             infos,
-            happy_eyeballs_delay=_NEXT_SECONDS,
+            happy_eyeballs_delay=_NEXT_ADDRESS_SECONDS,
             loop=cast("asyncio.AbstractEventLoop", failures),
         )
     except OSError as error:

@@ -229,6 +229,6 @@ def keep_failed_requests(tx: Transaction, records: Iterable[AttemptRecord]) -> N
     tx.execute_each(sql, [(r.delivery_seq, r.started_at, r.request) for r in records])
 
 
-def drop_failed_requests(tx: Transaction, keys: Sequence[Key]) -> None:
+def drop_requests(tx: Transaction, keys: Sequence[Key]) -> None:
     """Delete the stored failed requests of these deliveries."""
     tx.execute_each("DELETE FROM failed_request WHERE delivery_seq = ?", keys)

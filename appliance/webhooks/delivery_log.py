@@ -9,14 +9,9 @@ import json
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-from appliance.core.errors import EndpointIsInactive, NotFound
+from appliance.core.errors import EndpointIsInactive
 from appliance.database.connection import Reader, Transaction, known
-from appliance.webhooks.deliveries import (
-    DueDelivery,
-    Key,
-    drop_failed_requests,
-    find_failed_request,
-)
+from appliance.webhooks.deliveries import DueDelivery, Key, drop_requests, find_failed_request
 from appliance.webhooks.endpoints import EndpointsChanged, get_endpoint
 
 
@@ -151,9 +146,7 @@ def page_deliveries(
 
 def get_listed_delivery(reader: Reader, delivery_id: str) -> tuple[int, ListedDelivery]:
     """Return the delivery and its number. Raises NotFound if the id is unknown."""
-    row = reader.row(f"{_LINES} WHERE d.id = :id", {"id": delivery_id})
-    if row is None:
-        raise NotFound
+    row = known(reader.row(f"{_LINES} WHERE d.id = :id", {"id": delivery_id}))
     return int(row[1]), ListedDelivery(*row[2:])
 
 
@@ -269,7 +262,7 @@ def drop_deliveries(tx: Transaction, keys: Sequence[Key]) -> None:
         key for key in keys
         if tx.value("SELECT state FROM delivery WHERE seq = :seq", {"seq": key[0]}) != "pending"
     ]  # fmt: skip
-    drop_failed_requests(tx, ended)
+    drop_requests(tx, ended)
     tx.execute_each("DELETE FROM attempt WHERE delivery_seq = ?", ended)
     tx.execute_each("DELETE FROM delivery WHERE seq = ?", ended)
 
@@ -290,7 +283,7 @@ def erase_deliveries_of(tx: Transaction, reservation_id: str) -> None:
     deliveries = list(tx.rows(sql, {"id": reservation_id}))
     sql = "UPDATE attempt SET excerpt = NULL, body_sha256 = NULL WHERE delivery_seq = ?"
     tx.execute_each(sql, deliveries)
-    drop_failed_requests(tx, deliveries)
+    drop_requests(tx, deliveries)
 
 
 REPLAY_PAGE = 500  # rows examined in one transaction; takes a few milliseconds

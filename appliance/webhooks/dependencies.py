@@ -25,7 +25,7 @@ from appliance.webhooks.client import (
     connect_directly,
 )
 from appliance.webhooks.endpoints import Endpoint
-from appliance.webhooks.url_policy import EgressGuard, TargetUrl, make_guard
+from appliance.webhooks.url_policy import EgressGuard, TargetUrl, make_guard, parse_target_url
 
 _HTTPS = 443
 
@@ -70,17 +70,13 @@ class Dependencies:
     synchronised: Synchronised = kernel_is_synchronised
     watch_clock_steps: WatchClockSteps = watch_clock_steps
 
-    async def check(self, url: object, *, allow_http: bool) -> None:
-        """Check whether `url` may be registered. Raises InvalidWebhookUrl if not."""
-        if not (isinstance(url, str) and self.is_inside(url)):
-            await self.guard.check(url, allow_http=allow_http)
-
-    def is_inside(self, url: str) -> bool:
+    def is_inside(self, url: object) -> bool:
         """Whether `url` is that of a receiver inside this process."""
-        return self.inside is not None and self.inside.names(url)
+        return isinstance(url, str) and self.inside is not None and self.inside.names(url)
 
-    def make_client(self, endpoint: Endpoint, receiver: TargetUrl) -> Client:
-        """Create the client for `receiver`, the parsed URL of `endpoint`."""
+    def make_client(self, endpoint: Endpoint, *, allow_http: bool) -> Client:
+        """Create the client of an endpoint. Raises InvalidWebhookUrl."""
+        receiver = parse_target_url(endpoint.url, allow_http=allow_http)
         if self.inside and self.inside.names(endpoint.url):
             return self.inside.make_client(receiver, self.trust, self.budgets)
         trust = self.trust if endpoint.ca is None else OwnAuthority(endpoint.ca)

@@ -40,7 +40,6 @@ from appliance.webhooks.endpoints import Endpoint, EndpointsChanged, list_active
 from appliance.webhooks.payload import event_body
 from appliance.webhooks.recorder import Recorder, note_health
 from appliance.webhooks.retry_policy import Step, next_step, rebase_due_times
-from appliance.webhooks.url_policy import parse_target_url
 
 IN_FLIGHT_MAX = 32
 _UNWRITTEN_MAX = 256
@@ -98,16 +97,13 @@ class _Attempt:
     started_at: int
 
 
-def allows_http(environment: Environment) -> bool:
-    """Whether receivers may use plain http: in test, or if the settings allow it."""
-    return environment.name == "test" or environment.settings.webhooks.allow_http
-
-
 class Dispatcher:
     """Sends the deliveries of one environment. Call `start` once and `close` once."""
 
     def __init__(self, environment: Environment, dependencies: Dependencies) -> None:
-        self._environment = environment
+        settings = environment.settings.webhooks
+        self._keyring = environment.keyring
+        self._allow_http = environment.name == "test" or settings.allow_http
         self._database = database = environment.database
         self._dependencies = dependencies
         self._uptime = uptime = dependencies.uptime
@@ -115,7 +111,7 @@ class Dispatcher:
         self._alerts = Alerts(database)
         clock = database.clock
         if not isinstance(clock, BoxClock):
-            grace_ms = environment.settings.webhooks.clock_grace_minutes * 60_000
+            grace_ms = settings.clock_grace_minutes * 60_000
             synchronised = dependencies.synchronised
             clock = BoxClock(clock, uptime.boot, uptime.milliseconds, synchronised, grace_ms)
         self._clock = clock.machine  # receivers and the log get the uncorrected time
@@ -169,7 +165,8 @@ class Dispatcher:
 
     async def check_url(self, url: object) -> str:
         """Return `url` if it may be registered here. Raises InvalidWebhookUrl if not."""
-        await self._dependencies.check(url, allow_http=allows_http(self._environment))
+        if not self._dependencies.is_inside(url):
+            await self._dependencies.guard.check(url, allow_http=self._allow_http)
         return str(url)
 
     def is_lent(self, url: str) -> bool:
@@ -228,15 +225,14 @@ class Dispatcher:
                 queue.endpoint = endpoint
             else:
                 self._close(queue.client)
-                queue.follow(endpoint, self._make_client(endpoint), self._environment.keyring)
+                queue.follow(endpoint, self._make_client(endpoint), self._keyring)
 
     def _make_client(self, endpoint: Endpoint) -> Client | None:
         try:
-            receiver = parse_target_url(endpoint.url, allow_http=allows_http(self._environment))
+            return self._dependencies.make_client(endpoint, allow_http=self._allow_http)
         except InvalidWebhookUrl as error:
             notice_blocked(self._alerts, endpoint.id, str(error))
             return None
-        return self._dependencies.make_client(endpoint, receiver)
 
     def _close(self, client: Client | None) -> None:
         if client is not None:

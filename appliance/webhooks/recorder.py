@@ -20,7 +20,7 @@ from appliance.database.connection import Transaction
 from appliance.database.database import Database
 from appliance.webhooks.deliveries import (
     AttemptRecord,
-    drop_failed_requests,
+    drop_requests,
     insert_attempts,
     keep_failed_requests,
     list_erased,
@@ -43,7 +43,7 @@ def record_attempts(
     update_deliveries(tx, boot, records)
     keep_failed_requests(tx, [record for record in records if record.request is not None])
     delivered = [record for record in records if record.state == "delivered"]
-    drop_failed_requests(tx, [(r.delivery_seq,) for r in delivered if r.attempts > 1 or r.replays])
+    drop_requests(tx, [(r.delivery_seq,) for r in delivered if r.attempts > 1 or r.replays])
     update_health(tx, records)
     if mark is not None:
         put_clock_mark(tx, mark)
