@@ -71,7 +71,7 @@ _Key = tuple[str, str]
 
 
 class Alerts:
-    """The active alerts. Only changes are written; a failed write is retried with the next one."""
+    """The active alerts. Only changes are written; a failed write is retried with the next."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -27,7 +27,7 @@ class Box:
 
     @property
     def environments(self) -> tuple[Environment, Environment]:
-        """Live, then test."""
+        """The live environment, then the test environment."""
         return self.live, self.test
 
     @property

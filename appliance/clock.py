@@ -50,7 +50,7 @@ class SystemClock:
     def now(self) -> int:  # noqa: D102 - documented in Clock
         return time.time_ns() // 1_000_000
 
-    def monotonic(self) -> float:  # noqa: D102 - as above
+    def monotonic(self) -> float:  # noqa: D102 - documented in Clock
         return time.monotonic()
 
 
@@ -61,10 +61,10 @@ class StoppedClock:
         self.milliseconds = parse_instant(instant)
         self.seconds = 1000.0
 
-    def now(self) -> int:  # noqa: D102 - as above
+    def now(self) -> int:  # noqa: D102 - documented in Clock
         return self.milliseconds
 
-    def monotonic(self) -> float:  # noqa: D102 - as above
+    def monotonic(self) -> float:  # noqa: D102 - documented in Clock
         return self.seconds
 
     def advance(self, seconds: float) -> None:
@@ -89,7 +89,7 @@ def format_instant(milliseconds: int) -> str:
 
 
 def optional_instant(milliseconds: int | None) -> str | None:
-    """As `format_instant`; None for None."""
+    """Format a timestamp as `format_instant` does; return None for None."""
     return None if milliseconds is None else format_instant(milliseconds)
 
 
@@ -133,7 +133,7 @@ def newest_zone_database(
     found = [ZoneDatabase(tzdata.IANA_VERSION, "packaged", None)]
     found.append(ZoneDatabase(_version_of(system_root), "system", system_root))
     found += [ZoneDatabase(_version_of(root), "own", root) for root in _own_roots(own_root)]
-    return max(found, key=lambda database: database.version)  # of equal versions, the first
+    return max(found, key=lambda database: database.version)  # the first of equal versions
 
 
 def _own_roots(folder: Path | None) -> Iterator[Traversable]:
@@ -226,8 +226,8 @@ class BoxClock:
     ) -> None:
         """Restore the stored state; `newest` is the latest stored instant, in ms since 1970.
 
-        If the clock is 40 days later than `newest`, it may have jumped while the box was off:
-        `stepped_far` is set. `stepped_far` is its value when the box stopped, which is kept.
+        The argument `stepped_far` is the value from before the restart. It is also set if the clock
+        is 40 days later than `newest`: then the clock may have jumped while the box was off.
         """
         with self._lock:
             self._reset()
@@ -295,7 +295,7 @@ class BoxClock:
         return self.was_set_by(*self.read())
 
     def was_set_by(self, now: int, uptime: int) -> bool:
-        """As `was_set`, for a result of `read`."""
+        """Whether the clock was set, according to a result of `read`."""
         with self._lock:
             offset = now - uptime
             if self._offset is None or abs(offset - self._offset) >= _STEP_MS:
@@ -303,7 +303,7 @@ class BoxClock:
             self._offset = offset
             if self.trusted and self._good is not None:
                 self._good = offset, *self._good[1:]
-            if self._confirmed:  # and not set since
+            if self._confirmed:  # and the clock was not set since
                 self._mark = max(self._mark, now)
             return False
 
@@ -312,7 +312,7 @@ class BoxClock:
         self.assess_at(*self.read())
 
     def assess_at(self, now: int, uptime: int) -> None:
-        """As `assess`, for a result of `read` that the caller goes on to use."""
+        """Update `trusted`, `doubt` and `stepped_far` from a result of `read`."""
         with self._lock:
             before = self.trusted, self.doubt, self.stepped_far
             synchronised = self._synchronised() is True
@@ -371,7 +371,7 @@ def kernel_is_synchronised() -> bool | None:
     adjtimex = getattr(libc, "adjtimex", None)
     if adjtimex is None:
         return None
-    # struct timex: modes, then longs, of which the fifth is followed by the status.
+    # struct timex: modes, then five longs, then the status; with padding.
     timex = (ctypes.c_long * 64)()
     state = adjtimex(ctypes.byref(timex))
     if state < 0:
@@ -433,7 +433,7 @@ class Alarm(Protocol):
 
 
 class Uptime(Protocol):
-    """Milliseconds since the boot with the id `boot`. Never steps; survives process restarts."""
+    """The time since the boot with the id `boot`. It never steps, also across process restarts."""
 
     boot: str
 

@@ -43,9 +43,9 @@ def put_clock_mark(tx: Transaction, mark: ClockMark) -> None:
 
 
 def confirm_clock(tx: Transaction, actor: str) -> None:
-    """Confirm the clock, so that expiry resumes (docs/decisions/time.md). One environment only.
+    """Confirm the clock, so that expiry resumes (docs/decisions/time.md).
 
-    `actor` is as for `record_audit`.
+    Applies to one environment. `actor` is as for `record_audit`.
     """
     drop_alert(tx, CLOCK_LEAPT, "")
     write_heartbeat(tx)
@@ -87,7 +87,7 @@ _LEAPT = (
 
 
 class ClockGate:
-    """Open while the clock is trusted. Checking a trusted clock is one subtraction."""
+    """A gate for webhooks, which is open while the clock is trusted."""
 
     def __init__(
         self,
@@ -99,7 +99,10 @@ class ClockGate:
         rebase_due_times: Callable[[], Awaitable[None]],
         on_trusted: Callable[[], None],
     ) -> None:
-        """`rebase_due_times` adapts all retries to a set clock; `on_trusted` follows it."""
+        """`on_trusted` is called when the gate opens.
+
+        Before that, `rebase_due_times` converts the due times of retries to the current clock.
+        """
         self._database = database
         self._clock = clock
         self._uptime = uptime
@@ -155,7 +158,7 @@ class ClockGate:
 
     def may_expire(self) -> bool:
         """Whether data may be deleted by age according to this clock."""
-        if self._clock.stepped_far:  # no event reports that a time server now agrees
+        if self._clock.stepped_far:  # confirmation by a time server causes no event
             self._check()
         return self.permits() and not self._clock.stepped_far
 
@@ -255,7 +258,7 @@ class ClockGate:
 
     async def _store_mark(self) -> None:
         mark = self._clock.mark
-        if mark is not None:  # None: the clock was set since the caller's last check
+        if mark is not None:  # None: the clock was never trusted
             await self._database.write(_put_mark, mark, is_sure=not self._clock.stepped_far)
 
     def _set_alarm(self, at: int | None) -> None:

@@ -47,7 +47,7 @@ class Links:
         return f"{self.base}/no-reminders/{token}"
 
     def undo(self, claim_token: str) -> str:
-        """The URL where a guest cancels, after confirming; for emails."""
+        """The URL in emails where a guest cancels the reservation, after confirming."""
         return f"{self.claim(claim_token)}/cancel"
 
 

@@ -348,7 +348,7 @@ class Erasures:
         self._database = environment.database
         self._name = environment.name
         self._folder = environment.database.path.parent
-        self._asked = self._done = 0
+        self._requested = self._done = 0
         self.job = Job(f"{self._name}: erasures", self._database, self._next_due, self.finish)
 
     async def start(self) -> None:
@@ -364,24 +364,24 @@ class Erasures:
         found = sum([await self._database.write(erase_again, lost[n : n + _BATCH]) for n in steps])
         if found:
             log.warning("privacy: erased %d guests again that a backup had restored", found)
-        self._asked += bool(found or known)  # a crash may have prevented the WAL's truncation
+        self._requested += bool(found or known)  # a crash may have prevented the WAL's truncation
 
     async def finish(self) -> None:
         """Write the erasure list, and truncate the WAL, which still contains the erased data."""
-        asked = self._asked
+        requested = self._requested
         erased = await self._database.read(list_erasures)
         await asyncio.to_thread(append_to_list, self._folder, self._name, erased)
         if not await self._database.cut_log():
             raise OperatorError(f"the WAL of {self._name}.db is in use and still has erased data")
-        self._done = asked
+        self._done = requested
 
     def _on_commit(self, notices: Sequence[object]) -> None:
         if any(isinstance(notice, GuestErased) for notice in notices):
-            self._asked += 1
+            self._requested += 1
             self.job.changed()
 
     def _next_due(self, _reader: Reader) -> int | None:
-        return 0 if self._asked > self._done else None
+        return 0 if self._requested > self._done else None
 
 
 def finish_erasures(path: Path, environment: str, erased: Collection[str], at: int) -> bool:

@@ -39,8 +39,8 @@ class Job:
     changed: Callable[[], None] = lambda: None
     task: asyncio.Task[None] | None = None
     failures: int = 0
-    not_before: float = 0.0  # by the monotonic clock
-    has_changed: bool = False  # since it was started
+    not_before: float = 0.0  # monotonic seconds
+    has_changed: bool = False  # `reset` was called since the job started
 
     def fail(self, now: float) -> None:
         """Schedule a retry, with exponential backoff from `now` (monotonic seconds)."""
@@ -48,7 +48,7 @@ class Job:
         self.failures = min(self.failures + 1, 6)
 
     def reset(self) -> None:
-        """Reset the backoff: run as soon as it is due."""
+        """Reset the backoff, so that the job runs as soon as it is due."""
         self.failures, self.not_before, self.has_changed = 0, 0.0, True
 
 
@@ -59,7 +59,7 @@ class Scheduler:
     """
 
     def __init__(self, clock: Clock, call_later: CallLater | None = None) -> None:
-        """`call_later` is the event loop's by default; tests may inject another."""
+        """`call_later` replaces the method of the event loop in tests."""
         self._clock = clock
         self._call_later = call_later
         self._jobs: list[Job] = []
@@ -99,7 +99,7 @@ class Scheduler:
             await asyncio.wait(tasks)
 
     def wake(self) -> None:
-        """Reset all backoffs and check the jobs: after a clock step or a suspend."""
+        """Reset all backoffs and check the jobs. Call it after a clock step or a suspend."""
         for job in self._jobs:
             job.reset()
         self.look()

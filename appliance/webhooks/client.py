@@ -162,7 +162,7 @@ _BODY_MAX = 16 * 1024  # a longer response is not read to its end: its connectio
 _BLOCK = 4096
 _INFORMATIONAL_MAX = 16
 _SWITCHING = 101
-_NO_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=None)  # `Client.post` has its own
+_NO_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=None)  # `Client.post` limits the time
 _FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
 _NEXT_ADDRESS_SECONDS = 0.25  # delay before the next address is tried in parallel
 
@@ -348,7 +348,7 @@ class Client:
         context = await self._trust() if receiver.secure else None
         async with asyncio.timeout(self._budgets.connect):
             sock = await self._connect(addresses, receiver.port)
-        if receiver.secure:  # limited only by the total time
+        if receiver.secure:  # the handshake is limited only by the total time
             call.phase = TLS
         transport, connection = await self._loop.create_connection(
             lambda: _Connection(self._loop),
@@ -428,7 +428,7 @@ class _Connection(ResponseHandler):
 
     def data_received(self, data: bytes) -> None:
         if self.call is None:
-            self.abort()  # without a request; it would be taken for the next response
+            self.abort()  # without a request; the next request would take it for its response
             return
         self.heard = True
         super().data_received(data)

@@ -139,7 +139,7 @@ class Dispatcher:
         self._alerts.start()
         await self.clock_gate.start()
         self._running = True
-        self.clock_gate.watch(self._on_alarm)  # retries that fell due while the machine slept
+        self.clock_gate.watch(self._on_alarm)  # a retry may have become due during a suspend
         self._database.on_commit(self._on_commit)
         self._reload()
         self._pump_soon()
@@ -169,8 +169,8 @@ class Dispatcher:
             await self._dependencies.guard.check(url, allow_http=self._allow_http)
         return str(url)
 
-    def is_lent(self, url: str) -> bool:
-        """Whether `url` is a temporary receiver inside this process (see `Inside`)."""
+    def is_echo_receiver(self, url: str) -> bool:
+        """Whether `url` is an echo receiver of the sandbox, inside this process."""
         return self._dependencies.is_inside(url)
 
     def hold(self, reason: str) -> None:
@@ -181,7 +181,7 @@ class Dispatcher:
         """Remove a hold. Without other holds, deliveries that became due meanwhile are sent."""
         self._holds.discard(reason)
         for queue in self._queues.values():
-            queue.fall_behind()
+            queue.start_backlog()
         self._pump_soon()
 
     def _on_commit(self, notices: Sequence[object]) -> None:
@@ -217,7 +217,7 @@ class Dispatcher:
         active = {endpoint.id: endpoint for endpoint in self._database.peek(list_active_endpoints)}
         for endpoint_id in self._queues.keys() - active.keys():
             self._close(self._queues[endpoint_id].close())
-        self._come_back([])
+        self._resume([])
         self._alerts.keep_only(set(active))
         for endpoint in active.values():
             queue = self._queues.setdefault(endpoint.id, EndpointQueue(endpoint.id))
@@ -267,7 +267,7 @@ class Dispatcher:
         self._set_alarm(min((at for at in times if at is not None), default=None))
 
     def _start_attempts(self, reader: Reader, queue: EndpointQueue, uptime: int, now: int) -> None:
-        """Start the queue's due attempts. Those started before an error are not affected by it."""
+        """Start the queue's due attempts. An error does not stop those already started."""
         places = IN_FLIGHT_MAX - sum(each.in_flight for each in self._queues.values())
         for delivery in queue.choose(reader, uptime, min(places, queue.room)):
             body = _render(reader, delivery, queue.endpoint)
@@ -318,25 +318,25 @@ class Dispatcher:
             if not client.is_local:
                 self._offline_gate.note_success()
             if queue.offline:
-                self._come_back(affected)
+                self._resume(affected)
             return outcome
         hosts = {each.client.receiver.host for each in external if each.client is not None}
         if not self._offline_gate.is_to_blame(outcome, client, hosts):
             if queue.offline:
-                self._come_back([queue])
+                self._resume([queue])
             return outcome
         if queue.endpoint is not None:  # otherwise no later attempt would clear the alert
-            self._alerts.begin(OFFLINE, "the box is offline: webhooks wait and are not charged")
+            self._alerts.begin(OFFLINE, "the box is offline: webhooks wait, no attempt is charged")
         for each in affected:
             if each is queue or not each.offline:
                 each.offline = True
                 each.pause(self._uptime.milliseconds() + _TRY_AGAIN_MS)
         return dataclasses.replace(outcome, code=BOX_OFFLINE, charged=False)
 
-    def _come_back(self, queues: Sequence[EndpointQueue]) -> None:
+    def _resume(self, queues: Sequence[EndpointQueue]) -> None:
         """Resume these queues; clear the alert if no other queue is offline."""
         for queue in queues:
-            queue.come_back()
+            queue.resume()
         if not any(queue.offline for queue in self._queues.values()):
             self._alerts.end(OFFLINE, "the box is online again: webhooks are sent")
 

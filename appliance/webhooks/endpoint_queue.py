@@ -46,7 +46,7 @@ class EndpointQueue:
         self._may_have_untried = True
         # Whether deliveries were skipped because of another delivery under way.
         self._skipped_untried = self._skipped_retries = False
-        self._fell_behind = True
+        self._starts_backlog = True
         self._backlog_end = 0  # number of its last delivery; 0: no backlog
         self._odd_is_fresh = False
         self._under_way: dict[int, str | None] = {}  # delivery to reservation, until recorded
@@ -97,25 +97,25 @@ class EndpointQueue:
         if self.next_retry is None or uptime < self.next_retry:
             self.next_retry = uptime
 
-    def fall_behind(self) -> None:
+    def start_backlog(self) -> None:
         """Treat the deliveries that are pending now as a backlog that newer ones may pass."""
-        self._fell_behind = True
+        self._starts_backlog = True
 
     def pause(self, until: int) -> None:
         """Send nothing before the uptime `until`, then look for all due deliveries."""
         self.paused_until = until
         self.expect(retries=True)
 
-    def come_back(self) -> None:
+    def resume(self) -> None:
         """Resume after the box was offline."""
         if self.offline:
             self.offline, self.paused_until = False, None
-            self.fall_behind()
+            self.start_backlog()
 
     def choose(self, reader: Reader, uptime: int, room: int) -> Iterator[DueDelivery]:
         """Yield at most `room` deliveries to send now. `begin` each before the next is taken."""
-        if self._fell_behind:
-            self._backlog_end, self._fell_behind = newest_delivery(reader), False
+        if self._starts_backlog:
+            self._backlog_end, self._starts_backlog = newest_delivery(reader), False
         retries, places, share = self._has_retries(uptime), self.in_flight + room, room
         if retries or self._backlog_end:
             self._odd_is_fresh = not self._odd_is_fresh
@@ -171,7 +171,7 @@ class EndpointQueue:
         self.in_flight -= 1
         if outcome is not None and outcome.charged:
             if self.failing and outcome.delivered:
-                self.fall_behind()
+                self.start_backlog()
             self.failing = not outcome.delivered
 
     def finish(self, seq: int) -> None:

@@ -272,17 +272,17 @@ def trust_receiver(
 
 
 def register_with_room(
-    tx: Transaction, /, is_lent: Callable[[str], bool], keyring: Keyring, url: str,
+    tx: Transaction, /, is_echo_receiver: Callable[[str], bool], keyring: Keyring, url: str,
     events: tuple[str, ...], **more: Any,
 ) -> tuple[Endpoint, str]:  # fmt: skip
     """Call `register_endpoint`; if 5 are active, first deactivate the oldest echo receiver.
 
-    `is_lent` returns whether a URL is one of the sandbox's echo receivers.
+    `is_echo_receiver` returns whether a URL is one of the sandbox's echo receivers.
     """
     active = list_active_endpoints(tx)
-    lent = next((endpoint for endpoint in active if is_lent(endpoint.url)), None)
-    if len(active) >= ACTIVE_MAX and lent is not None:
-        deactivate_endpoint(tx, lent.id, actor="box")
+    echo = next((endpoint for endpoint in active if is_echo_receiver(endpoint.url)), None)
+    if len(active) >= ACTIVE_MAX and echo is not None:
+        deactivate_endpoint(tx, echo.id, actor="box")
     return register_endpoint(tx, keyring, url, events, **more)
 
 

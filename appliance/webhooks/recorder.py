@@ -149,7 +149,7 @@ def note_health(alerts: Alerts, record: AttemptRecord) -> None:
     else:
         alerts.end(ENDPOINT_BLOCKED, f"webhook endpoint {id_} is no longer blocked", id_)
     clock = f"the clock of webhook endpoint {id_}"
-    if skew_s is not None and abs(skew_s) > SKEW_WARNING_S:  # from 300 s on, it refuses signatures
+    if skew_s is not None and abs(skew_s) > SKEW_WARNING_S:  # signatures fail at 300 s
         alerts.begin(RECEIVER_CLOCK, f"{clock} differs from ours by {skew_s} s", id_)
     elif skew_s is not None:
         alerts.end(RECEIVER_CLOCK, f"{clock} agrees with ours", id_)

@@ -71,8 +71,8 @@ def _rebase_page(
 ) -> tuple[int, int] | None:
     """Make `due_uptime` and `due_at` of up to 500 retries agree. Return the next cursor or None.
 
-    For a retry of this boot, the uptime is authoritative. For a retry of an earlier boot, the
-    clock is, up to the maximum wait after its number of charged attempts.
+    A retry of this boot is due by the uptime. A retry of an earlier boot is due by the clock, but
+    never later than the maximum wait after its number of charged attempts.
     """
     boot, now = uptime.boot, uptime.milliseconds()
     sql = """SELECT seq, due_uptime, due_at, due_boot IS :boot, attempts FROM delivery

@@ -232,7 +232,7 @@ def _forbidden(receiver: TargetUrl, address: IpAddress | None) -> InvalidWebhook
 def _parse_host(host: str, netloc: str) -> tuple[str, IpAddress | None]:
     """Return the host in canonical form, and its address if it is one.
 
-    A name whose last label is a number is an IPv4 address in some notation (127.1, 0x7f000001,
+    A name whose last label is a number is an IPv4 address in a numeric notation (127.1, 0x7f000001,
     2130706433); only four decimal numbers are accepted.
     """
     try:

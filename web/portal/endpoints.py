@@ -60,7 +60,7 @@ async def create_endpoint(request: web.Request, form: Form) -> web.Response:
     recheck_authorisation(request)  # the DNS lookup may have taken time
     events = parse_event_types(form.all("event"), _OFFERED)
     endpoint, secret = await environment.database.write(
-        register_with_room, dispatcher.is_lent, environment.keyring, url, events,
+        register_with_room, dispatcher.is_echo_receiver, environment.keyring, url, events,
         actor=actor_of(request),
     )  # fmt: skip
     request.app[ONCE].put_secret(request, endpoint.id, secret)
