@@ -1,4 +1,4 @@
-"""Links for staff and terminals lead to the box itself, over https wherever it speaks it."""
+"""Links for staff and terminals lead to the box itself, with https if the box serves it."""
 
 import pytest
 
@@ -16,13 +16,13 @@ AT_HOME = "https://192.168.1.20:8443"
         ("", "http://[fd00::2]:8080", {"tls_port": 443}, "https://[fd00::2]"),
         ("", ADDRESS, {"tls_port": 0}, ADDRESS),
         ("", "http://127.0.0.1:8080", {}, "http://127.0.0.1:8080"),
-        # The public address is the guests' alone.
+        # The public address is for guests only.
         (PUBLIC, ADDRESS, {}, AT_HOME),
         ("http://riad.example", ADDRESS, {}, AT_HOME),
-        # The venue has a name of its own within its network.
+        # The venue has a host name in its own network.
         ("http://riad.lan:8080", ADDRESS, {}, "https://riad.lan:8443"),
         ("https://riad-atlas.local", ADDRESS, {}, "https://riad-atlas.local"),
-        # A box that nobody reaches but through its public address.
+        # The box is reachable only at its public address.
         (PUBLIC, ADDRESS, {"tls_port": 0}, PUBLIC),
         (PUBLIC, "http://127.0.0.1:8080", {"host": "127.0.0.1"}, PUBLIC),
         (PUBLIC, "http://127.0.0.1:8080", {}, PUBLIC),

@@ -140,7 +140,7 @@ async def test_thirty_two_are_under_way_at_most(world, open_receiver, change_out
 
 
 async def add_endpoint(world, url):
-    """One more than an environment may have."""
+    """Add an endpoint without the limit of five."""
 
     def copy(tx):
         secret = world.environment.keyring.wrap(b"whsec_x", tx.tokens.random_bytes(12))

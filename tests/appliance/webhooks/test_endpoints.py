@@ -1,4 +1,4 @@
-"""What becomes of one endpoint: its secrets, how it does, what the log says of it."""
+"""One endpoint: its secrets, test events, and what is logged and stored."""
 
 import logging
 

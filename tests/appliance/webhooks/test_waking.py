@@ -1,6 +1,6 @@
-"""What timers do not count: a clock that is set, a machine that sleeps (F12).
+"""Clock steps and suspends, which timers do not count (F12).
 
-The gate hears of it from the kernel; the scheduler hears of it from the gate.
+The kernel reports them to the clock gate, and the gate wakes the scheduler.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ def settings():
 
 @pytest.fixture
 async def house(world, box, clock):
-    """A scheduler behind the gate of a real dispatcher. Its timer never fires by itself."""
+    """A scheduler that the clock gate of a dispatcher wakes. Its timer never fires by itself."""
     dispatcher = await world.start()
     made = World(box.live, clock, dispatcher.clock_gate.may_expire)
     dispatcher.clock_gate.watch(made.scheduler.wake)
@@ -33,7 +33,7 @@ async def house(world, box, clock):
 
 async def status_becomes(house, id_, status):
     async with asyncio.timeout(60):
-        while (await house.get(id_)).status != status:  # noqa: ASYNC110 - the job's commit
+        while (await house.get(id_)).status != status:  # noqa: ASYNC110 - the job commits
             await asyncio.sleep(0.01)
 
 
@@ -47,7 +47,7 @@ async def test_when_the_clock_is_set_ahead_or_the_machine_slept_the_evening_ends
     assert house.timer.seconds > 8 * 3600
 
     if is_asleep:
-        uptime.now += 48 * 3_600_000  # and no timer counted it
+        uptime.now += 48 * 3_600_000  # timers do not count it
     set_clock(clock, surroundings, TWO_DAYS_ON)
 
     await status_becomes(house, id_, "completed")
@@ -89,7 +89,7 @@ async def test_a_retry_that_fell_due_while_the_machine_slept_goes_out_when_it_wa
     await world.recorded(1)
     await world.until(lambda: uptime.next_alarm == 60)
 
-    uptime.now += 3_600_000  # and no timer counted it
+    uptime.now += 3_600_000  # timers do not count it
     clock.advance(3600)
     for tell in list(surroundings.watching_clock):
         tell()
