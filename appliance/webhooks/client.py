@@ -161,7 +161,6 @@ EXCERPT_MAX = 1024
 _BODY_MAX = 16 * 1024  # a longer response is not read to its end: its connection is closed
 _BLOCK = 4096
 _INFORMATIONAL_MAX = 16
-_SWITCHING = 101
 _NO_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=None)  # `Client.post` limits the time
 _FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
 _NEXT_ADDRESS_SECONDS = 0.25  # delay before the next address is tried in parallel
@@ -318,7 +317,7 @@ class Client:
         await writer.write_eof(request.body)
         message, body = await connection.read()
         while message.code < 200:
-            if message.code == _SWITCHING:
+            if message.code == 101:  # switching protocols
                 raise aiohttp.ClientError
             message, body = await connection.read()
         return message, body

@@ -27,8 +27,6 @@ from appliance.webhooks.client import (
 from appliance.webhooks.endpoints import Endpoint
 from appliance.webhooks.url_policy import EgressGuard, TargetUrl, make_guard, parse_target_url
 
-_HTTPS = 443
-
 
 class Inside:
     """Receivers that this process serves itself, reached over a socket pair.
@@ -45,7 +43,7 @@ class Inside:
     def make_client(self, receiver: TargetUrl, trust: Trust, budgets: Budgets) -> Client:
         """Create a client that can reach internal receivers only."""
         # A socket pair has no TLS; the Host header stays as in the URL.
-        port = 80 if receiver.port == _HTTPS else receiver.port
+        port = 80 if receiver.port == 443 else receiver.port
         plain = replace(receiver, secure=False, port=port)
         client = Client(plain, None, self._connect, trust, budgets)
         client.addresses = ()

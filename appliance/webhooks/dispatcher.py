@@ -12,7 +12,7 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from appliance.alerts import CLOCK_HELD, OFFLINE, UNWRITTEN, Alerts, notice_blocked
+from appliance.alerts import OFFLINE, UNWRITTEN, Alerts, notice_blocked
 from appliance.clock import Alarm, BoxClock, Uptime
 from appliance.clock_gate import ClockGate
 from appliance.core.errors import InvalidWebhookUrl, Unavailable, log_exception
@@ -122,7 +122,7 @@ class Dispatcher:
             dependencies.watch_clock_steps,
             self._alerts,
             partial(rebase_due_times, database, uptime),
-            partial(self.release, CLOCK_HELD),
+            self._catch_up,
         )
         self._offline_gate = OfflineGate(dependencies.network, uptime)
         mark = self.clock_gate.mark_to_write
@@ -180,6 +180,10 @@ class Dispatcher:
     def release(self, reason: str) -> None:
         """Remove a hold. Without other holds, deliveries that became due meanwhile are sent."""
         self._holds.discard(reason)
+        self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Send the deliveries that became due during a hold; newer ones may pass them."""
         for queue in self._queues.values():
             queue.start_backlog()
         self._pump_soon()

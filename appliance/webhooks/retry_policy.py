@@ -9,7 +9,6 @@ from appliance.database.database import Database
 from appliance.webhooks.endpoints import list_active_endpoints
 
 DELAYS_MS = (60_000, 300_000, 1_800_000, 7_200_000, 43_200_000)
-_SPREAD_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ def next_step(attempts: int, *, delivered: bool, charged: bool, draw: Callable[[
 
 
 def _longest_spread(delay_ms: int) -> int:
-    return min(delay_ms // 10, _SPREAD_MS)
+    return min(delay_ms // 10, 60_000)
 
 
 def _longest_wait(attempts: int) -> int:

@@ -66,7 +66,6 @@ _NEVER = _networks(
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 _ISATAP = (0x00005EFE, 0x02005EFE)  # interface identifiers that embed an IPv4 address
 
-_PORT_MAX = 65535
 _WITH_PORT = re.compile(r"(?:\[(?P<six>.+)\]|(?P<plain>[^:]+))(?::(?P<port>[0-9]{1,9}))?")
 _FIRST_COMMON_PORT = 1024  # lower ports belong to other protocols
 
@@ -123,7 +122,7 @@ def parse_allow_entry(text: str) -> AllowEntry:
 def _split_port(text: str) -> tuple[str, int | None]:
     """Split into network and port; return the whole text and None if the format differs."""
     found = _WITH_PORT.fullmatch(text)
-    if found is None or not 1 <= int(found["port"] or 1) <= _PORT_MAX:
+    if found is None or not 1 <= int(found["port"] or 1) <= 65535:
         return text, None
     return found["six"] or found["plain"], int(found["port"]) if found["port"] else None
 
