@@ -7,7 +7,8 @@ is due by the machine's uptime, which clock steps do not change; a replayed deli
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from appliance.database.connection import Reader, Transaction
 
@@ -172,7 +173,7 @@ def insert_attempts(tx: Transaction, records: Iterable[AttemptRecord]) -> None:
                (SELECT coalesce(max(n), 0) + 1 FROM attempt WHERE delivery_seq = :delivery_seq),
                :started_at, :duration_ms, :phase, :code, :http_status, :remote_address, :excerpt,
                :charged, :body_sha256)""",
-        [asdict(record) | asdict(record.outcome) for record in records if record.outcome],
+        [_values(record) | _values(record.outcome) for record in records if record.outcome],
     )
 
 
@@ -189,7 +190,7 @@ def update_deliveries(tx: Transaction, boot: str, records: Iterable[AttemptRecor
            WHERE seq = :delivery_seq
                AND ((state = 'pending' AND replays = :replays)
                    OR (state IN ('pending', 'cancelled') AND :state = 'delivered'))""",
-        [asdict(record) | {"boot": boot} for record in records],
+        [_values(record) | {"boot": boot} for record in records],
     )
 
 
@@ -210,6 +211,11 @@ def update_health(tx: Transaction, records: Iterable[AttemptRecord]) -> None:
             if record.outcome is not None and record.outcome.charged
         ],
     )  # fmt: skip
+
+
+def _values(record: AttemptRecord | Outcome) -> dict[str, Any]:
+    """Return the fields by name. Faster than `dataclasses.asdict`, which copies each value."""
+    return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
 def find_failed_request(reader: Reader, delivery_id: str) -> tuple[int, bytes] | None:

@@ -42,8 +42,7 @@ def record_attempts(
     insert_attempts(tx, records)
     update_deliveries(tx, boot, records)
     keep_failed_requests(tx, [record for record in records if record.request is not None])
-    delivered = [record for record in records if record.state == "delivered"]
-    drop_requests(tx, [(r.delivery_seq,) for r in delivered if r.attempts > 1 or r.replays])
+    drop_requests(tx, [(r.delivery_seq,) for r in records if r.state == "delivered"])
     update_health(tx, records)
     if mark is not None:
         put_clock_mark(tx, mark)

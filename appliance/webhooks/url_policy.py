@@ -163,7 +163,6 @@ class EgressPolicy:
 
 
 _URL_MAX = 2048
-_NAME_MAX = 253
 _PRINTABLE = re.compile(r"[!-\[\]-~]+")  # visible ASCII without the backslash
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
@@ -247,7 +246,7 @@ def _parse_host(host: str, netloc: str) -> tuple[str, IpAddress | None]:
             return host, IPv4Address(host)
     except ValueError:
         raise _refused("url_host") from None
-    if len(name) > _NAME_MAX or not all(_LABEL.fullmatch(label) for label in labels):
+    if len(name) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
         raise _refused("url_host")
     return name, None
 
