@@ -1,4 +1,4 @@
-"""Alerts: present problems, stored as rows and shown by the portal and by `doctor`."""
+"""Alerts: current problems, stored as rows and shown by the portal and by `doctor`."""
 
 import asyncio
 import logging
@@ -12,7 +12,10 @@ from appliance.database.database import Database
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """An active alert. `since` is in ms since 1970; `subject` is the id of its object, or empty."""
+    """An active alert. `since` is in ms since 1970.
+
+    `subject` is the id of the object that the alert is about, such as an endpoint, or empty.
+    """
 
     name: str
     subject: str
@@ -26,12 +29,12 @@ def list_alerts(reader: Reader) -> list[Alert]:
     return [Alert(*row) for row in reader.rows(sql)]
 
 
-def put_alert(tx: Transaction, condition: Alert) -> None:
+def put_alert(tx: Transaction, alert: Alert) -> None:
     """Store an active alert. If it is stored already, its `since` is kept."""
     sql = """INSERT INTO condition (name, subject, since, detail)
              VALUES (:name, :subject, :since, :detail)
              ON CONFLICT (name, subject) DO UPDATE SET detail = :detail"""
-    tx.execute(sql, asdict(condition))
+    tx.execute(sql, asdict(alert))
 
 
 def drop_alert(tx: Transaction, name: str, subject: str) -> None:
@@ -68,72 +71,72 @@ _Key = tuple[str, str]
 
 
 class Alerts:
-    """The active alerts. Only changes are written; a failed write is retried with the next one."""
+    """The active alerts. Only changes are written; a failed write is retried with the next."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._holding: dict[_Key, Alert] = {}
+        self._active: dict[_Key, Alert] = {}
         self._changed: dict[_Key, None] = {}
         self._being_written: frozenset[_Key] = frozenset()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Load the stored alerts; clear those about the previous process."""
-        for condition in self._database.peek(list_alerts):
-            self._holding[condition.name, condition.subject] = condition
-            if condition.name in _OF_THE_PROCESS:
-                self._forget((condition.name, condition.subject))
+        for alert in self._database.peek(list_alerts):
+            key = (alert.name, alert.subject)
+            self._active[key] = alert
+            if alert.name in _OF_THE_PROCESS:
+                self._clear(key)
 
     def was_taken_back(self, name: str) -> bool:
-        """Whether a command in another process deleted the alert; if so, it is cleared here."""
+        """Whether a command in another process deleted the alert; if so, clear it here too."""
         key = (name, "")
-        if key not in self._holding or key in self._changed or key in self._being_written:
+        if key not in self._active or key in self._changed or key in self._being_written:
             return False
-        if any(condition.name == name for condition in self._database.peek(list_alerts)):
+        if any(alert.name == name for alert in self._database.peek(list_alerts)):
             return False
-        del self._holding[key]
+        del self._active[key]
         return True
 
     def begin(self, name: str, sentence: str, subject: str = "") -> None:
-        """Raise an alert, unless it is active; `sentence` describes it to the owner."""
+        """Raise an alert, unless it is active. `sentence` describes the problem to the owner."""
         key = (name, subject)
-        if key not in self._holding:
+        if key not in self._active:
             log.warning("alerts: %s", sentence)
-            now = self._database.clock.now()
-            self._holding[key] = Alert(name, subject, now, sentence)
+            self._active[key] = Alert(name, subject, self._database.clock.now(), sentence)
             self._write_soon(key)
 
     def end(self, name: str, sentence: str, subject: str = "") -> None:
         """Clear an alert, if it is active, and log `sentence`."""
-        if (name, subject) in self._holding:
+        if (name, subject) in self._active:
             log.info("alerts: %s", sentence)
-            self._forget((name, subject))
+            self._clear((name, subject))
 
     def keep_only(self, subjects: set[str]) -> None:
         """Clear the alerts of all endpoints but `subjects`."""
-        for key in list(self._holding):
+        for key in list(self._active):
             if key[0] in _OF_ENDPOINTS and key[1] not in subjects:
-                self._forget(key)
+                self._clear(key)
 
     async def close(self) -> None:
-        """Clear the alerts about this process, and write pending changes, trying once."""
-        for key in [key for key in self._holding if key[0] in _OF_THE_PROCESS]:
-            self._forget(key)
+        """Clear the alerts about this process, then try once to write pending changes."""
+        for key in [key for key in self._active if key[0] in _OF_THE_PROCESS]:
+            self._clear(key)
         if self._task is not None:
             await self._task
 
-    def _forget(self, key: _Key) -> None:
-        del self._holding[key]
+    def _clear(self, key: _Key) -> None:
+        del self._active[key]
         self._write_soon(key)
 
     def _write_soon(self, key: _Key) -> None:
         self._changed[key] = None
         if self._task is None:
-            self._task = asyncio.create_task(self._write(), name="conditions")
+            self._task = asyncio.create_task(self._write(), name="alerts")
 
     async def _write(self) -> None:
         while self._changed:
-            changes = {key: self._holding.get(key) for key in self._changed}
+            changes = {key: self._active.get(key) for key in self._changed}
             self._changed.clear()
             self._being_written = frozenset(changes)
             try:
@@ -149,14 +152,14 @@ class Alerts:
 
 
 def _write_changes(tx: Transaction, changes: dict[_Key, Alert | None]) -> None:
-    for (name, subject), condition in changes.items():
-        if condition is None:
+    for (name, subject), alert in changes.items():
+        if alert is None:
             drop_alert(tx, name, subject)
         else:
-            put_alert(tx, condition)
+            put_alert(tx, alert)
 
 
-def notice_blocked(conditions: Alerts, endpoint_id: str, why: str) -> None:
-    """Raise the alert that the egress guard blocks an endpoint; `why` is the reason."""
-    sentence = f"webhook endpoint {endpoint_id} is blocked: {why}"
-    conditions.begin(ENDPOINT_BLOCKED, sentence, endpoint_id)
+def notice_blocked(alerts: Alerts, endpoint_id: str, reason: str) -> None:
+    """Raise the alert that the URL policy blocks an endpoint."""
+    sentence = f"webhook endpoint {endpoint_id} is blocked: {reason}"
+    alerts.begin(ENDPOINT_BLOCKED, sentence, endpoint_id)

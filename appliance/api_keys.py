@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
+from typing import Any
 
 from appliance.core.errors import OperatorError
 from appliance.core.tokens import EnvironmentName, hash_token
@@ -25,8 +26,8 @@ READ_ONLY_SCOPES = ("venue:read", "availability:read", "reservations:read")
 class ApiKey:
     """A stored key: its prefix and last four characters, never the key itself.
 
-    A rotated key with `changes_over` is refused from `revoked_at` on. Any other key is refused
-    as soon as `revoked_at` is set, regardless of the clock.
+    A rotated key has `changes_over` set, and is refused from `revoked_at` on. Any other key is
+    refused as soon as `revoked_at` is set, regardless of the clock.
     """
 
     id: str
@@ -47,27 +48,27 @@ class ApiKey:
         return not self.changes_over or self.revoked_at <= now
 
 
-_COLUMNS = """
-    id, lineage, name, prefix, last_four, scopes, created_at, last_used_at, abs(revoked_at),
-    revoked_at < 0
+_SELECT = """
+    SELECT id, lineage, name, prefix, last_four, scopes, created_at, last_used_at,
+           abs(revoked_at), revoked_at < 0
+    FROM api_key
 """
 _MINUTE = 60_000
 
 
 def find_key_by_hash(reader: Reader, hash: bytes) -> ApiKey | None:  # noqa: A002 - the column's name
     """Return the key whose SHA-256 is `hash`, or None; includes revoked keys."""
-    return _one(reader, "hash = :value", hash)
+    return reader.one(_key, f"{_SELECT} WHERE hash = :hash", {"hash": hash})
 
 
 def find_key(reader: Reader, key_id: str) -> ApiKey | None:
     """Return the key with that id, or None."""
-    return _one(reader, "id = :value", key_id)
+    return reader.one(_key, f"{_SELECT} WHERE id = :id", {"id": key_id})
 
 
 def list_keys(reader: Reader) -> list[ApiKey]:
     """Return all keys, oldest first, including revoked ones."""
-    rows = reader.rows(f"SELECT {_COLUMNS} FROM api_key ORDER BY created_at, id")  # noqa: S608
-    return [_key(row) for row in rows]
+    return [_key(*row) for row in reader.rows(f"{_SELECT} ORDER BY created_at, id")]
 
 
 def touch_key(tx: Transaction, key_id: str) -> None:
@@ -77,24 +78,14 @@ def touch_key(tx: Transaction, key_id: str) -> None:
     tx.execute(sql, {"id": key_id, "now": tx.now, "minute": _MINUTE})
 
 
-def mark_key_revoked(tx: Transaction, key_id: str) -> None:
-    """Revoke a key permanently. If it was revoked or has expired, `revoked_at` is kept."""
-    sql = """UPDATE api_key SET revoked_at = min(:now, coalesce(-revoked_at, :now))
-             WHERE id = :id AND (revoked_at IS NULL OR revoked_at < 0)"""
-    tx.execute(sql, {"id": key_id, "now": tx.now})
-
-
-def _one(reader: Reader, condition: str, value: object) -> ApiKey | None:
-    row = reader.row(f"SELECT {_COLUMNS} FROM api_key WHERE {condition}", {"value": value})  # noqa: S608
-    return None if row is None else _key(row)
-
-
 @lru_cache(maxsize=256)
-def _key(row: tuple[object, ...]) -> ApiKey:
+def _key(
+    id_: str, lineage: str, name: str, prefix: str, last_four: str, scopes: str, *rest: Any
+) -> ApiKey:
     """Build the key from a row; cached, because each partner call reads the same row."""
-    id_, lineage, name, prefix, last_four, scopes, created, used, revoked, over = row
-    granted = tuple(str(scopes).split())
-    return ApiKey(id_, lineage, name, prefix, last_four, granted, created, used, revoked, over == 1)  # type: ignore[arg-type]
+    created, used, revoked, over = rest
+    granted = tuple(scopes.split())
+    return ApiKey(id_, lineage, name, prefix, last_four, granted, created, used, revoked, over == 1)
 
 
 DAYS = 7
@@ -160,12 +151,17 @@ def issue_key(
 ) -> IssuedKey:  # fmt: skip
     """Issue a key for that environment with `scopes`, which are members of SCOPES.
 
-    A successor inherits its predecessor's lineage: the right to cancel, the replays and
-    the externalRefs. The predecessor stays valid until it is revoked.
-    OperatorError if there is no key `successor_of`.
+    A successor inherits its predecessor's lineage: the right to cancel its reservations, and to
+    see its idempotency keys and externalRefs. The predecessor stays valid until it is revoked.
+    Raises OperatorError if there is no key `successor_of`.
     """
     key_id = tx.new_id()
-    lineage = key_id if successor_of is None else _lineage(tx, successor_of)
+    lineage = key_id
+    if successor_of is not None:
+        predecessor = find_key(tx, successor_of)
+        if predecessor is None:
+            raise OperatorError(f"there is no key {successor_of}: venuebox key list shows them")
+        lineage = predecessor.lineage
     key = tx.tokens.new_api_key(environment_name)
     granted = tuple(scope for scope in SCOPES if scope in scopes)
     scopes_text = " ".join(granted)
@@ -179,43 +175,39 @@ def issue_key(
     return IssuedKey(key_id, key, granted)
 
 
-def _lineage(tx: Transaction, predecessor_id: str) -> str:
-    predecessor = find_key(tx, predecessor_id)
-    if predecessor is None:
-        raise OperatorError(f"there is no key {predecessor_id}: venuebox key list shows them")
-    return predecessor.lineage
-
-
 def revoke_key(tx: Transaction, key_id: str, *, actor: str = CONSOLE) -> bool:
-    """Revoke a key permanently. False if there is no such key; a revoked key is not changed.
+    """Revoke a key permanently. Returns False if there is no such key.
 
-    A key with `changes_over` is always revoked at once: the clock of a command that calls this
-    may differ from the box's.
+    An earlier `revoked_at` is kept. A key with `changes_over` is revoked even if it has expired:
+    the clock of a command that calls this may differ from the box's.
     """
     key = find_key(tx, key_id)
     if key is None:
         return False
     if key.revoked_at is None or key.changes_over:
-        mark_key_revoked(tx, key_id)
+        sql = """UPDATE api_key SET revoked_at = min(:now, coalesce(-revoked_at, :now))
+                 WHERE id = :id AND (revoked_at IS NULL OR revoked_at < 0)"""
+        tx.execute(sql, {"id": key_id, "now": tx.now})
         record_audit(tx, actor, "key_revoked", key=key_id, name=key.name)
     return True
 
 
-CHANGE_OVER_MS = 24 * 3600 * 1000
+_CHANGE_OVER_MS = 24 * 3600 * 1000
 
 
 def rotate_key(
     tx: Transaction, environment_name: EnvironmentName, key_id: str,
     *, ends: bool, actor: str = CONSOLE,
 ) -> IssuedKey:  # fmt: skip
-    """Issue a key with the name, scopes and lineage of key `key_id`. NotFound if unknown.
+    """Issue a key with the name, scopes and lineage of key `key_id`.
 
-    If `ends`, the old key expires in 24 hours; otherwise it works until it is revoked.
+    If `ends`, the old key expires in 24 hours; otherwise it works until it is revoked. Raises
+    NotFound if the key is unknown.
     """
     old = known(find_key(tx, key_id))
     issued = issue_key(tx, environment_name, old.name, old.scopes, successor_of=key_id, actor=actor)
     if ends:
-        at = tx.now + CHANGE_OVER_MS
+        at = tx.now + _CHANGE_OVER_MS
         sql = """UPDATE api_key SET revoked_at = -:at
                  WHERE id = :id AND (revoked_at IS NULL OR revoked_at < -:at)"""
         tx.execute(sql, {"id": key_id, "at": at})  # an earlier expiry is kept

@@ -27,21 +27,21 @@ class Box:
 
     @property
     def environments(self) -> tuple[Environment, Environment]:
-        """Live, then test."""
+        """The live environment, then the test environment."""
         return self.live, self.test
 
     @property
     def machine_clock(self) -> Clock:
-        """The uncorrected system clock: to judge it, and for timestamps that others verify."""
+        """The system clock without the box's correction, to show whether it is right."""
         return self.clock.machine if isinstance(self.clock, BoxClock) else self.clock
 
     def move(self, address: str) -> None:
-        """Set the address of new links; links that were already issued do not change."""
+        """Set the address of new links. Links that were already issued do not change."""
         for environment in self.environments:
             environment.links.address = address
 
     def look_for_changes(self) -> None:
-        """Notify listeners, which may cache rows, that another process has committed changes."""
+        """Notify the listeners of both databases that another process may have changed rows."""
         for environment in self.environments:
             environment.database.look_for_changes()
 
@@ -65,8 +65,8 @@ def open_box(
 ) -> Box:
     """Migrate and open both databases of `directory`. Call it inside the event loop.
 
-    `address` is the box's base URL on the network, without a trailing slash. `on_broken`: see
-    Database. OperatorError if a database is missing, damaged or newer than the program.
+    `address` is the box's base URL on the network, without a trailing slash. `on_broken` is as in
+    Database. Raises OperatorError if a database is missing, damaged or newer than the program.
     """
 
     def environment(name: EnvironmentName) -> Environment:

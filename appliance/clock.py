@@ -1,15 +1,20 @@
-"""The box's clock: system time, time zone data, and whether the clock can be trusted.
+"""Time: the system clocks, time zones, and whether the system clock can be trusted.
 
-What a wrong clock signs or expires cannot be undone. The clock is trusted if it is not before an
-instant known to be past, and either the kernel calls it synchronised or nothing contradicted it
-for ten minutes. Through an unconfirmed step the box counts on by the uptime, or tonight's guests
-would be refused. Signatures, and what others check, use the machine's clock.
+A wrong clock does damage that cannot be undone: data expires early, and receivers refuse the
+signatures. The clock is trusted if it is not earlier than an instant known to be past, and if the
+kernel reports it as synchronised or nothing has contradicted it for ten minutes. After a clock
+step that nothing confirms, the box continues from the uptime, because a wrong time would refuse
+tonight's guests. Signatures and other timestamps that others verify use the system clock.
 """
 
+import asyncio
+import contextlib
 import ctypes
 import logging
+import os
 import threading
 import time
+import uuid
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -42,24 +47,24 @@ class Clock(Protocol):
 class SystemClock:
     """The system clocks."""
 
-    def now(self) -> int:  # noqa: D102 - promised by Clock
+    def now(self) -> int:  # noqa: D102 - documented in Clock
         return time.time_ns() // 1_000_000
 
-    def monotonic(self) -> float:  # noqa: D102 - as above
+    def monotonic(self) -> float:  # noqa: D102 - documented in Clock
         return time.monotonic()
 
 
 class StoppedClock:
-    """A clock that is moved by hand: for tests and for computing at another instant."""
+    """A clock that moves only when told to: for tests, and for computing at another instant."""
 
     def __init__(self, instant: str = "2026-11-21T19:00:00Z") -> None:
         self.milliseconds = parse_instant(instant)
         self.seconds = 1000.0
 
-    def now(self) -> int:  # noqa: D102 - as above
+    def now(self) -> int:  # noqa: D102 - documented in Clock
         return self.milliseconds
 
-    def monotonic(self) -> float:  # noqa: D102 - as above
+    def monotonic(self) -> float:  # noqa: D102 - documented in Clock
         return self.seconds
 
     def advance(self, seconds: float) -> None:
@@ -84,37 +89,34 @@ def format_instant(milliseconds: int) -> str:
 
 
 def optional_instant(milliseconds: int | None) -> str | None:
-    """As `format_instant`; None for None."""
+    """Format a timestamp as `format_instant` does; return None for None."""
     return None if milliseconds is None else format_instant(milliseconds)
 
 
 @dataclass(frozen=True)
 class ZoneDatabase:
-    """A tz database on this machine: its version and location."""
+    """A tz database: its version, and the directory of its files.
+
+    `origin` is "packaged", "system" or "own". `root` None means the tzdata package.
+    """
 
     version: str
     origin: str
     root: Traversable | None
-    _read: dict[str, ZoneInfo] = field(default_factory=dict, compare=False, repr=False)
+    _zones: dict[str, ZoneInfo] = field(default_factory=dict, compare=False, repr=False)
 
     def zone(self, name: str) -> ZoneInfo:
-        """Return the time zone `name`; cached. OperatorError if this database does not have it."""
-        if name not in self._read:
-            self._read[name] = self._read_zone(name)
-        return self._read[name]
-
-    def _read_zone(self, name: str) -> ZoneInfo:
-        try:
-            if self.root is None:
-                package, _, leaf = f"tzdata.zoneinfo.{name.replace('/', '.')}".rpartition(".")
-                with resources.files(package).joinpath(leaf).open("rb") as file:
-                    return ZoneInfo.from_file(file, key=name)
-            with (self.root / name).open("rb") as file:
-                return ZoneInfo.from_file(file, key=name)
-        except (OSError, ValueError, ModuleNotFoundError, ZoneInfoNotFoundError):
-            raise OperatorError(
-                f"unknown time zone {name!r}: use a name such as Africa/Casablanca"
-            ) from None
+        """Return the time zone `name`. Raises OperatorError if this database does not have it."""
+        if name not in self._zones:
+            root = self.root or resources.files("tzdata.zoneinfo")
+            try:
+                with (root / name).open("rb") as file:
+                    self._zones[name] = ZoneInfo.from_file(file, key=name)
+            except (OSError, ValueError, ZoneInfoNotFoundError):
+                raise OperatorError(
+                    f"unknown time zone {name!r}: use a name such as Africa/Casablanca"
+                ) from None
+        return self._zones[name]
 
 
 def newest_zone_database(
@@ -122,12 +124,11 @@ def newest_zone_database(
 ) -> ZoneDatabase:
     """Return the newest of the packaged, the system's and the owner's tz database.
 
-    `own_root` is `tz/` in the data directory. A zoneinfo folder or a tzdata wheel in it updates
-    the time zones without a new release.
-
-    Python by default prefers the system's, which on many machines still has Morocco at +01.
+    `own_root` is `tz/` in the data directory: a zoneinfo folder or a tzdata wheel there updates
+    the time zones without a new release. Python's default would be the system's database, which
+    on many machines still has Morocco at +01.
     """
-    import tzdata  # type: ignore[import-untyped]  # noqa: PLC0415 - only for its version
+    import tzdata  # type: ignore[import-untyped]  # noqa: PLC0415 - used only for its version
 
     found = [ZoneDatabase(tzdata.IANA_VERSION, "packaged", None)]
     found.append(ZoneDatabase(_version_of(system_root), "system", system_root))
@@ -141,10 +142,8 @@ def _own_roots(folder: Path | None) -> Iterator[Traversable]:
     yield folder
     yield folder / "zoneinfo"
     for file in sorted((*folder.glob("*.whl"), *folder.glob("*.zip"))):
-        try:
+        with contextlib.suppress(OSError, zipfile.BadZipFile):
             yield zipfile.Path(file, "tzdata/zoneinfo/")
-        except (OSError, zipfile.BadZipFile):
-            continue
 
 
 def _version_of(root: Traversable) -> str:
@@ -158,25 +157,24 @@ def _version_of(root: Traversable) -> str:
 
 log = logging.getLogger(__name__)
 
-# The release date of the bundled SQLite: a clock before it is wrong. It advances with each
-# release, because each release bundles recent libraries.
+# The release date of the bundled SQLite. A clock that shows an earlier time is wrong.
 BUILT_AT = parse_instant(f"{apsw.sqlite3_sourceid()[:10]}T00:00:00Z")
 
-STEP_MS = 1_000  # smaller steps are ordinary time synchronisation
-TOLERANCE_MS = 300_000  # webhook receivers tolerate the same (interface, section 6.3)
-_MOMENT_MS, _TRIES = 100, 5
-LONG_OFF_MS = 40 * 86_400_000  # no venue writes nothing for this long, so the clock must be wrong
+_STEP_MS = 1_000  # smaller steps are ordinary time synchronisation
+_TOLERANCE_MS = 300_000  # the tolerance of webhook receivers (interface, section 6.3)
+_READING_MS, _READINGS = 100, 5
+_LONG_OFF_MS = 40 * 86_400_000  # every venue writes more often than this
 
-# Whether the kernel reports its clock as synchronised; None if it cannot tell.
+# Returns whether the kernel reports the clock as synchronised; None if it cannot tell.
 Synchronised = Callable[[], bool | None]
 
 
 @dataclass(frozen=True, slots=True)
 class ClockMark:
-    """The stored state of the clock. `at` is the latest confirmed instant, in ms since 1970.
+    """The stored state of the clock.
 
-    `offset` is the clock minus the uptime, in ms, when the clock was last trusted; `boot` is
-    the boot id of that time.
+    `at` is the latest confirmed instant, in ms since 1970. `offset` is the clock minus the uptime
+    (ms) when the clock was last trusted, during the boot with the id `boot`.
     """
 
     at: int
@@ -185,14 +183,12 @@ class ClockMark:
 
 
 class BoxClock:
-    """The box's time, and whether the machine's clock is trusted. Sets no timer, writes nothing.
+    """The box's time, and whether the system clock is trusted. Sets no timer, writes nothing.
 
-    Thread-safe. While the clock is trusted, a call costs three readings and two subtractions.
-    `changes` counts changes of the judgement, and `steps` how often the machine's clock was
-    set; callers compare them with earlier values. `doubt` is the reason why the clock is not
-    `trusted`, or a warning if it is. `stepped_far`: the clock was set by more than 300 s, or is
-    far later than all stored data, and neither a time server nor a person has confirmed it, nor
-    was it set back.
+    Thread-safe. `doubt` is the reason why the clock is not `trusted`, or a warning if it is.
+    `stepped_far`: the clock was set by more than 300 s, or is far later than all stored data, and
+    neither a time server nor a person has confirmed it. `changes` counts changes of these values,
+    and `steps` counts how often the system clock was set.
     """
 
     def __init__(
@@ -202,25 +198,22 @@ class BoxClock:
         uptime: Callable[[], int],
         synchronised: Synchronised,
         grace_ms: int,
-        built_at: int = BUILT_AT,
     ) -> None:
-        """`uptime` returns the ms since `boot`; the grace period starts there."""
+        """`uptime` returns the ms since `boot`; the grace period starts at 0."""
         self.machine = machine
         self._boot = boot
         self._uptime = uptime
         self._synchronised = synchronised
-        self._grace_ms = grace_ms
-        self._built_at = built_at
+        self.grace_ms = grace_ms
         self._lock = threading.RLock()
-        self._past, self._past_uptime = built_at, uptime()
+        self._past, self._past_uptime = BUILT_AT, uptime()
         self._mark = 0
         self._doubted_since = 0
         self.stepped_far = False
         self.changes = self.steps = 0
-        self._forget()
+        self._reset()
 
-    def _forget(self) -> None:
-        """Reset the judgement."""
+    def _reset(self) -> None:
         self.trusted, self.doubt = False, ""
         self._offset: int | None = None
         self._behind_since: int | None = None
@@ -233,34 +226,34 @@ class BoxClock:
     ) -> None:
         """Restore the stored state; `newest` is the latest stored instant, in ms since 1970.
 
-        If the clock is far later than `newest`, it may have jumped while the box was off:
-        `stepped_far` is set. It is also kept if it was set when the box stopped.
+        The argument `stepped_far` is the value from before the restart. It is also set if the clock
+        is 40 days later than `newest`: then the clock may have jumped while the box was off.
         """
         with self._lock:
-            self._forget()
+            self._reset()
             self.stepped_far = stepped_far
             if mark is not None:
                 self._mark, self._past = mark.at, max(self._past, mark.at)
                 if mark.boot == self._boot:
                     self._offset, self._good = mark.offset, (mark.offset, 0, stepped_far)
                     return
-            if newest is not None and self.machine.now() > newest + LONG_OFF_MS:
+            if newest is not None and self.machine.now() > newest + _LONG_OFF_MS:
                 self.stepped_far = True
 
     def now(self) -> int:
-        """Return ms since 1970, UTC: the machine's clock, or a better estimate if untrusted."""
+        """Return ms since 1970, UTC: the system clock, or a better estimate if untrusted."""
         with self._lock:
-            told, uptime = self.read()
-            if not self.trusted or self.was_set_by(told, uptime):
-                self.look_at(told, uptime)
+            now, uptime = self.read()
+            if not self.trusted or self.was_set_by(now, uptime):
+                self.assess_at(now, uptime)
             if self.trusted:
-                return told
+                return now
             if self._good is not None:
                 return uptime + self._good[0]
-            return max(told, self._past + uptime - self._past_uptime)
+            return max(now, self._past + uptime - self._past_uptime)
 
     def monotonic(self) -> float:
-        """Return the machine's monotonic clock, which never steps."""
+        """Return the system's monotonic clock, which never steps."""
         return self.machine.monotonic()
 
     def confirm(self) -> None:
@@ -275,51 +268,51 @@ class BoxClock:
     def mark(self) -> ClockMark | None:
         """The state to store for the next start; None if the clock was never trusted.
 
-        If the clock was set since it was last trusted, it is the state from before.
+        If the clock was set since it was last trusted, this is the earlier, trusted state.
         """
         self.was_set()
         return self._good and ClockMark(self._mark, self._boot, self._good[0])
 
     @property
     def grace_ends_at(self) -> int:
-        """The uptime, in ms, from which an unconfirmed clock is trusted."""
+        """The uptime (ms) from which a clock is trusted although nothing confirms it."""
         since = self._doubted_since if self._behind_since is None else self._behind_since
-        return since + self._grace_ms
-
-    def was_set(self) -> bool:
-        """Whether the clock was set by a second or more since the last judgement."""
-        return self.was_set_by(*self.read())
+        return since + self.grace_ms
 
     def read(self) -> tuple[int, int]:
-        """Return the machine's clock and the uptime at the same moment, in ms.
+        """Return the system clock and the uptime at the same moment, in ms.
 
-        Retries if the machine stalled between the readings, which would look like a clock step.
+        Reads again if the machine stalled in between, which would look like a clock step.
         """
-        for _ in range(_TRIES):
+        for _ in range(_READINGS):
             before, now, after = self._uptime(), self.machine.now(), self._uptime()
-            if after - before <= _MOMENT_MS:
+            if after - before <= _READING_MS:
                 break
         return now, after
 
+    def was_set(self) -> bool:
+        """Whether the clock was set by a second or more since it was last assessed."""
+        return self.was_set_by(*self.read())
+
     def was_set_by(self, now: int, uptime: int) -> bool:
-        """As `was_set`, for the result of `read`."""
+        """Whether the clock was set, according to a result of `read`."""
         with self._lock:
             offset = now - uptime
-            if self._offset is None or abs(offset - self._offset) >= STEP_MS:
+            if self._offset is None or abs(offset - self._offset) >= _STEP_MS:
                 return True
             self._offset = offset
             if self.trusted and self._good is not None:
                 self._good = offset, *self._good[1:]
-            if self._confirmed:  # and it was not set since
+            if self._confirmed:  # and the clock was not set since
                 self._mark = max(self._mark, now)
             return False
 
-    def look(self) -> None:
-        """Judge the clock now."""
-        self.look_at(*self.read())
+    def assess(self) -> None:
+        """Update `trusted`, `doubt` and `stepped_far`."""
+        self.assess_at(*self.read())
 
-    def look_at(self, now: int, uptime: int) -> None:
-        """Judge the result of `read`; a caller that uses a reading must judge that reading."""
+    def assess_at(self, now: int, uptime: int) -> None:
+        """Update `trusted`, `doubt` and `stepped_far` from a result of `read`."""
         with self._lock:
             before = self.trusted, self.doubt, self.stepped_far
             synchronised = self._synchronised() is True
@@ -328,61 +321,149 @@ class BoxClock:
             self._offset = offset
             if synchronised:
                 self.stepped_far = False
-            elif abs(stepped) > TOLERANCE_MS:
-                if self._good is not None and abs(offset - self._good[0]) <= TOLERANCE_MS:
+            elif abs(stepped) > _TOLERANCE_MS:
+                if self._good is not None and abs(offset - self._good[0]) <= _TOLERANCE_MS:
                     _, self._doubted_since, self.stepped_far = self._good
                 else:
                     self._doubted_since, self.stepped_far = uptime, True
-            self.trusted, self.doubt = self._judge(now, uptime, synchronised=synchronised)
+            self.trusted, self.doubt = self._decide(now, uptime, synchronised=synchronised)
             self._confirmed = self.trusted and synchronised
             if self.trusted:
                 self._good = offset, self._doubted_since, self.stepped_far
-            if abs(stepped) >= STEP_MS:
+            was_stepped = abs(stepped) >= _STEP_MS
+            if was_stepped:
                 log.info("clock: set by %+.3f s", stepped / 1000)
                 self.steps += 1
-            after = self.trusted, self.doubt, self.stepped_far
-            self.changes += abs(stepped) >= STEP_MS or before != after
+            self.changes += was_stepped or before != (self.trusted, self.doubt, self.stepped_far)
 
-    def _judge(self, now: int, uptime: int, *, synchronised: bool) -> tuple[bool, str]:
-        if now < self._built_at:
-            return False, "it is before the day this program was built"
-        behind = now < self._mark - TOLERANCE_MS
+    def _decide(self, now: int, uptime: int, *, synchronised: bool) -> tuple[bool, str]:
+        """Return `trusted` and `doubt`.
+
+        A clock earlier than the stored mark is trusted once a time server has confirmed it for the
+        whole grace period.
+        """
+        if now < BUILT_AT:
+            return False, "it is earlier than the release date of this program"
+        behind = now < self._mark - _TOLERANCE_MS
         if not (behind and synchronised):
             self._behind_since = None
-        if synchronised:
-            return self._judge_synchronised(now, uptime, behind=behind)
-        if behind:
+        elif self._behind_since is None:
+            self._behind_since = uptime
+        if behind and not (synchronised and uptime >= self.grace_ends_at):
             return False, "it is earlier than a time that this box has recorded"
+        if synchronised and behind:
+            self._behind_since, self._mark = None, now
+            return True, "the time server has set it back and still confirms it"
+        if synchronised:
+            self._mark = max(self._mark, now)
+            return True, ""
         if uptime < self.grace_ends_at:
             return False, "nothing has confirmed it since it was started or set"
         return True, "nothing confirms it: connect the box to a time server"
-
-    def _judge_synchronised(self, now: int, uptime: int, *, behind: bool) -> tuple[bool, str]:
-        """If the clock stays synchronised for the grace period, trust it over the stored mark."""
-        if behind:
-            if self._behind_since is None:
-                self._behind_since = uptime
-            if uptime < self._behind_since + self._grace_ms:
-                return False, "it is earlier than a time that this box has recorded"
-            self._behind_since, self._mark = None, now
-            return True, "the time server has set it back and still confirms it"
-        self._mark = max(self._mark, now)
-        return True, ""
 
 
 _TIME_ERROR, _STA_UNSYNC = 5, 0x40
 
 
 def kernel_is_synchronised() -> bool | None:
-    """Ask adjtimex(2), which needs no permission; None where it is not available."""
+    """Call adjtimex(2), which needs no permission. Returns None where it is not available."""
     libc = ctypes.CDLL(None)
     adjtimex = getattr(libc, "adjtimex", None)
     if adjtimex is None:
         return None
-    # struct timex: modes, then longs, of which the fifth is followed by the status.
+    # struct timex: modes, then five longs, then the status; with padding.
     timex = (ctypes.c_long * 64)()
     state = adjtimex(ctypes.byref(timex))
     if state < 0:
         return None
     status = ctypes.c_int.from_address(ctypes.addressof(timex) + 5 * ctypes.sizeof(ctypes.c_long))
     return state != _TIME_ERROR and not status.value & _STA_UNSYNC
+
+
+_CLOCK_REALTIME = 0
+_TFD_TIMER_ABSTIME, _TFD_TIMER_CANCEL_ON_SET = 1, 2
+# Calls the callback in the running loop each time the clock is set. Returns a stop function.
+WatchClockSteps = Callable[[Callable[[], None]], Callable[[], None]]
+
+_LATEST = (1 << (8 * ctypes.sizeof(ctypes.c_long) - 1)) - 1
+
+
+def watch_clock_steps(callback: Callable[[], None]) -> Callable[[], None]:
+    """Call `callback` in the running loop each time the clock is set. Returns a stop function.
+
+    Linux only. Elsewhere it does nothing: callers must also compare the clock with the uptime.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(libc, "timerfd_create"):
+        return lambda: None
+    timer = libc.timerfd_create(_CLOCK_REALTIME, os.O_NONBLOCK | os.O_CLOEXEC)
+    if timer < 0:
+        return lambda: None
+    loop = asyncio.get_running_loop()
+    times = (ctypes.c_long * 4)(0, 0, _LATEST, 0)  # struct itimerspec: no interval, then the expiry
+
+    def arm() -> None:
+        flags = _TFD_TIMER_ABSTIME | _TFD_TIMER_CANCEL_ON_SET
+        libc.timerfd_settime(timer, flags, ctypes.byref(times), None)
+
+    def on_set() -> None:
+        with contextlib.suppress(OSError):  # ECANCELED: the clock was set
+            os.read(timer, 8)
+        arm()
+        callback()
+
+    def stop() -> None:
+        loop.remove_reader(timer)
+        os.close(timer)
+
+    arm()
+    loop.add_reader(timer, on_set)
+    return stop
+
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+class Alarm(Protocol):
+    """A scheduled call."""
+
+    def cancel(self) -> None:
+        """Cancel the call."""
+        ...
+
+
+class Uptime(Protocol):
+    """The time since the boot with the id `boot`. It never steps, also across process restarts."""
+
+    boot: str
+
+    def milliseconds(self) -> int:
+        """Return the milliseconds since boot, including suspended time."""
+        ...
+
+    def call_at(self, milliseconds: int, callback: Callable[[], None]) -> Alarm:
+        """Call `callback` in the event loop when the uptime reaches `milliseconds`."""
+        ...
+
+
+class SystemUptime:
+    """CLOCK_BOOTTIME, and the kernel's boot id.
+
+    On systems without them each process has a random boot id, as if the machine had rebooted.
+    """
+
+    def __init__(self) -> None:
+        self._clock = getattr(time, "CLOCK_BOOTTIME", None)
+        known = self._clock is not None and _BOOT_ID.exists()
+        self.boot = _BOOT_ID.read_text("ascii").strip() if known else str(uuid.uuid4())
+
+    def milliseconds(self) -> int:
+        """Return the uptime, rounded down so that no callback runs early."""
+        if self._clock is None:
+            return time.monotonic_ns() // 1_000_000
+        return time.clock_gettime_ns(self._clock) // 1_000_000
+
+    def call_at(self, milliseconds: int, callback: Callable[[], None]) -> Alarm:
+        """Schedule `callback` on the event loop's timer."""
+        wait = max(0, milliseconds - self.milliseconds()) / 1000
+        return asyncio.get_running_loop().call_later(wait, callback)

@@ -1,4 +1,4 @@
-"""One environment of the box, live or test: its database, keys, settings and addresses."""
+"""An environment of the box, live or test: its database, keys, settings and addresses."""
 
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -13,7 +13,7 @@ from appliance.door.live_feed import Feed
 
 @dataclass(slots=True, eq=False)
 class Links:
-    """The base URLs of an environment: one for guests and partners, one for the local network.
+    """The base URLs of an environment, and the links made from them.
 
     `address` is the box's plain http URL on the local network; it changes when the network
     assigns another address. `app_url` is `server.app_url` of the settings.
@@ -25,12 +25,12 @@ class Links:
 
     @property
     def base(self) -> str:
-        """The base URL of links for guests and partners: `app_url`, else `address`, plus prefix."""
+        """The base URL for guests and partners: `app_url` if set, else `address`; with prefix."""
         return f"{self.app_url or self.address}{self.prefix}"
 
     @property
     def inside(self) -> str:
-        """The base URL on the local network: `app_url` unless it is public, else `address`."""
+        """The base URL on the local network: `app_url` if set and not public, else `address`."""
         inside = self.address if is_public(self.app_url) else self.app_url or self.address
         return f"{inside}{self.prefix}"
 
@@ -47,7 +47,7 @@ class Links:
         return f"{self.base}/no-reminders/{token}"
 
     def undo(self, claim_token: str) -> str:
-        """The URL where a guest cancels, after confirming; for emails."""
+        """The URL in emails where a guest cancels the reservation, after confirming."""
         return f"{self.claim(claim_token)}/cancel"
 
 
@@ -68,12 +68,12 @@ class Environment:
         return path_prefix(self.name)
 
 
-def house_base(links: Links, server: ServerSettings) -> str:
+def staff_base(links: Links, server: ServerSettings) -> str:
     """Return the base URL of links for staff and terminals: https on the local network.
 
-    These links work without the internet. They need https, because they carry passwords and
-    tokens and because browsers restrict the camera to https; staff devices trust the box's
-    certificate by `/trust`. Without https on the box, it is the public address.
+    These links work without the internet. They use https because they carry passwords and tokens,
+    and because browsers allow the camera only with https. Staff devices install the box's
+    certificate from `/trust`. If the box does not serve https, returns the public address.
     """
     inside = urlsplit(links.inside)
     if inside.scheme == "https":
@@ -88,17 +88,17 @@ def terminal_base(links: Links, server: ServerSettings) -> str:
     """Return the base URL of links for terminals: plain http if `server.allow_http` is set."""
     if server.allow_http and not is_loopback_host(urlsplit(links.inside).hostname or ""):
         return links.inside
-    return house_base(links, server)
+    return staff_base(links, server)
 
 
-def outside_base(links: Links, server: ServerSettings) -> str:
-    """Return the public https address, or `""` if there is none or `house_base` is the same."""
-    is_other = links.base.startswith("https:") and links.base != house_base(links, server)
+def public_base(links: Links, server: ServerSettings) -> str:
+    """Return the public https base URL; `""` if there is none or `staff_base` is the same."""
+    is_other = links.base.startswith("https:") and links.base != staff_base(links, server)
     return links.base if is_other else ""
 
 
 def trust_page(links: Links, base: str) -> str:
-    """Return the URL of the trust page, or `""` if `base` does not use the box's certificate."""
+    """Return the URL of the trust page; `""` if `base` does not use the box's certificate."""
     return "" if base in {links.base, links.inside} else f"{links.address}/trust"
 
 
@@ -111,5 +111,5 @@ def own_version() -> str:
 
 
 def path_prefix(name: EnvironmentName) -> str:
-    """`""` for live, `"/test"` for test."""
+    """Return the path prefix: `""` for live, `"/test"` for test."""
     return "" if name == "live" else "/test"

@@ -1,7 +1,7 @@
-"""Log files: one JSON line for each message, rotated by size, without personal data.
+"""Log files: one JSON line per message, rotated by size, without personal data.
 
-Log messages leave guests out: `log_exception` logs the place in the code, not the values. A test
-plants names, numbers and keys, and searches the log for them.
+Log messages contain no data of guests, and `log_exception` logs the place in the code instead of
+the exception's message. Tests search the log for names, phone numbers and keys.
 """
 
 import json
@@ -21,7 +21,7 @@ class JsonLines(logging.Formatter):
     """`{"at", "level", "from", "message"}`, in UTC."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Format a record as one line; an exception's message and traceback are left out."""
+        """Format a record as one line, without the message and traceback of an exception."""
         line = {
             "at": format_instant(int(record.created * 1000)),
             "level": record.levelname.lower(),
@@ -37,7 +37,7 @@ class _Quiet(RotatingFileHandler):
     """A handler that ignores write errors, such as a full disk."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the library's name
-        """Ignore the error; the console still shows warnings."""
+        """Ignore the error. The console still shows warnings."""
 
 
 def open_log(folder: Path, *, size: int = _BYTES, files: int = _FILES) -> logging.Handler:
@@ -50,6 +50,6 @@ def open_log(folder: Path, *, size: int = _BYTES, files: int = _FILES) -> loggin
     for shown in root.handlers:  # the console shows only warnings and errors
         shown.setLevel(max(shown.level, logging.WARNING))
     root.addHandler(handler)
-    for name in _OURS:  # not the libraries': they log links and addresses
+    for name in _OURS:  # not for libraries, which log URLs and addresses
         logging.getLogger(name).setLevel(logging.INFO)
     return handler

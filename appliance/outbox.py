@@ -1,9 +1,9 @@
-"""The transactional outbox: events with their deliveries, and notices sent after commit."""
+"""The transactional outbox: events with their deliveries, and notices published after commit."""
 
 import json
 from dataclasses import dataclass
 
-from appliance.database.connection import Reader, Transaction
+from appliance.database.connection import Transaction
 
 EVENT_TYPES = (
     "reservation.created",
@@ -13,32 +13,25 @@ EVENT_TYPES = (
     "reservation.checked_in",
     "webhook.test",
 )
-# Beyond the interface's six: sent only to endpoints for which it is enabled in the portal.
+# Not one of the interface's six types: sent only to endpoints that subscribe to it in the portal.
 EXTRA_TYPES = ("reservation.checkin_reverted",)
 
 
 @dataclass(frozen=True, slots=True)
-class Announced:
-    """Notice after commit: an event was written, and these endpoints have deliveries due."""
+class DeliveriesQueued:
+    """Notice after commit: these endpoints have new deliveries."""
 
-    event_type: str
-    reservation_id: str | None
     endpoint_ids: tuple[str, ...]
 
 
 def announce(tx: Transaction, event_type: str, reservation_id: str) -> None:
     """Write an event in the transaction of its cause (interface, section 6).
 
-    Sends nothing: an `Announced` notice wakes the dispatcher after the commit.
+    Sends nothing: a `DeliveriesQueued` notice wakes the dispatcher after the commit.
     """
-    endpoints = _subscriptions(tx)
-    subscribed = [id_ for id_, events in endpoints if event_type in events]
+    rows = tx.rows("SELECT id, events FROM endpoint WHERE active = 1")
+    subscribed = [id_ for id_, events in rows if event_type in json.loads(events)]
     queue_event(tx, event_type, reservation_id, subscribed)
-
-
-def _subscriptions(reader: Reader) -> list[tuple[str, frozenset[str]]]:
-    rows = reader.rows("SELECT id, events FROM endpoint WHERE active = 1")
-    return [(id_, frozenset(json.loads(events))) for id_, events in rows]
 
 
 def queue_event(
@@ -50,18 +43,15 @@ def queue_event(
     )
     delivery_ids = [tx.new_id() for _ in endpoint_ids]
     for delivery_id, endpoint_id in zip(delivery_ids, endpoint_ids, strict=True):
-        tx.insert(
-            "delivery",
-            {"id": delivery_id, "endpoint_id": endpoint_id, "event_seq": event_seq,
-             "due_at": tx.now},
-        )  # fmt: skip
-    tx.notices.append(Announced(event_type, reservation_id, tuple(endpoint_ids)))
+        row = {"id": delivery_id, "endpoint_id": endpoint_id, "event_seq": event_seq}
+        tx.insert("delivery", {**row, "due_at": tx.now})
+    tx.notices.append(DeliveriesQueued(tuple(endpoint_ids)))
     return delivery_ids
 
 
 @dataclass(frozen=True, slots=True)
 class ReservationChanged:
-    """A reservation was created or changed. `moved`: to another evening."""
+    """A reservation was created or changed. `moved`: its evening has changed."""
 
     reservation_id: str
     moved: bool = False

@@ -1,9 +1,9 @@
 """Guests' data: export, erasure on demand or by age, and the list of erasures (law 09-08).
 
-`erasures.jsonl` in the data directory lists erased reservations by id, which names nobody. No
-restore rolls it back, so it tells what a backup must not bring back. An unreadable line, after a
-power cut or with a damaged byte, hides no other; its entry is written again at the next start
-while the database knows it.
+`erasures.jsonl` in the data directory lists erased reservations by id. A restore does not replace
+it: guests whom the backup brings back are erased again. A damaged line, for example after a power
+cut, does not affect the other lines; its entry is written again at the next start if the database
+still has it.
 """
 
 import asyncio
@@ -57,22 +57,20 @@ _PERSONAL = """(customer_name IS NOT NULL OR customer_email IS NOT NULL
 
 def find_reservations_of(reader: Reader, email: str | None, phone: str | None) -> list[str]:
     """Return the ids of reservations with this email or phone, or with emails to that address."""
-    found: dict[str, None] = {}
+    found: list[str] = []
     if email is not None:
         sql = """SELECT id FROM reservation WHERE lower(customer_email) = lower(:email)
                  UNION SELECT reservation_id FROM letter WHERE lower(recipient) = lower(:email)"""
-        rows = reader.rows(sql, {"email": email.strip()})
-        found |= dict.fromkeys(row[0] for row in rows)
+        found += [id_ for (id_,) in reader.rows(sql, {"email": email.strip()})]
     if phone is not None:
         sql = "SELECT id, customer_phone FROM reservation WHERE customer_phone IS NOT NULL"
-        rows = reader.rows(sql)
-        found |= dict.fromkeys(id_ for id_, stored in rows if is_same_phone(phone, stored))
-    return list(found)
+        found += [id_ for id_, stored in reader.rows(sql) if is_same_phone(phone, stored)]
+    return list(dict.fromkeys(found))
 
 
-def is_same_phone(one: str, other: str) -> bool:
-    """Whether two spellings are the same number: `06…`, `+212 6…` and `002126…` are."""
-    first, second = _digits(one), _digits(other)
+def is_same_phone(first: str, second: str) -> bool:
+    """Whether both are spellings of one number, such as `06…`, `+212 6…` and `002126…`."""
+    first, second = _digits(first), _digits(second)
     if not first or not second:
         return False
     if first == second:
@@ -94,8 +92,8 @@ def find_past_guests(reader: Reader, last_evening: date, limit: int) -> list[str
 def erase_texts_of(tx: Transaction, reservation_id: str) -> None:
     """Erase personal data of a reservation from emails, scans, claims and history.
 
-    Waiting emails are cancelled. The door log keeps its hash chain but not the typed reasons; the
-    history keeps who did what and when, with numbers and ids only.
+    Cancels waiting emails. The door log keeps its hash chain but not the reasons that staff typed;
+    the history keeps who did what and when, with numbers and ids only.
     """
     values = {"id": reservation_id, "now": tx.now}
     for statement in _ERASE:
@@ -119,7 +117,7 @@ def list_erasures(reader: Reader) -> dict[str, int]:
 
 
 def keep_existing(reader: Reader, reservation_ids: Collection[str]) -> list[str]:
-    """Return those of the reservation ids that exist."""
+    """Return the reservation ids that exist, in any order."""
     sql = "SELECT id FROM reservation WHERE id IN (SELECT value FROM json_each(:ids))"
     return [row[0] for row in reader.rows(sql, {"ids": json.dumps(list(reservation_ids))})]
 
@@ -140,13 +138,13 @@ class _Entry(msgspec.Struct):
 def read_list(folder: Path, environment: str) -> list[str]:
     """Return the ids in the erasure list of that environment, earliest first.
 
-    OperatorError if the file exists and cannot be read.
+    Raises OperatorError if the file exists and cannot be read.
     """
     return [e.reservation for _, e in _read(folder) if e and e.environment == environment]
 
 
 def find_unreadable(folder: Path) -> list[int]:
-    """Return the numbers (from 1) of invalid lines in the list. OperatorError as `read_list`."""
+    """Return the numbers (from 1) of invalid lines in the list. Raises as `read_list`."""
     return [number for number, entry in _read(folder) if entry is None]
 
 
@@ -186,10 +184,10 @@ def _parse(line: bytes) -> _Entry | None:
         return None
 
 
-Entry = dict[str, Any]
+Json = dict[str, Any]
 
 
-def list_emails_held(reader: Reader, reservation_id: str) -> list[Entry]:
+def _list_emails(reader: Reader, reservation_id: str) -> list[Json]:
     """Return the emails of a reservation, earliest first."""
     sql = """SELECT kind, recipient, language, state, created_at, sent_at FROM letter
              WHERE reservation_id = :id ORDER BY created_at, id"""
@@ -201,35 +199,33 @@ def list_emails_held(reader: Reader, reservation_id: str) -> list[Entry]:
     ]  # fmt: skip
 
 
-def list_scans_held(reader: Reader, reservation_id: str) -> list[Entry]:
+def _list_scans(reader: Reader, reservation_id: str) -> list[Json]:
     """Return the scans of a reservation, with the reasons that staff typed."""
     sql = """SELECT s.at, t.name, s.kind, s.result, s.admitted, s.reason
              FROM scan s JOIN terminal t ON t.id = s.terminal_id
              WHERE s.reservation_id = :id ORDER BY s.seq"""
-    rows = reader.rows(sql, {"id": reservation_id})
     return [
         {"at": format_instant(at), "terminal": terminal, "kind": kind, "result": result,
          "admitted": admitted, "reason": reason}
-        for at, terminal, kind, result, admitted, reason in rows
+        for at, terminal, kind, result, admitted, reason in reader.rows(sql, {"id": reservation_id})
     ]  # fmt: skip
 
 
-def list_deliveries_held(reader: Reader, reservation_id: str) -> list[Entry]:
+def _list_deliveries(reader: Reader, reservation_id: str) -> list[Json]:
     """Return the webhook deliveries of a reservation; only hosts, as URLs may contain secrets."""
     sql = """SELECT e.type, e.occurred_at, p.url, d.state
              FROM event e JOIN delivery d ON d.event_seq = e.seq
              JOIN endpoint p ON p.id = d.endpoint_id
              WHERE e.reservation_id = :id ORDER BY d.seq"""
-    rows = reader.rows(sql, {"id": reservation_id})
     return [
         {"event": kind, "at": format_instant(at), "host": urlsplit(url).hostname, "state": state}
-        for kind, at, url, state in rows
+        for kind, at, url, state in reader.rows(sql, {"id": reservation_id})
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class GuestErased:
-    """Notice after commit: the erasure list must be written and the WAL truncated."""
+    """Notice after commit: a guest was erased, so `Erasures.finish` is due."""
 
     reservation_id: str
 
@@ -237,8 +233,9 @@ class GuestErased:
 def erase_guest(tx: Transaction, reservation_id: str, *, actor: str) -> None:
     """Erase a guest's data on demand: name, contacts, notes, and texts that may repeat them.
 
-    Covers reservation, emails, webhook log, door log, history and claims. The table stays held,
-    and the pass and the code stay valid: they contain no name. NotFound for an unknown id.
+    Covers reservation, emails, webhook log, door log, history and claims. The reservation itself
+    stays, and its pass and access code stay valid: they contain no name. Raises NotFound if the id
+    is unknown.
     """
     _erase(tx, reservation_id, actor)
     add_erasure(tx, reservation_id)
@@ -246,13 +243,13 @@ def erase_guest(tx: Transaction, reservation_id: str, *, actor: str) -> None:
 
 
 def erase_past_guests(tx: Transaction, reservation_ids: Sequence[str]) -> None:
-    """Erase guests by age. They are not listed: after a restore, they are found by age again."""
+    """Erase guests by age. The list leaves them out: after a restore they are too old again."""
     for reservation_id in reservation_ids:
         _erase(tx, reservation_id, "box")
 
 
 def erase_again(tx: Transaction, reservation_ids: Sequence[str]) -> int:
-    """Erase guests again that a restore has brought back. Returns how many were found."""
+    """Erase guests whom a restore has brought back. Returns how many were found."""
     found = keep_existing(tx, reservation_ids)
     for reservation_id in found:
         _erase(tx, reservation_id, "box")
@@ -277,8 +274,8 @@ _CLAIMS = "SELECT count(*) FROM claim WHERE reservation_id = :id"
 _ASKED = "SELECT at FROM erasure_request WHERE reservation_id = :id"
 
 
-def export_guests(reader: Reader, reservation_ids: list[str]) -> Entry:
-    """Return all data of these reservations as a JSON object. NotFound if one is unknown."""
+def export_guests(reader: Reader, reservation_ids: list[str]) -> Json:
+    """Return all data of these reservations as JSON. Raises NotFound for an unknown id."""
     return {
         "venue": get_venue(reader).name,
         "exportedAt": format_instant(reader.now),
@@ -286,7 +283,7 @@ def export_guests(reader: Reader, reservation_ids: list[str]) -> Entry:
     }
 
 
-def _reservation(reader: Reader, reservation_id: str) -> Entry:
+def _reservation(reader: Reader, reservation_id: str) -> Json:
     found = get_reservation(reader, reservation_id)
     return {
         "id": found.id, "status": found.status, "source": found.source,
@@ -312,9 +309,9 @@ def _reservation(reader: Reader, reservation_id: str) -> Entry:
              "voidedAt": optional_instant(payment.voided_at)}
             for payment in list_payments(reader, found.id)
         ],
-        "letters": list_emails_held(reader, found.id),
-        "scans": list_scans_held(reader, found.id),
-        "sentTo": list_deliveries_held(reader, found.id),
+        "letters": _list_emails(reader, found.id),
+        "scans": _list_scans(reader, found.id),
+        "sentTo": _list_deliveries(reader, found.id),
         "keptInBrowsers": reader.value(_CLAIMS, {"id": found.id}),
         "erasureAskedAt": optional_instant(reader.value(_ASKED, {"id": found.id})),
     }  # fmt: skip
@@ -323,8 +320,8 @@ def _reservation(reader: Reader, reservation_id: str) -> Entry:
 def ask_erasure(tx: Transaction, reservation_id: str) -> bool:
     """Handle a guest's request for erasure. Returns whether the data was erased at once.
 
-    Before the end of the evening the venue still needs the name: then the request is stored for
-    staff, once. NotFound for an unknown id.
+    Before the end of the evening the venue still needs the name; then the request is stored for
+    the staff. Raises NotFound for an unknown id.
     """
     reservation = get_reservation(tx, reservation_id)
     venue = get_venue(tx)
@@ -351,49 +348,46 @@ class Erasures:
         self._database = environment.database
         self._name = environment.name
         self._folder = environment.database.path.parent
-        self._asked = self._done = 0
+        self._requested = self._done = 0
         self.job = Job(f"{self._name}: erasures", self._database, self._next_due, self.finish)
 
     async def start(self) -> None:
-        """Erase guests again that a restore has brought back."""
+        """Erase the listed guests whom a restore has brought back."""
         self._database.on_commit(self._on_commit)
         known = await self._database.read(list_erasures)
-        spoiled = find_unreadable(self._folder)
-        if spoiled:
-            log.warning(
-                "privacy: %s cannot be read in these lines: %s", LIST, ", ".join(map(str, spoiled))
-            )
+        if damaged := find_unreadable(self._folder):
+            numbers = ", ".join(map(str, damaged))
+            log.warning("privacy: %s cannot be read in these lines: %s", LIST, numbers)
         listed = read_list(self._folder, self._name)
-        back = [id_ for id_ in listed if id_ not in known]
-        steps = range(0, len(back), _BATCH)
-        found = sum([await self._database.write(erase_again, back[n : n + _BATCH]) for n in steps])
+        lost = [id_ for id_ in listed if id_ not in known]
+        steps = range(0, len(lost), _BATCH)
+        found = sum([await self._database.write(erase_again, lost[n : n + _BATCH]) for n in steps])
         if found:
             log.warning("privacy: erased %d guests again that a backup had restored", found)
-        (self._folder / f"unwiped-{self._name}").unlink(missing_ok=True)  # of earlier versions
-        self._asked += bool(found or known)  # a crash may have prevented the WAL's truncation
+        self._requested += bool(found or known)  # a crash may have prevented the WAL's truncation
 
     async def finish(self) -> None:
-        """Write the erasure list, for restores, and truncate the WAL, which has the old data."""
-        asked = self._asked
+        """Write the erasure list, and truncate the WAL, which still contains the erased data."""
+        requested = self._requested
         erased = await self._database.read(list_erasures)
         await asyncio.to_thread(append_to_list, self._folder, self._name, erased)
         if not await self._database.cut_log():
             raise OperatorError(f"the WAL of {self._name}.db is in use and still has erased data")
-        self._done = asked
+        self._done = requested
 
     def _on_commit(self, notices: Sequence[object]) -> None:
         if any(isinstance(notice, GuestErased) for notice in notices):
-            self._asked += 1
+            self._requested += 1
             self.job.changed()
 
     def _next_due(self, _reader: Reader) -> int | None:
-        return 0 if self._asked > self._done else None
+        return 0 if self._requested > self._done else None
 
 
 def finish_erasures(path: Path, environment: str, erased: Collection[str], at: int) -> bool:
-    """List a command's erasures and vacuum the database at `path`; the box may be running.
+    """List a command's erasures and vacuum the database at `path`. The box may be running.
 
-    False if the database was busy all the time: then the box vacuums it at night.
+    Returns False if the database was busy; then the box vacuums it at night.
     """
     append_to_list(path.parent, environment, dict.fromkeys(erased, at))
     return wipe(path)

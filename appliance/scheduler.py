@@ -1,13 +1,12 @@
-"""The scheduler: runs each job when it is due, with one timer for the earliest due time."""
+"""The scheduler: runs each job when it is due, using one timer for the earliest due time."""
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
-from appliance.clock import Clock
+from appliance.clock import Alarm, Clock
 from appliance.core.errors import ApiError, OperatorError, log_exception
 from appliance.database.connection import Reader
 from appliance.database.database import Database
@@ -16,14 +15,6 @@ log = logging.getLogger(__name__)
 
 _SETTLE_SECONDS = 1.0
 _RETRY_SECONDS = 60.0
-
-
-class Alarm(Protocol):
-    """A scheduled call."""
-
-    def cancel(self) -> None:
-        """Cancel the call."""
-        ...
 
 
 CallLater = Callable[[float, Callable[[], None]], Alarm]
@@ -48,24 +39,27 @@ class Job:
     changed: Callable[[], None] = lambda: None
     task: asyncio.Task[None] | None = None
     failures: int = 0
-    not_before: float = 0.0  # by the monotonic clock
-    has_changed: bool = False  # while it ran
+    not_before: float = 0.0  # monotonic seconds
+    has_changed: bool = False  # `reset` was called since the job started
 
     def fail(self, now: float) -> None:
         """Schedule a retry, with exponential backoff from `now` (monotonic seconds)."""
         self.not_before = now + min(_RETRY_SECONDS * 2**self.failures, self.longest_retry)
         self.failures = min(self.failures + 1, 6)
 
-    def begin_anew(self) -> None:
-        """Reset the backoff: run as soon as it is due."""
+    def reset(self) -> None:
+        """Reset the backoff, so that the job runs as soon as it is due."""
         self.failures, self.not_before, self.has_changed = 0, 0.0, True
 
 
 class Scheduler:
-    """Runs jobs, with one timer, or none if nothing is due. Commits and `wake` re-check jobs."""
+    """Runs jobs with at most one timer, for the earliest due time.
+
+    Checks all jobs after commits and on `wake`.
+    """
 
     def __init__(self, clock: Clock, call_later: CallLater | None = None) -> None:
-        """`call_later` is the event loop's by default; tests may inject another."""
+        """`call_later` replaces the method of the event loop in tests."""
         self._clock = clock
         self._call_later = call_later
         self._jobs: list[Job] = []
@@ -88,7 +82,7 @@ class Scheduler:
         self.look()
 
     async def close(self) -> None:
-        """Cancel the running jobs; their transactions are committed whole or not at all."""
+        """Cancel the running jobs. A transaction is committed as a whole or not at all."""
         self._running = False
         self._set(None)
         tasks = self._tasks()
@@ -105,17 +99,17 @@ class Scheduler:
             await asyncio.wait(tasks)
 
     def wake(self) -> None:
-        """Reset all backoffs and re-check: after a clock step, a suspend, or renewed trust."""
+        """Reset all backoffs and check the jobs. Call it after a clock step or a suspend."""
         for job in self._jobs:
-            job.begin_anew()
+            job.reset()
         self.look()
 
     def _on_change(self, job: Job) -> None:
-        job.begin_anew()
+        job.reset()
         self.look()
 
     def look(self) -> None:
-        """Check now which jobs are due, and start them."""
+        """Start the jobs that are due, and set the timer for the next one."""
         if not self._running:
             return
         self._set(None)
@@ -126,7 +120,7 @@ class Scheduler:
             self._look_again = True
 
     def _on_commit(self, notices: Sequence[object]) -> None:
-        """Schedule a check soon, one for many commits: a job may have become due."""
+        """Check the jobs after 1 s, once for all commits until then."""
         if self._settling or not notices or not self._running:
             return
         self._settling = True
@@ -142,7 +136,7 @@ class Scheduler:
             self._set(min((wait for wait in waits if wait is not None), default=None))
 
     async def _start_if_due(self, job: Job) -> float | None:
-        """Start the job if it is due. Returns the seconds until then; None if started or idle."""
+        """Start the job if it is due. Returns the seconds until then, or None."""
         due: int | None = 0
         try:
             due = await job.database.read(job.next_due)
@@ -166,12 +160,12 @@ class Scheduler:
                 await job.run()
                 due = await job.database.read(job.next_due)
                 is_done = due is None or due > self._clock.now()
-        except Exception as error:  # noqa: BLE001 - it is retried
+        except Exception as error:  # noqa: BLE001 - the job is retried
             self._report(job, error)
         finally:
             job.task = None
         if is_done or job.has_changed:
-            job.begin_anew()
+            job.reset()
         else:
             job.fail(self._clock.monotonic())
         self.look()

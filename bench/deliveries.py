@@ -78,7 +78,7 @@ async def a_sender(
             )
         outside = make_dependencies(settings.webhooks)
         outside = dataclasses.replace(outside, budgets=budgets or outside.budgets)
-        sender = Sender(environment, Dispatcher(environment, clock, outside))
+        sender = Sender(environment, Dispatcher(environment, outside))
         try:
             yield sender
         finally:

@@ -15,11 +15,11 @@ PACKAGES = ("appliance", "terminal_bridge", "web")
 # A room may import from its own layer and from those before it. A new room is placed here first.
 LAYERS = (
     {"appliance", "appliance.core"},
-    {"appliance.clock", "appliance.clock_signals", "appliance.logs"},
+    {"appliance.clock", "appliance.logs"},
     {"appliance.database", "appliance.scheduler"},
     {"appliance.alerts"},
     {"appliance.outbox"},
-    {"appliance.staff", "appliance.clock_records"},
+    {"appliance.staff", "appliance.clock_gate"},
     {"appliance.venue"},
     {"appliance.api_keys"},
     {"appliance.reservations"},

@@ -114,7 +114,7 @@ def build_application(
             gate=Gate(environment, box.clock),
             turns=Turns(),
             email_worker=EmailWorker(environment, box.clock),
-            dispatcher=Dispatcher(environment, box.machine_clock, sandbox.outside_of(environment)),
+            dispatcher=Dispatcher(environment, sandbox.outside_of(environment)),
         )
         _add_routes(app, services)
         if environment is box.test:

@@ -8,7 +8,7 @@ from aiohttp import web
 from appliance.box import Box
 from appliance.core.errors import NotSetUp
 from appliance.core.qr import link_blocks
-from appliance.environment import house_base
+from appliance.environment import staff_base
 from appliance.staff.first_run import is_closed, offer_setup
 from web.https_policy import SECURE
 from web.public_pages import wants_page
@@ -76,7 +76,7 @@ async def show_setup_link(box: Box, local: str, *, as_qr: bool) -> None:
         "This box is new. Set it up here, within 30 minutes; the link works once:",
         f"\n  {link}\n",
     ]
-    elsewhere = house_base(box.live.links, box.settings.server)
+    elsewhere = staff_base(box.live.links, box.settings.server)
     if elsewhere.startswith("https:") and elsewhere != local:
         link = f"{elsewhere}{SETUP_PATH}#{secret}"
         said += [

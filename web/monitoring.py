@@ -16,7 +16,7 @@ from aiohttp import web
 
 from appliance.backup.catalogue import read_record
 from appliance.box import Box
-from appliance.clock_records import find_heartbeat, write_heartbeat
+from appliance.clock_gate import find_heartbeat, write_heartbeat
 from appliance.core.errors import NotFound, Unavailable
 from appliance.doctor.check import Counts, ScanTotals, count_for_metrics
 from appliance.environment import Environment

@@ -18,8 +18,8 @@ from aiohttp import web
 
 from appliance.backup.create import Maker, back_up_before_upgrade
 from appliance.box import Box, open_box
-from appliance.clock import BoxClock, kernel_is_synchronised, newest_zone_database
-from appliance.clock_signals import SystemUptime
+from appliance.clock import BoxClock, SystemUptime, kernel_is_synchronised, newest_zone_database
+from appliance.clock_gate import recall_clock
 from appliance.commands.backup import tell
 from appliance.commands.console import Console
 from appliance.commands.init import found_unfurnished_box
@@ -27,11 +27,10 @@ from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.process import listen_for_wakeups
 from appliance.core.settings import Settings
-from appliance.environment import house_base
+from appliance.environment import staff_base
 from appliance.jobs.watchdog import DiskReserve, background_services, sd_notify
 from appliance.logs import open_log
 from appliance.tls.certificates import Certificates
-from appliance.webhooks.gates import recall_clock
 from web.addresses import find_address, find_local_address, following
 from web.application import build_application
 from web.connection import Connection, ConnectionLimit, affordable_connections
@@ -107,7 +106,7 @@ def run_serve(arguments: argparse.Namespace, console: Console) -> int:
 
     @asynccontextmanager
     async def show_link(box: Box) -> AsyncIterator[None]:
-        local = find_local_address(host, port) or house_base(box.live.links, box.settings.server)
+        local = find_local_address(host, port) or staff_base(box.live.links, box.settings.server)
         await show_setup_link(box, local, as_qr=arguments.qr)
         yield
 

@@ -3,7 +3,7 @@
 import argparse
 from datetime import datetime
 
-from appliance.clock_records import confirm_clock
+from appliance.clock_gate import confirm_clock
 from appliance.commands.console import Commands, Console, add_command, add_group, parse_day
 from appliance.core.data_directory import ENVIRONMENTS
 from appliance.core.errors import OperatorError

@@ -8,7 +8,7 @@ import argparse
 from appliance.commands import console as cli
 from appliance.core.errors import OperatorError
 from appliance.database.connection import Reader
-from appliance.environment import house_base, outside_base
+from appliance.environment import public_base, staff_base
 from appliance.staff.accounts import Invitation, create_staff, disable_staff, invite_again
 from appliance.staff.model import ROLES, StaffMember, list_staff
 from appliance.staff.two_factor import list_two_factor, remove_two_factor
@@ -93,7 +93,7 @@ def _show_link(arguments: argparse.Namespace, console: cli.Console, invitation: 
     directory = console.directory(arguments)
     places = console.links(directory, "live"), console.settings_in_force(directory).server
     path = f"/portal/welcome#{invitation.secret}"
-    url, outside = f"{house_base(*places)}{path}", outside_base(*places)
+    url, outside = f"{staff_base(*places)}{path}", public_base(*places)
     words = f"{url}\nWorks once, for 72 hours. Give it to {arguments.name} only."
     if outside:
         words += f"\nFrom outside the venue: {outside}{path}"

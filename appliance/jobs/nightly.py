@@ -26,15 +26,14 @@ from appliance.scheduler import Job
 from appliance.staff.audit_log import drop_audit_entries, find_old_audit_entries
 from appliance.staff.sign_in import delete_old_sign_ins, has_old_sign_ins
 from appliance.venue.rows import get_venue
+from appliance.webhooks.deliveries import Key, drop_requests
 from appliance.webhooks.delivery_log import (
     BATCH,
     DELIVERIES,
-    Key,
     drop_answers,
     drop_attempts,
     drop_deliveries,
     drop_events,
-    drop_requests,
     find_answers,
     find_attempts,
     find_cut_of_attempts,

@@ -1,15 +1,16 @@
-"""One attempt: connect to a checked address over verified TLS, send, and name the outcome."""
+"""The HTTP client of one attempt: connect over verified TLS, send, and classify the outcome."""
 
 import asyncio
 import contextlib
 import errno
+import hashlib
+import hmac
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from ipaddress import IPv6Address
 from typing import Any, cast
 
 import aiohappyeyeballs
@@ -23,7 +24,6 @@ from aiohttp.streams import StreamReader
 from multidict import CIMultiDict
 
 from appliance.webhooks.deliveries import Outcome
-from appliance.webhooks.tls_trust import PinnedCertificate, Trust
 from appliance.webhooks.url_policy import (
     Blocked,
     EgressGuard,
@@ -34,41 +34,24 @@ from appliance.webhooks.url_policy import (
 )
 
 GUARD, DNS, CONNECT, TLS, WAIT, DONE = "guard", "dns", "connect", "tls", "wait", "done"
-SENT = (WAIT, DONE)  # where the request was sent, whatever came of it
+SENT = (WAIT, DONE)  # the phases in which the request has been sent
 
 _UNKNOWN_NAME = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
 NO_ROUTE, DNS_TEMP, CONN_TIMEOUT = "no_route", "dns_temp", "conn_timeout"
 BOX_OFFLINE = "box_offline"
 
 _UNREACHABLE = {
-    errno.ENETUNREACH: NO_ROUTE,  # said by our own machine
+    errno.ENETUNREACH: NO_ROUTE,  # reported by this machine, not by a router
     errno.ENETDOWN: NO_ROUTE,
     errno.EHOSTUNREACH: "unreachable",
     errno.EADDRNOTAVAIL: "unreachable",
 }
 
-_SUCCESS = 2  # the first digit of a status
 
-
-def answered(
-    status: int, excerpt: bytes, remote_address: str | None, date: str | None = None
-) -> Outcome:
-    """The outcome of an answer: 2xx is delivered, a redirect is a failure like any other."""
-    code = "delivered" if status // 100 == _SUCCESS else f"http_{status}"
-    return Outcome(
-        DONE, code, status, remote_address, _legible(excerpt), receiver_time=_instant(date)
-    )
-
-
-def failed(error: Exception, phase: str, remote_address: str | None = None) -> Outcome:
-    """The outcome of an attempt that `error` ended in `phase`."""
-    if isinstance(error, Blocked):
-        return Outcome(GUARD, "blocked")
-    return Outcome(phase, _code(error, phase), remote_address=remote_address)
-
-
-def _code(error: Exception, phase: str) -> str:  # noqa: PLR0911 - a table, one line each
+def _code(error: Exception, phase: str) -> str:  # noqa: PLR0911 - a table
     match error:
+        case Blocked():
+            return "blocked"
         case socket.gaierror():
             return "dns_nxdomain" if error.errno in _UNKNOWN_NAME else DNS_TEMP
         case ssl.SSLCertVerificationError():
@@ -89,22 +72,85 @@ def _code(error: Exception, phase: str) -> str:  # noqa: PLR0911 - a table, one 
     return "protocol"
 
 
-@lru_cache(maxsize=8)  # answers of one second say the same
-def _instant(date: str | None) -> int | None:
-    """The instant that a Date header names, in ms since 1970."""
-    if date is None:
-        return None
+@lru_cache(maxsize=8)  # responses within one second have the same header
+def _instant(date: str) -> int | None:
+    """Parse a Date header as ms since 1970; None if it is empty or invalid."""
     try:
         return int(parsedate_to_datetime(date).timestamp()) * 1000
     except (ValueError, OverflowError):
         return None
 
 
-def _legible(excerpt: bytes) -> str | None:
-    """The first bytes of an answer as text that no terminal, page or log can stumble over."""
+def _printable(excerpt: bytes) -> str | None:
+    """Decode the excerpt of a response; escape control characters, for terminals and pages."""
     text = excerpt.decode("utf-8", "backslashreplace")
     escaped = "".join(c if c.isprintable() or c == "\n" else f"\\x{ord(c):02x}" for c in text)
     return escaped or None
+
+
+# Returns the TLS context that verifies a receiver. May read files; raises ssl.SSLError.
+Trust = Callable[[], Awaitable[ssl.SSLContext]]
+
+
+class SystemTrust:
+    """Trusts the certificate authorities that this machine trusts."""
+
+    def __init__(self) -> None:
+        self._context: ssl.SSLContext | None = None
+
+    async def __call__(self) -> ssl.SSLContext:
+        """Return the context. The first call reads the authorities in a thread, about 40 ms."""
+        if self._context is None:
+            self._context = _modern(await asyncio.to_thread(ssl.create_default_context))
+        return self._context
+
+
+class OwnAuthority:
+    """Trusts only certificates signed by the given authorities; name and dates are checked."""
+
+    def __init__(self, ca: str) -> None:
+        """`ca` is PEM, as `parse_ca` returns it. A chain may end at any of its certificates."""
+        self._ca = ca
+        self._context: ssl.SSLContext | None = None
+
+    async def __call__(self) -> ssl.SSLContext:
+        """Return the context. Raises ssl.SSLError if the certificates cannot be used."""
+        if self._context is None:
+            context = _modern(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+            context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+            context.load_verify_locations(cadata=self._ca)
+            self._context = context
+        return self._context
+
+
+class PinnedCertificate:
+    """Trusts exactly one certificate; its issuer, name and dates do not matter.
+
+    The handshake proves that the receiver has the certificate's key. Call `check` after it, before
+    the first byte is sent.
+    """
+
+    def __init__(self, digest: bytes) -> None:
+        """`digest` is the SHA-256 of the certificate in DER."""
+        self._digest = digest
+        self._context = _modern(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+        self._context.check_hostname = False
+        self._context.verify_mode = ssl.CERT_NONE  # `check` verifies
+
+    async def __call__(self) -> ssl.SSLContext:
+        """Return the context."""
+        return self._context
+
+    def check(self, certificate: bytes | None) -> None:
+        """Raise SSLCertVerificationError unless `certificate` (DER) is the pinned one."""
+        digest = hashlib.sha256(certificate or b"").digest()
+        if not hmac.compare_digest(digest, self._digest):
+            raise ssl.SSLCertVerificationError("not the pinned certificate")
+
+
+def _modern(context: ssl.SSLContext) -> ssl.SSLContext:
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
 
 
 # Opens a TCP connection to one of the addresses. Raises OSError.
@@ -112,15 +158,15 @@ Connect = Callable[[Sequence[IpAddress], int], Awaitable[socket.socket]]
 
 USER_AGENT = "venuebox-webhooks/1"
 EXCERPT_MAX = 1024
-_BODY_MAX = 16 * 1024  # of an answer, read only to use its connection again
+_BODY_MAX = 16 * 1024  # a longer response is not read to its end: its connection is closed
 _BLOCK = 4096
 _INFORMATIONAL_MAX = 16
-_SWITCHING = 101
-_NO_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=None)  # `Client.post` has its own
-_NEXT_SECONDS = 0.25  # after which the next address is tried beside the one before
+_NO_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=None)  # `Client.post` limits the time
+_FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
+_NEXT_ADDRESS_SECONDS = 0.25  # delay before the next address is tried in parallel
 
-# How far from the receiver a failure arose: its own answer counts most. That this machine has no
-# way, or does not know that kind of address, counts only when nothing else was reported.
+# Distance from the receiver at which a failure arose. If all addresses fail, the failure with the
+# smallest distance is reported: "no route" on this machine only if nothing else was reported.
 _DISTANCES = {
     errno.ECONNREFUSED: 0, errno.ECONNRESET: 1, errno.ETIMEDOUT: 2, errno.EHOSTUNREACH: 3,
     errno.ENETUNREACH: 5, errno.ENETDOWN: 5, errno.EADDRNOTAVAIL: 6, errno.EAFNOSUPPORT: 6,
@@ -129,20 +175,20 @@ _DISTANCES = {
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
-    """How long an attempt may take, in seconds: `total` is that of the interface, section 6.3.
+    """Time limits of an attempt, in seconds. `total` is that of the interface, section 6.3.
 
-    `connect` is for TCP alone.
+    `connect` is for TCP, without DNS and TLS. `drain` is for the body of the response.
     """
 
     total: float = 10.0
     connect: float = 4.0
     drain: float = 1.0
-    idle: float = 2.0  # at most twice that, as aiohttp sweeps; many servers close after five
+    idle: float = 2.0  # aiohttp closes within twice this time; many servers close after 5 s
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The headers that one delivery adds to those of every request, and the body."""
+    """The body of one delivery, and the headers that only this delivery has."""
 
     headers: Mapping[str, str]
     body: bytes
@@ -152,19 +198,20 @@ _FAILURES = (OSError, Blocked, aiohttp.ClientError, HttpProcessingError)
 
 
 class Client:
-    """Sends to one receiver over aiohttp, keeping connections alive while they are busy.
+    """Sends to one receiver, and keeps idle connections for the next deliveries for a few seconds.
 
-    Follows no redirect, asks no proxy, keeps no cookie and unpacks nothing.
+    Does not follow redirects, use proxies, store cookies or decompress responses.
     """
 
     def __init__(
         self,
         receiver: TargetUrl,
-        guard: EgressGuard,
+        guard: EgressGuard | None,
         connect: Connect,
         trust: Trust,
         budgets: Budgets,
     ) -> None:
+        """`guard` None: a receiver inside this process, which `connect` reaches by itself."""
         self.receiver = receiver
         self._guard = guard
         self._connect = connect
@@ -181,35 +228,29 @@ class Client:
         self._request_line = f"POST {receiver.target} HTTP/1.1"
         self._connector = _Connector(self._dial, budgets.idle)
         self._key = ConnectionKey(
-            host=receiver.host,
-            port=receiver.port,
-            is_ssl=receiver.secure,
-            ssl=True,
-            proxy=None,
-            proxy_auth=None,
-            proxy_headers_hash=None,
-        )
+            host=receiver.host, port=receiver.port, is_ssl=receiver.secure, ssl=True,
+            proxy=None, proxy_auth=None, proxy_headers_hash=None,
+        )  # fmt: skip
         self._in_use = 0
         self._closed = False
-        self.addresses: Sequence[IpAddress] | None = (
-            None if receiver.address is None else [receiver.address]
-        )
+        known = None if receiver.address is None else [receiver.address]
+        self.addresses: Sequence[IpAddress] | None = known
 
     @property
     def is_local(self) -> bool:
-        """Whether the receiver is known to be in the venue's network, or in this very process."""
-        found = self.addresses
-        return found is not None and all(reach_of(each) is not Reach.PUBLIC for each in found)
+        """Whether the receiver is known to be in the venue's network or in this process."""
+        known = self.addresses
+        return known is not None and all(reach_of(each) is not Reach.PUBLIC for each in known)
 
     def text(self, request: Request) -> bytes:
-        """`request` as it is sent, for the log."""
+        """Return `request` as it is sent, for the delivery log."""
         lines = [f"{name}: {value}\r\n" for name, value in self._headers_of(request).items()]
         return f"{self._request_line}\r\n{''.join(lines)}\r\n".encode() + request.body
 
     async def post(self, request: Request) -> Outcome:
-        """Send `request` within the total budget; every failure is an outcome.
+        """Send `request` within the total time limit; every failure becomes an outcome.
 
-        Decided by the head of the answer: what follows it changes nothing.
+        The status line decides: an error in the body of the response changes nothing.
         """
         call = _Call(self._key)
         started = self._loop.time()
@@ -219,13 +260,20 @@ class Client:
                 async with asyncio.timeout(self._budgets.total) as limit:
                     message, body = await self._send(request, call)
             except _FAILURES as error:
-                if limit.expired():
-                    return Outcome(call.phase, "timeout", remote_address=call.remote_address)
-                return failed(error, call.phase, call.remote_address)
+                phase = GUARD if isinstance(error, Blocked) else call.phase
+                code = "timeout" if limit.expired() else _code(error, phase)
+                return Outcome(phase, code, remote_address=call.remote_address)
             remaining = started + self._budgets.total - self._loop.time()
             excerpt = await self._read(body, max(0.0, min(remaining, self._budgets.drain)))
             call.release()
-            return answered(message.code, excerpt, call.remote_address, message.headers.get("Date"))
+            return Outcome(
+                DONE,
+                "delivered" if message.code // 100 == 2 else f"http_{message.code}",
+                message.code,
+                call.remote_address,
+                _printable(excerpt),
+                receiver_time=_instant(message.headers.get("Date", "")),
+            )
         finally:
             call.close()
             self._in_use -= 1
@@ -233,7 +281,7 @@ class Client:
                 await self.close()
 
     async def close(self) -> None:
-        """Close the idle connections; those in use are closed after their answer."""
+        """Close the idle connections; those in use are closed after their response."""
         self._closed = True
         if not self._in_use:
             await self._connector.close(abort_ssl=True)
@@ -247,38 +295,37 @@ class Client:
     ) -> tuple[RawResponseMessage, StreamReader]:
         while True:
             try:
-                return await self._answer(request, call)
+                return await self._exchange(request, call)
             except aiohttp.ClientConnectionError:
-                # Closed by the receiver while it was idle: that is no answer. The next
-                # connection is a fresh one, or one more of those that were idle.
+                # The receiver closed a reused connection while it was idle: send on another one.
                 if call.dialled or call.connection is None or call.connection.heard:
                     raise
                 call.close()
 
-    async def _answer(
+    async def _exchange(
         self, request: Request, call: "_Call"
     ) -> tuple[RawResponseMessage, StreamReader]:
-        """One exchange: the head of its answer, and the body that follows.
+        """Send the request. Returns the head of the response and its unread body.
 
-        What a `ClientSession` would add is of no use here: redirects, cookies, timers.
+        aiohttp's `ClientSession` is not used: it would add redirects, cookies and timers.
         """
-        call.held = await self._connector.connect(cast("Any", call), [], _NO_TIMEOUT)
-        call.connection = connection = cast("_Connection", call.held.protocol)
-        connection.expect_answer(call)
+        call.pooled = await self._connector.connect(cast("Any", call), [], _NO_TIMEOUT)
+        call.connection = connection = cast("_Connection", call.pooled.protocol)
+        connection.expect_response(call)
         writer = StreamWriter(connection, self._loop)
         await writer.write_headers(self._request_line, self._headers_of(request))
         await writer.write_eof(request.body)
         message, body = await connection.read()
         while message.code < 200:
-            if message.code == _SWITCHING:
+            if message.code == 101:  # switching protocols
                 raise aiohttp.ClientError
             message, body = await connection.read()
         return message, body
 
     async def _read(self, body: StreamReader, seconds: float) -> bytes:
-        """The first KiB of the body. Reads to its end where that is near.
+        """Return the first KiB of the body, and read a short body to its end.
 
-        Whatever is wrong with the body, it only costs the connection.
+        After an error in the body the connection is not reused.
         """
         if body.is_eof():
             return body.read_nowait(EXCERPT_MAX)
@@ -291,16 +338,16 @@ class Client:
         return excerpt
 
     async def _dial(self, call: "_Call") -> ResponseHandler:
-        """A connection to an address that the guard permits, over TLS where the URL says so."""
+        """Connect to an address that the guard permits, with TLS for https."""
         call.dialled = True
         receiver = self.receiver
         call.phase = DNS if receiver.address is None else GUARD
-        addresses = await self._guard.addresses(receiver)
+        addresses = await self._guard.addresses(receiver) if self._guard else ()
         self.addresses, call.phase = addresses, CONNECT
         context = await self._trust() if receiver.secure else None
         async with asyncio.timeout(self._budgets.connect):
             sock = await self._connect(addresses, receiver.port)
-        if receiver.secure:  # slow or not: it is the receiver's own time, of which it has the rest
+        if receiver.secure:  # the handshake is limited only by the total time
             call.phase = TLS
         transport, connection = await self._loop.create_connection(
             lambda: _Connection(self._loop),
@@ -309,38 +356,36 @@ class Client:
             server_hostname=receiver.host if receiver.secure else None,
         )
         if isinstance(self._trust, PinnedCertificate):
-            shown = transport.get_extra_info("ssl_object")
+            tls = transport.get_extra_info("ssl_object")
             try:
-                self._trust.check(shown and shown.getpeercert(binary_form=True))
+                self._trust.check(tls and tls.getpeercert(binary_form=True))
             except OSError:
                 transport.abort()
                 raise
         return connection
 
 
+@dataclass(slots=True, eq=False)
 class _Call:
-    """How far one attempt has got. To the connector it is a request, by `connection_key`."""
+    """The progress of one attempt. The connector reads `connection_key` and `proxy`."""
 
-    __slots__ = ("connection", "connection_key", "dialled", "held", "phase", "proxy")
-
-    def __init__(self, key: ConnectionKey) -> None:
-        self.connection_key = key
-        self.proxy = None
-        self.phase = GUARD
-        self.dialled = False
-        self.held: Connection | None = None
-        self.connection: _Connection | None = None
+    connection_key: ConnectionKey
+    proxy: None = None
+    phase: str = GUARD
+    dialled: bool = False
+    pooled: Connection | None = None
+    connection: "_Connection | None" = None
 
     def release(self) -> None:
-        """Leave the connection to the next, if its answer was read to the end."""
-        if self.held is not None and self.connection is not None:
+        """Return the connection to the pool, which keeps it if the response was read to its end."""
+        if self.pooled is not None and self.connection is not None:
             self.connection.call = None
-            self.held.release()
+            self.pooled.release()
 
     def close(self) -> None:
         """Close the connection, unless it was released."""
-        if self.held is not None:
-            self.held.close()
+        if self.pooled is not None:
+            self.pooled.close()
 
     @property
     def remote_address(self) -> str | None:
@@ -348,7 +393,7 @@ class _Call:
 
 
 class _Connector(aiohttp.BaseConnector):
-    """Pools connections that `dial` makes: nothing of aiohttp looks up or dials by itself."""
+    """Pools connections that `dial` makes; aiohttp itself resolves and connects nothing."""
 
     def __init__(self, dial: Callable[[_Call], Awaitable[ResponseHandler]], idle: float) -> None:
         super().__init__(limit=0, keepalive_timeout=idle)
@@ -359,7 +404,10 @@ class _Connector(aiohttp.BaseConnector):
 
 
 class _Connection(ResponseHandler):
-    """Notes what it heard since the last request, and bounds what comes before an answer."""
+    """A connection that limits informational responses.
+
+    `heard`: data has arrived since the last request was sent.
+    """
 
     heard = False
     call: "_Call | None" = None  # None: idle
@@ -371,15 +419,15 @@ class _Connection(ResponseHandler):
         peer = transport.get_extra_info("peername")
         self.remote_address = peer[0] if peer else None
 
-    def expect_answer(self, call: _Call) -> None:
-        """Before each request is sent."""
+    def expect_response(self, call: _Call) -> None:
+        """Prepare for the response to the next request."""
         call.connection, call.phase = self, WAIT
         self.call, self.heard, self._informational = call, False, 0
         self.set_response_params(read_until_eof=True, auto_decompress=False, read_bufsize=_BLOCK)
 
     def data_received(self, data: bytes) -> None:
         if self.call is None:
-            self.abort()  # an answer that nobody asked for: the next one would be wrong
+            self.abort()  # without a request; the next request would take it for its response
             return
         self.heard = True
         super().data_received(data)
@@ -389,28 +437,25 @@ class _Connection(ResponseHandler):
         if self._informational <= _INFORMATIONAL_MAX:
             super().feed_data(data, size)
         elif self.exception() is None:
-            self.set_exception(HttpProcessingError(message="no end of informational answers"))
+            self.set_exception(HttpProcessingError(message="too many informational responses"))
             if self.transport is not None:
                 self.transport.abort()
 
 
 async def connect_directly(addresses: Sequence[IpAddress], port: int) -> socket.socket:
-    """A TCP connection to whichever answers first; OSError of the most telling failure."""
+    """Connect to the address that answers first.
+
+    If all fail, raises the OSError that arose nearest to the receiver.
+    """
     infos = [
-        (
-            socket.AF_INET6 if isinstance(address, IPv6Address) else socket.AF_INET,
-            socket.SOCK_STREAM,
-            socket.IPPROTO_TCP,
-            "",
-            (str(address), port),
-        )
-        for address in addresses
+        (_FAMILIES[each.version], socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (str(each), port))
+        for each in addresses
     ]
     failures = _Failures()
     try:
         return await aiohappyeyeballs.start_connection(
             infos,
-            happy_eyeballs_delay=_NEXT_SECONDS,
+            happy_eyeballs_delay=_NEXT_ADDRESS_SECONDS,
             loop=cast("asyncio.AbstractEventLoop", failures),
         )
     except OSError as error:
@@ -422,9 +467,9 @@ def _distance(failure: OSError) -> int:
 
 
 class _Failures:
-    """All of an event loop that aiohappyeyeballs needs.
+    """The part of an event loop that aiohappyeyeballs uses. Collects the failures.
 
-    Keeps each failure, of which the library would only make one sentence without a number.
+    The library would combine different failures into one OSError without an errno.
     """
 
     def __init__(self) -> None:

@@ -1,26 +1,28 @@
 """Deliveries and attempts: values, and the rows that the dispatcher reads and writes.
 
-A delivery that was never tried has no `due_uptime`: those go out in the order of writing. Others
-are due by the machine's uptime, which no clock step moves; a replayed one is due at uptime 0,
-now.
+A new delivery has no `due_uptime`: new deliveries are sent in the order of their numbers. A retry
+is due by the machine's uptime, which clock steps do not change; a replayed delivery has
+`due_uptime` 0, which means now.
 """
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from appliance.database.connection import Reader, Transaction
+
+Key = tuple[int, ...]  # the primary key of a row: numbers of a delivery, an attempt or an event
 
 STATES = ("pending", "delivered", "dead", "cancelled")
 
 
 @dataclass(frozen=True, slots=True)
 class DueDelivery:
-    """A pending delivery that may be sent now, and the event it carries.
+    """A pending delivery that may be sent now, with its event.
 
-    `attempts` counts the charged ones since its creation or its last replay; `replays` counts
-    those. `reservation_id` is None for `webhook.test`.
+    `attempts` is the number of charged attempts since its creation or last replay. `replays` is
+    the number of replays. `reservation_id` is None for `webhook.test`.
     """
 
     seq: int
@@ -34,11 +36,11 @@ class DueDelivery:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one attempt ended: where, with which typed result, and what was seen of the answer.
+    """The result of one attempt: the phase in which it ended, a code, and parts of the response.
 
-    `code` is `delivered`, `http_<status>`, or the name of a failure such as `timeout`. An
-    attempt that is not `charged` failed by our own fault and moves no ladder. `receiver_time`
-    is what its clock said when it answered, in ms since 1970.
+    `code` is `delivered`, `http_<status>`, or the name of a failure such as `timeout`. An attempt
+    that is not `charged` failed because of the box, and does not count towards the six attempts.
+    `receiver_time` is the time in the response, in ms since 1970.
     """
 
     phase: str
@@ -51,17 +53,16 @@ class Outcome:
 
     @property
     def delivered(self) -> bool:
-        """Whether the receiver took it: 2xx in time (interface, section 6.3)."""
+        """Whether the receiver accepted it: 2xx in time (interface, section 6.3)."""
         return self.code == "delivered"
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptRecord:
-    """An attempt's outcome and what becomes of its delivery, ready to be written.
+    """The outcome of an attempt and the new state of its delivery, ready to be written.
 
     `outcome` None means that nothing was sent: the delivery is cancelled. `replays` is the
-    number that the delivery had when the attempt began. `request` is what was sent, when that
-    is to be kept; `retried` says that a request of an earlier attempt may be kept.
+    number of replays when the attempt began. `request` is the failed request to store.
     """
 
     delivery_seq: int
@@ -76,23 +77,22 @@ class AttemptRecord:
     replays: int = 0
     body_sha256: bytes | None = None
     request: bytes | None = None
-    retried: bool = False
 
     @property
     def clock_skew_s(self) -> int | None:
-        """The receiver's clock minus ours in seconds, as its answer said."""
+        """The receiver's clock minus the box's, in seconds; None if the response had no time."""
         if self.outcome is None or self.outcome.receiver_time is None:
             return None
         answered_at = self.started_at + self.duration_ms
         return round((self.outcome.receiver_time - answered_at) / 1000)
 
-    def unquoted(self) -> "AttemptRecord":
-        """The same without a word of what was sent and answered, and without its digest."""
+    def without_content(self) -> "AttemptRecord":
+        """Return the record without request, response excerpt and digest of the body."""
         outcome = None if self.outcome is None else replace(self.outcome, excerpt=None)
         return replace(self, outcome=outcome, request=None, body_sha256=None)
 
 
-# CROSS JOIN keeps the order: the deliveries by their index first, then the event of each.
+# CROSS JOIN fixes the order of the join: deliveries first, by their index.
 _SELECT = """
     SELECT d.seq, d.id, d.attempts, e.type, e.reservation_id, e.occurred_at, d.replays
     FROM delivery d CROSS JOIN event e ON e.seq = d.event_seq
@@ -103,9 +103,9 @@ _DUE = f"{_SELECT} WHERE d.state = 'pending' AND d.endpoint_id = :endpoint_id AN
 
 
 def iterate_untried(reader: Reader, endpoint_id: str, after: int) -> Iterator[DueDelivery]:
-    """Deliveries of an endpoint that were never tried, oldest first, with a `seq` beyond `after`.
+    """Iterate over the endpoint's new deliveries with a `seq` greater than `after`, oldest first.
 
-    None about a reservation of which one up to `after` was not tried yet.
+    Leaves out a delivery if an earlier one about its reservation, up to `after`, is still new.
     """
     rows = reader.rows(
         f"""{_DUE} d.due_uptime IS NULL AND d.seq > :after
@@ -121,7 +121,7 @@ def iterate_untried(reader: Reader, endpoint_id: str, after: int) -> Iterator[Du
 
 
 def iterate_retries(reader: Reader, endpoint_id: str, uptime: int) -> Iterator[DueDelivery]:
-    """Deliveries of an endpoint whose next attempt is due at `uptime`, longest due first."""
+    """Iterate over the endpoint's retries that are due at `uptime`, in order of due time."""
     rows = reader.rows(
         f"{_DUE} d.due_uptime <= :uptime ORDER BY d.due_uptime, d.seq",
         {"endpoint_id": endpoint_id, "uptime": uptime},
@@ -130,23 +130,20 @@ def iterate_retries(reader: Reader, endpoint_id: str, uptime: int) -> Iterator[D
 
 
 def newest_delivery(reader: Reader) -> int:
-    """The number of the delivery that was written last; 0 when there is none."""
+    """Return the number of the latest delivery; 0 if there is none."""
     return int(reader.value("SELECT coalesce(max(seq), 0) FROM delivery"))
 
 
 def find_next_retry(reader: Reader, endpoint_id: str, uptime: int) -> int | None:
-    """When, after `uptime`, the endpoint's next retry is due."""
-    found = reader.value(
-        """SELECT due_uptime FROM delivery
-           WHERE state = 'pending' AND endpoint_id = :endpoint_id AND due_uptime > :uptime
-           ORDER BY due_uptime LIMIT 1""",
-        {"endpoint_id": endpoint_id, "uptime": uptime},
-    )
-    return None if found is None else int(found)
+    """Return when the endpoint's next retry after `uptime` is due, as uptime in ms, or None."""
+    sql = """SELECT due_uptime FROM delivery
+             WHERE state = 'pending' AND endpoint_id = :endpoint_id AND due_uptime > :uptime
+             ORDER BY due_uptime LIMIT 1"""
+    return reader.one(int, sql, {"endpoint_id": endpoint_id, "uptime": uptime})
 
 
-def list_forgotten(reader: Reader, seqs: Iterable[int]) -> set[int]:
-    """Those of these deliveries whose guest was erased."""
+def list_erased(reader: Reader, seqs: Iterable[int]) -> set[int]:
+    """Return the numbers of those deliveries whose guest was erased."""
     rows = reader.rows(
         """SELECT d.seq FROM json_each(:seqs) wanted
            CROSS JOIN delivery d ON d.seq = wanted.value
@@ -159,7 +156,7 @@ def list_forgotten(reader: Reader, seqs: Iterable[int]) -> set[int]:
 
 
 def cancel_pending(tx: Transaction, endpoint_id: str) -> int:
-    """Cancel what an endpoint has not received yet; how many deliveries that were."""
+    """Cancel the endpoint's pending deliveries. Returns how many."""
     return tx.execute(
         """UPDATE delivery SET state = 'cancelled', finished_at = :now
            WHERE state = 'pending' AND endpoint_id = :endpoint_id""",
@@ -168,67 +165,63 @@ def cancel_pending(tx: Transaction, endpoint_id: str) -> int:
 
 
 def insert_attempts(tx: Transaction, records: Iterable[AttemptRecord]) -> None:
-    """Log what was sent. Attempts are numbered over all replays of a delivery."""
-    rows: list[dict[str, Any]] = [
-        {
-            "seq": record.delivery_seq,
-            "at": record.started_at,
-            "duration_ms": record.duration_ms,
-            "phase": record.outcome.phase,
-            "outcome": record.outcome.code,
-            "http_status": record.outcome.http_status,
-            "remote_address": record.outcome.remote_address,
-            "excerpt": record.outcome.excerpt,
-            "charged": int(record.outcome.charged),
-            "body_sha256": record.body_sha256,
-        }
-        for record in records
-        if record.outcome is not None
-    ]
+    """Insert the attempts. They are numbered across all replays of a delivery."""
     tx.execute_each(
         """INSERT INTO attempt (delivery_seq, n, at, duration_ms, phase, outcome, http_status,
                remote_address, excerpt, charged, body_sha256)
-           VALUES (:seq, (SELECT coalesce(max(n), 0) + 1 FROM attempt WHERE delivery_seq = :seq),
-               :at, :duration_ms, :phase, :outcome, :http_status, :remote_address, :excerpt,
+           VALUES (:delivery_seq,
+               (SELECT coalesce(max(n), 0) + 1 FROM attempt WHERE delivery_seq = :delivery_seq),
+               :started_at, :duration_ms, :phase, :code, :http_status, :remote_address, :excerpt,
                :charged, :body_sha256)""",
-        rows,
+        [_values(record) | _values(record.outcome) for record in records if record.outcome],
     )
 
 
-def move_deliveries(tx: Transaction, boot: str, records: Iterable[AttemptRecord]) -> None:
-    """Put each delivery into the state that its attempt led to.
+def update_deliveries(tx: Transaction, boot: str, records: Iterable[AttemptRecord]) -> None:
+    """Set the state that each delivery has after its attempt.
 
-    A delivery that was cancelled meanwhile stays so, and one that was replayed meanwhile keeps
-    its fresh ladder, unless it turned out to have arrived.
+    A delivery that was cancelled or replayed during the attempt is not changed, unless the
+    attempt delivered it.
     """
-    rows: list[dict[str, Any]] = [
-        {
-            "seq": record.delivery_seq,
-            "state": record.state,
-            "attempts": record.attempts,
-            "due_at": record.due_at,
-            "due_boot": boot,
-            "due_uptime": record.due_uptime,
-            "finished_at": None if record.state == "pending" else record.due_at,
-            "replays": record.replays,
-        }
-        for record in records
-    ]
     tx.execute_each(
         """UPDATE delivery
-           SET state = :state, attempts = :attempts, due_at = :due_at, due_boot = :due_boot,
-               due_uptime = :due_uptime, finished_at = :finished_at
-           WHERE seq = :seq
+           SET state = :state, attempts = :attempts, due_at = :due_at, due_boot = :boot,
+               due_uptime = :due_uptime, finished_at = iif(:state = 'pending', NULL, :due_at)
+           WHERE seq = :delivery_seq
                AND ((state = 'pending' AND replays = :replays)
                    OR (state IN ('pending', 'cancelled') AND :state = 'delivered'))""",
-        rows,
+        [_values(record) | {"boot": boot} for record in records],
     )
+
+
+def update_health(tx: Transaction, records: Iterable[AttemptRecord]) -> None:
+    """Update the health of the endpoints. Attempts that are not charged are left out."""
+    tx.execute_each(
+        """UPDATE endpoint
+           SET failures_in_a_row = iif(:delivered, 0, failures_in_a_row + 1),
+               last_success_at = iif(:delivered, :now, last_success_at),
+               last_failure_at = iif(:delivered, last_failure_at, :now),
+               last_outcome = :code,
+               clock_skew_s = coalesce(:clock_skew_s, clock_skew_s)
+           WHERE id = :endpoint_id""",
+        [
+            {"endpoint_id": record.endpoint_id, "delivered": record.outcome.delivered,
+             "code": record.outcome.code, "clock_skew_s": record.clock_skew_s, "now": tx.now}
+            for record in records
+            if record.outcome is not None and record.outcome.charged
+        ],
+    )  # fmt: skip
+
+
+def _values(record: AttemptRecord | Outcome) -> dict[str, Any]:
+    """Return the fields by name. Faster than `dataclasses.asdict`, which copies each value."""
+    return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
 def find_failed_request(reader: Reader, delivery_id: str) -> tuple[int, bytes] | None:
-    """When, in ms since 1970, and the head and body that a delivery was last sent with.
+    """Return the time (ms since 1970) and the bytes of the last failed request, or None.
 
-    None when it has arrived, was never tried, or its guest was forgotten.
+    None if the delivery has arrived, was never tried, or its guest was erased.
     """
     sql = """SELECT r.at, r.request FROM delivery d JOIN failed_request r ON r.delivery_seq = d.seq
              WHERE d.id = :id"""
@@ -237,15 +230,11 @@ def find_failed_request(reader: Reader, delivery_id: str) -> tuple[int, bytes] |
 
 
 def keep_failed_requests(tx: Transaction, records: Iterable[AttemptRecord]) -> None:
-    """Keep the request of each record in the place of the one before."""
-    rows = [(r.delivery_seq, r.started_at, r.request) for r in records]
-    if rows:
-        sql = "REPLACE INTO failed_request (delivery_seq, at, request) VALUES (?, ?, ?)"
-        tx.execute_each(sql, rows)
+    """Store the request of each record, replacing that of an earlier attempt."""
+    sql = "REPLACE INTO failed_request (delivery_seq, at, request) VALUES (?, ?, ?)"
+    tx.execute_each(sql, [(r.delivery_seq, r.started_at, r.request) for r in records])
 
 
-def drop_failed_requests(tx: Transaction, delivery_seqs: Sequence[int]) -> None:
-    """Forget the requests of these deliveries."""
-    if delivery_seqs:
-        sql = "DELETE FROM failed_request WHERE delivery_seq = ?"
-        tx.execute_each(sql, [(seq,) for seq in delivery_seqs])
+def drop_requests(tx: Transaction, keys: Sequence[Key]) -> None:
+    """Delete the stored failed requests of these deliveries."""
+    tx.execute_each("DELETE FROM failed_request WHERE delivery_seq = ?", keys)

@@ -1,18 +1,17 @@
 """The delivery log: pages, attempts, retention, and replay of deliveries.
 
-A page begins where the one before it ended, so new deliveries do not shift it. Retention finds
-rows with readers and deletes them with the writer in batches; instants are ms since 1970. A
-replayed delivery gets `due_uptime` 0, which means now, and counts as a retry of its endpoint:
-replays take no slot from new deliveries.
+A page starts after the last row of the previous page, so new deliveries do not shift it. Retention
+finds rows with readers, then deletes them with the writer in batches. All instants are ms since
+1970. A replayed delivery is treated as a retry that is due now: it takes no slot from new ones.
 """
 
 import json
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
-from appliance.core.errors import EndpointIsInactive, NotFound
+from appliance.core.errors import EndpointIsInactive
 from appliance.database.connection import Reader, Transaction, known
-from appliance.webhooks.deliveries import DueDelivery, find_failed_request
+from appliance.webhooks.deliveries import DueDelivery, Key, drop_requests, find_failed_request
 from appliance.webhooks.endpoints import EndpointsChanged, get_endpoint
 
 
@@ -49,13 +48,13 @@ def list_delivery_log(reader: Reader) -> Iterator[LoggedDelivery]:
            FROM delivery d JOIN event e ON e.seq = d.event_seq
            ORDER BY d.seq"""
     )
-    for *head, attempts in rows:
-        told = tuple(LoggedAttempt(*attempt) for attempt in json.loads(attempts))
-        yield LoggedDelivery(*(*head, told))
+    for *columns, attempts in rows:
+        logged = tuple(LoggedAttempt(*attempt) for attempt in json.loads(attempts))
+        yield LoggedDelivery(*(*columns, logged))
 
 
 def count_attempts(reader: Reader, delivery_id: str, endpoint_ids: Collection[str]) -> int | None:
-    """Number of attempts so far; None if the delivery goes to none of `endpoint_ids`."""
+    """Return the number of attempts; None if the delivery goes to none of `endpoint_ids`."""
     row = reader.row(
         """SELECT d.endpoint_id,
                   (SELECT count(*) FROM attempt a WHERE a.delivery_seq = d.seq)
@@ -73,7 +72,7 @@ Place = tuple[int, int]  # event number, delivery number
 
 @dataclass(frozen=True, slots=True)
 class DeliveryFilter:
-    """Filter; None matches any. `occurred_at` of the event is in [since, until), ms since 1970."""
+    """A filter; None matches all. Events occurred in [since, until), in ms since 1970."""
 
     endpoint_id: str | None = None
     state: str | None = None
@@ -85,7 +84,7 @@ class DeliveryFilter:
 
 @dataclass(frozen=True, slots=True)
 class ListedDelivery:
-    """One row of the log. `last_outcome` is the outcome of the latest attempt still stored."""
+    """One row of the log. `last_outcome` is that of the latest stored attempt."""
 
     id: str
     state: str
@@ -126,7 +125,7 @@ _PAGE_OF_LINES = f"""{_LINES}
         AND e.occurred_at BETWEEN :since AND :until - 1
         AND (:endpoint_id IS NULL OR d.endpoint_id = :endpoint_id)
         AND (:state IS NULL OR d.state = :state)
-        AND (:type IS NULL OR e.type = :type)
+        AND (:event_type IS NULL OR e.type = :event_type)
         AND (:reservation_id IS NULL OR e.reservation_id = :reservation_id)
     ORDER BY d.event_seq DESC, d.seq DESC LIMIT :limit
 """
@@ -137,17 +136,9 @@ def page_deliveries(
 ) -> DeliveryPage:
     """Return up to `size` deliveries that match `chosen`, newest first, older than `before`."""
     event, delivery = before or (_FOREVER, 0)
-    bound = {
-        "event": event,
-        "delivery": delivery,
-        "since": chosen.since or 0,
-        "until": _FOREVER if chosen.until is None else chosen.until,
-        "endpoint_id": chosen.endpoint_id,
-        "state": chosen.state,
-        "type": chosen.event_type,
-        "reservation_id": chosen.reservation_id,
-        "limit": size + 1,
-    }
+    until = _FOREVER if chosen.until is None else chosen.until
+    bound = {"event": event, "delivery": delivery, "limit": size + 1}
+    bound |= asdict(chosen) | {"since": chosen.since or 0, "until": until}
     rows = list(reader.rows(_PAGE_OF_LINES, bound))
     lines = tuple(ListedDelivery(*row[2:]) for row in rows[:size])
     return DeliveryPage(lines, rows[size - 1][:2] if len(rows) > size else None)
@@ -155,9 +146,7 @@ def page_deliveries(
 
 def get_listed_delivery(reader: Reader, delivery_id: str) -> tuple[int, ListedDelivery]:
     """Return the delivery and its number. Raises NotFound if the id is unknown."""
-    row = reader.row(f"{_LINES} WHERE d.id = :id", {"id": delivery_id})
-    if row is None:
-        raise NotFound
+    row = known(reader.row(f"{_LINES} WHERE d.id = :id", {"id": delivery_id}))
     return int(row[1]), ListedDelivery(*row[2:])
 
 
@@ -165,20 +154,16 @@ def count_deliveries(
     reader: Reader, endpoint_id: str, states: Sequence[str], since: int, until: int
 ) -> int:
     """Count the endpoint's deliveries in `states` whose events occurred in [since, until)."""
-    return int(
-        reader.value(
-            """SELECT count(*) FROM delivery d CROSS JOIN event e ON e.seq = d.event_seq
-               WHERE d.endpoint_id = :endpoint_id
-                   AND d.state IN (SELECT value FROM json_each(:states))
-                   AND e.occurred_at BETWEEN :since AND :until - 1""",
-            {"endpoint_id": endpoint_id, "states": json.dumps(list(states)), "since": since,
-             "until": until},
-        )
-    )  # fmt: skip
+    sql = """SELECT count(*) FROM delivery d CROSS JOIN event e ON e.seq = d.event_seq
+             WHERE d.endpoint_id = :endpoint_id
+                 AND d.state IN (SELECT value FROM json_each(:states))
+                 AND e.occurred_at BETWEEN :since AND :until - 1"""
+    bound = {"endpoint_id": endpoint_id, "states": json.dumps(list(states))}
+    return int(reader.value(sql, {**bound, "since": since, "until": until}))
 
 
 @dataclass(frozen=True, slots=True)
-class EndpointQueue:
+class QueueSummary:
     """Queue of one endpoint. `next_at`: next due time in ms since 1970; 0: now; None: empty."""
 
     pending: int
@@ -186,26 +171,17 @@ class EndpointQueue:
     next_at: int | None
 
 
-def read_queue(reader: Reader, endpoint_id: str) -> EndpointQueue:
+def read_queue(reader: Reader, endpoint_id: str) -> QueueSummary:
     """Count the endpoint's pending and dead deliveries and find the next due time."""
-    bound = {"endpoint_id": endpoint_id}
-    pending = reader.value(
-        "SELECT count(*) FROM delivery WHERE state = 'pending' AND endpoint_id = :endpoint_id",
-        bound,
-    )
-    dead = reader.value(
-        """SELECT count(*) FROM delivery
-           WHERE endpoint_id = :endpoint_id AND state = 'dead' AND state <> 'pending'""",
-        bound,
-    )
-    first = reader.row(
-        """SELECT due_at, coalesce(due_uptime, 0) FROM delivery
-           WHERE state = 'pending' AND endpoint_id = :endpoint_id
-           ORDER BY due_uptime, seq LIMIT 1""",
-        bound,
-    )
-    next_at = None if first is None else (first[0] if first[1] else 0)
-    return EndpointQueue(int(pending), int(dead), next_at)
+    # `state <> 'pending'` selects the index of the dead ones.
+    sql = """SELECT (SELECT count(*) FROM delivery
+                     WHERE state = 'pending' AND endpoint_id = :id),
+                    (SELECT count(*) FROM delivery
+                     WHERE endpoint_id = :id AND state = 'dead' AND state <> 'pending'),
+                    (SELECT iif(coalesce(due_uptime, 0) = 0, 0, due_at) FROM delivery
+                     WHERE state = 'pending' AND endpoint_id = :id
+                     ORDER BY due_uptime, seq LIMIT 1)"""
+    return known(reader.one(QueueSummary, sql, {"id": endpoint_id}))
 
 
 BATCH = 500  # maximum number of rows changed in one transaction
@@ -213,11 +189,9 @@ FOUND = 10 * BATCH
 DELIVERIES = BATCH // 8  # a delivery has six attempts, plus a few for each replay
 _ROW_BYTES = 120  # size of an attempt row with its index entries, without the excerpt
 
-Key = tuple[int, ...]
-
 
 def find_cut_of_attempts(reader: Reader, rows: int, size: int) -> int:
-    """Oldest instant (ms since 1970) to keep to fit `rows` and `size` bytes; 0 if all fit."""
+    """Return the oldest instant whose attempts fit in `rows` and `size` bytes; 0 if all fit."""
     sql = "SELECT at FROM attempt ORDER BY at DESC LIMIT 1 OFFSET :rows"
     by_number = reader.value(sql, {"rows": rows})
     sql = """SELECT at FROM (
@@ -282,13 +256,8 @@ def drop_answers(tx: Transaction, keys: Sequence[Key]) -> None:
     tx.execute_each("UPDATE attempt SET excerpt = NULL WHERE delivery_seq = ? AND n = ?", keys)
 
 
-def drop_requests(tx: Transaction, keys: Sequence[Key]) -> None:
-    """Delete the stored failed requests of these deliveries."""
-    tx.execute_each("DELETE FROM failed_request WHERE delivery_seq = ?", keys)
-
-
 def drop_deliveries(tx: Transaction, keys: Sequence[Key]) -> None:
-    """Delete these deliveries and their attempts; skip deliveries that are pending again."""
+    """Delete these deliveries and their attempts, except deliveries that are pending again."""
     ended = [
         key for key in keys
         if tx.value("SELECT state FROM delivery WHERE seq = :seq", {"seq": key[0]}) != "pending"
@@ -306,8 +275,8 @@ def drop_events(tx: Transaction, keys: Sequence[Key]) -> None:
 def erase_deliveries_of(tx: Transaction, reservation_id: str) -> None:
     """Erase the stored request and response content of a reservation's deliveries.
 
-    Times and outcomes stay, because they describe the endpoint. The body digest is erased too:
-    a guessed name could be tested against it.
+    Times and outcomes describe the endpoint, and are kept. The digest of the body is erased too: it
+    would confirm a guessed name.
     """
     sql = """SELECT d.seq FROM event e JOIN delivery d ON d.event_seq = e.seq
              WHERE e.reservation_id = :id"""
@@ -339,7 +308,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress of a replay: deliveries up to number `after` are processed; `last` is the end."""
+    """Progress of a replay: of the deliveries up to `last`, those up to `after` are processed."""
 
     after: int
     last: int
@@ -347,7 +316,7 @@ class Progress:
 
     @property
     def done(self) -> bool:
-        """Whether all deliveries that existed at the start are processed."""
+        """Whether all deliveries from before the start of the replay are processed."""
         return self.after >= self.last
 
 
@@ -370,10 +339,10 @@ def replay_deliveries(
     Each delivery is replayed as in `replay_delivery`; deliveries created meanwhile are not.
     Raises NotFound if the endpoint is unknown, EndpointIsInactive if it is deactivated.
     """
-    begun = progress or Progress(0, tx.value("SELECT coalesce(max(seq), 0) FROM delivery"), 0)
+    start = progress or Progress(0, tx.value("SELECT coalesce(max(seq), 0) FROM delivery"), 0)
     sql = """SELECT max(seq) FROM (SELECT seq FROM delivery WHERE seq > :after AND seq <= :last
                                    ORDER BY seq LIMIT :size)"""
-    end = tx.value(sql, {"after": begun.after, "last": begun.last, "size": REPLAY_PAGE})
+    end = tx.value(sql, {"after": start.after, "last": start.last, "size": REPLAY_PAGE})
     replayed = _replay(
         tx,
         selection.endpoint_id,
@@ -381,11 +350,10 @@ def replay_deliveries(
            AND state IN (SELECT value FROM json_each(:states))
            AND (SELECT occurred_at FROM event WHERE event.seq = event_seq)
                BETWEEN :since AND :until - 1""",
-        {"after": begun.after, "end": end, "endpoint_id": selection.endpoint_id,
-         "states": json.dumps(selection.states), "since": selection.since,
-         "until": selection.until},
-    )  # fmt: skip
-    return Progress(begun.last if end is None else end, begun.last, begun.replayed + replayed)
+        asdict(selection)
+        | {"after": start.after, "end": end, "states": json.dumps(selection.states)},
+    )
+    return Progress(start.last if end is None else end, start.last, start.replayed + replayed)
 
 
 def _replay(tx: Transaction, endpoint_id: str, where: str, bound: dict[str, object]) -> int:

@@ -1,36 +1,35 @@
 """Injectable dependencies of the webhook dispatcher."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from appliance.clock import Synchronised, kernel_is_synchronised
-from appliance.clock_signals import SystemUptime, Uptime, WatchClockSteps, watch_clock_steps
+from appliance.clock import (
+    Synchronised,
+    SystemUptime,
+    Uptime,
+    WatchClockSteps,
+    kernel_is_synchronised,
+    watch_clock_steps,
+)
 from appliance.core.network import Network, SystemNetwork
 from appliance.core.settings import WebhookSettings
 from appliance.webhooks.client import (
     Budgets,
     Client,
     Connect,
+    OwnAuthority,
+    PinnedCertificate,
+    SystemTrust,
+    Trust,
     connect_directly,
 )
 from appliance.webhooks.endpoints import Endpoint
-from appliance.webhooks.tls_trust import OwnAuthority, PinnedCertificate, SystemTrust, Trust
-from appliance.webhooks.url_policy import (
-    EgressGuard,
-    EgressPolicy,
-    IpAddress,
-    SystemResolver,
-    TargetUrl,
-    is_own_address,
-    make_guard,
-)
-
-_HTTPS = 443
+from appliance.webhooks.url_policy import EgressGuard, TargetUrl, make_guard, parse_target_url
 
 
 class Inside:
-    """URLs that this process serves itself, reached over a socket pair instead of the network.
+    """Receivers that this process serves itself, reached over a socket pair.
 
     The echo receiver of the test environment is one. The egress guard therefore needs no
     exception and always refuses loopback.
@@ -44,27 +43,18 @@ class Inside:
     def make_client(self, receiver: TargetUrl, trust: Trust, budgets: Budgets) -> Client:
         """Create a client that can reach internal receivers only."""
         # A socket pair has no TLS; the Host header stays as in the URL.
-        port = 80 if receiver.port == _HTTPS else receiver.port
+        port = 80 if receiver.port == 443 else receiver.port
         plain = replace(receiver, secure=False, port=port)
-        nowhere = _Nowhere(EgressPolicy((), is_own_address), SystemResolver())
-        client = Client(plain, nowhere, self._connect, trust, budgets)
+        client = Client(plain, None, self._connect, trust, budgets)
         client.addresses = ()
         return client
 
 
-class _Nowhere(EgressGuard):
-    """A guard that looks nothing up and permits no address."""
-
-    async def addresses(self, receiver: TargetUrl) -> Sequence[IpAddress]:  # noqa: ARG002 - as above
-        """Return no addresses; the connector needs none."""
-        return ()
-
-
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """What the dispatcher uses: egress guard, trust, uptime, randomness, network and so on.
+    """The dispatcher's dependencies. `inside` is set in the test environment only.
 
-    `inside` contains the receivers that this process serves; only in the test environment.
+    `draw` returns a random number in [0, 1).
     """
 
     guard: EgressGuard
@@ -78,13 +68,13 @@ class Dependencies:
     synchronised: Synchronised = kernel_is_synchronised
     watch_clock_steps: WatchClockSteps = watch_clock_steps
 
-    async def check(self, url: object, *, allow_http: bool) -> None:
-        """Check whether `url` may be registered. Raises InvalidWebhookUrl if not."""
-        if not (self.inside and isinstance(url, str) and self.inside.names(url)):
-            await self.guard.check(url, allow_http=allow_http)
+    def is_inside(self, url: object) -> bool:
+        """Whether `url` is that of a receiver inside this process."""
+        return isinstance(url, str) and self.inside is not None and self.inside.names(url)
 
-    def make_client(self, endpoint: Endpoint, receiver: TargetUrl) -> Client:
-        """Create the client for `receiver`, the parsed URL of `endpoint`."""
+    def make_client(self, endpoint: Endpoint, *, allow_http: bool) -> Client:
+        """Create the client of an endpoint. Raises InvalidWebhookUrl."""
+        receiver = parse_target_url(endpoint.url, allow_http=allow_http)
         if self.inside and self.inside.names(endpoint.url):
             return self.inside.make_client(receiver, self.trust, self.budgets)
         trust = self.trust if endpoint.ca is None else OwnAuthority(endpoint.ca)

@@ -25,12 +25,12 @@ _CA_MAX = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A row of `endpoint`. Secrets are wrapped; instants are ms since 1970.
+    """A row of `endpoint`. Secrets are encrypted; instants are ms since 1970.
 
     The TLS certificate is checked against `ca` (PEM) or `pin` (SHA-256 of a certificate), else
     against the system's authorities. `clock_skew_s` is the endpoint's clock minus the box's.
-    `lineage` is that of the API key that registered it, None without a key. If `own_refs` is 1,
-    events contain only the externalRef of reservations of that lineage.
+    `lineage` is that of the API key that registered the endpoint, or None. If `own_refs` is 1,
+    events contain the externalRef only for reservations of that lineage.
     """
 
     id: str
@@ -103,33 +103,6 @@ def get_endpoint(reader: Reader, endpoint_id: str) -> Endpoint:
     return known(reader.one(_endpoint, f"{_SELECT} WHERE id = :id", {"id": endpoint_id}))
 
 
-def count_active(reader: Reader) -> int:
-    """Count the active endpoints."""
-    return int(reader.value("SELECT count(*) FROM endpoint WHERE active = 1"))
-
-
-def record_health(
-    tx: Transaction, endpoint_id: str,
-    *, failures: int, recovered: bool, last_outcome: str, clock_skew_s: int | None = None,
-) -> None:  # fmt: skip
-    """Record recent results: `failures` are added to the count, which `recovered` first resets.
-
-    `clock_skew_s` is None if no response contained a time; the stored value then stays.
-    """
-    tx.execute(
-        """UPDATE endpoint
-           SET failures_in_a_row =
-                   CASE WHEN :recovered THEN 0 ELSE failures_in_a_row END + :failures,
-               last_success_at = CASE WHEN :recovered THEN :now ELSE last_success_at END,
-               last_failure_at = CASE WHEN :failures THEN :now ELSE last_failure_at END,
-               last_outcome = :last_outcome,
-               clock_skew_s = coalesce(:clock_skew_s, clock_skew_s)
-           WHERE id = :id""",
-        {"id": endpoint_id, "failures": failures, "recovered": int(recovered), "now": tx.now,
-         "last_outcome": last_outcome, "clock_skew_s": clock_skew_s},
-    )  # fmt: skip
-
-
 def _endpoint(id_: str, url: str, events: str, active: int, *rest: Any) -> Endpoint:
     return Endpoint(id_, url, tuple(json.loads(events)), bool(active), *rest)
 
@@ -171,8 +144,7 @@ def register_endpoint(
     The caller has checked `url` with the egress guard. `lineage` is that of the registering API
     key, if any. Raises TooManyEndpoints if 5 are active.
     """
-    if count_active(tx) >= ACTIVE_MAX:
-        raise TooManyEndpoints
+    _check_active_limit(tx)
     endpoint_id, secret = tx.new_id(), tx.tokens.new_webhook_secret()
     wrapped = keyring.wrap(secret.encode(), tx.tokens.random_bytes(12))
     tx.insert(
@@ -192,27 +164,22 @@ def restrict_references(
 
     Applies from the next attempt on. Raises NotFound if the endpoint is unknown.
     """
-    if get_endpoint(tx, endpoint_id).own_refs == int(own_refs):
-        return
-    tx.update("endpoint", endpoint_id, own_refs=int(own_refs))
-    record_audit(tx, actor, "endpoint_references_chosen", endpoint=endpoint_id)
-    tx.notices.append(EndpointsChanged(endpoint_id))
+    if get_endpoint(tx, endpoint_id).own_refs != int(own_refs):
+        _change(tx, endpoint_id, "endpoint_references_chosen", actor, own_refs=int(own_refs))
 
 
 def choose_events(
     tx: Transaction, endpoint_id: str, events: tuple[str, ...], *, actor: str = CONSOLE
 ) -> None:
-    """Subscribe to `events` from now on; queued deliveries stay. Raises NotFound if unknown."""
-    if get_endpoint(tx, endpoint_id).events == events:
-        return
-    tx.update("endpoint", endpoint_id, events=json.dumps(events))
-    record_audit(tx, actor, "endpoint_events_chosen", endpoint=endpoint_id)
+    """Subscribe to `events` only; pending deliveries stay. Raises NotFound if unknown."""
+    if get_endpoint(tx, endpoint_id).events != events:
+        _change(tx, endpoint_id, "endpoint_events_chosen", actor, events=json.dumps(events))
 
 
 def send_test_event(tx: Transaction, endpoint_id: str | None) -> list[str]:
     """Queue `webhook.test` for one endpoint, or for all if None. Returns the delivery ids.
 
-    Subscriptions do not matter; only active endpoints receive it. Raises NotFound if unknown.
+    Goes to active endpoints only, whatever their event types. Raises NotFound if unknown.
     """
     chosen = list_active_endpoints(tx) if endpoint_id is None else [get_endpoint(tx, endpoint_id)]
     receiving = [endpoint.id for endpoint in chosen if endpoint.active]
@@ -223,33 +190,34 @@ SWITCHED_OFF = "endpoint_switched_off"
 
 
 def deactivate_endpoint(tx: Transaction, endpoint_id: str, *, actor: str = CONSOLE) -> None:
-    """Deactivate the endpoint for the staff: cancel its queue and drop its alert.
+    """Deactivate the endpoint for the staff: cancel its pending deliveries and drop its alert.
 
     Idempotent. Raises NotFound if the endpoint is unknown.
     """
     drop_alert(tx, SWITCHED_OFF, endpoint_id)
-    _switch_off(tx, endpoint_id, actor)
+    _deactivate(tx, get_endpoint(tx, endpoint_id), actor)
 
 
 def deactivate_by_key(tx: Transaction, endpoint_id: str, key: ApiKey) -> None:
-    """Deactivate the endpoint for an API key. Raises an alert if the key's lineage differs."""
+    """Deactivate the endpoint for an API key. Idempotent.
+
+    Stores an alert if a key of another lineage registered it. Raises NotFound if the endpoint is
+    unknown.
+    """
     endpoint = get_endpoint(tx, endpoint_id)
     if endpoint.active and endpoint.lineage != key.lineage:
         sentence = f"the API key {key.name} deactivated a webhook endpoint of another key"
         put_alert(tx, Alert(SWITCHED_OFF, endpoint_id, tx.now, sentence))
-    _switch_off(tx, endpoint_id, f"key:{key.id}")
+    _deactivate(tx, endpoint, f"key:{key.id}")
 
 
-def _switch_off(tx: Transaction, endpoint_id: str, actor: str) -> None:
-    if not get_endpoint(tx, endpoint_id).active:
-        return
-    tx.update("endpoint", endpoint_id, active=0)
-    cancel_pending(tx, endpoint_id)
-    record_audit(tx, actor, "endpoint_deactivated", endpoint=endpoint_id)
-    tx.notices.append(EndpointsChanged(endpoint_id))
+def _deactivate(tx: Transaction, endpoint: Endpoint, actor: str) -> None:
+    if endpoint.active:
+        _change(tx, endpoint.id, "endpoint_deactivated", actor, active=0)
+        cancel_pending(tx, endpoint.id)
 
 
-OVERLAP_MS = 24 * 3600 * 1000
+_OVERLAP_MS = 24 * 3600 * 1000
 
 
 def roll_secret(
@@ -263,12 +231,10 @@ def roll_secret(
     endpoint = get_endpoint(tx, endpoint_id)
     secret = tx.tokens.new_webhook_secret()
     wrapped = keyring.wrap(secret.encode(), tx.tokens.random_bytes(12))
-    tx.update(
-        "endpoint", endpoint_id, secret=wrapped,
-        previous_secret=endpoint.secret, previous_secret_expires_at=tx.now + OVERLAP_MS,
+    _change(
+        tx, endpoint_id, "endpoint_secret_rolled", actor, secret=wrapped,
+        previous_secret=endpoint.secret, previous_secret_expires_at=tx.now + _OVERLAP_MS,
     )  # fmt: skip
-    record_audit(tx, actor, "endpoint_secret_rolled", endpoint=endpoint_id)
-    tx.notices.append(EndpointsChanged(endpoint_id))
     return secret
 
 
@@ -280,9 +246,10 @@ def revoke_old_secret(tx: Transaction, endpoint_id: str, *, actor: str = CONSOLE
     endpoint = get_endpoint(tx, endpoint_id)
     if endpoint.previous_secret is None:
         return False
-    tx.update("endpoint", endpoint_id, previous_secret=None, previous_secret_expires_at=None)
-    record_audit(tx, actor, "endpoint_old_secret_revoked", endpoint=endpoint_id)
-    tx.notices.append(EndpointsChanged(endpoint_id))
+    _change(
+        tx, endpoint_id, "endpoint_old_secret_revoked", actor,
+        previous_secret=None, previous_secret_expires_at=None,
+    )  # fmt: skip
     return (endpoint.previous_secret_expires_at or 0) > tx.now
 
 
@@ -304,21 +271,18 @@ def trust_receiver(
     tx.notices.append(EndpointsChanged(endpoint_id))
 
 
-BOX = "box"
-
-
 def register_with_room(
-    tx: Transaction, /, is_lent: Callable[[str], bool], keyring: Keyring, url: str,
+    tx: Transaction, /, is_echo_receiver: Callable[[str], bool], keyring: Keyring, url: str,
     events: tuple[str, ...], **more: Any,
 ) -> tuple[Endpoint, str]:  # fmt: skip
-    """Register as `register_endpoint`; if 5 are active, first deactivate the oldest lent one.
+    """Call `register_endpoint`; if 5 are active, first deactivate the oldest echo receiver.
 
-    `is_lent` returns whether a URL is one of the sandbox's echo receivers.
+    `is_echo_receiver` returns whether a URL is one of the sandbox's echo receivers.
     """
     active = list_active_endpoints(tx)
-    lent = next((endpoint for endpoint in active if is_lent(endpoint.url)), None)
-    if len(active) >= ACTIVE_MAX and lent is not None:
-        deactivate_endpoint(tx, lent.id, actor=BOX)
+    echo = next((endpoint for endpoint in active if is_echo_receiver(endpoint.url)), None)
+    if len(active) >= ACTIVE_MAX and echo is not None:
+        deactivate_endpoint(tx, echo.id, actor="box")
     return register_endpoint(tx, keyring, url, events, **more)
 
 
@@ -330,9 +294,19 @@ def activate_endpoint(tx: Transaction, endpoint_id: str, *, actor: str = CONSOLE
     """
     if get_endpoint(tx, endpoint_id).active:
         return
-    if count_active(tx) >= ACTIVE_MAX:
-        raise TooManyEndpoints
-    tx.update("endpoint", endpoint_id, active=1)
+    _check_active_limit(tx)
     drop_alert(tx, SWITCHED_OFF, endpoint_id)
-    record_audit(tx, actor, "endpoint_activated", endpoint=endpoint_id)
+    _change(tx, endpoint_id, "endpoint_activated", actor, active=1)
+
+
+def _check_active_limit(tx: Transaction) -> None:
+    """Raise TooManyEndpoints if 5 endpoints are active."""
+    if tx.value("SELECT count(*) FROM endpoint WHERE active = 1") >= ACTIVE_MAX:
+        raise TooManyEndpoints
+
+
+def _change(tx: Transaction, endpoint_id: str, what: str, actor: str, **columns: Any) -> None:
+    """Update columns, record it in the audit log as `what`, and notify the dispatcher."""
+    tx.update("endpoint", endpoint_id, **columns)
+    record_audit(tx, actor, what, endpoint=endpoint_id)
     tx.notices.append(EndpointsChanged(endpoint_id))

@@ -11,7 +11,7 @@ from appliance.venue.model import Venue
 from appliance.webhooks.deliveries import DueDelivery
 from appliance.webhooks.endpoints import Endpoint
 
-# ASCII only: a name in any script is safe for parsers and for the signature.
+# ASCII only, so that every parser reads names in all scripts, and the signed bytes are stable.
 _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
 
 _SAMPLE_ID = "00000000-0000-4000-8000-000000000000"
@@ -21,14 +21,14 @@ _SAMPLE_TABLE_ID = "00000000-0000-4000-8000-000000000001"
 def event_body(
     delivery: DueDelivery, reservation: Reservation | None, venue: Venue, endpoint: Endpoint
 ) -> bytes:
-    """Return the JSON body of a delivery with the current reservation; id and instant are fixed.
+    """Return the JSON body of a delivery: the event, and the reservation in its current state.
 
-    Without a reservation, the body is that of a `webhook.test` with a complete sample.
+    Without a reservation, the body is that of a `webhook.test`, with a complete sample.
     """
     if reservation is None:
         data = _sample(delivery.occurred_at)
     else:
-        data = _reservation(reservation, tell_reference=endpoint.may_read_reference(reservation))
+        data = _reservation(reservation, with_reference=endpoint.may_read_reference(reservation))
     data["venue"] = {"id": venue.id, "name": venue.name}
     body = {
         "id": delivery.id,
@@ -39,7 +39,7 @@ def event_body(
     return _encode(body).encode()
 
 
-def _reservation(reservation: Reservation, *, tell_reference: bool) -> dict[str, Any]:
+def _reservation(reservation: Reservation, *, with_reference: bool) -> dict[str, Any]:
     data: dict[str, Any] = {
         "serviceReservationId": reservation.id,
         "accessCode": reservation.access_code or reservation.issued_code,
@@ -51,7 +51,7 @@ def _reservation(reservation: Reservation, *, tell_reference: bool) -> dict[str,
         "customerFirstName": reservation.customer_first_name or "",
         "source": reservation.source,
     }
-    if tell_reference and reservation.external_ref is not None:
+    if with_reference and reservation.external_ref is not None:
         data["externalRef"] = reservation.external_ref
     data["checkedInAt"] = optional_instant(reservation.checked_in_at)
     data["createdAt"] = format_instant(reservation.created_at)

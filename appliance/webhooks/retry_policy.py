@@ -1,12 +1,14 @@
 """Retry delays (1 min, 5 min, 30 min, 2 h, 12 h) and due times after a reboot or clock step."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from appliance.clock import Uptime
 from appliance.database.connection import Transaction
+from appliance.database.database import Database
+from appliance.webhooks.endpoints import list_active_endpoints
 
 DELAYS_MS = (60_000, 300_000, 1_800_000, 7_200_000, 43_200_000)
-_SPREAD_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,53 +34,61 @@ def next_step(attempts: int, *, delivered: bool, charged: bool, draw: Callable[[
     if made > len(DELAYS_MS):
         return Step("dead", made)
     delay = DELAYS_MS[made - 1]
-    wait = delay + int(draw() * longest_spread(delay))
-    return Step("pending", made, wait)
+    return Step("pending", made, delay + int(draw() * _longest_spread(delay)))
 
 
-def longest_spread(delay_ms: int) -> int:
-    """Maximum random delay added to `delay_ms`, in ms."""
-    return min(delay_ms // 10, _SPREAD_MS)
+def _longest_spread(delay_ms: int) -> int:
+    return min(delay_ms // 10, 60_000)
 
 
-def longest_wait(attempts: int) -> int:
-    """Maximum wait of a delivery after `attempts` charged attempts, in ms."""
+def _longest_wait(attempts: int) -> int:
+    """Return the maximum wait of a delivery after `attempts` charged attempts, in ms."""
     if not attempts:
         return 0
     delay = DELAYS_MS[min(attempts, len(DELAYS_MS)) - 1]
-    return delay + longest_spread(delay)
+    return delay + _longest_spread(delay)
 
 
-BATCH = 500
+_BATCH = 500
 _AGREE_MS = 1_000
 
 
-def settle_some_waits(
-    tx: Transaction, endpoint_id: str, after: tuple[int, int], boot: str, uptime: int,
-    longest_waits: Sequence[int],
-) -> tuple[int, int] | None:  # fmt: skip
-    """Make `due_uptime` and `due_at` of up to 500 retries agree. Returns the next cursor or None.
+async def rebase_due_times(database: Database, uptime: Uptime) -> None:
+    """Convert the due times of all pending retries to this boot's uptime and the current clock.
 
-    Retries from an earlier boot: the clock gives the time left, at most `longest_waits[n]` ms
-    after n charged attempts. Retries from this boot: the uptime is authoritative.
+    Works in pages of 500 rows, so that other writes can run between them. Needs a trusted
+    clock: after a reboot, only the clock tells how much of a wait is left.
     """
+    for endpoint in await database.read(list_active_endpoints):
+        cursor: tuple[int, int] | None = (0, 0)
+        while cursor is not None:
+            cursor = await database.write(_rebase_page, endpoint.id, cursor, uptime)
+
+
+def _rebase_page(
+    tx: Transaction, endpoint_id: str, cursor: tuple[int, int], uptime: Uptime
+) -> tuple[int, int] | None:
+    """Make `due_uptime` and `due_at` of up to 500 retries agree. Return the next cursor or None.
+
+    A retry of this boot is due by the uptime. A retry of an earlier boot is due by the clock, but
+    never later than the maximum wait after its number of charged attempts.
+    """
+    boot, now = uptime.boot, uptime.milliseconds()
     sql = """SELECT seq, due_uptime, due_at, due_boot IS :boot, attempts FROM delivery
              WHERE state = 'pending' AND endpoint_id = :endpoint_id
                  AND (due_uptime, seq) > (:uptime, :seq)
              ORDER BY due_uptime, seq LIMIT :limit"""
-    last_uptime, last_seq = after
-    page = {"endpoint_id": endpoint_id, "uptime": last_uptime, "seq": last_seq, "limit": BATCH}
-    rows = list(tx.rows(sql, {"boot": boot, **page}))
+    bound = {"boot": boot, "endpoint_id": endpoint_id, "uptime": cursor[0], "seq": cursor[1]}
+    rows = list(tx.rows(sql, {**bound, "limit": _BATCH}))
     changes = []
     for seq, due_uptime, due_at, of_this_boot, attempts in rows:
-        left = due_uptime - uptime
+        left = due_uptime - now
         if not of_this_boot:
-            longest = longest_waits[min(attempts, len(longest_waits) - 1)]
-            left = min(max(due_at - tx.now, 0), longest)
+            left = min(max(due_at - tx.now, 0), _longest_wait(attempts))
         elif abs(tx.now + left - due_at) < _AGREE_MS:
             continue
-        changes.append((tx.now + left, uptime + left, boot, seq))
+        changes.append((tx.now + left, now + left, boot, seq))
     if changes:
         sql = "UPDATE delivery SET due_at = ?, due_uptime = ?, due_boot = ? WHERE seq = ?"
         tx.execute_each(sql, changes)
-    return (rows[-1][1], rows[-1][0]) if len(rows) == BATCH else None
+    return (rows[-1][1], rows[-1][0]) if len(rows) == _BATCH else None

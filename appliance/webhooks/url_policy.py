@@ -1,4 +1,4 @@
-"""The URL policy (SSRF): which URLs and addresses webhooks may go to.
+"""The URL policy: which URLs and addresses webhooks may be sent to (SSRF protection).
 
 `ipaddress.is_global` is not used: it calls NAT64, 6to4 and mapped loopback addresses global.
 """
@@ -23,7 +23,7 @@ IpNetwork = IPv4Network | IPv6Network
 
 
 class Reach(Enum):
-    """Address class of a destination."""
+    """The class of an address."""
 
     PUBLIC = "public"
     PRIVATE = "private"
@@ -66,9 +66,8 @@ _NEVER = _networks(
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 _ISATAP = (0x00005EFE, 0x02005EFE)  # interface identifiers that embed an IPv4 address
 
-_PORT_MAX = 65535
 _WITH_PORT = re.compile(r"(?:\[(?P<six>.+)\]|(?P<plain>[^:]+))(?::(?P<port>[0-9]{1,9}))?")
-_PORTS_FOR_ANYBODY = 1024  # lower ports belong to other protocols
+_FIRST_COMMON_PORT = 1024  # lower ports belong to other protocols
 
 
 @lru_cache(maxsize=256)  # called at every attempt with the same few addresses
@@ -93,10 +92,6 @@ class AllowEntry:
     network: IpNetwork
     port: int | None
 
-    def covers(self, address: IpAddress, port: int) -> bool:
-        """Whether this entry includes `address` and `port`."""
-        return address in self.network and self.port in {None, port}
-
 
 def parse_allow_entry(text: str) -> AllowEntry:
     """Parse `10.0.0.5`, `10.0.0.0/8`, `127.0.0.1:9000` or `[fd00::1]:9000`.
@@ -112,10 +107,9 @@ def parse_allow_entry(text: str) -> AllowEntry:
             f"webhooks.allow_networks has {text!r} ({error}): "
             "write an address or a network, each with an optional :port"
         ) from None
-    alone = network.num_addresses == 1
-    if alone and reach_of(network.network_address) is not Reach.NEVER:
-        return AllowEntry(network, port)
     first, length = network.network_address, network.prefixlen
+    if network.num_addresses == 1 and reach_of(first) is not Reach.NEVER:
+        return AllowEntry(network, port)
     ranges = [outer for group in _OPENABLE.values() for outer in group]
     if not any(first in outer and length >= outer.prefixlen for outer in ranges):
         raise OperatorError(
@@ -128,7 +122,7 @@ def parse_allow_entry(text: str) -> AllowEntry:
 def _split_port(text: str) -> tuple[str, int | None]:
     """Split into network and port; return the whole text and None if the format differs."""
     found = _WITH_PORT.fullmatch(text)
-    if found is None or not 1 <= int(found["port"] or 1) <= _PORT_MAX:
+    if found is None or not 1 <= int(found["port"] or 1) <= 65535:
         return text, None
     return found["six"] or found["plain"], int(found["port"]) if found["port"] else None
 
@@ -142,30 +136,33 @@ class EgressPolicy:
         self._is_own_address = is_own_address
 
     def permits(self, address: IpAddress, port: int) -> bool:
-        """Whether a delivery may be sent to this address and port."""
+        """Whether webhooks may be sent to this address and port."""
         reach = reach_of(address)
         if reach is Reach.NEVER:
             return False
-        naming = [entry for entry in self._entries if entry.covers(address, port)]
+        entries = [
+            entry
+            for entry in self._entries
+            if address in entry.network and entry.port in {None, port}
+        ]
         if reach is not Reach.LOOPBACK and self._is_own_address(address):
             # The box's own address needs an entry for exactly that address.
-            return any(entry.network.num_addresses == 1 for entry in naming)
-        return reach is Reach.PUBLIC or bool(naming)
+            return any(entry.network.num_addresses == 1 for entry in entries)
+        return reach is Reach.PUBLIC or bool(entries)
 
     def permits_port(self, port: int, address: IpAddress | None = None, *, secure: bool) -> bool:
         """Whether the port is allowed: 443, 80 for plain http, 1024 and up, or listed in an entry.
 
         With `address`, the entry that lists the port must also include the address.
         """
-        is_usual = port >= _PORTS_FOR_ANYBODY or port == (443 if secure else 80)
-        return is_usual or any(
+        is_common = port >= _FIRST_COMMON_PORT or port == _default_port(secure=secure)
+        return is_common or any(
             entry.port == port and (address is None or address in entry.network)
             for entry in self._entries
         )
 
 
-URL_MAX = 2048
-_NAME_MAX = 253
+_URL_MAX = 2048
 _PRINTABLE = re.compile(r"[!-\[\]-~]+")  # visible ASCII without the backslash
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
@@ -185,15 +182,15 @@ class TargetUrl:
     def authority(self) -> str:
         """Value of the Host header; includes the port unless it is the default."""
         host = f"[{self.host}]" if isinstance(self.address, IPv6Address) else self.host
-        return host if self.port == _usual_port(secure=self.secure) else f"{host}:{self.port}"
+        return host if self.port == _default_port(secure=self.secure) else f"{host}:{self.port}"
 
 
 def parse_target_url(url: object, *, allow_http: bool) -> TargetUrl:
-    """Parse the URL of a receiver. Raises InvalidWebhookUrl with the rule that it breaks.
+    """Parse the URL of a receiver. Raises InvalidWebhookUrl with the rule that the URL breaks.
 
-    Does not check whether address and port are permitted; the egress guard does.
+    Whether its address and port are permitted is checked by EgressGuard.
     """
-    if isinstance(url, str) and len(url) > URL_MAX:
+    if isinstance(url, str) and len(url) > _URL_MAX:
         raise _refused("url_length")
     if not (isinstance(url, str) and _PRINTABLE.fullmatch(url)):
         raise _refused("url_absolute")
@@ -209,37 +206,37 @@ def parse_target_url(url: object, *, allow_http: bool) -> TargetUrl:
     if parts.scheme == "http" and not allow_http:
         raise _refused("url_https")
     secure = parts.scheme == "https"
-    usual = _usual_port(secure=secure)
+    port = _default_port(secure=secure) if port is None else port
     name, address = _parse_host(host or "", parts.netloc)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return TargetUrl(secure, name, usual if port is None else port, target, address)
+    return TargetUrl(secure, name, port, target, address)
 
 
-def forbidden(receiver: TargetUrl, address: IpAddress | None) -> InvalidWebhookUrl:
+def _forbidden(receiver: TargetUrl, address: IpAddress | None) -> InvalidWebhookUrl:
     """Return the error for a forbidden receiver, with the setting that would allow it.
 
-    `address` is the forbidden one, if known. The error never contains an address that a name
-    resolved to: partners must not explore names in the venue's network.
+    `address` is the forbidden address, if known. The error never contains an address that a name
+    resolved to, because partners must not explore the venue's network.
     """
     if address is not None and reach_of(address) is Reach.NEVER:
         return _refused("url_reserved")
     host = "IP" if receiver.address is None else str(receiver.address)
     shown = f"[{host}]" if ":" in host else host
     return WebhookUrlClosed(
-        field="url", usual=_usual_port(secure=receiver.secure), entry=f'"{shown}:{receiver.port}"'
+        field="url", usual=_default_port(secure=receiver.secure), entry=f'"{shown}:{receiver.port}"'
     )
 
 
 def _parse_host(host: str, netloc: str) -> tuple[str, IpAddress | None]:
     """Return the host in canonical form, and its address if it is one.
 
-    A name whose last label is a number is an IPv4 address in some notation (127.1, 0x7f000001,
+    A name whose last label is a number is an IPv4 address in a numeric notation (127.1, 0x7f000001,
     2130706433); only four decimal numbers are accepted.
     """
     try:
         if "[" in netloc:
-            behind = netloc.rpartition("]")[2]
-            if "%" in host or not netloc.startswith("[") or behind[:1] not in {"", ":"}:
+            rest = netloc.rpartition("]")[2]
+            if "%" in host or not netloc.startswith("[") or rest[:1] not in {"", ":"}:
                 raise _refused("url_host")
             address = IPv6Address(host)
             return str(address), address
@@ -249,12 +246,12 @@ def _parse_host(host: str, netloc: str) -> tuple[str, IpAddress | None]:
             return host, IPv4Address(host)
     except ValueError:
         raise _refused("url_host") from None
-    if len(name) > _NAME_MAX or not all(_LABEL.fullmatch(label) for label in labels):
+    if len(name) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
         raise _refused("url_host")
     return name, None
 
 
-def _usual_port(*, secure: bool) -> int:
+def _default_port(*, secure: bool) -> int:
     return 443 if secure else 80
 
 
@@ -264,7 +261,7 @@ def _refused(rule: str) -> InvalidWebhookUrl:
 
 
 DNS_SECONDS = 3.0
-_LOOKUPS_AT_ONCE = 10  # two environments with five endpoints each: enough for all
+_LOOKUPS_AT_ONCE = 10  # two environments with five endpoints each
 _NEW_LOOKUPS_AT_ONCE = 6
 
 # Returns the addresses of a host name. Raises socket.gaierror; has no time limit of its own.
@@ -272,7 +269,7 @@ Resolve = Callable[[str], Awaitable[Sequence[IpAddress]]]
 
 
 class Blocked(Exception):
-    """The egress guard forbids this receiver. Nothing was sent and no connection was tried."""
+    """The URL policy forbids this receiver. Nothing was sent and no connection was tried."""
 
     def __init__(self, address: IpAddress | None) -> None:
         """`address` is the forbidden address, if one was checked."""
@@ -286,7 +283,7 @@ class EgressGuard:
     def __init__(
         self, policy: EgressPolicy, resolve: Resolve, resolve_new: Resolve | None = None
     ) -> None:
-        """`resolve_new` resolves hosts of new endpoints, so that they do not delay deliveries."""
+        """`resolve_new` resolves the hosts of new endpoints, which must not delay deliveries."""
         self._policy = policy
         self._resolve = resolve
         self._resolve_new = resolve_new or resolve
@@ -298,21 +295,20 @@ class EgressGuard:
         """
         receiver = parse_target_url(url, allow_http=allow_http)
         try:
-            await self._permitted(receiver, self._resolve_new)
+            await self.addresses(receiver, self._resolve_new)
         except Blocked as blocked:
-            raise forbidden(receiver, blocked.address) from None
+            raise _forbidden(receiver, blocked.address) from None
         except (OSError, TimeoutError):
             pass
         return receiver
 
-    async def addresses(self, receiver: TargetUrl) -> Sequence[IpAddress]:
+    async def addresses(
+        self, receiver: TargetUrl, resolve: Resolve | None = None
+    ) -> Sequence[IpAddress]:
         """Return all addresses of `receiver`, each of them permitted.
 
         Raises Blocked if any address is not permitted, OSError or TimeoutError (3 s) from DNS.
         """
-        return await self._permitted(receiver, self._resolve)
-
-    async def _permitted(self, receiver: TargetUrl, resolve: Resolve) -> Sequence[IpAddress]:
         policy, port, secure = self._policy, receiver.port, receiver.secure
         if not policy.permits_port(port, secure=secure):
             raise Blocked(receiver.address)
@@ -320,10 +316,10 @@ class EgressGuard:
             found: Sequence[IpAddress] = [receiver.address]
         else:
             async with asyncio.timeout(DNS_SECONDS):
-                found = await resolve(receiver.host)
+                found = await (resolve or self._resolve)(receiver.host)
         for address in found:
-            is_usual = policy.permits_port(port, address, secure=secure)
-            if not (is_usual and policy.permits(address, port)):
+            may_use_port = policy.permits_port(port, address, secure=secure)
+            if not (may_use_port and policy.permits(address, port)):
                 raise Blocked(address)
         if not found:
             raise Blocked(None)
@@ -342,7 +338,7 @@ class SystemResolver:
         self._under_way: dict[str, asyncio.Future[Sequence[IpAddress] | OSError]] = {}
 
     async def __call__(self, host: str) -> Sequence[IpAddress]:
-        """Resolve `host`, in the system's order of preference. Raises socket.gaierror."""
+        """Return the addresses of `host` in the system's order. Raises socket.gaierror."""
         if host not in self._under_way:
             if len(self._under_way) >= self._at_once:
                 raise socket.gaierror(socket.EAI_AGAIN, "too many lookups at once")

@@ -1,4 +1,4 @@
-"""Builders of guests who come to the door, in whatever state the sentence needs."""
+"""Builders of reservations for door tests, in the state that a test needs."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def a_guest(**changes: Any) -> Reservation:
 
 
 def add_reservation(tx: Transaction, **changes: Any) -> Reservation:
-    """The same as a row; `table` is the number of a table.
+    """Insert such a reservation as a row; `table` is the number of a table.
 
     Reservations of one table and evening must not overlap; a slot is an hour long.
     """

@@ -1,4 +1,4 @@
-"""What an action left in the tables of the live environment."""
+"""Read the rows that an action has written in the live environment."""
 
 
 def read(box, sql, **values):
@@ -6,13 +6,13 @@ def read(box, sql, **values):
 
 
 def events(box):
-    """The types of all events but the creation, in order."""
+    """Return the types of all events except the creation, in order."""
     sql = "SELECT type FROM event WHERE type <> 'reservation.created' ORDER BY seq"
     return [type_ for (type_,) in read(box, sql)]
 
 
 def history(box):
-    """What happened and who did it, in order."""
+    """Return what happened and who did it, in order."""
     return read(box, "SELECT what, actor FROM history ORDER BY seq")
 
 

@@ -1,4 +1,4 @@
-"""The box's own time: through a step that nothing confirms it goes on counting."""
+"""The box's clock: after an unconfirmed step it continues from the uptime."""
 
 import asyncio
 import errno
@@ -7,9 +7,8 @@ import socket
 
 import pytest
 
-from appliance import clock_signals as clock_steps
-from appliance.clock import BoxClock, ClockMark, StoppedClock, parse_instant
-from appliance.clock_signals import watch_clock_steps
+from appliance import clock as clock_steps
+from appliance.clock import BoxClock, ClockMark, StoppedClock, parse_instant, watch_clock_steps
 from tests.appliance.webhooks.alarms import ManualUptime
 
 NOW = "2026-11-21T19:00:00Z"
@@ -18,7 +17,7 @@ LONG_AGO = 20 * GRACE_MS  # the machine has run for hours
 
 
 class Surroundings:
-    """A machine, and whether a time server has spoken to it."""
+    """A machine whose clock a time server may have synchronised."""
 
     def __init__(self, up=LONG_AGO, boot="a boot", instant=NOW):
         self.machine = StoppedClock(instant)
@@ -99,7 +98,7 @@ def test_a_new_box_that_nothing_has_confirmed_yet_follows_its_machine():
 
 
 async def test_a_timer_that_the_kernel_cancels_is_the_news_each_time(monkeypatch):
-    """A pair of sockets in the place of the timer: readable, and read with ECANCELED."""
+    """Use a socket pair as the timer: it becomes readable, and reading raises ECANCELED."""
     kernel, timer = socket.socketpair()
     read, calls, armed = os.read, [], []
 
@@ -122,7 +121,7 @@ async def test_a_timer_that_the_kernel_cancels_is_the_news_each_time(monkeypatch
     for count in (1, 2):
         kernel.send(b"8 bytes!")
         async with asyncio.timeout(60):
-            while len(calls) < count:  # noqa: ASYNC110 - the loop hears it
+            while len(calls) < count:  # noqa: ASYNC110 - the event loop reads it
                 await asyncio.sleep(0.002)
 
     stop()

@@ -1,4 +1,4 @@
-"""Which tz database is in use, and what it says of Casablanca from 2018 to 2040."""
+"""Which tz database is used, and its rules for Casablanca."""
 
 import zipfile
 from datetime import UTC, datetime, timedelta
@@ -48,7 +48,7 @@ def test_no_offset_ever_changes_after_20_september_2026():
 
 
 def a_system_database(root: Path, version_line: str) -> Path:
-    """A directory as Debian has it, whose Casablanca is what we put there: Kathmandu's rules."""
+    """A zoneinfo directory as on Debian, in which Casablanca has the rules of Kathmandu."""
     (root / "Africa").mkdir(parents=True)
     rules = resources.files("tzdata.zoneinfo.Asia").joinpath("Kathmandu").read_bytes()
     (root / "Africa" / "Casablanca").write_bytes(rules)
@@ -76,7 +76,9 @@ def test_a_newer_system_database_is_used(tmp_path: Path, version: str):
     found = newest_zone_database(a_system_database(tmp_path, f"# version {version}\nR x\n"))
 
     assert (found.version, found.origin) == (version, "system")
-    assert offset_in_november(found) == timedelta(hours=5, minutes=45)  # read from there indeed
+    assert offset_in_november(found) == timedelta(
+        hours=5, minutes=45
+    )  # the rules of that directory
 
 
 @pytest.mark.parametrize("line", ["", "2099a\n", "# 2099a\n", "# version\n", "# versioned 2099a\n"])

@@ -23,7 +23,7 @@ with DataDirectory(Path(sys.argv[1])).lock():
 
 @pytest.fixture
 def directory(tmp_path):
-    """A directory that was founded, with empty files for databases."""
+    """An initialised data directory, with empty database files."""
     made = DataDirectory(tmp_path / "box")
     with made.founding(Tokens()):
         for path in made.databases:

@@ -1,4 +1,4 @@
-"""The log in files: JSON lines, within a size, of our own packages alone."""
+"""The log files: JSON lines of our own packages, limited in size."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""The one scheduler: when it runs a job, when it looks, when it tries again."""
+"""The scheduler: when it runs a job, checks the jobs, and retries."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from tests.appliance.jobs.keeping import Timer
 
 
 class Work:
-    """A job that is due when the test says so, and is then due again a day later."""
+    """A job that is due when the test sets it, and then again a day later."""
 
     def __init__(self, box):
         self.clock, self.due, self.runs, self.trouble = box.clock, None, 0, None
@@ -55,7 +55,7 @@ async def started(scheduler, *works):
 
 
 async def fire(scheduler, clock, timer):
-    """Let the time pass that the timer is set to."""
+    """Advance the clock to the time of the timer, and fire it."""
     clock.advance(timer.seconds)
     timer.callback()
     await scheduler.settle()
@@ -104,7 +104,7 @@ async def test_a_job_that_fails_waits_twice_as_long_each_time_and_an_hour_at_mos
     assert waits == [60, 120, 240, 480, 960, 1920, 3600, 3600]
 
     work.trouble = None
-    scheduler.wake()  # and a clock that was set ends the wait
+    scheduler.wake()  # a clock step ends the wait
     await scheduler.settle()
     assert (work.runs, timer.seconds) == (10, 86_400)
     work.trouble = trouble

@@ -1,4 +1,4 @@
-"""Settings: file, environment, one sentence for each mistake (docs/reference/settings.md)."""
+"""Settings: file, environment variables, and messages (docs/reference/settings.md)."""
 
 import dataclasses
 import json

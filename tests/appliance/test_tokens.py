@@ -1,4 +1,4 @@
-"""Ids, codes and link tokens: their forms, and that nothing forged is ever read."""
+"""Ids, codes and link tokens: their formats, and that forged ones are rejected."""
 
 import base64
 import re
@@ -135,7 +135,7 @@ def test_an_id_is_a_uuid_of_version_7_that_begins_with_its_time(random: bytes, n
 @pytest.mark.proves("decision: What is an access code made of, and what is it good for?")
 @given(st.binary(min_size=1, max_size=64))
 def test_an_access_code_has_four_characters_that_cannot_be_confused(seed: bytes):
-    assume(any(byte < 248 for byte in seed))  # another source would never give a letter
+    assume(any(byte < 248 for byte in seed))  # other bytes never yield a character
     drawn = cycle(seed)
     tokens = Tokens(lambda n: bytes(islice(drawn, n)))
 

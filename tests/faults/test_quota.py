@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from appliance.clock import newest_zone_database
-from appliance.clock_records import write_heartbeat
+from appliance.clock_gate import write_heartbeat
 from appliance.core.errors import OperatorError, Unavailable
 from appliance.core.tokens import Tokens
 from appliance.database.database import Database

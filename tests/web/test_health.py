@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from appliance.clock_records import find_heartbeat
+from appliance.clock_gate import find_heartbeat
 from appliance.core.errors import Unavailable
 from tests.conftest import Running
 from web.monitoring import Health

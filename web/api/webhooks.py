@@ -42,7 +42,7 @@ async def create_webhook(request: web.Request) -> web.Response:
     events = parse_event_types(body.get("events"))
     endpoint, secret = await environment.database.write(
         register_with_room,
-        dispatcher.is_lent,
+        dispatcher.is_echo_receiver,
         environment.keyring,
         url,
         events,

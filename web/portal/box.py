@@ -13,7 +13,7 @@ from appliance.alerts import CLOCK_LEAPT, list_alerts
 from appliance.backup.catalogue import read_record
 from appliance.backup.recovery_key import ensure_recovery_key, kit_html
 from appliance.box import Box
-from appliance.clock_records import confirm_clock
+from appliance.clock_gate import confirm_clock
 from appliance.core.errors import OperatorError, ValidationError
 from appliance.core.files import atomic_write
 from appliance.core.i18n import Language

@@ -245,7 +245,7 @@ async def create_endpoint(request: web.Request, form: Form) -> web.Response:
     recheck_authorisation(request)  # the DNS lookup may have taken time
     events = parse_event_types(form.all("event"), _EVENT_TYPES)
     endpoint, secret = await write_as_staff(
-        request, register_with_room, dispatcher.is_lent, environment.keyring, url, events
+        request, register_with_room, dispatcher.is_echo_receiver, environment.keyring, url, events
     )
     return _show_once(request, f"endpoints/{endpoint.id}", endpoint.id, secret)
 

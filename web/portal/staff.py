@@ -8,7 +8,7 @@ from appliance.api_keys import list_keys
 from appliance.core.errors import NameTaken, NotFound
 from appliance.core.tokens import account_hash
 from appliance.database.connection import Reader
-from appliance.environment import house_base, outside_base, trust_page
+from appliance.environment import public_base, staff_base, trust_page
 from appliance.reservations.rows import staff_names
 from appliance.staff.accounts import (
     Invitation,
@@ -63,14 +63,14 @@ async def show_people(
     that person's card.
     """
     live = request[LIVE]
-    inside = house_base(live.links, live.settings.server)
+    inside = staff_base(live.links, live.settings.server)
     values = {
         **await live.database.read(_read_people),
         "in_words": moment_formatter(request),
         "roles": ROLES,
         "link": link and (link[0], f"/portal/welcome#{link[1].secret}"),
         "inside": inside,
-        "outside": outside_base(live.links, live.settings.server),
+        "outside": public_base(live.links, live.settings.server),
         "trust": trust_page(live.links, inside),
         "declined": request.match_info.get("id"),
     }

@@ -10,7 +10,7 @@ import pytest
 
 from appliance.alerts import Alert, list_alerts, put_alert
 from appliance.clock import SystemClock
-from appliance.clock_records import find_heartbeat
+from appliance.clock_gate import find_heartbeat
 from web.main import main
 
 

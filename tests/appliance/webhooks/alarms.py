@@ -1,10 +1,10 @@
-"""An uptime that a test moves by hand, and the alarms that the dispatcher sets by it."""
+"""A manual uptime for tests, and the alarms that the dispatcher sets on it."""
 
 import asyncio
 
 
 class ManualUptime:
-    """An uptime that stands still until the test lets time pass."""
+    """An uptime that changes only when the test calls `advance`."""
 
     def __init__(self, clock, boot="first boot", milliseconds=1_000_000):
         self.boot = boot
@@ -25,7 +25,7 @@ class ManualUptime:
         return alarm
 
     def advance(self, seconds):
-        """Let time pass on every clock, and ring the alarms that became due."""
+        """Advance all clocks, and call the alarms that became due."""
         self.now += round(seconds * 1000)
         self._clock.advance(seconds)
         for number, (at, callback) in list(self.alarms.items()):
@@ -54,5 +54,5 @@ def _rings_in(uptime, seconds):
 
 async def alarm_is(uptime, seconds):
     async with asyncio.timeout(60):
-        while not _rings_in(uptime, seconds):  # noqa: ASYNC110 - a commit brings it about
+        while not _rings_in(uptime, seconds):  # noqa: ASYNC110 - a commit sets the alarm
             await asyncio.sleep(0.002)

@@ -1,4 +1,4 @@
-"""A clock that is set, a box that bears with it for ten minutes, and what came of it."""
+"""Helpers for tests that set the clock of a box with a grace period of ten minutes."""
 
 import asyncio
 
@@ -25,7 +25,7 @@ def due_at(world):
 
 
 def set_clock(clock, surroundings, instant, *, told=True):
-    """The clock is set; the kernel tells whoever asked to be told."""
+    """Set the clock; with `told`, the kernel reports it to the watchers."""
     clock.set(instant)
     for tell in list(surroundings.watching_clock) if told else []:
         tell()

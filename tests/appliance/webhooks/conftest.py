@@ -1,4 +1,4 @@
-"""A venue that sends webhooks: scripted receivers, an uptime that the test moves, a dispatcher."""
+"""Fixtures: scripted receivers, a manual uptime, and an environment with its dispatcher."""
 
 import asyncio
 import contextlib
@@ -51,7 +51,7 @@ def uptime(clock):
 
 
 class Surroundings:
-    """A machine whose routes and whose clock's good name the test decides."""
+    """A machine whose default route and clock synchronisation the test sets."""
 
     def __init__(self):
         self.way_out = True
@@ -75,7 +75,7 @@ def surroundings():
 
 
 class Names:
-    """A name server that the test fills in; unknown names do not exist."""
+    """A name server with the names that the test adds; other names do not exist."""
 
     def __init__(self):
         self.known = {}
@@ -118,7 +118,7 @@ async def client(make_client, receiver):
 
 @dataclass
 class World:
-    """An environment, its dispatcher, and the means to make something happen in it."""
+    """An environment and its dispatcher, with helpers to change and read the database."""
 
     environment: object
     clock: object
@@ -127,7 +127,7 @@ class World:
     _minute: object = field(default_factory=lambda: iter(range(2800)))
 
     async def start(self):
-        self.dispatcher = Dispatcher(self.environment, self.clock, self.outside)
+        self.dispatcher = Dispatcher(self.environment, self.outside)
         await self.dispatcher.start()
         return self.dispatcher
 
@@ -146,7 +146,7 @@ class World:
         return self.environment.database
 
     async def book(self, count=1, **values):
-        """Insert reservations and announce each; their ids."""
+        """Insert reservations with their events. Returns the ids."""
         return [
             await self.database.write(a_reservation, next(self._minute), **values)
             for _ in range(count)
@@ -171,13 +171,13 @@ class World:
         return [state for (state,) in self.rows("SELECT state FROM delivery ORDER BY seq")]
 
     def attempts(self):
-        """Each attempt as (n, outcome)."""
+        """Return each attempt as (n, outcome)."""
         return self.rows("SELECT n, outcome FROM attempt ORDER BY delivery_seq, n")
 
     async def until(self, condition, seconds=60.0):
-        """Wait for something that commits bring about."""
+        """Wait until `condition` is true, which needs commits."""
         async with asyncio.timeout(seconds):
-            while not condition():  # noqa: ASYNC110 - any commit may bring it about
+            while not condition():  # noqa: ASYNC110 - any commit may change it
                 await asyncio.sleep(0.002)
 
     async def settled(self, *states):
@@ -224,7 +224,7 @@ def outside(settings, names, uptime, surroundings):
 
 @pytest.fixture
 async def world(box, clock, outside, open_receiver):
-    """A live environment, its dispatcher not started yet, and stopped before the receivers."""
+    """A live environment. The test starts the dispatcher; it stops before the receivers."""
     made = World(box.live, clock, outside)
     yield made
     await made.stop()
@@ -232,7 +232,7 @@ async def world(box, clock, outside, open_receiver):
 
 @pytest.fixture
 def change_outside(world):
-    """`change_outside(draw=…)`: another outside for the dispatcher that is started next."""
+    """`change_outside(draw=…)`: replace dependencies of the dispatcher that is started next."""
 
     def change(**parts):
         world.outside = dataclasses.replace(world.outside, **parts)
@@ -242,7 +242,7 @@ def change_outside(world):
 
 @pytest.fixture
 def internet(names, surroundings, change_outside):
-    """A way out that a test can cut."""
+    """An internet connection that the test can cut."""
     internet = Internet(names, surroundings)
     policy = EgressPolicy(("127.0.0.0/8",), lambda _address: False)
     change_outside(guard=EgressGuard(policy, names), connect=internet.connect)

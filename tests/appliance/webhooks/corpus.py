@@ -1,4 +1,4 @@
-"""URLs that no partner may make the box call, in every spelling we know."""
+"""URLs that partners must not make the box call, in all known spellings."""
 
 from tests.appliance.webhooks.spellings import MISSPELT, ODD
 
@@ -48,7 +48,7 @@ SPECIAL = _https(
 )
 REFUSED = LOOPBACK + LINK_LOCAL + PRIVATE + SPECIAL + MISSPELT + ODD
 
-# Names that lead inside, as name servers of strangers answer; also those that change their mind.
+# Names that resolve to internal addresses, some of them to external ones as well.
 NAMES = {
     "localhost": ["127.0.0.1", "::1"],
     "localhost.": ["127.0.0.1"],

@@ -1,4 +1,4 @@
-"""The internet as a box sees it, or does not."""
+"""A simulated internet connection of the box."""
 
 import errno
 import socket
@@ -15,7 +15,7 @@ LAN = "127.0.0.1"
 
 
 class Internet:
-    """Public addresses that lead to receivers of the test, until the cable is pulled."""
+    """Public addresses that lead to receivers of the test, until the connection is cut."""
 
     def __init__(self, names, surroundings):
         self.names = names
@@ -45,7 +45,7 @@ class Internet:
         self._answer_no_names()
 
     def drop_packets(self):
-        """The line behind the router is dead: nothing comes back, and no name server answers."""
+        """The connection behind the router fails: neither receivers nor name servers answer."""
         self.trouble = TimeoutError()
         self._answer_no_names()
 
@@ -66,6 +66,6 @@ def charged(world):
 
 
 async def try_fails(uptime):
-    """Let the time of the next try come."""
+    """Advance to the next attempt, one minute later."""
     await alarm_is(uptime, 60)
     uptime.advance(60)

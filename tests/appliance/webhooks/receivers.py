@@ -1,4 +1,4 @@
-"""Receivers as tests write them: they read requests and answer by a script."""
+"""Scripted receivers: they read requests and send the responses that the test sets."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,7 @@ def an_answer(status, *headers, body=b""):
 
 @dataclass
 class Request:
-    """What a receiver got."""
+    """A request that a receiver has read."""
 
     line: str
     headers: dict[str, str]
@@ -35,7 +35,7 @@ class Request:
 
 
 class Receiver:
-    """A TCP server that reads requests and answers as it is told: bytes, or a coroutine.
+    """A TCP server that reads requests and sends scripted responses: bytes, or a coroutine.
 
     `answers` are used up in turn; then `always` is given. A script `async (writer, request)`
     may do as it likes; returning False closes the connection. No answer leaves while `answering`
@@ -60,7 +60,7 @@ class Receiver:
         return f"http://127.0.0.1:{self.port}/hook"
 
     async def got(self, count, seconds=60.0):
-        """Wait until `count` requests have come; all of them."""
+        """Wait until `count` requests have arrived. Returns all requests."""
         async with asyncio.timeout(seconds):
             while len(self.requests) < count:
                 self._changed.clear()
@@ -99,7 +99,7 @@ async def _read_request(reader):
 
 @contextlib.asynccontextmanager
 async def a_server(converse, **options):
-    """A TCP server on a free port of loopback; everything of it is gone afterwards."""
+    """Run a TCP server on a free loopback port; close it and its connections afterwards."""
     tasks, writers = set(), set()
 
     async def connected(reader, writer):

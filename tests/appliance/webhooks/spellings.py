@@ -1,4 +1,4 @@
-"""URLs in spellings that two programs may read as two addresses, and such as are none."""
+"""URLs that two parsers may read as different addresses, and invalid URLs."""
 
 MISSPELT = [
     "https://[2606:4700:4700::1111]example.com/", "https://[2606:4700:4700::1111]8443/", "",

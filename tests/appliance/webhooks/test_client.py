@@ -1,4 +1,4 @@
-"""One attempt, against receivers that do everything wrong."""
+"""One attempt, against receivers that violate the protocol."""
 
 import asyncio
 import socket
@@ -13,7 +13,7 @@ MEBIBYTE = bytes(1024 * 1024)
 
 
 def scripted(*pieces, then=None, pause=0.0):
-    """A script that writes pieces, and `then` closes, resets or waits."""
+    """Return a script that writes `pieces`, then closes, resets or waits, as `then` says."""
 
     async def script(writer, _request):
         for piece in pieces:

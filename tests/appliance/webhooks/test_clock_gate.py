@@ -1,13 +1,13 @@
-"""The clock gate: nothing is signed by an implausible clock, and no retry is early, double or lost.
+"""The clock gate: an untrusted clock signs nothing, and no retry is early, repeated or lost.
 
-A clock that leapt stays in doubt over restarts, until a time server or a person confirms it.
+After a clock step the doubt survives restarts, until a time server or a person confirms the clock.
 """
 
 import pytest
 
 from appliance.alerts import drop_alert
 from appliance.clock import parse_instant
-from appliance.clock_records import confirm_clock, write_heartbeat
+from appliance.clock_gate import confirm_clock, write_heartbeat
 from tests.appliance.webhooks.alarms import ManualUptime
 from tests.appliance.webhooks.clocks import (
     A_YEAR_BACK,
@@ -29,7 +29,7 @@ def settings():
 
 @pytest.fixture
 async def tried_once(world, receiver):
-    """A started world whose one delivery has failed once."""
+    """A started world with one delivery, which has failed once."""
     await world.register(receiver.url)
     receiver.answers = [an_answer(500)]
     await world.start()
@@ -107,7 +107,7 @@ async def test_row_19_a_box_that_boots_in_1970_waits_for_the_time_and_keeps_the_
     clock.set("1970-01-01T00:00:20Z")
 
     await world.start()
-    rebooted.advance(2 * GRACE)  # no grace makes 1970 plausible
+    rebooted.advance(2 * GRACE)  # a clock in 1970 is never trusted
     await nothing_more(receiver, 1)
     surroundings.synchronised = True
     set_clock(clock, surroundings, "2026-11-21T19:00:20Z")
@@ -142,7 +142,7 @@ async def test_a_clock_that_is_back_where_it_was_is_trusted_at_once_without_a_ti
 async def test_a_clock_that_nobody_confirms_is_believed_ten_minutes_after_the_machines_start(
     world, receiver, clock, surroundings, change_outside, caplog
 ):
-    surroundings.synchronised = None  # a container that may not ask
+    surroundings.synchronised = None  # a container without permission
     started = ManualUptime(clock, "a boot", 5_000)
     change_outside(uptime=started)
     await world.register(receiver.url)
@@ -215,14 +215,14 @@ async def test_by_a_clock_far_beyond_all_that_was_written_nothing_expires_until_
 
 @pytest.fixture
 async def leapt(world, clock, uptime, surroundings):
-    """A box that goes by a clock of next year: nobody contradicted it for ten minutes."""
+    """A box that trusts a clock one year ahead, since nothing contradicted it for ten minutes."""
     surroundings.synchronised = False
     await world.start()
     set_clock(clock, surroundings, A_YEAR_ON)
     uptime.advance(GRACE)
     await world.until(lambda: conditions(world) == {"clock_leapt", "clock_unconfirmed"})
     assert world.dispatcher.clock_gate.permits()
-    await world.database.write(write_heartbeat)  # something is written at that time
+    await world.database.write(write_heartbeat)  # a row has that time
     return world
 
 
@@ -244,7 +244,7 @@ async def test_no_restart_makes_a_clock_right_that_leapt(
 
 
 def confirm_beside(tx):
-    """As `venuebox clock confirm` does it, in a process of its own."""
+    """Confirm the clock as `venuebox clock confirm` does, in another process."""
     drop_alert(tx, "clock_leapt", "")
     write_heartbeat(tx)
 

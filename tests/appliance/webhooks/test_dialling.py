@@ -1,4 +1,4 @@
-"""From a name to a connection that is secure, or to the word for what prevented it."""
+"""Resolving, connecting and TLS, and the code of each failure."""
 
 import asyncio
 import errno
@@ -86,7 +86,7 @@ async def test_a_blocked_address_sees_no_connection(make_client, names, inside):
 
 
 def load(context, certificate, key):
-    """An SSLContext reads its certificate from a file only: from one that has no name."""
+    """Load a certificate from an unnamed file: SSLContext reads files only."""
     handle = os.memfd_create("certificate")
     try:
         os.write(handle, certificate + key)
@@ -102,7 +102,7 @@ NO_NETWORK, DOWN, NOT_MINE = errno.ENETUNREACH, errno.ENETDOWN, errno.EADDRNOTAV
 
 @pytest.fixture
 def fail(monkeypatch):
-    """`fail({address: errno})`: what connecting to each comes to."""
+    """`fail({address: errno})`: connecting to each address fails with its errno."""
 
     def plan(failures):
         async def sock_connect(_loop, _sock, address):

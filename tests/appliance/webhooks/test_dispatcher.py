@@ -140,7 +140,7 @@ async def test_thirty_two_are_under_way_at_most(world, open_receiver, change_out
 
 
 async def add_endpoint(world, url):
-    """One more than an environment may have."""
+    """Add an endpoint without the limit of five."""
 
     def copy(tx):
         secret = world.environment.keyring.wrap(b"whsec_x", tx.tokens.random_bytes(12))
@@ -154,8 +154,8 @@ async def test_each_environment_accepts_what_its_decisions_say(box, clock, outsi
     settings = replace(
         box.live.settings, webhooks=replace(box.live.settings.webhooks, allow_http=False)
     )
-    live = Dispatcher(replace(box.live, settings=settings), clock, outside)
-    test = Dispatcher(replace(box.test, settings=settings), clock, outside)
+    live = Dispatcher(replace(box.live, settings=settings), outside)
+    test = Dispatcher(replace(box.test, settings=settings), outside)
 
     url = "http://127.0.0.1:9000/hook"
     assert await test.check_url(url) == url

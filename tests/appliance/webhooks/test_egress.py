@@ -1,4 +1,4 @@
-"""The egress guard: what may be registered, and what may be connected to."""
+"""The egress guard: which URLs may be registered, and which addresses may be connected to."""
 
 import asyncio
 import socket
@@ -206,7 +206,7 @@ def test_no_text_at_all_becomes_a_receiver_that_could_break_a_request(text, star
     assert receiver.target.startswith("/")
 
 
-# A port that `webhooks.allow_networks` names is opened at what the entry covers, nowhere else.
+# A port in an entry of `webhooks.allow_networks` is allowed only for the addresses of that entry.
 
 
 @pytest.fixture
@@ -269,7 +269,7 @@ GOOD = ip_address("93.184.216.34")
 
 
 class NameServers:
-    """Those of hosts called silent answer once the test lets them."""
+    """Name servers. Look-ups of hosts named silent wait until the test releases them."""
 
     def __init__(self):
         self.asked = []
@@ -292,7 +292,7 @@ def servers(monkeypatch):
 
 
 async def found_in_the_end(guard):
-    """The addresses of a host that answers, however busy this machine is."""
+    """Resolve a host, retrying while all look-up threads are busy."""
     async with asyncio.timeout(60):
         while True:
             try:
@@ -306,7 +306,7 @@ async def found_in_the_end(guard):
 async def test_a_host_whose_name_servers_are_silent_takes_no_place_from_another(servers):
     guard = EgressGuard(EgressPolicy((), lambda _address: False), SystemResolver())
     silent = parse_target_url("https://silent.example/", allow_http=False)
-    for _ in range(8):  # each round gives up before the name server does
+    for _ in range(8):  # the guard gives up before the name server answers
         asked = [guard.addresses(silent) for _ in range(8)]
         given_up = await asyncio.gather(*asked, return_exceptions=True)
         assert {type(error) for error in given_up} == {TimeoutError}

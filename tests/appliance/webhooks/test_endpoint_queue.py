@@ -1,4 +1,4 @@
-"""What an endpoint's queue remembers between two looks at the database."""
+"""What an endpoint's queue remembers between two queries of the database."""
 
 import pytest
 

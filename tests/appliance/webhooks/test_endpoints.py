@@ -1,4 +1,4 @@
-"""What becomes of one endpoint: its secrets, how it does, what the log says of it."""
+"""One endpoint: its secrets, test events, and what is logged and stored."""
 
 import logging
 
@@ -7,6 +7,7 @@ import stripe
 
 from appliance.privacy import erase_guest
 from appliance.webhooks.deliveries import find_failed_request
+from appliance.webhooks.delivery_log import replay_delivery
 from appliance.webhooks.endpoints import roll_secret, send_test_event
 from tests.appliance.webhooks.receivers import an_answer
 
@@ -90,3 +91,20 @@ async def test_what_was_sent_and_answered_is_kept_unless_its_guest_was_erased_me
     else:
         assert b"Salma" in kept[1]
         assert (excerpt, digest) == ("no table for Salma", 32)
+
+
+async def test_the_failed_request_of_a_delivery_is_dropped_once_a_replay_has_delivered_it(
+    world, receiver
+):
+    receiver.answers = [an_answer(500)]
+    await world.register(receiver.url)
+    await world.start()
+    await world.book()
+    await world.recorded(1)
+    [request] = receiver.requests
+    assert world.database.peek(find_failed_request, request.id) is not None
+
+    await world.database.write(replay_delivery, request.id)
+    await world.settled("delivered")
+
+    assert world.database.peek(find_failed_request, request.id) is None

@@ -1,4 +1,4 @@
-"""The offline gate: a box without a way out charges nobody for it. Row 17 of the fault table."""
+"""The offline gate: attempts are not charged while the box is offline (fault table, row 17)."""
 
 import asyncio
 import errno

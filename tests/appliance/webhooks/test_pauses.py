@@ -1,4 +1,4 @@
-"""When nothing is sent: nothing is due, or something holds it back."""
+"""When nothing is sent: no delivery is due, or deliveries are held."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What a batch of outcomes leaves in the rows."""
+"""The rows after a batch of outcomes was recorded."""
 
 import apsw
 import pytest

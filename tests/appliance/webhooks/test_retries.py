@@ -1,4 +1,4 @@
-"""The ladder in virtual time: exact across restarts, reboots and clocks that step."""
+"""The retry schedule in virtual time: exact across restarts, reboots and clock steps."""
 
 import asyncio
 from itertools import pairwise

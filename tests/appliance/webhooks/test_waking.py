@@ -1,6 +1,6 @@
-"""What timers do not count: a clock that is set, a machine that sleeps (F12).
+"""Clock steps and suspends, which timers do not count (F12).
 
-The gate hears of it from the kernel; the scheduler hears of it from the gate.
+The kernel reports them to the clock gate, and the gate wakes the scheduler.
 """
 
 import asyncio
@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from appliance.clock_signals import SystemUptime
+from appliance.clock import SystemUptime
 from tests.appliance.jobs.keeping import World
 from tests.appliance.webhooks.clocks import GRACED, set_clock
 from tests.appliance.webhooks.receivers import an_answer
@@ -22,8 +22,8 @@ def settings():
 
 
 @pytest.fixture
-async def house(world, box, clock):
-    """A scheduler behind the gate of a real dispatcher. Its timer never fires by itself."""
+async def jobs(world, box, clock):
+    """A scheduler that the clock gate of a dispatcher wakes. Its timer never fires by itself."""
     dispatcher = await world.start()
     made = World(box.live, clock, dispatcher.clock_gate.may_expire)
     dispatcher.clock_gate.watch(made.scheduler.wake)
@@ -31,26 +31,26 @@ async def house(world, box, clock):
     await made.scheduler.close()
 
 
-async def status_becomes(house, id_, status):
+async def status_becomes(jobs, id_, status):
     async with asyncio.timeout(60):
-        while (await house.get(id_)).status != status:  # noqa: ASYNC110 - the job's commit
+        while (await jobs.get(id_)).status != status:  # noqa: ASYNC110 - the job commits
             await asyncio.sleep(0.01)
 
 
 @pytest.mark.proves("decision: Which clock do durations and timers run on?")
 @pytest.mark.parametrize("is_asleep", [False, True])
 async def test_when_the_clock_is_set_ahead_or_the_machine_slept_the_evening_ends_at_once(
-    house, clock, uptime, surroundings, is_asleep
+    jobs, clock, uptime, surroundings, is_asleep
 ):
-    id_ = await house.enter()
-    await house.start()
-    assert house.timer.seconds > 8 * 3600
+    id_ = await jobs.enter()
+    await jobs.start()
+    assert jobs.timer.seconds > 8 * 3600
 
     if is_asleep:
-        uptime.now += 48 * 3_600_000  # and no timer counted it
+        uptime.now += 48 * 3_600_000  # timers do not count it
     set_clock(clock, surroundings, TWO_DAYS_ON)
 
-    await status_becomes(house, id_, "completed")
+    await status_becomes(jobs, id_, "completed")
 
 
 async def test_where_the_machine_counts_no_boots_each_process_is_one(monkeypatch):
@@ -62,20 +62,20 @@ async def test_where_the_machine_counts_no_boots_each_process_is_one(monkeypatch
 
 
 async def test_an_evening_that_a_doubted_clock_could_not_end_ends_once_it_is_confirmed(
-    house, clock, uptime, surroundings
+    jobs, clock, uptime, surroundings
 ):
     surroundings.synchronised = False
-    id_ = await house.enter()
-    await house.start()
+    id_ = await jobs.enter()
+    await jobs.start()
     set_clock(clock, surroundings, TWO_DAYS_ON)
     await asyncio.sleep(0.05)
-    await house.scheduler.settle()
-    assert (await house.get(id_)).status == "confirmed"
+    await jobs.scheduler.settle()
+    assert (await jobs.get(id_)).status == "confirmed"
 
     surroundings.synchronised = True
     uptime.advance(15)  # the gate asks the kernel again
 
-    await status_becomes(house, id_, "completed")
+    await status_becomes(jobs, id_, "completed")
 
 
 @pytest.mark.proves("decision: Which clock do durations and timers run on?")
@@ -89,7 +89,7 @@ async def test_a_retry_that_fell_due_while_the_machine_slept_goes_out_when_it_wa
     await world.recorded(1)
     await world.until(lambda: uptime.next_alarm == 60)
 
-    uptime.now += 3_600_000  # and no timer counted it
+    uptime.now += 3_600_000  # timers do not count it
     clock.advance(3600)
     for tell in list(surroundings.watching_clock):
         tell()

@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from appliance.core.errors import ValidationError
+from appliance.webhooks.client import OwnAuthority, PinnedCertificate, SystemTrust
 from appliance.webhooks.endpoints import get_endpoint, parse_ca, parse_pin, trust_receiver
-from appliance.webhooks.tls_trust import OwnAuthority, PinnedCertificate, SystemTrust
 from tests.appliance.webhooks.attempts import BUDGETS, REQUEST, SHORT
 from tests.appliance.webhooks.receivers import Receiver, a_server, an_answer
 from tests.appliance.webhooks.test_dialling import load

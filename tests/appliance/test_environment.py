@@ -1,9 +1,9 @@
-"""Links for staff and terminals lead to the box itself, over https wherever it speaks it."""
+"""Links for staff and terminals lead to the box itself, with https if the box serves it."""
 
 import pytest
 
 from appliance.core.settings import ServerSettings
-from appliance.environment import Links, house_base, outside_base, terminal_base, trust_page
+from appliance.environment import Links, public_base, staff_base, terminal_base, trust_page
 
 ADDRESS, PUBLIC = "http://192.168.1.20:8080", "https://riad.example"
 AT_HOME = "https://192.168.1.20:8443"
@@ -16,13 +16,13 @@ AT_HOME = "https://192.168.1.20:8443"
         ("", "http://[fd00::2]:8080", {"tls_port": 443}, "https://[fd00::2]"),
         ("", ADDRESS, {"tls_port": 0}, ADDRESS),
         ("", "http://127.0.0.1:8080", {}, "http://127.0.0.1:8080"),
-        # The public address is the guests' alone.
+        # The public address is for guests only.
         (PUBLIC, ADDRESS, {}, AT_HOME),
         ("http://riad.example", ADDRESS, {}, AT_HOME),
-        # The venue has a name of its own within its network.
+        # The venue has a host name in its own network.
         ("http://riad.lan:8080", ADDRESS, {}, "https://riad.lan:8443"),
         ("https://riad-atlas.local", ADDRESS, {}, "https://riad-atlas.local"),
-        # A box that nobody reaches but through its public address.
+        # The box is reachable only at its public address.
         (PUBLIC, ADDRESS, {"tls_port": 0}, PUBLIC),
         (PUBLIC, "http://127.0.0.1:8080", {"host": "127.0.0.1"}, PUBLIC),
         (PUBLIC, "http://127.0.0.1:8080", {}, PUBLIC),
@@ -33,7 +33,7 @@ AT_HOME = "https://192.168.1.20:8443"
 def test_they_begin_with_the_house_address_and_with_https(app_url, address, server, found, prefix):
     links = Links(address, app_url, prefix)
 
-    assert house_base(links, ServerSettings(**server)) == found + prefix
+    assert staff_base(links, ServerSettings(**server)) == found + prefix
     assert links.base == (app_url or address) + prefix
 
 
@@ -44,7 +44,7 @@ def test_a_venue_that_allows_tokens_in_the_open_pairs_there_and_has_passwords_tr
     links, server = Links(ADDRESS, app_url), ServerSettings(allow_http=True)
 
     assert terminal_base(links, server) == ADDRESS
-    assert house_base(links, server) == AT_HOME
+    assert staff_base(links, server) == AT_HOME
     assert terminal_base(links, ServerSettings()) == AT_HOME
 
 
@@ -55,9 +55,9 @@ def test_a_box_behind_a_tunnel_alone_pairs_at_its_public_address_whatever_it_all
 
 
 def test_a_link_from_outside_is_told_where_it_is_another_one():
-    assert outside_base(Links(ADDRESS, PUBLIC), ServerSettings()) == PUBLIC
-    assert outside_base(Links(ADDRESS, PUBLIC), ServerSettings(tls_port=0)) == ""
-    assert outside_base(Links(ADDRESS), ServerSettings()) == ""
+    assert public_base(Links(ADDRESS, PUBLIC), ServerSettings()) == PUBLIC
+    assert public_base(Links(ADDRESS, PUBLIC), ServerSettings(tls_port=0)) == ""
+    assert public_base(Links(ADDRESS), ServerSettings()) == ""
 
 
 def test_where_a_device_comes_to_trust_the_box_is_told_with_links_that_need_it():

@@ -1,0 +1,274 @@
+"""The clock gate: holds webhooks while the clock is untrusted, and stores the state of the clock.
+
+A receiver refuses a signature whose time is off by 300 s, so a wrong clock would use up every
+attempt. Due deliveries are held instead, and sent when the clock is trusted again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+from appliance.alerts import (
+    CLOCK_HELD,
+    CLOCK_LEAPT,
+    CLOCK_UNCONFIRMED,
+    Alerts,
+    drop_alert,
+    list_alerts,
+)
+from appliance.clock import Alarm, BoxClock, ClockMark, Uptime, WatchClockSteps
+from appliance.core.errors import Unavailable, log_exception
+from appliance.database.connection import Reader, Transaction
+from appliance.database.database import ChangedBeside, Database
+from appliance.outbox import ClockConfirmed
+from appliance.staff.audit_log import record_audit
+
+
+def find_heartbeat(reader: Reader) -> int | None:
+    """Return the time of the last heartbeat, in ms since 1970; None if there is none."""
+    return reader.one(int, "SELECT at FROM heartbeat WHERE id = 1")
+
+
+def write_heartbeat(tx: Transaction) -> None:
+    """Write a heartbeat. It fails whenever a booking would fail."""
+    sql = "INSERT INTO heartbeat (id, at) VALUES (1, :now) ON CONFLICT (id) DO UPDATE SET at = :now"
+    tx.execute(sql, {"now": tx.now})
+
+
+def put_clock_mark(tx: Transaction, mark: ClockMark) -> None:
+    """Store the clock mark, replacing the previous one."""
+    sql = """INSERT INTO clock_mark (id, at, boot, offset_ms) VALUES (1, :at, :boot, :offset)
+             ON CONFLICT (id) DO UPDATE SET at = :at, boot = :boot, offset_ms = :offset"""
+    tx.execute(sql, {"at": mark.at, "boot": mark.boot, "offset": mark.offset})
+
+
+def confirm_clock(tx: Transaction, actor: str) -> None:
+    """Confirm the clock, so that expiry resumes (docs/decisions/time.md).
+
+    Applies to one environment. `actor` is as for `record_audit`.
+    """
+    drop_alert(tx, CLOCK_LEAPT, "")
+    write_heartbeat(tx)
+    record_audit(tx, actor, "clock_confirmed")
+    tx.notices.append(ClockConfirmed())
+
+
+def recall_clock(clock: BoxClock, database: Database) -> None:
+    """Initialise the clock from the mark, the alerts and the latest instant in this database."""
+    alerts = database.peek(list_alerts)
+    clock.remember(
+        database.peek(_find_clock_mark),
+        database.peek(_find_latest_instant),
+        stepped_far=any(alert.name == CLOCK_LEAPT for alert in alerts),
+    )
+
+
+def _find_clock_mark(reader: Reader) -> ClockMark | None:
+    return reader.one(ClockMark, "SELECT at, boot, offset_ms FROM clock_mark")
+
+
+def _find_latest_instant(reader: Reader) -> int | None:
+    """Return the time of the latest scan, history entry or heartbeat, in ms since 1970, or None."""
+    sql = """SELECT max(at) FROM (
+                 SELECT * FROM (SELECT at FROM scan ORDER BY seq DESC LIMIT 1) UNION ALL
+                 SELECT * FROM (SELECT at FROM history ORDER BY seq DESC LIMIT 1) UNION ALL
+                 SELECT at FROM heartbeat)"""
+    latest: int | None = reader.value(sql)
+    return latest
+
+
+log = logging.getLogger(__name__)
+_CHECK_MS = 15_000
+_WRITE_EVERY_MS = 3_600_000
+_LEAPT = (
+    "the clock stepped and no time server has confirmed it: nothing expires and no guest data is "
+    "erased. If the date is right, confirm it in the portal, or with venuebox clock confirm"
+)
+
+
+class ClockGate:
+    """A gate for webhooks, which is open while the clock is trusted."""
+
+    def __init__(
+        self,
+        database: Database,
+        clock: BoxClock,
+        uptime: Uptime,
+        watch_clock_steps: WatchClockSteps,
+        alerts: Alerts,
+        rebase_due_times: Callable[[], Awaitable[None]],
+        on_trusted: Callable[[], None],
+    ) -> None:
+        """`on_trusted` is called when the gate opens.
+
+        Before that, `rebase_due_times` converts the due times of retries to the current clock.
+        """
+        self._database = database
+        self._clock = clock
+        self._uptime = uptime
+        self._watch_clock_steps = watch_clock_steps
+        self._alerts = alerts
+        self._rebase_due_times = rebase_due_times
+        self._on_trusted = on_trusted
+        self._changes = self._steps = 0
+        self._open = False
+        self._due_times_are_stale = True
+        self._alarm: Alarm | None = None
+        self._listeners: list[Callable[[], None]] = []
+        self._stop_watching: Callable[[], None] | None = None
+        self._opening: asyncio.Task[None] | None = None
+        self._written_at: int | None = None
+
+    async def start(self) -> None:
+        """Assess the clock. If it is trusted, rebase the due times before returning."""
+        if self._clock is not self._database.clock:
+            recall_clock(self._clock, self._database)
+        self._database.on_commit(self._on_commit)
+        self._stop_watching = self._watch_clock_steps(self._on_set)
+        self._check()
+        if self._opening is not None:
+            await self._opening
+
+    async def close(self) -> None:
+        """Stop watching the clock, and store its mark."""
+        if self._stop_watching is not None:
+            self._stop_watching()
+        self._set_alarm(None)
+        if self._opening is not None:
+            self._opening.cancel()
+            await asyncio.gather(self._opening, return_exceptions=True)
+        if self._open and not self._clock.was_set():
+            try:
+                await self._store_mark()
+            except Unavailable:
+                log.info("webhooks: clock mark not stored at shutdown: database not writable")
+
+    def permits(self) -> bool:
+        """Whether webhooks may be signed now."""
+        return self.time_to_sign() is not None
+
+    def time_to_sign(self) -> int | None:
+        """Return the time to sign with, in ms since 1970; None while the gate is closed."""
+        now, uptime = self._clock.read()
+        if self._clock.was_set_by(now, uptime):
+            self._clock.assess_at(now, uptime)
+        if self._clock.changes != self._changes:
+            self._apply()
+        return now if self._open else None
+
+    def may_expire(self) -> bool:
+        """Whether data may be deleted by age according to this clock."""
+        if self._clock.stepped_far:  # confirmation by a time server causes no event
+            self._check()
+        return self.permits() and not self._clock.stepped_far
+
+    def watch(self, callback: Callable[[], None]) -> None:
+        """Call `callback` whenever timers may be wrong.
+
+        That is after the clock was set, after the machine slept (timers do not count sleep), and
+        when the clock is trusted again.
+        """
+        self._listeners.append(callback)
+
+    def mark_to_write(self) -> ClockMark | None:
+        """Return the clock mark to write with the current commit, once an hour; otherwise None."""
+        now = self._uptime.milliseconds()
+        is_due = self._written_at is not None and now >= self._written_at + _WRITE_EVERY_MS
+        # If the clock was set, the next assessment decides whether to store its time.
+        if not (self._open and is_due) or self._clock.was_set():
+            return None
+        self._written_at = now
+        return self._clock.mark
+
+    def _on_set(self) -> None:
+        """Handle the kernel's report that the clock was set or the machine resumed."""
+        self._check()
+        self._notify()
+
+    def _on_commit(self, notices: Sequence[object]) -> None:
+        """Check whether a person confirmed the clock, in the portal or by a command."""
+        may_confirm = any(isinstance(notice, ClockConfirmed | ChangedBeside) for notice in notices)
+        if not (self._clock.stepped_far and may_confirm):
+            return
+        if self._alerts.was_taken_back(CLOCK_LEAPT):
+            log.info("webhooks: the clock was confirmed by an operator")
+            self._clock.confirm()
+            self._notify()
+
+    def _notify(self) -> None:
+        for callback in tuple(self._listeners):
+            callback()
+
+    def _check(self) -> None:
+        self._clock.assess()
+        self._apply()
+
+    def _apply(self) -> None:
+        """Apply the latest assessment: raise or clear alerts, open or close the gate."""
+        clock, alerts = self._clock, self._alerts
+        self._changes = clock.changes
+        if self._steps != clock.steps:
+            self._steps, self._due_times_are_stale = clock.steps, True
+        if clock.stepped_far:
+            alerts.begin(CLOCK_LEAPT, _LEAPT)
+        else:
+            alerts.end(CLOCK_LEAPT, "the clock step is resolved")
+        if not clock.trusted:
+            self._open = False
+            sentence = f"webhooks wait, for the clock is not trusted: {clock.doubt}"
+            alerts.begin(CLOCK_HELD, sentence)
+            now, ends = self._uptime.milliseconds(), clock.grace_ends_at
+            self._set_alarm(min(now + _CHECK_MS, ends) if ends > now else now + _CHECK_MS)
+            return
+        self._set_alarm(None)
+        if clock.doubt and clock.grace_ms:  # without a grace period, no time server is expected
+            sentence = f"webhooks are sent by a clock that may be wrong: {clock.doubt}"
+            alerts.begin(CLOCK_UNCONFIRMED, sentence)
+        else:
+            alerts.end(CLOCK_UNCONFIRMED, "the clock is confirmed")
+        if self._opening is None and (self._due_times_are_stale or not self._open):
+            self._opening = asyncio.create_task(self._rebase_and_open(), name="clock gate")
+
+    async def _rebase_and_open(self) -> None:
+        """Rebase the due times to the trusted clock, then open the gate.
+
+        The clock may change again meanwhile; then the due times are rebased once more.
+        """
+        try:
+            while self._clock.trusted and (self._due_times_are_stale or not self._open):
+                self._due_times_are_stale = False
+                await self._rebase_due_times()
+                await self._store_mark()
+                self._written_at = self._uptime.milliseconds()
+                self._reopen()
+        except Exception as error:  # noqa: BLE001 - the alarm retries
+            if not isinstance(error, Unavailable):
+                log_exception("webhooks: rebase due times", error)
+            self._due_times_are_stale = True
+            self._set_alarm(self._uptime.milliseconds() + _CHECK_MS)
+        finally:
+            self._opening = None
+
+    def _reopen(self) -> None:
+        if self._clock.trusted and not (self._open or self._due_times_are_stale):
+            self._open = True
+            self._alerts.end(CLOCK_HELD, "the clock is trusted again: webhooks are sent")
+            self._on_trusted()
+            self._notify()
+
+    async def _store_mark(self) -> None:
+        mark = self._clock.mark
+        if mark is not None:  # None: the clock was never trusted
+            await self._database.write(_put_mark, mark, is_sure=not self._clock.stepped_far)
+
+    def _set_alarm(self, at: int | None) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm = None if at is None else self._uptime.call_at(at, self._check)
+
+
+def _put_mark(tx: Transaction, mark: ClockMark, *, is_sure: bool) -> None:
+    """Store the mark and a heartbeat, so that months without writes do not look like a step."""
+    put_clock_mark(tx, mark)
+    if is_sure:
+        write_heartbeat(tx)
