@@ -83,7 +83,7 @@ def _add_others(commands: Commands) -> None:
         webhooks,
     )
     from appliance.commands import door_log as doorlog  # noqa: PLC0415 - not needed by `serve`
-    from terminal_bridge.agent import command as bridge  # noqa: PLC0415 - as above
+    from terminal_bridge import agent as bridge  # noqa: PLC0415 - as above
 
     for command in (
         init, keys, terminal, staff, guest, webhooks, doctor, doorlog, tls, clock, bridge, backup,

@@ -27,42 +27,43 @@ from terminal_bridge.scanners.scanner import ARRIVALS, Answer
 
 _MINUTE = 60_000
 _CONTEXT = b"svc-snapshot-v1"
-_AHEAD_MS = 10 * 60_000  # reject snapshots from further in the future: the clocks disagree
+_AHEAD_MS = 10 * 60_000  # a snapshot from further in the future is not used for admissions
 # Amber results that occur only offline.
 OFFLINE: Mapping[str, str] = {
     "unlisted": _("Genuine pass that is not on the list: ask the host."),
     "old_list": _("The list is too old and the box out of reach: ask the host."),
     "needs_box": _("The box is out of reach: ask for the QR code."),
 }
-# Results for a genuine pass of another evening, whose guest is not on tonight's list.
-_OF_A_GUEST = frozenset({"not_yet", "too_late"})
+# The usual sentences of these results name the guest, who is unknown if not on tonight's list.
+_OTHER_EVENING = frozenset({"not_yet", "too_late"})
 _DATE_ONLY = _("Pass of another evening: ask the host.")
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Tonight's passes as of `made_at` (ms since 1970).
+    """Tonight's passes as of `made_at`. Times are in ms since 1970.
 
-    `entries` are the first check-ins by reservation id; their `clock` is empty.
+    `entries` are the first check-ins by reservation id, with an empty `clock`.
     """
 
     made_at: int
     expires_at: int
     evening: date
     early_minutes: int
-    time_zone: str
-    evening_ends_at: str
     passes: tuple[Reservation, ...]
     entries: Mapping[str, FirstCheckIn]
 
     def is_fresh(self, now: int) -> bool:
-        """Whether it is valid for admissions: under 12 h old, and not from the future."""
+        """Whether guests may be admitted by it: it is under 12 h old, and not from the future."""
         return self.made_at - _AHEAD_MS < now < self.expires_at
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Data for an offline verdict. `arrived`: people admitted here since the snapshot, by id."""
+    """Data for an offline verdict.
+
+    `arrived`: the people admitted by this bridge since the snapshot, by reservation id.
+    """
 
     identity: Identity
     snapshot: Snapshot | None
@@ -90,7 +91,7 @@ def decide_offline(code: str, known: Known) -> Local:
         may_be_name = is_name(code) and code.strip().upper() == value.removeprefix("SVC-")
         return _decide_access_code(value, known, may_be_name=may_be_name)
     only_the_box = known.snapshot is None or kind in {"link", "name"}
-    return _say("needs_box" if only_the_box else "unknown_code", known)
+    return _local("needs_box" if only_the_box else "unknown_code", known)
 
 
 def _decide_pass(code: str, known: Known) -> Local:
@@ -102,37 +103,37 @@ def _decide_pass(code: str, known: Known) -> Local:
 
     found = read_pass(code, identity.environment, bytes.fromhex(identity.venue_tag), verify)
     if isinstance(found, str):
-        return _say(found, known)
+        return _local(found, known)
     for listed in known.snapshot.passes if known.snapshot else ():
         if listed.pass_id == found.pass_id:
             return _decide_guest(listed, found.generation, known)
     evening = _tonight(known)
     if found.evening != evening:
-        return _say("not_yet" if found.evening > evening else "too_late", known)
+        return _local("not_yet" if found.evening > evening else "too_late", known)
     is_fresh = known.snapshot is not None and known.snapshot.is_fresh(known.now)
-    return _say("unlisted" if is_fresh else "old_list", known)
+    return _local("unlisted" if is_fresh else "old_list", known)
 
 
 def _decide_access_code(access_code: str, known: Known, *, may_be_name: bool) -> Local:
     """Decide an access code on tonight's list; other evenings and names need the box."""
     snapshot = known.snapshot
     if snapshot is None or snapshot.evening != _tonight(known):
-        return _say("needs_box", known)
-    found = [one for one in snapshot.passes if one.access_code == access_code]
+        return _local("needs_box", known)
+    found = [listed for listed in snapshot.passes if listed.access_code == access_code]
     if not found:
         alike = set(lookalikes(access_code))
-        found = [one for one in snapshot.passes if one.access_code in alike]
+        found = [listed for listed in snapshot.passes if listed.access_code in alike]
     if len(found) == 1:
         return _decide_guest(found[0], None, known)
     if found:
-        return _say("ambiguous", known)
-    is_nobodys = snapshot.is_fresh(known.now) and not may_be_name
-    return _say("unknown_code" if is_nobodys else "needs_box", known)
+        return _local("ambiguous", known)
+    is_unknown = snapshot.is_fresh(known.now) and not may_be_name
+    return _local("unknown_code" if is_unknown else "needs_box", known)
 
 
 def _decide_guest(listed: Reservation, generation: int | None, known: Known) -> Local:
     snapshot = known.snapshot
-    assert snapshot is not None  # noqa: S101 - the guest was found in it
+    assert snapshot is not None  # noqa: S101 - `listed` is one of its passes
     arrived = listed.arrived + known.arrived.get(listed.id, 0)
     guest = replace(listed, arrived=arrived, checked_in_at=snapshot.made_at if arrived else None)
     result = judge(
@@ -144,18 +145,18 @@ def _decide_guest(listed: Reservation, generation: int | None, known: Known) -> 
     )
     is_green = COLOURS[result] == "green"
     if is_green and not snapshot.is_fresh(known.now):
-        return _say("old_list", known, guest)
-    return _say(result, known, guest, admitted=ARRIVALS if is_green else 0)
+        return _local("old_list", known, guest)
+    return _local(result, known, guest, admitted=ARRIVALS if is_green else 0)
 
 
 def _opens_at(guest: Reservation, snapshot: Snapshot, known: Known) -> int:
-    """When the door opens for this slot, in ms since 1970; 0 for the whole evening."""
+    """Return when admission for the guest's slot begins, in ms since 1970; 0 without a slot."""
     if guest.slot is None:
         return 0
     day = date.fromisoformat(guest.date)
-    if minutes(guest.slot) < minutes(snapshot.evening_ends_at):
+    if minutes(guest.slot) < minutes(known.identity.evening_ends_at):
         day += timedelta(days=1)
-    zone = known.zones.zone(snapshot.time_zone)
+    zone = known.zones.zone(known.identity.time_zone)
     return instant(day, guest.slot, zone) - snapshot.early_minutes * _MINUTE
 
 
@@ -164,57 +165,51 @@ def _tonight(known: Known) -> date:
     return tonight(known.now, known.zones.zone(identity.time_zone), identity.evening_ends_at)
 
 
-def _say(result: str, known: Known, guest: Reservation | None = None, admitted: int = 0) -> Local:
-    language = known.identity.language
-    table = party = ""
-    seen = None
-    if guest is not None:
-        seen = see(guest, arrived=guest.arrived + admitted)
-        table, party = seen.table_name, f"{seen.arrived}/{seen.guests}"
-    if result in OFFLINE:
-        sentence = load_languages().get(language).plain(OFFLINE[result])
-    elif result in _OF_A_GUEST and seen is None:
-        sentence = load_languages().get(language).plain(_DATE_ONLY)
+def _local(result: str, known: Known, guest: Reservation | None = None, admitted: int = 0) -> Local:
+    identity = known.identity
+    seen = see(guest, arrived=guest.arrived + admitted) if guest else None
+    offline = _DATE_ONLY if result in _OTHER_EVENING and guest is None else OFFLINE.get(result)
+    if offline is not None:
+        sentence = load_languages().get(identity.language).plain(offline)
     else:
-        first = _find_first_check_in(guest, known) if guest else None
-        sentence = phrase(Verdict(result, seen, admitted, first), language).staff
+        first = known.snapshot.entries.get(guest.id) if known.snapshot and guest else None
+        if first is not None:
+            at = datetime.fromtimestamp(first.at / 1000, known.zones.zone(identity.time_zone))
+            first = replace(first, clock=at.strftime("%H:%M"))
+        sentence = phrase(Verdict(result, seen, admitted, first), identity.language).staff
+    table, party = (seen.table_name, f"{seen.arrived}/{seen.guests}") if seen else ("", "")
     answer = Answer(COLOURS.get(result, "amber"), result, table, party, sentence)
     return Local(result, answer, guest.id if guest else None, admitted)
 
 
-def _find_first_check_in(guest: Reservation, known: Known) -> FirstCheckIn | None:
-    """Return the first check-in in the snapshot; None if the party came in later."""
-    first = known.snapshot.entries.get(guest.id) if known.snapshot else None
-    if first is None:
-        return None
-    zone = known.zones.zone(known.identity.time_zone)
-    return replace(first, clock=datetime.fromtimestamp(first.at / 1000, zone).strftime("%H:%M"))
-
-
 def read_snapshot(signed: dict[str, Any], identity: Identity) -> Snapshot | None:
-    """What the box signed for this venue and environment, or None."""
+    """Parse a signed snapshot.
+
+    Returns None if the signature is invalid, the content is malformed, or the snapshot belongs to
+    another venue or environment.
+    """
     try:
         payload, key = str(signed["payload"]), identity.public_key(int(signed["kid"]))
         signature = base64.urlsafe_b64decode(str(signed["signature"]) + "==")
         Ed25519PublicKey.from_public_bytes(key or b"").verify(
             signature, _CONTEXT + payload.encode()
         )
-        said = json.loads(payload)
-        if (said["environment"], said["venueTag"]) != (identity.environment, identity.venue_tag):
+        content = json.loads(payload)
+        origin = (content["environment"], content["venueTag"])
+        if origin != (identity.environment, identity.venue_tag):
             return None
-        first = {one["reservationId"]: one.get("firstCheckIn") for one in said["passes"]}
         return Snapshot(
-            made_at=parse_instant(said["madeAt"]),
-            expires_at=parse_instant(said["expiresAt"]),
-            evening=date.fromisoformat(said["evening"]),
-            early_minutes=int(said["earlyMinutes"]),
-            time_zone=str(said["timeZone"]),
-            evening_ends_at=str(said.get("eveningEndsAt", identity.evening_ends_at)),
-            passes=tuple(_reservation(one, said["evening"]) for one in said["passes"]),
+            made_at=parse_instant(content["madeAt"]),
+            expires_at=parse_instant(content["expiresAt"]),
+            evening=date.fromisoformat(content["evening"]),
+            early_minutes=int(content["earlyMinutes"]),
+            passes=tuple(_reservation(listed, content["evening"]) for listed in content["passes"]),
             entries={
-                id_: FirstCheckIn(parse_instant(at["at"]), "", at.get("terminal"), at.get("by"))
-                for id_, at in first.items()
-                if at
+                listed["reservationId"]: FirstCheckIn(
+                    parse_instant(first["at"]), "", first.get("terminal"), first.get("by")
+                )
+                for listed in content["passes"]
+                if (first := listed.get("firstCheckIn"))
             },
         )
     except (InvalidSignature, KeyError, TypeError, ValueError, OverflowError, RecursionError):
@@ -223,21 +218,12 @@ def read_snapshot(signed: dict[str, Any], identity: Identity) -> Snapshot | None
 
 def _reservation(listed: dict[str, Any], evening: str) -> Reservation:
     """Convert a snapshot entry to a reservation; fields that it lacks are None."""
-    members: dict[str, Any] = dict.fromkeys(Reservation.__slots__)
-    table = listed["table"]
-    members |= {
-        "id": listed["reservationId"],
-        "status": listed["state"],
-        "table_id": "",
-        "table_number": "",
-        "table_name": table["name"] if isinstance(table, dict) else table,
-        "date": evening,
-        "slot": listed["slot"],
-        "guests": int(listed["guests"]),
-        "customer_name": listed["firstName"],
-        "access_code": listed["accessCode"],
-        "pass_id": bytes.fromhex(listed["passId"]),
-        "generation": int(listed["generation"]),
+    missing: dict[str, Any] = dict.fromkeys(Reservation.__slots__)
+    return Reservation(**missing | {
+        "id": listed["reservationId"], "status": listed["state"],
+        "table_id": "", "table_number": "", "table_name": listed["table"],
+        "date": evening, "slot": listed["slot"], "guests": int(listed["guests"]),
+        "customer_name": listed["firstName"], "access_code": listed["accessCode"],
+        "pass_id": bytes.fromhex(listed["passId"]), "generation": int(listed["generation"]),
         "arrived": int(listed["arrived"]),
-    }
-    return Reservation(**members)
+    })  # fmt: skip

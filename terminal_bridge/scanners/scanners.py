@@ -30,12 +30,11 @@ class Readers:
     ) -> None:
         """`decider` returns the function that decides the codes of a scanner.
 
-        `on_change` is called in the event loop when a fault begins or ends; `before` is awaited
-        before the scanners start.
+        `on_change` is called in the event loop when a fault begins or ends. `start` awaits
+        `before` first.
         """
-        self._before = before
-        self._on_change = on_change
-        self._watches = [Watch(one, clock, self._tell) for one in settings]
+        self._before, self._on_change = before, on_change
+        self._watches = [Watch(each, clock, self._report) for each in settings]
         self._readers = [
             _make(watch, Once(_watched(decider(watch.settings), watch), clock))
             for watch in self._watches
@@ -57,17 +56,17 @@ class Readers:
     async def close(self) -> None:
         """Stop all scanners concurrently."""
         closing = (reader.close() for reader in self._readers)
-        for found in await asyncio.gather(*closing, return_exceptions=True):
-            if isinstance(found, Exception):
-                log_exception("scanner: close", found)
+        for result in await asyncio.gather(*closing, return_exceptions=True):
+            if isinstance(result, Exception):
+                log_exception("scanner: close", result)
 
-    def _tell(self, state: ReaderState) -> None:
+    def _report(self, state: ReaderState) -> None:
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._on_change, state)
 
 
 class Once:
-    """Decides each code once in 3 s, because people hold a pass until something happens.
+    """Decides each code once in 3 s, because guests hold a pass there until they see a reaction.
 
     A repeated scan gets the same answer with `is_repeated` set.
     """
