@@ -6,6 +6,7 @@ from appliance.api_keys import READ_ONLY_SCOPES, SCOPES, issue_key, list_keys, r
 from appliance.clock import optional_instant
 from appliance.commands import console as cli
 from appliance.core.tokens import Keyring
+from appliance.database.connection import known
 from appliance.door.signing_keys import rotate_signing_key
 
 
@@ -34,8 +35,8 @@ def create(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Create an API key and print it."""
     scopes = READ_ONLY_SCOPES if arguments.read_only else arguments.scope or SCOPES
     with console.transaction(console.directory(arguments), arguments.environment) as tx:
-        told = arguments.environment, arguments.name, scopes
-        issued = issue_key(tx, *told, successor_of=arguments.successor_of)
+        properties = arguments.environment, arguments.name, scopes
+        issued = issue_key(tx, *properties, successor_of=arguments.successor_of)
     return cli.print_answer(
         arguments,
         {"id": issued.id, "key": issued.key, "scopes": list(issued.scopes)},
@@ -67,8 +68,8 @@ def show(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 def revoke(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Revoke the key in its environment. Raises OperatorError if the id is unknown."""
-    with console.transaction_where(arguments, "key", lambda tx: revoke_key(tx, arguments.id)):
-        pass
+    # `known` raises NotFound if the key is not in this environment.
+    console.change(arguments, "key", lambda tx, _: known(revoke_key(tx, arguments.id) or None))
     print(f"key {arguments.id} is revoked")
     return 0
 

@@ -3,14 +3,10 @@
 import argparse
 
 from appliance.commands import console as cli
-from appliance.door.terminals import (
-    ROLES,
-    issue_terminal,
-    list_terminals,
-    offer_pairing,
-    revoke_terminal,
-)
+from appliance.door import terminals
 from appliance.environment import terminal_base, trust_page
+
+_ROLE = "role; each includes the ones before it (default: override)"
 
 
 def add(commands: cli.Commands) -> None:
@@ -22,8 +18,7 @@ def add(commands: cli.Commands) -> None:
     ):
         parser = cli.add_command(group, name, run, meaning, "--data", "--environment", "--json",
                                  called="name, such as its place or who carries it")  # fmt: skip
-        explained = "role; each includes the ones before it (default: override)"
-        parser.add_argument("--role", choices=ROLES, default="override", help=explained)
+        parser.add_argument("--role", choices=terminals.ROLES, default="override", help=_ROLE)
     cli.add_command(group, "list", show, "list terminals and when they were last seen",
                     "--data", "--environment?", "--json")  # fmt: skip
     cli.add_command(group, "revoke", revoke, "revoke a terminal; its next request is refused",
@@ -34,7 +29,7 @@ def create(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Create a terminal and print its token."""
     directory = console.directory(arguments)
     with console.transaction(directory, arguments.environment) as tx:
-        terminal_id, token = issue_terminal(tx, arguments.name, arguments.role)
+        terminal_id, token = terminals.issue_terminal(tx, arguments.name, arguments.role)
     return cli.print_answer(
         arguments,
         {"id": terminal_id, "token": token},
@@ -46,7 +41,7 @@ def pair(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Start a pairing and print its link and code."""
     directory = console.directory(arguments)
     with console.transaction(directory, arguments.environment) as tx:
-        offered = offer_pairing(tx, arguments.name, arguments.role)
+        offered = terminals.offer_pairing(tx, arguments.name, arguments.role)
     links = console.links(directory, arguments.environment)
     base = terminal_base(links, console.settings_in_force(directory).server)
     url = offered.link(base)
@@ -64,7 +59,7 @@ def show(arguments: argparse.Namespace, console: cli.Console) -> int:
     names = ("id", "name", "role", "language", "created_at", "last_seen_at", "revoked_at")
     rows = []
     for environment, reader in console.each_environment(arguments):
-        for terminal in list_terminals(reader):
+        for terminal in terminals.list_terminals(reader):
             described = cli.describe(terminal, *names, environment=environment)
             seen, revoked = described["lastSeenAt"], described["revokedAt"]
             words = [terminal.id, f"{environment:4}", f"{terminal.role:8}"]
@@ -76,9 +71,6 @@ def show(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 def revoke(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Revoke the terminal in its environment. Raises OperatorError if the id is unknown."""
-    with console.transaction_where(
-        arguments, "terminal", lambda tx: revoke_terminal(tx, arguments.id)
-    ):
-        pass
+    console.change(arguments, "terminal", lambda tx, _: terminals.revoke_terminal(tx, arguments.id))
     print(f"terminal {arguments.id} is revoked")
     return 0
