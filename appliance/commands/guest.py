@@ -27,9 +27,8 @@ def add(commands: cli.Commands) -> None:
 def run_export(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Print the guest's data as JSON. Works while the box runs."""
     with console.reading(console.directory(arguments), arguments.environment) as reader:
-        print(
-            json.dumps(privacy.export_guests(reader, _find(reader, arguments)), ensure_ascii=False)
-        )
+        data = privacy.export_guests(reader, _find(reader, arguments))
+    print(json.dumps(data, ensure_ascii=False))
     return 0
 
 

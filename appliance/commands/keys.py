@@ -3,7 +3,6 @@
 import argparse
 
 from appliance.api_keys import READ_ONLY_SCOPES, SCOPES, issue_key, list_keys, revoke_key
-from appliance.clock import optional_instant
 from appliance.commands import console as cli
 from appliance.core.tokens import Keyring
 from appliance.database.connection import known
@@ -52,14 +51,10 @@ def show(arguments: argparse.Namespace, console: cli.Console) -> int:
     for environment, reader in console.each_environment(arguments):
         for key in list_keys(reader):
             described = cli.describe(key, *names, *instants, environment=environment)
-            used, ends = optional_instant(key.last_used_at), optional_instant(key.revoked_at)
-            words = [
-                key.id,
-                f"{environment:4}",
-                f"{key.prefix}…{key.last_four}",
-                "all scopes" if key.scopes == SCOPES else " ".join(key.scopes),
-                f"used {used}" if used else "never used",
-            ]
+            used, ends = described["lastUsedAt"], described["revokedAt"]
+            scopes = "all scopes" if key.scopes == SCOPES else " ".join(key.scopes)
+            words = [key.id, f"{environment:4}", f"{key.prefix}…{key.last_four}", scopes]
+            words.append(f"used {used}" if used else "never used")
             if ends:
                 words.append(f"{'revoked' if key.is_revoked(reader.now) else 'works until'} {ends}")
             rows.append((described, [*words, key.name]))

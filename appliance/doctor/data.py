@@ -3,6 +3,7 @@
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import apsw
@@ -94,11 +95,9 @@ def fix_permissions(directory: DataDirectory) -> list[Path]:
     changed = []
     for path, state in _walk(directory):
         if state.st_mode & _OTHERS:
-            try:
+            with suppress(OSError):  # the check reports files that could not be changed
                 path.chmod(stat.S_IMODE(state.st_mode) & ~_OTHERS)
-            except OSError:  # another owner, or no permissions on the volume: a check reports it
-                continue
-            changed.append(path)
+                changed.append(path)
     return changed
 
 

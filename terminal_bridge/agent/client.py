@@ -71,15 +71,13 @@ class Identity:
 
     def introduced(self, me: dict[str, Any]) -> "Identity":
         """Return a copy updated with terminal, venue and keys from a `GET /me` response."""
+        terminal, venue = me["terminal"], me["venue"]
         return replace(
-            self,
-            terminal=me["terminal"]["name"],
-            language=me["terminal"]["language"],
-            venue_tag=me["venue"]["tag"],
-            time_zone=me["venue"]["timeZone"],
-            evening_ends_at=me["venue"]["eveningEndsAt"],
+            self, terminal=terminal["name"], language=terminal["language"],
+            venue_tag=venue["tag"], time_zone=venue["timeZone"],
+            evening_ends_at=venue["eveningEndsAt"],
             keys=tuple((key["kid"], key["publicKey"]) for key in me["publicKeys"]),
-        )
+        )  # fmt: skip
 
     def save(self, folder: Path) -> None:
         """Write `bridge.json`, readable only by its owner, because it contains the token."""
@@ -175,12 +173,9 @@ class BoxClient:
             return
 
     async def _call(
-        self,
-        method: str,
-        path: str,
-        body: dict[str, Any] | None = None,
+        self, method: str, path: str, body: dict[str, Any] | None = None,
         seconds: float = OTHERWISE_SECONDS,
-    ) -> dict[str, Any]:
+    ) -> dict[str, Any]:  # fmt: skip
         try:
             async with (
                 asyncio.timeout(seconds),

@@ -60,11 +60,9 @@ class Spool:
         That is `scan_id`, unless a crash left an undecided scan of the same code; then it is the
         id of that scan. The box may have decided it already, and repeats the verdict for its id.
         """
-        found = await self._rows(
-            """SELECT scan_id FROM scan WHERE result IS NULL AND code = ? AND at > ?
-               ORDER BY seq DESC LIMIT 1""",
-            (code, at - _UNANSWERED_MS),
-        )
+        sql = """SELECT scan_id FROM scan WHERE result IS NULL AND code = ? AND at > ?
+                 ORDER BY seq DESC LIMIT 1"""
+        found = await self._rows(sql, (code, at - _UNANSWERED_MS))
         if found:
             return str(found[0][0])
         insert = "INSERT INTO scan (scan_id, code, at) VALUES (?, ?, ?)"
@@ -81,12 +79,9 @@ class Spool:
 
     async def list_open(self, limit: int) -> list[Spooled]:
         """List up to `limit` decided scans that the box does not have yet, oldest first."""
-        rows = await self._rows(
-            """SELECT scan_id, code, at, result, reservation_id, admitted FROM scan
-               WHERE settled = 0 AND result IS NOT NULL ORDER BY seq LIMIT ?""",
-            (limit,),
-        )
-        return [Spooled(*row) for row in rows]
+        sql = """SELECT scan_id, code, at, result, reservation_id, admitted FROM scan
+                 WHERE settled = 0 AND result IS NOT NULL ORDER BY seq LIMIT ?"""
+        return [Spooled(*row) for row in await self._rows(sql, (limit,))]
 
     async def settle(self, remarks: Iterable[tuple[str, str | None]]) -> None:
         """Mark scans as settled; `remarks` are pairs of scan id and remark."""
@@ -118,11 +113,9 @@ class Spool:
 
     async def count_arrived(self) -> dict[str, int]:
         """Return the people admitted here but not in the snapshot, by reservation id."""
-        rows = await self._rows(
-            """SELECT reservation_id, sum(admitted) FROM scan
-               WHERE counted = 0 AND admitted > 0 GROUP BY reservation_id"""
-        )
-        return {row[0]: row[1] for row in rows}
+        sql = """SELECT reservation_id, sum(admitted) FROM scan
+                 WHERE counted = 0 AND admitted > 0 GROUP BY reservation_id"""
+        return dict(await self._rows(sql))
 
     async def close(self) -> None:
         """Close the file, and end aiosqlite's thread, so that the process can exit."""

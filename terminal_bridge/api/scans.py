@@ -150,12 +150,9 @@ async def acknowledge(request: web.Request) -> web.Response:
 
 
 def _order(
-    reader: Reader,
-    environment: Environment,
-    terminal: Terminal,
-    requests: list[ScanRequest],
+    reader: Reader, environment: Environment, terminal: Terminal, requests: list[ScanRequest],
     sent_at: int | None,
-) -> list[tuple[int, Scan]]:
+) -> list[tuple[int, Scan]]:  # fmt: skip
     """Return (index in the request, scan) pairs in chronological order."""
     now = reader.now
     ahead = 0 if sent_at is None else sent_at - now

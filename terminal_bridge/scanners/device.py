@@ -261,12 +261,6 @@ def open_serial(settings: ReaderSettings) -> SerialScanner:
     return SerialScanner(port)
 
 
-OPENERS: Mapping[str, Callable[[ReaderSettings], Device]] = {
-    "serial": open_serial,
-    "evdev": open_keyboard,
-}
-
-
 class DeviceReader:
     """Opens the device when it is present, reads codes, calls `decide`, and writes the answers.
 
@@ -274,12 +268,9 @@ class DeviceReader:
     """
 
     def __init__(
-        self,
-        settings: ReaderSettings,
-        open_device: Callable[[ReaderSettings], Device],
-        decide: Decide,
-        watch: Watch,
-    ) -> None:
+        self, settings: ReaderSettings, open_device: Callable[[ReaderSettings], Device],
+        decide: Decide, watch: Watch,
+    ) -> None:  # fmt: skip
         self._settings, self._watch = settings, watch
         self._open, self._decide = open_device, decide
         self._stopping = threading.Event()

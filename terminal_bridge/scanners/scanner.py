@@ -86,11 +86,9 @@ class Watch:
     """Tracks the state of one scanner and logs changes. Safe to call from its thread."""
 
     def __init__(
-        self,
-        settings: ReaderSettings,
-        clock: Clock,
+        self, settings: ReaderSettings, clock: Clock,
         on_change: Callable[[ReaderState], None] = lambda _: None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """`on_change` is called, in any thread, when a fault begins or ends."""
         self.settings = settings
         self.state = ReaderState(

@@ -10,7 +10,7 @@ from aiohttp import web
 from appliance.clock import Clock
 from appliance.core.errors import log_exception
 from appliance.core.scanner_settings import ReaderSettings
-from terminal_bridge.scanners.device import OPENERS, DeviceReader
+from terminal_bridge.scanners.device import DeviceReader, open_keyboard, open_serial
 from terminal_bridge.scanners.scanner import TROUBLE, Answer, Decide, ReaderState, Undecided, Watch
 from terminal_bridge.scanners.tcp import TcpReader
 
@@ -21,13 +21,10 @@ class Readers:
     """All configured scanners. A failure of one does not affect the others."""
 
     def __init__(
-        self,
-        settings: Sequence[ReaderSettings],
-        decider: Callable[[ReaderSettings], Decide],
-        clock: Clock,
-        on_change: Callable[[ReaderState], None] = lambda _: None,
+        self, settings: Sequence[ReaderSettings], decider: Callable[[ReaderSettings], Decide],
+        clock: Clock, on_change: Callable[[ReaderState], None] = lambda _: None,
         before: Callable[[], Awaitable[None]] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """`decider` returns the function that decides the codes of a scanner.
 
         `on_change` is called in the event loop when a fault begins or ends. `start` awaits
@@ -113,7 +110,8 @@ def _make(watch: Watch, decide: Decide) -> TcpReader | DeviceReader:
     settings = watch.settings
     if settings.kind == "tcp":
         return TcpReader(settings, decide, watch)
-    return DeviceReader(settings, OPENERS[settings.kind], decide, watch)
+    open_device = open_serial if settings.kind == "serial" else open_keyboard
+    return DeviceReader(settings, open_device, decide, watch)
 
 
 READERS: web.AppKey[Readers] = web.AppKey("readers", Readers)
