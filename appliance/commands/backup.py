@@ -18,8 +18,8 @@ from appliance.core.errors import OperatorError
 from appliance.core.files import open_private
 from appliance.venue.rows import get_venue
 
-_ROW = 28  # letters and digits in each of the two rows that a recovery kit shows
-_WORDS = {"copy": "copying", "seal": "writing", "prove": "proving"}
+_ROW = 28  # characters in each of the two rows of the recovery key, without separators
+_PHASES = {"copy": "copying", "seal": "writing", "prove": "proving"}
 
 
 def add(commands: Commands) -> None:
@@ -48,16 +48,16 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     """Create a backup and print its path, or show the recovery kit. Works while the box runs."""
     is_kit = arguments.what == "kit"
     if is_kit and arguments.to:
-        raise WrongUsage("--to belongs to a backup, --html to the kit (see venuebox backup --help)")
+        raise WrongUsage("--to applies to a backup, --html to the kit (see venuebox backup --help)")
     if not is_kit and (arguments.html or arguments.check):
         raise WrongUsage(
-            "--html and --check belong to venuebox backup kit (see venuebox backup --help)"
+            "--html and --check apply to venuebox backup kit (see venuebox backup --help)"
         )
     directory = console.box(arguments)
     if is_kit:
         return _show_kit(arguments, console, directory)
     maker = Maker(
-        directory, console.settings(directory), console.clock, console.tokens, console.zones, tell
+        directory, console.settings(directory), console.clock, console.tokens, console.zones, report
     )
     path, proven = maker.make(to=Path(arguments.to).absolute() if arguments.to else None)
     print(
@@ -83,7 +83,7 @@ def restore(arguments: argparse.Namespace, console: Console) -> int:
             ask_key(arguments.key, f"recovery key of {header.venue}:")
         )
         proven = restore_blank(
-            file, key, directory, console.clock, console.zones, partial(tell, "restoring")
+            file, key, directory, console.clock, console.zones, partial(report, "restoring")
         )
     print(
         f"{header.venue} as of {header.made_at} restored to {directory.root}, "
@@ -103,17 +103,17 @@ def verify(arguments: argparse.Namespace, console: Console) -> int:
             key = recovery_key.parse_recovery_key(ask_key(arguments.key, "recovery key:"))
         with tempfile.TemporaryDirectory(prefix="venuebox-verify-") as scratch:
             proven = prove(
-                file, key, Path(scratch), console.clock, console.zones, partial(tell, "proving")
+                file, key, Path(scratch), console.clock, console.zones, partial(report, "proving")
             )
     print(f"complete and restorable: {proven.reservations} reservations")
     return 0
 
 
-def tell(what: str, done: int, of: int) -> None:
+def report(phase: str, done: int, total: int) -> None:
     """Show the progress of a phase (copy, seal, prove) on a terminal; print nothing to a pipe."""
     if sys.stderr.isatty():
-        percent = 100 * done // max(of, 1)
-        print(f"\r{_WORDS.get(what, what)} {percent:3d} %", end="\r", file=sys.stderr, flush=True)
+        name, percent = _PHASES.get(phase, phase), 100 * done // max(total, 1)
+        print(f"\r{name} {percent:3d} %", end="\r", file=sys.stderr, flush=True)
 
 
 def ask_key(given: str | None, prompt: str) -> str:
@@ -162,7 +162,7 @@ def _restore_latest(arguments: argparse.Namespace, console: Console) -> int:
     key = key or recovery_key.parse_recovery_key(ask_key(arguments.key, "recovery key:"))
     folders = list_catalogues(directory, console.settings(directory))
     path, aside, proven = restore_latest(
-        key, directory, folders, console.clock, console.zones, partial(tell, "restoring")
+        key, directory, folders, console.clock, console.zones, partial(report, "restoring")
     )
     print(
         f"{path.name} restored, the box is as of {proven.header.made_at} with "

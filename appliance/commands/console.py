@@ -56,7 +56,7 @@ class Console:
 
     @property
     def zones(self) -> ZoneDatabase:
-        """The newest tz database; includes `tz/` once the data directory is known."""
+        """The newest tz database. Considers `tz/` once `directory` has found the data directory."""
         return self._find_zones(own_root=self._own_zones)
 
     def directory(self, arguments: argparse.Namespace) -> DataDirectory:
@@ -166,16 +166,16 @@ def add_command(
 ) -> argparse.ArgumentParser:
     """Add a subcommand that `main` will run, with the given common options.
 
-    `called` is the help text of `--name`; `id` is the help text of `ID`.
+    `name_help` adds the option `--name`, `id_help` the argument `ID`, each with that help text.
     """
     parser: argparse.ArgumentParser = commands.add_parser(name, help=meaning, description=meaning)
     parser.set_defaults(run=run)
     for option in options:
         parser.add_argument(option.rstrip("?"), **_OPTIONS[option])
-    if "called" in own:
-        parser.add_argument("--name", type=_name, required=True, metavar="N", help=own["called"])
-    if "id" in own:
-        parser.add_argument("id", metavar="ID", help=own["id"])
+    if "name_help" in own:
+        parser.add_argument("--name", type=_name, required=True, metavar="N", help=own["name_help"])
+    if "id_help" in own:
+        parser.add_argument("id", metavar="ID", help=own["id_help"])
     return parser
 
 
@@ -200,18 +200,18 @@ def describe(row: object, *names: str, **more: object) -> dict[str, object]:
 
 
 def print_rows(arguments: argparse.Namespace, rows: Iterable[tuple[object, list[str]]]) -> int:
-    """Print a line for each row, as JSON or text. Returns the exit status.
+    """Print a line for each pair of JSON value and text columns. Returns the exit status.
 
     Reads all rows first, so that a slow pipe does not keep the snapshot open.
     """
-    for described, words in list(rows):
-        print_answer(arguments, described, "  ".join(words))
+    for described, columns in list(rows):
+        print_answer(arguments, described, "  ".join(columns))
     return 0
 
 
-def print_answer(arguments: argparse.Namespace, described: object, words: str) -> int:
-    """Print one result, as JSON or text. Returns the exit status."""
-    print(json.dumps(described, ensure_ascii=False) if arguments.json else words)
+def print_answer(arguments: argparse.Namespace, described: object, text: str) -> int:
+    """Print one result: `described` as JSON with --json, else `text`. Returns the exit status."""
+    print(json.dumps(described, ensure_ascii=False) if arguments.json else text)
     return 0
 
 

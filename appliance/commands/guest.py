@@ -17,11 +17,11 @@ def add(commands: cli.Commands) -> None:
         ("erase", run_erase, "erase a guest's name, contacts and notes", "--json"),
     ):
         parser = cli.add_command(group, name, run, meaning, "--data", "--environment", *options)
-        who = parser.add_mutually_exclusive_group(required=True)
-        who.add_argument("--reservation", metavar="ID", help="the guest of this reservation")
-        who.add_argument("--email", metavar="E", help="guests with this email address")
-        who.add_argument("--phone", metavar="P",
-                         help="guests with this phone number, in any notation")  # fmt: skip
+        selection = parser.add_mutually_exclusive_group(required=True)
+        selection.add_argument("--reservation", metavar="ID", help="the guest of this reservation")
+        selection.add_argument("--email", metavar="E", help="guests with this email address")
+        selection.add_argument("--phone", metavar="P",
+                               help="guests with this phone number, in any notation")  # fmt: skip
 
 
 def run_export(arguments: argparse.Namespace, console: cli.Console) -> int:
@@ -33,7 +33,10 @@ def run_export(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def run_erase(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Erase the data, wipe the files and record it for restores. Works while the box runs."""
+    """Erase the data, also from the free space of the files. Works while the box runs.
+
+    Also records the erasure, so that a restore repeats it.
+    """
     directory, environment = console.directory(arguments), arguments.environment
     with console.transaction(directory, environment) as tx:
         found = _find(tx, arguments)

@@ -34,9 +34,9 @@ def add(commands: cli.Commands) -> None:
                         help="today's date, such as 2026-11-22")  # fmt: skip
     meaning = "version, Python, SQLite, tz database"
     parser = cli.add_command(commands, "version", version, meaning, "--data")
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument("--sbom", action="store_true", help="components, as CycloneDX JSON")
-    which.add_argument("--licences", action="store_true", help="licences of the components")
+    document = parser.add_mutually_exclusive_group()
+    document.add_argument("--sbom", action="store_true", help="components, as CycloneDX JSON")
+    document.add_argument("--licences", action="store_true", help="licences of the components")
 
 
 def doctor(arguments: argparse.Namespace, console: cli.Console) -> int:
@@ -54,9 +54,8 @@ def doctor(arguments: argparse.Namespace, console: cli.Console) -> int:
         settings = console.settings_in_force(directory)
     except OperatorError as trouble:
         settings = str(trouble)
-    checks = examine(
-        CheckContext(directory, settings, console.clock, console.zones, arguments.online)
-    )
+    context = CheckContext(directory, settings, console.clock, console.zones, arguments.online)
+    checks = examine(context)
     languages = load_languages()
     locales = [console.environ.get(name) for name in ("LC_ALL", "LC_MESSAGES", "LANG")]
     locale = next(filter(None, locales), "")
@@ -116,7 +115,7 @@ def version(arguments: argparse.Namespace, console: cli.Console) -> int:
             raise OperatorError("only the built file has this list: make binary") from None
         sys.stdout.write(text)
         return 0
-    console.directory(arguments)  # its folder tz may have a newer database
+    console.directory(arguments)  # the folder tz may contain a newer tz database
     print(f"venuebox {own_version()}")
     print(f"Python {platform.python_version()}")
     print(f"SQLite {apsw.sqlite_lib_version()}")

@@ -14,15 +14,15 @@ def add(commands: cli.Commands) -> None:
     group = cli.add_group(commands, "key", "API keys of partners")
     meaning = "create a key; it is shown once"
     parser = cli.add_command(group, "create", create, meaning, "--data", "--environment", "--json",
-                             called="partner's name")  # fmt: skip
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument("--scope", action="append", choices=SCOPES, help="scopes (default: all)")
-    which.add_argument("--read-only", action="store_true", help="read scopes only")
+                             name_help="partner's name")  # fmt: skip
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--scope", action="append", choices=SCOPES, help="scopes (default: all)")
+    choice.add_argument("--read-only", action="store_true", help="read scopes only")
     parser.add_argument("--successor-of", metavar="ID", help="the key that this one replaces")
     cli.add_command(group, "list", show, "list keys, without their secret part",
                     "--data", "--environment?", "--json")  # fmt: skip
     cli.add_command(group, "revoke", revoke, "revoke a key, from its next request on",
-                    "--data", id="the key's id")  # fmt: skip
+                    "--data", id_help="the key's id")  # fmt: skip
     group = cli.add_group(commands, "signing-key", "the key that signs guest passes")
     meaning = "create a new key; existing passes stay valid"
     parser = cli.add_command(group, "rotate", rotate, meaning, "--data", "--environment")
@@ -53,11 +53,12 @@ def show(arguments: argparse.Namespace, console: cli.Console) -> int:
             described = cli.describe(key, *names, *instants, environment=environment)
             used, ends = described["lastUsedAt"], described["revokedAt"]
             scopes = "all scopes" if key.scopes == SCOPES else " ".join(key.scopes)
-            words = [key.id, f"{environment:4}", f"{key.prefix}…{key.last_four}", scopes]
-            words.append(f"used {used}" if used else "never used")
+            columns = [key.id, f"{environment:4}", f"{key.prefix}…{key.last_four}", scopes]
+            columns.append(f"used {used}" if used else "never used")
             if ends:
-                words.append(f"{'revoked' if key.is_revoked(reader.now) else 'works until'} {ends}")
-            rows.append((described, [*words, key.name]))
+                state = "revoked" if key.is_revoked(reader.now) else "works until"
+                columns.append(f"{state} {ends}")
+            rows.append((described, [*columns, key.name]))
     return cli.print_rows(arguments, rows)
 
 

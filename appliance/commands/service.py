@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     """Write, enable and start the unit for this program and data directory."""
     directory = choose_data_directory(arguments.data, console.environ)
     program = find_program()
-    with acting_as(find_owner(directory.root)):  # so that its files keep their owner
+    with acting_as(find_owner(directory.root)):  # with the permissions of the owner, not of root
         directory.refuse_links()
         backups = console.settings(directory).backup.directory
         if not arguments.print:
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
             pass
     user = _find_user(arguments.user)
     for path in (program, sys.executable, str(directory.root.parent)):
-        if not _may(user, os.X_OK, path):  # such as a file in a private home
+        if not _may(user, os.X_OK, path):  # for example, in a private home directory
             raise OperatorError(
                 f"{user.pw_name} cannot reach {path}: put it where all users can read, such as "
                 "/opt or /srv, or name your own user with --user"
@@ -95,10 +95,10 @@ def _quoted(path: str) -> str:
     return path.replace("\\", "\\\\").replace(" ", "\\x20").replace("%", "%%")
 
 
-def _may(user: pwd.struct_passwd, what: int, path: str) -> bool:
-    """Whether the user may access `path`; `what` is a mode of access(2)."""
+def _may(user: pwd.struct_passwd, mode: int, path: str) -> bool:
+    """Whether the user may access `path`; `mode` is that of access(2)."""
     with acting_as(user.pw_uid):
-        return os.access(path, what, effective_ids=True)
+        return os.access(path, mode, effective_ids=True)
 
 
 def _groups_line() -> str:
@@ -146,7 +146,7 @@ def _give_file(path: Path, folder: int, user: pwd.struct_passwd) -> None:
     handle = os.open(path.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     try:
         found = os.fstat(handle)
-        if stat.S_ISDIR(found.st_mode):  # its owner changes in the walk
+        if stat.S_ISDIR(found.st_mode):  # `_give_to` changes the owner of folders
             return
         if found.st_nlink > 1 and found.st_uid != user.pw_uid:
             raise OperatorError(

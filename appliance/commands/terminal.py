@@ -17,12 +17,12 @@ def add(commands: cli.Commands) -> None:
         ("pair", pair, "print a link and a one-time code that pair a phone"),
     ):
         parser = cli.add_command(group, name, run, meaning, "--data", "--environment", "--json",
-                                 called="name, such as its place or who carries it")  # fmt: skip
+                                 name_help="name, such as its place or who carries it")  # fmt: skip
         parser.add_argument("--role", choices=terminals.ROLES, default="override", help=_ROLE)
     cli.add_command(group, "list", show, "list terminals and when they were last seen",
                     "--data", "--environment?", "--json")  # fmt: skip
     cli.add_command(group, "revoke", revoke, "revoke a terminal; its next request is refused",
-                    "--data", id="the terminal's id, as `terminal list` shows it")  # fmt: skip
+                    "--data", id_help="the terminal's id, as `terminal list` shows it")  # fmt: skip
 
 
 def create(arguments: argparse.Namespace, console: cli.Console) -> int:
@@ -45,13 +45,13 @@ def pair(arguments: argparse.Namespace, console: cli.Console) -> int:
     links = console.links(directory, arguments.environment)
     base = terminal_base(links, console.settings_in_force(directory).server)
     url = offered.link(base)
-    words = (
+    text = (
         f"{offered.code}\nWorks once, for 10 minutes: open {url} on the phone. "
         f"A device without a browser sends it to {base}/terminal/v1/pair"
     )
     if trust := trust_page(links, base):
-        words += f"\nA device that does not trust this box yet opens {trust} first."
-    return cli.print_answer(arguments, {"url": url, "code": offered.code}, words)
+        text += f"\nA device that does not trust this box yet opens {trust} first."
+    return cli.print_answer(arguments, {"url": url, "code": offered.code}, text)
 
 
 def show(arguments: argparse.Namespace, console: cli.Console) -> int:
@@ -62,10 +62,10 @@ def show(arguments: argparse.Namespace, console: cli.Console) -> int:
         for terminal in terminals.list_terminals(reader):
             described = cli.describe(terminal, *names, environment=environment)
             seen, revoked = described["lastSeenAt"], described["revokedAt"]
-            words = [terminal.id, f"{environment:4}", f"{terminal.role:8}"]
-            words.append(f"seen {seen}" if seen else "never seen")
-            words += [f"revoked {revoked}"] if revoked else []
-            rows.append((described, [*words, terminal.name]))
+            columns = [terminal.id, f"{environment:4}", f"{terminal.role:8}"]
+            columns.append(f"seen {seen}" if seen else "never seen")
+            columns += [f"revoked {revoked}"] if revoked else []
+            rows.append((described, [*columns, terminal.name]))
     return cli.print_rows(arguments, rows)
 
 

@@ -31,16 +31,16 @@ def show(arguments: argparse.Namespace, console: cli.Console) -> int:
     found = certificates.describe(console.box(arguments).root / "tls", console.clock.now())
     if found is None:
         raise OperatorError("there is no certificate yet: venuebox serve creates it")
-    lines = _tell("signed by the box", found)
+    lines = _describe("signed by the box", found)
     if found["authority"]:  # in the same form as on /trust, so that people can compare them
         fingerprint = bytes.fromhex(found["authority"]).hex(":").upper()
         lines.append(f"authority     {fingerprint}")
     if found["imported"] is not None:
-        lines += _tell("imported, for its names only", found["imported"])
+        lines += _describe("imported, for its names only", found["imported"])
     return cli.print_answer(arguments, found, "\n".join(lines))
 
 
-def _tell(kind: str, found: dict[str, Any]) -> list[str]:
+def _describe(kind: str, found: dict[str, Any]) -> list[str]:
     return [
         f"certificate   {kind}",
         f"names         {', '.join(found['names'])}",

@@ -26,18 +26,18 @@ def add(commands: cli.Commands) -> None:
     _add(group, "activate", activate, "activate an endpoint again (at most 5 are active)")
     _add(group, "deactivate", deactivate, "deactivate an endpoint and cancel its queued deliveries")
     truster = _add(group, "trust", trust, "choose what its TLS certificate is checked against")
-    which = truster.add_mutually_exclusive_group(required=True)
-    which.add_argument("--ca", metavar="FILE", help="only the authorities in this PEM file")
-    which.add_argument("--pin", metavar="SHA256", help="only this certificate, by fingerprint")
-    which.add_argument("--system", action="store_true", help="the authorities this machine trusts")
+    anchor = truster.add_mutually_exclusive_group(required=True)
+    anchor.add_argument("--ca", metavar="FILE", help="only the authorities in this PEM file")
+    anchor.add_argument("--pin", metavar="SHA256", help="only this certificate, by fingerprint")
+    anchor.add_argument("--system", action="store_true", help="the authorities this machine trusts")
     cli.add_command(commands, "deliveries", show_deliveries,
                     "webhook deliveries and their attempts",
                     "--data", "--environment", "--json")  # fmt: skip
     parser = cli.add_command(commands, "replay", replay, "send webhook deliveries again",
                              "--data", "--environment", "--json")  # fmt: skip
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--delivery", metavar="ID", help="one delivery")
-    which.add_argument("--endpoint", metavar="ID", help="deliveries of this endpoint")
+    choice = parser.add_mutually_exclusive_group(required=True)
+    choice.add_argument("--delivery", metavar="ID", help="one delivery")
+    choice.add_argument("--endpoint", metavar="ID", help="deliveries of this endpoint")
     states = parser.add_mutually_exclusive_group()
     meaning = "only those that failed six times (the default)"
     states.add_argument("--dead", action="store_true", help=meaning)
@@ -46,13 +46,15 @@ def add(commands: cli.Commands) -> None:
 
 
 def _add(group: cli.Commands, name: str, run: cli.Command, meaning: str) -> argparse.ArgumentParser:
-    return cli.add_command(group, name, run, meaning, "--data", "--json", id="the endpoint's id")
+    return cli.add_command(
+        group, name, run, meaning, "--data", "--json", id_help="the endpoint's id"
+    )
 
 
 def show_endpoints(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Print one line for each endpoint, including deactivated ones."""
     rows = [
-        (_describe(environment, endpoint, reader.now), _words(environment, endpoint))
+        (_describe(environment, endpoint, reader.now), _columns(environment, endpoint))
         for environment, reader in console.each_environment(arguments)
         for endpoint in endpoints.list_endpoints(reader)
     ]
@@ -185,12 +187,12 @@ def _describe(environment: EnvironmentName, endpoint: Endpoint, now: int) -> dic
     )
 
 
-def _words(environment: EnvironmentName, endpoint: Endpoint) -> list[str]:
+def _columns(environment: EnvironmentName, endpoint: Endpoint) -> list[str]:
     state = "active" if endpoint.active else "deactivated"
-    words = [endpoint.id, f"{environment:4}", state, endpoint.last_outcome or "never used"]
+    columns = [endpoint.id, f"{environment:4}", state, endpoint.last_outcome or "never used"]
     if not (endpoint.ca or endpoint.pin):
-        return [*words, endpoint.url]
-    return [*words, endpoint.url, f"checked against {_trusted(endpoint.ca, endpoint.pin)}"]
+        return [*columns, endpoint.url]
+    return [*columns, endpoint.url, f"checked against {_trusted(endpoint.ca, endpoint.pin)}"]
 
 
 def _row(delivery: delivery_log.LoggedDelivery) -> tuple[dict[str, object], list[str]]:

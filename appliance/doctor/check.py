@@ -56,7 +56,7 @@ class ScanTotals:
 
 
 def count_for_metrics(reader: Reader, tally: ScanTotals) -> Counts:
-    """Return the current counts. The caller keeps `tally` between calls."""
+    """Return the current counts. Pass the same `tally` at each call."""
     return Counts(
         deliveries=dict(reader.rows("SELECT state, count(*) FROM delivery GROUP BY state")),
         scans=tally.take(reader),
@@ -198,7 +198,7 @@ class CheckContext:
 
     @property
     def runs(self) -> bool:
-        """Whether a box is running: it holds the read end of the wakeup pipe. Writes nothing."""
+        """Whether a running box holds the read end of the wakeup pipe. Writes nothing."""
         try:
             os.close(os.open(self.directory.wakeup_pipe, os.O_WRONLY | os.O_NONBLOCK))
         except OSError:

@@ -281,7 +281,7 @@ def _addresses(context: CheckContext) -> list[str]:
     remembered = urlsplit(context.directory.remembered_address() or "")
     if remembered.port:
         found.append(f"http://127.0.0.1:{remembered.port}")
-        if remembered.hostname in own_addresses():  # it may listen only there
+        if remembered.hostname in own_addresses():  # the box may listen only at this address
             found.append(f"http://{remembered.netloc}")
     if not isinstance(context.settings, str) and (server := context.settings.server).port:
         found.append(f"http://{_listening_host(server.host)}:{server.port}")
@@ -290,7 +290,7 @@ def _addresses(context: CheckContext) -> list[str]:
 
 def _listening_host(host: str) -> str:
     """Return the host for a URL on this machine."""
-    if host in {"0.0.0.0", "::"}:  # noqa: S104 - compared, not listened on
+    if host in {"0.0.0.0", "::"}:  # noqa: S104 - only compared
         return "127.0.0.1"
     return f"[{host}]" if ":" in host else host
 
@@ -375,7 +375,7 @@ def deliveries(context: CheckContext) -> Check:
     return ok(_("Deliveries waiting: %(pending)s, none given up."), pending=pending)
 
 
-# The name of a check is that of its function. It raises NotExamined if it does not apply.
+# A check has the name of its function. A check that does not apply raises NotExamined.
 CHECKS: tuple[Callable[[CheckContext], Check], ...] = (
     box, settings,
     data.permissions, data.master_key, data.erasures, data.integrity, data.schema, data.wal,

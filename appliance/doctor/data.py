@@ -73,7 +73,7 @@ def master_key(context: CheckContext) -> Check:
 
 
 def erasures(context: CheckContext) -> Check:
-    """Each line of `erasures.jsonl` is readable; a restore needs them."""
+    """Each line of `erasures.jsonl` is readable, so that a restore can repeat the erasures."""
     root = context.directory.root
     if not (root / LIST).exists():
         raise NotExamined

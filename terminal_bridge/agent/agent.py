@@ -13,8 +13,8 @@ from appliance.core.tokens import Tokens
 from appliance.door.guest_pass import resembles_pass
 from appliance.door.verdict import COLOURS
 from terminal_bridge.agent.client import BoxClient, NotPaired, OutOfReach, Refused
-from terminal_bridge.agent.offline import Known, Snapshot, decide_offline, read_snapshot
-from terminal_bridge.agent.spool import Spool, Spooled
+from terminal_bridge.agent.offline import Context, Snapshot, decide_offline, read_snapshot
+from terminal_bridge.agent.spool import Spool, SpooledScan
 from terminal_bridge.scanners.scanner import ARRIVALS, Answer, Undecided
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class Agent:
     ) -> None:
         self.spool = spool
         self.client = client
-        self.up = False
+        self.is_online = False
         self.revoked = False
         self.on_lost: Callable[[], None] = lambda: None
         self._clock = clock
@@ -65,11 +65,11 @@ class Agent:
             scan_id = await self.spool.note(self._tokens.new_id(now), code, now)
             if self.revoked:
                 raise await self._record_error(scan_id, _REVOKED)
-            if self.up:
+            if self.is_online:
                 try:
                     return await self._ask(scan_id, code, now)
                 except OutOfReach as error:
-                    self.lose(str(error))
+                    self.go_offline(str(error))
             return await self._decide_here(scan_id, code)
 
     async def _ask(self, scan_id: str, code: str, now: int) -> Answer:
@@ -96,29 +96,29 @@ class Agent:
 
     async def _decide_here(self, scan_id: str, code: str) -> Answer:
         arrived = await self.spool.count_arrived()
-        known = Known(self.client.identity, self._snapshot, arrived, self._zones, self.now())
-        local = decide_offline(code, known)
+        context = Context(self.client.identity, self._snapshot, arrived, self._zones, self.now())
+        decision = decide_offline(code, context)
         await self.spool.decide(
-            scan_id, local.result, local.reservation_id, local.admitted, settled=False
+            scan_id, decision.result, decision.reservation_id, decision.admitted, settled=False
         )
         self.on_lost()
-        return local.answer
+        return decision.answer
 
-    def lose(self, reason: str) -> None:
+    def go_offline(self, reason: str) -> None:
         """Switch to offline decisions until every offline scan is synced."""
-        if self.up:
+        if self.is_online:
             log.warning("agent: box unreachable, deciding offline: %s", reason)
-        self.up = False
+        self.is_online = False
         self.on_lost()
 
-    async def find(self) -> bool:
+    async def go_online(self) -> bool:
         """Switch back to online decisions if every scan is synced. Returns whether it did."""
         async with self._turn:
             if await self.spool.list_open(1):
                 return False
-            if not self.up:
+            if not self.is_online:
                 log.warning("agent: box reachable: the box decides")
-            self.up, self.revoked = True, False
+            self.is_online, self.revoked = True, False
             return True
 
     def set_clock(self, box_time: str) -> None:
@@ -142,7 +142,7 @@ class Agent:
         """Stop deciding and delete the snapshot, because the box revoked this bridge."""
         if not self.revoked:
             log.error("agent: the box revoked this bridge; pair it again with --pair")
-        self.up, self.revoked, self._snapshot = False, True, None
+        self.is_online, self.revoked, self._snapshot = False, True, None
         await self.spool.forget_snapshot()
 
 
@@ -165,7 +165,7 @@ class Link:
                 self._wake.clear()
                 if await self._try():
                     wait = _FIRST_WAIT
-                    await self._rest()
+                    await self._wait()
                 else:
                     await asyncio.sleep(wait)
                     wait = min(wait * 2, _LONGEST_WAIT)
@@ -178,20 +178,20 @@ class Link:
         """Connect and sync once. Returns whether the box was reached and all scans are synced."""
         try:
             try:
-                await self._reach()
+                await self._connect()
             except NotPaired:
                 await self._agent.revoke()
                 return False
         except OutOfReach as error:
-            self._agent.lose(str(error))
+            self._agent.go_offline(str(error))
         except Exception as error:  # noqa: BLE001 - the bridge goes on offline
-            self._agent.lose("unexpected error")
+            self._agent.go_offline("unexpected error")
             log_exception("agent: sync", error)
         else:
             return True
         return False
 
-    async def _rest(self) -> None:
+    async def _wait(self) -> None:
         """Wait until the snapshot is due, the connection is lost, or something changes."""
         if self._listening is None or self._listening.done():
             self._listening = asyncio.create_task(self._agent.client.listen(self._wake.set))
@@ -200,7 +200,7 @@ class Link:
                 await self._wake.wait()
         await asyncio.sleep(_SETTLE_SECONDS)
 
-    async def _reach(self) -> None:
+    async def _connect(self) -> None:
         agent = self._agent
         me = await agent.client.me()
         agent.set_clock(me["boxTime"])
@@ -210,7 +210,7 @@ class Link:
             agent.client.identity = identity
         await self._sync()
         await agent.renew_snapshot()
-        while not await agent.find():  # more scans were decided offline during the sync
+        while not await agent.go_online():  # more scans were decided offline during the sync
             await self._sync()
 
     async def _sync(self) -> None:
@@ -229,7 +229,7 @@ class Link:
                     await self._agent.spool.settle([(batch[0].scan_id, f"refused: {error}")])
                 size = _BATCH if len(batch) == 1 else 1
 
-    async def _send(self, batch: list[Spooled]) -> None:
+    async def _send(self, batch: list[SpooledScan]) -> None:
         agent = self._agent
         sent_at = format_instant(agent.now())
         results = await agent.client.sync([_to_wire(scan) for scan in batch], sent_at)
@@ -244,7 +244,7 @@ class Link:
         await agent.spool.settle(settled)
 
 
-def _to_wire(scan: Spooled) -> dict[str, Any]:
+def _to_wire(scan: SpooledScan) -> dict[str, Any]:
     wire: dict[str, Any] = {"scanId": scan.scan_id, "code": scan.code, "shown": scan.result}
     wire["at"] = format_instant(scan.at)
     if scan.admitted > 0:
@@ -255,7 +255,7 @@ def _to_wire(scan: Spooled) -> dict[str, Any]:
     return wire
 
 
-def _remark(scan: Spooled, result: dict[str, Any]) -> str | None:
+def _remark(scan: SpooledScan, result: dict[str, Any]) -> str | None:
     """Log and return a remark if the box disagrees with an offline admission; else return None."""
     if result.get("conflict"):
         remark = "conflict"

@@ -219,12 +219,12 @@ def _make_ssl(identity: Identity) -> ssl.SSLContext | aiohttp.Fingerprint | bool
     try:
         return ssl.create_default_context(cadata=identity.ca)
     except ssl.SSLError:
-        raise OperatorError("--ca holds no certificate: give the box's own in PEM form") from None
+        raise OperatorError("--ca contains no certificate: give that of the box, as PEM") from None
 
 
 def _describe(error: Exception) -> str:
     if isinstance(error, _WRONG_CERTIFICATE):
-        return "the box's certificate is not the one this bridge was given"
+        return "the box's certificate is not trusted: check --ca or --pin"
     if isinstance(error, TimeoutError):
         return "the box did not answer in time"
     return f"the box cannot be reached ({type(error).__name__})"

@@ -59,7 +59,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class Context:
     """Data for an offline verdict.
 
     `arrived`: the people admitted by this bridge since the snapshot, by reservation id.
@@ -73,7 +73,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Local:
+class Decision:
     """An offline decision of the bridge."""
 
     result: str
@@ -82,20 +82,20 @@ class Local:
     admitted: int = 0
 
 
-def decide_offline(code: str, known: Known) -> Local:
+def decide_offline(code: str, context: Context) -> Decision:
     """Decide `code` offline. The caller stores the admission."""
     kind, value = classify(code)
     if kind == "pass":
-        return _decide_pass(code, known)
+        return _decide_pass(code, context)
     if kind == "code":
         may_be_name = is_name(code) and code.strip().upper() == value.removeprefix("SVC-")
-        return _decide_access_code(value, known, may_be_name=may_be_name)
-    only_the_box = known.snapshot is None or kind in {"link", "name"}
-    return _local("needs_box" if only_the_box else "unknown_code", known)
+        return _decide_access_code(value, context, may_be_name=may_be_name)
+    only_the_box = context.snapshot is None or kind in {"link", "name"}
+    return _decision("needs_box" if only_the_box else "unknown_code", context)
 
 
-def _decide_pass(code: str, known: Known) -> Local:
-    identity = known.identity
+def _decide_pass(code: str, context: Context) -> Decision:
+    identity = context.identity
 
     def verify(read: ReadPass) -> GuestPass | None:
         key = identity.public_key(read.guest_pass.kid)
@@ -103,83 +103,82 @@ def _decide_pass(code: str, known: Known) -> Local:
 
     found = read_pass(code, identity.environment, bytes.fromhex(identity.venue_tag), verify)
     if isinstance(found, str):
-        return _local(found, known)
-    for listed in known.snapshot.passes if known.snapshot else ():
+        return _decision(found, context)
+    for listed in context.snapshot.passes if context.snapshot else ():
         if listed.pass_id == found.pass_id:
-            return _decide_guest(listed, found.generation, known)
-    evening = _tonight(known)
+            return _decide_guest(listed, found.generation, context)
+    evening = _tonight(context)
     if found.evening != evening:
-        return _local("not_yet" if found.evening > evening else "too_late", known)
-    is_fresh = known.snapshot is not None and known.snapshot.is_fresh(known.now)
-    return _local("unlisted" if is_fresh else "old_list", known)
+        return _decision("not_yet" if found.evening > evening else "too_late", context)
+    is_fresh = context.snapshot is not None and context.snapshot.is_fresh(context.now)
+    return _decision("unlisted" if is_fresh else "old_list", context)
 
 
-def _decide_access_code(access_code: str, known: Known, *, may_be_name: bool) -> Local:
+def _decide_access_code(access_code: str, context: Context, *, may_be_name: bool) -> Decision:
     """Decide an access code on tonight's list; other evenings and names need the box."""
-    snapshot = known.snapshot
-    if snapshot is None or snapshot.evening != _tonight(known):
-        return _local("needs_box", known)
+    snapshot = context.snapshot
+    if snapshot is None or snapshot.evening != _tonight(context):
+        return _decision("needs_box", context)
     found = [listed for listed in snapshot.passes if listed.access_code == access_code]
     if not found:
         alike = set(lookalikes(access_code))
         found = [listed for listed in snapshot.passes if listed.access_code in alike]
     if len(found) == 1:
-        return _decide_guest(found[0], None, known)
+        return _decide_guest(found[0], None, context)
     if found:
-        return _local("ambiguous", known)
-    is_unknown = snapshot.is_fresh(known.now) and not may_be_name
-    return _local("unknown_code" if is_unknown else "needs_box", known)
+        return _decision("ambiguous", context)
+    is_unknown = snapshot.is_fresh(context.now) and not may_be_name
+    return _decision("unknown_code" if is_unknown else "needs_box", context)
 
 
-def _decide_guest(listed: Reservation, generation: int | None, known: Known) -> Local:
-    snapshot = known.snapshot
+def _decide_guest(listed: Reservation, generation: int | None, context: Context) -> Decision:
+    snapshot = context.snapshot
     assert snapshot is not None  # noqa: S101 - `listed` is one of its passes
-    arrived = listed.arrived + known.arrived.get(listed.id, 0)
+    arrived = listed.arrived + context.arrived.get(listed.id, 0)
     guest = replace(listed, arrived=arrived, checked_in_at=snapshot.made_at if arrived else None)
+    too_early = context.now < _opens_at(guest, snapshot, context)
     result = judge(
-        guest,
-        generation=generation,
-        arrivals=None,
-        tonight=_tonight(known),
-        too_early=known.now < _opens_at(guest, snapshot, known),
+        guest, generation=generation, arrivals=None, tonight=_tonight(context), too_early=too_early
     )
     is_green = COLOURS[result] == "green"
-    if is_green and not snapshot.is_fresh(known.now):
-        return _local("old_list", known, guest)
-    return _local(result, known, guest, admitted=ARRIVALS if is_green else 0)
+    if is_green and not snapshot.is_fresh(context.now):
+        return _decision("old_list", context, guest)
+    return _decision(result, context, guest, admitted=ARRIVALS if is_green else 0)
 
 
-def _opens_at(guest: Reservation, snapshot: Snapshot, known: Known) -> int:
+def _opens_at(guest: Reservation, snapshot: Snapshot, context: Context) -> int:
     """Return when admission for the guest's slot begins, in ms since 1970; 0 without a slot."""
     if guest.slot is None:
         return 0
     day = date.fromisoformat(guest.date)
-    if minutes(guest.slot) < minutes(known.identity.evening_ends_at):
+    if minutes(guest.slot) < minutes(context.identity.evening_ends_at):
         day += timedelta(days=1)
-    zone = known.zones.zone(known.identity.time_zone)
+    zone = context.zones.zone(context.identity.time_zone)
     return instant(day, guest.slot, zone) - snapshot.early_minutes * _MINUTE
 
 
-def _tonight(known: Known) -> date:
-    identity = known.identity
-    return tonight(known.now, known.zones.zone(identity.time_zone), identity.evening_ends_at)
+def _tonight(context: Context) -> date:
+    identity = context.identity
+    return tonight(context.now, context.zones.zone(identity.time_zone), identity.evening_ends_at)
 
 
-def _local(result: str, known: Known, guest: Reservation | None = None, admitted: int = 0) -> Local:
-    identity = known.identity
+def _decision(
+    result: str, context: Context, guest: Reservation | None = None, admitted: int = 0
+) -> Decision:
+    identity = context.identity
     seen = see(guest, arrived=guest.arrived + admitted) if guest else None
     offline = _DATE_ONLY if result in _OTHER_EVENING and guest is None else OFFLINE.get(result)
     if offline is not None:
         sentence = load_languages().get(identity.language).plain(offline)
     else:
-        first = known.snapshot.entries.get(guest.id) if known.snapshot and guest else None
+        first = context.snapshot.entries.get(guest.id) if context.snapshot and guest else None
         if first is not None:
-            at = datetime.fromtimestamp(first.at / 1000, known.zones.zone(identity.time_zone))
+            at = datetime.fromtimestamp(first.at / 1000, context.zones.zone(identity.time_zone))
             first = replace(first, clock=at.strftime("%H:%M"))
         sentence = phrase(Verdict(result, seen, admitted, first), identity.language).staff
     table, party = (seen.table_name, f"{seen.arrived}/{seen.guests}") if seen else ("", "")
     answer = Answer(COLOURS.get(result, "amber"), result, table, party, sentence)
-    return Local(result, answer, guest.id if guest else None, admitted)
+    return Decision(result, answer, guest.id if guest else None, admitted)
 
 
 def read_snapshot(signed: dict[str, Any], identity: Identity) -> Snapshot | None:

@@ -36,7 +36,7 @@ _KEPT_MS = 7 * 24 * 3600_000
 
 
 @dataclass(frozen=True, slots=True)
-class Spooled:
+class SpooledScan:
     """A scan that is not yet sent to the box. `at` is in ms since 1970."""
 
     scan_id: str
@@ -77,11 +77,11 @@ class Spool:
                     WHERE scan_id = ?"""
         await self._change((update, (result, reservation_id, admitted, int(settled), scan_id)))
 
-    async def list_open(self, limit: int) -> list[Spooled]:
+    async def list_open(self, limit: int) -> list[SpooledScan]:
         """List up to `limit` decided scans that the box does not have yet, oldest first."""
         sql = """SELECT scan_id, code, at, result, reservation_id, admitted FROM scan
                  WHERE settled = 0 AND result IS NOT NULL ORDER BY seq LIMIT ?"""
-        return [Spooled(*row) for row in await self._rows(sql, (limit,))]
+        return [SpooledScan(*row) for row in await self._rows(sql, (limit,))]
 
     async def settle(self, remarks: Iterable[tuple[str, str | None]]) -> None:
         """Mark scans as settled; `remarks` are pairs of scan id and remark."""

@@ -80,11 +80,8 @@ def _make_snapshot(reader: Reader, environment: Environment) -> tuple[str, dict[
     content = _describe(reader, environment)
     hour = reader.now // _RENEWED_EVERY
     etag = hashlib.sha256(f"{kid} {hour} {encode(content)}".encode()).hexdigest()[:32]
-    stamps = {
-        "madeAt": format_instant(reader.now),
-        "expiresAt": format_instant(reader.now + LIFE_MS),
-    }
-    payload = encode(stamps | content)
+    made_at, expires_at = format_instant(reader.now), format_instant(reader.now + LIFE_MS)
+    payload = encode({"madeAt": made_at, "expiresAt": expires_at} | content)
     signature = private_key.sign(SNAPSHOT_CONTEXT + payload.encode())
     return etag, {"payload": payload, "kid": kid, "signature": encode_url_safe(signature)}
 

@@ -279,7 +279,10 @@ def cookie_name(environment: Environment) -> str:
 
 
 def _read_token(request: web.Request, environment: Environment) -> str | None:
-    """Return the token; ignore the cookie of unsafe requests from other sites (CSRF)."""
+    """Return the token of the header or the cookie.
+
+    Ignores the cookie of a request from another site, unless it is a GET or HEAD (CSRF).
+    """
     header = request.headers.get("Authorization")
     if header is not None:
         scheme, _, token = header.partition(" ")
@@ -293,7 +296,7 @@ def _read_token(request: web.Request, environment: Environment) -> str | None:
 
 
 async def touch(environment: Environment, terminal: Terminal, agent: str | None = None) -> None:
-    """Record the terminal's activity at most once a minute; ignore a full disk."""
+    """Record the terminal's activity, at most once a minute and not while the disk is full."""
     seen = terminal.last_seen_at
     if seen is None or not 0 <= environment.database.clock.now() - seen < _MINUTE:
         with suppress(Unavailable):

@@ -170,7 +170,7 @@ def _reading(
 ) -> Reading:
     may_search = terminal.may("search")
     if scan_request.reservation_id is not None:
-        # The terminal matched the guest offline, which is no search; deciding by id now is one.
+        # With `shown`, the terminal matched the guest offline. Without it, this is a search by id.
         if scan_request.shown is None and not may_search:
             raise RoleMissing(role="search")
         return Reading("list", (scan_request.reservation_id,))

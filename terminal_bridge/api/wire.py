@@ -36,7 +36,7 @@ def verdict_of(
     current = {reservation.id: reservation for reservation in decided.reservations}
     sentences = phrase(verdict, terminal.language)
     overridable = verdict.result in OVERRIDABLE and terminal.may("override")
-    shown = {
+    data = {
         "scanId": scan_id,
         "result": verdict.result,
         "colour": verdict.colour,
@@ -48,12 +48,12 @@ def verdict_of(
         "firstCheckIn": first_check_in_of(verdict.first_check_in),
     }
     if verdict.overrode is not None:
-        shown["overrode"] = verdict.overrode
+        data["overrode"] = verdict.overrode
     if verdict.candidates:
-        shown["candidates"] = [_seen(seen, current) for seen in verdict.candidates]
+        data["candidates"] = [_seen(seen, current) for seen in verdict.candidates]
     if simulated:
-        shown["simulated"] = True
-    return shown
+        data["simulated"] = True
+    return data
 
 
 def error_of(error: ApiError, scan_id: str, terminal: Terminal) -> _Json:

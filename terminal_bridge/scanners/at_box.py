@@ -1,4 +1,4 @@
-"""Scanners at the box itself. Their codes are decided like `POST /scans`, as a terminal."""
+"""Scanners at the box itself. Their codes are decided as those of a terminal's `POST /scans`."""
 
 import asyncio
 from contextlib import suppress

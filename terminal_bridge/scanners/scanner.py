@@ -130,11 +130,11 @@ class Watch:
         return trouble != known
 
 
-PAUSE_SECONDS = 0.5  # of silence, which ends a code
+PAUSE_SECONDS = 0.5  # of silence end a code
 ANSWER_PAUSE_SECONDS = 0.5  # between two parts of an answer
 FIRST_WAIT, LONGEST_WAIT = 0.25, 5.0  # seconds before a device or port is opened again
 CODE_MAX = 2048  # characters, as in `POST /scans`
-SHORTEST_BY_PAUSE = 4  # a pause ends no shorter code: a shorter input is a stray key press
+SHORTEST_BY_PAUSE = 4  # shorter input before a pause is dropped as stray key presses
 _ENDS = b"\r\n\t"
 _FRAMES = b"\x00\x02\x03"  # NUL after power-up, STX and ETX around a code
 

@@ -81,7 +81,7 @@ class TcpReader:
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - a coroutine that runs is in a task
+        assert task is not None  # noqa: S101 - a running coroutine has a task
         peer = writer.get_extra_info("peername")
         address = str(peer[0]) if peer else ""  # None: already disconnected
         connection = _Connection(address, task, asyncio.get_running_loop().time())

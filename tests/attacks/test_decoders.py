@@ -175,7 +175,9 @@ DECODERS = {
         (ApiError,),
     ),
     "what a snapshot says": Decoder(of_text(read_signed), json.dumps(SAID).encode()),
-    "the box's answer": Decoder(lambda raw: _parse_response(200, raw), b'{"items": []}', (OutOfReach,)),
+    "the box's answer": Decoder(
+        lambda raw: _parse_response(200, raw), b'{"items": []}', (OutOfReach,)
+    ),
     "a reader's line": Decoder(read_lines, f"\x02{PASS}\r\n".encode()),
     "form": Decoder(read_form, b"12", (ApiError,)),
     "Host": Decoder(of_text(HOSTS.allows), b"riad-atlas.local:8080"),
