@@ -69,7 +69,8 @@ def doctor(arguments: argparse.Namespace, console: cli.Console) -> int:
          "remedy": translate(check.remedy)}
         for check in checks
     ]  # fmt: skip
-    lines = [f"{language.gettext('fixed')}  {path}" for path in changed]
+    fixed = language.gettext("fixed")
+    lines = [f"{fixed}  {path}" for path in changed]
     for check in checks:
         word = check.status if check.status == "ok" else check.status.upper()
         lines.append(f"{word:4}  {check.name:12}  {check.finding.text(language)}")
