@@ -48,6 +48,22 @@ from appliance.webhooks.endpoints import list_active_endpoints
 _MIB = 1 << 20
 _BACK_IN_TIME = 5 * 60 * 1000
 _KNOWN_DAY = datetime(2026, 11, 20, 12)  # noqa: DTZ001 - the check adds the zone
+_OK = 200
+_WARN_DAYS, _FAIL_DAYS = 21, 3  # the box renews 30 days before the end
+MAIL_DEADLINE = 5.0
+_WEEK = 7 * 24 * 3600 * 1000
+_HOUR = 3600 * 1000
+_MANY = 5  # failures in a row
+_NEWEST = """
+    SELECT max(at) FROM (
+        SELECT max(at) AS at FROM scan UNION ALL SELECT max(at) FROM history UNION ALL
+        SELECT max(at) FROM heartbeat UNION ALL SELECT max(created_at) FROM signing_key)
+"""
+_DELIVERIES = """
+    SELECT (SELECT count(*) FROM delivery WHERE state = 'dead' AND finished_at >= :since),
+           count(*), min(e.occurred_at)
+    FROM delivery d JOIN event e ON e.seq = d.event_seq WHERE d.state = 'pending'
+"""
 
 
 def disk(context: CheckContext) -> Check:
@@ -123,17 +139,6 @@ def uplink(context: CheckContext) -> Check:
         _("There is no route to the internet: webhooks and emails wait, the door works."),
         _("Check the cable, the wifi and the router."),
     )
-
-
-_NEWEST = """
-    SELECT max(at) FROM (
-        SELECT max(at) AS at FROM scan UNION ALL SELECT max(at) FROM history UNION ALL
-        SELECT max(at) FROM heartbeat UNION ALL SELECT max(created_at) FROM signing_key)
-"""
-
-
-_OK = 200
-_WARN_DAYS, _FAIL_DAYS = 21, 3  # the box renews 30 days before the end
 
 
 def box(context: CheckContext) -> Check:
@@ -295,12 +300,6 @@ def _listening_host(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-MAIL_DEADLINE = 5.0
-_WEEK = 7 * 24 * 3600 * 1000
-_HOUR = 3600 * 1000
-_MANY = 5  # failures in a row
-
-
 def mail(context: CheckContext) -> Check:
     """The mail settings are complete and do not send the password unencrypted."""
     found = context.known_settings().mail
@@ -346,13 +345,6 @@ def endpoints(context: CheckContext) -> Check:
         setting = "webhooks.allow_networks"
         return warn(finding, remedy, count=len(failing), names=names, setting=setting)
     return ok(_("Webhook endpoints: %(count)s, none failing."), count=active)
-
-
-_DELIVERIES = """
-    SELECT (SELECT count(*) FROM delivery WHERE state = 'dead' AND finished_at >= :since),
-           count(*), min(e.occurred_at)
-    FROM delivery d JOIN event e ON e.seq = d.event_seq WHERE d.state = 'pending'
-"""
 
 
 def deliveries(context: CheckContext) -> Check:

@@ -24,7 +24,7 @@ _SETTLE_SECONDS = 0.5  # wait after a change, so that several changes cause one 
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 10.0
 _BATCH = 50
-_OWN_DELAY_MS = 1000  # ignore smaller clock differences: they are network delay
+_CLOCK_TOLERANCE_MS = 1000  # a smaller difference to the box's clock may be network delay
 _REVOKED = "Ce terminal n'est plus relié à la box : appelez le responsable."
 
 
@@ -124,7 +124,7 @@ class Agent:
     def set_clock(self, box_time: str) -> None:
         """Follow the box's clock: a small computer may have no real-time clock."""
         ahead = parse_instant(box_time) - self._clock.now()
-        self._ahead = 0 if abs(ahead) < _OWN_DELAY_MS else ahead
+        self._ahead = 0 if abs(ahead) < _CLOCK_TOLERANCE_MS else ahead
 
     async def renew_snapshot(self) -> None:
         """Fetch and store the snapshot for offline decisions."""

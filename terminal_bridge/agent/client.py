@@ -17,7 +17,7 @@ from appliance.core.errors import OperatorError
 from appliance.core.files import atomic_write
 
 SCAN_SECONDS = 2.0
-OTHERWISE_SECONDS = 10.0
+CALL_SECONDS = 10.0
 _WRONG_CERTIFICATE = (aiohttp.ClientConnectorCertificateError, aiohttp.ServerFingerprintMismatch)
 _SILENT_SECONDS = 60.0  # the feed has a heartbeat every 20 s
 _HEARTBEAT = b":"
@@ -174,7 +174,7 @@ class BoxClient:
 
     async def _call(
         self, method: str, path: str, body: dict[str, Any] | None = None,
-        seconds: float = OTHERWISE_SECONDS,
+        seconds: float = CALL_SECONDS,
     ) -> dict[str, Any]:  # fmt: skip
         try:
             async with (

@@ -74,7 +74,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An offline decision of the bridge."""
+    """An offline verdict. `admitted` is the number of people that it admits."""
 
     result: str
     answer: Answer
@@ -83,7 +83,7 @@ class Decision:
 
 
 def decide_offline(code: str, context: Context) -> Decision:
-    """Decide `code` offline. The caller stores the admission."""
+    """Decide `code` by the snapshot. The caller stores the admission."""
     kind, value = classify(code)
     if kind == "pass":
         return _decide_pass(code, context)
@@ -115,7 +115,7 @@ def _decide_pass(code: str, context: Context) -> Decision:
 
 
 def _decide_access_code(access_code: str, context: Context, *, may_be_name: bool) -> Decision:
-    """Decide an access code on tonight's list; other evenings and names need the box."""
+    """Decide an access code of tonight's list. Other evenings and names need the box."""
     snapshot = context.snapshot
     if snapshot is None or snapshot.evening != _tonight(context):
         return _decision("needs_box", context)

@@ -31,8 +31,8 @@ CREATE INDEX IF NOT EXISTS scan_uncounted ON scan (seq) WHERE counted = 0;
 CREATE TABLE IF NOT EXISTS kept (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 """
 # An undecided scan is continued if the same code is scanned again within this time.
-_UNANSWERED_MS = 10 * 60_000
-_KEPT_MS = 7 * 24 * 3600_000
+_CONTINUE_MS = 10 * 60_000
+_RETENTION_MS = 7 * 24 * 3600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Spool:
         """
         sql = """SELECT scan_id FROM scan WHERE result IS NULL AND code = ? AND at > ?
                  ORDER BY seq DESC LIMIT 1"""
-        found = await self._rows(sql, (code, at - _UNANSWERED_MS))
+        found = await self._rows(sql, (code, at - _CONTINUE_MS))
         if found:
             return str(found[0][0])
         insert = "INSERT INTO scan (scan_id, code, at) VALUES (?, ?, ?)"
@@ -97,7 +97,7 @@ class Spool:
         """Replace the snapshot by one that includes `counted`; delete scans older than 7 days."""
         await self._change(
             *(("UPDATE scan SET counted = 1 WHERE seq = ?", (seq,)) for seq in counted),
-            ("DELETE FROM scan WHERE counted = 1 AND at < ?", (at - _KEPT_MS,)),
+            ("DELETE FROM scan WHERE counted = 1 AND at < ?", (at - _RETENTION_MS,)),
             ("INSERT OR REPLACE INTO kept VALUES ('snapshot', ?)", (json.dumps(signed),)),
         )
 

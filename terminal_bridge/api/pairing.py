@@ -20,13 +20,13 @@ from terminal_bridge.api.request import authenticate, keep_token, parse_pairing
 
 # Five wrong codes from all devices together close the pairing codes (appliance/door/terminals.py).
 # A lower limit per device prevents one device from closing them alone.
-_TRIES_OF_A_DEVICE = 3
+_TRIES_PER_DEVICE = 3
 _OFFER_SECONDS = 600.0
 
 
 def pairing_tries(clock: Clock) -> RateLimit:
     """Create the rate limit of wrong pairing codes per client address (docs/security.md, S13)."""
-    return RateLimit(clock, _TRIES_OF_A_DEVICE, _OFFER_SECONDS, PairingLater)
+    return RateLimit(clock, _TRIES_PER_DEVICE, _OFFER_SECONDS, PairingLater)
 
 
 async def pair(request: web.Request) -> web.Response:

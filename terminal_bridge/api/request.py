@@ -33,6 +33,11 @@ _SCAN_ID = re.compile(r"[A-Za-z0-9._~-]{1,64}")
 _RESULT = re.compile(r"[a-z_]{1,40}")
 _PAIRING_CODE = re.compile(r"[0-9]{8}")
 _PAIRING_SECRET = re.compile(r"[A-Za-z0-9_-]{43}")  # 256 bits
+_MINUTE = 60_000
+_VERSION_MAX = 200
+_SAFE_METHODS = frozenset({"GET", "HEAD"})
+_A_YEAR = 365 * 24 * 3600
+_TOKEN_LENGTH = len("term_") + 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,13 +234,6 @@ def parse_instant(value: object, field: str = "at") -> int | None:
     except (ValueError, OverflowError):
         pass
     raise field_invalid(field, "iso_timestamp")
-
-
-_MINUTE = 60_000
-_VERSION_MAX = 200
-_SAFE_METHODS = frozenset({"GET", "HEAD"})
-_A_YEAR = 365 * 24 * 3600
-_TOKEN_LENGTH = len("term_") + 64
 
 
 async def authenticate(request: web.Request, role: str = "scan") -> Terminal:

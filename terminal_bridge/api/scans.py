@@ -35,7 +35,7 @@ from terminal_bridge.api.wire import conflict_of, error_of, verdict_of
 
 SYNC_LIMIT = 512 * 1024  # bytes: 500 scans with their reasons
 _OLDEST_MS = 48 * 3600 * 1000
-_TOGETHER = 25  # scans per transaction, so that other doors do not wait for the whole batch
+_BATCH = 25  # scans per transaction, so that other doors do not wait for the whole batch
 
 
 async def scan(request: web.Request) -> web.Response:
@@ -127,8 +127,8 @@ async def sync(request: web.Request) -> web.Response:
     sent_at = parse_instant(body.get("sentAt"), "sentAt")
     scans = await environment.database.read(_order, environment, terminal, requests, sent_at)
     results: dict[int, dict[str, Any]] = {}
-    for first in range(0, len(scans), _TOGETHER):
-        batch = dict(scans[first : first + _TOGETHER])
+    for first in range(0, len(scans), _BATCH):
+        batch = dict(scans[first : first + _BATCH])
         synced = await environment.database.write(
             sync_scans, terminal, [*batch.values()], environment.settings.door.early_minutes
         )

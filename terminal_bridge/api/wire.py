@@ -95,7 +95,7 @@ def _actions(result: str, terminal: Terminal, *, overridable: bool) -> list[str]
 
 
 def _seen(seen: Seen | None, current: Mapping[str, Reservation]) -> _Json | None:
-    """Return the reservation as of the scan, with its current name, code and notes."""
+    """Return the reservation as of the scan, with the current name, code and notes."""
     if seen is None:
         return None
     now = current.get(seen.id)

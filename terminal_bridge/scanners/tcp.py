@@ -19,7 +19,7 @@ from terminal_bridge.scanners.scanner import (
 )
 
 MOST_CONNECTIONS = 16
-MOST_OF_AN_ADDRESS = 8  # a serial device server may have eight scanners on one address
+MOST_PER_ADDRESS = 8  # a serial device server may connect eight scanners from one address
 IDLE_SECONDS = 600.0
 _WRITE_SECONDS = 5.0
 _CHUNK = 4096
@@ -104,7 +104,7 @@ class TcpReader:
         one from the address with the most connections, so that no device blocks the others.
         """
         held = Counter(each.address for each in self._connections)
-        if held[address] >= MOST_OF_AN_ADDRESS:
+        if held[address] >= MOST_PER_ADDRESS:
             crowded = {address}
         elif held.total() >= MOST_CONNECTIONS:
             crowded = {each for each, count in held.items() if count == max(held.values())}
