@@ -12,7 +12,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from terminal_bridge.api import routes
+from terminal_bridge import api
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -30,9 +30,9 @@ def main() -> int:
 
         return handle
 
-    routes.TERMINAL_ROUTES = tuple(
+    api.TERMINAL_ROUTES = tuple(
         (method, path, timed(handler) if path == "/terminal/v1/scans" else handler)
-        for method, path, handler in routes.TERMINAL_ROUTES
+        for method, path, handler in api.TERMINAL_ROUTES
     )
     from web.main import main as venuebox  # noqa: PLC0415 - it takes the routes as they are then
 

@@ -1,1 +1,1 @@
-"""The door: scan in, verdict out."""
+"""The door: the protocol of terminals, attached scanners, and the bridge at another door."""

@@ -29,8 +29,8 @@ from appliance.scheduler import Scheduler
 from appliance.tls.certificates import Certificates
 from appliance.venue.rows import get_venue
 from appliance.webhooks.dispatcher import Dispatcher
+from terminal_bridge.api import TERMINAL_ROUTES
 from terminal_bridge.api.pairing import pairing_tries
-from terminal_bridge.api.routes import TERMINAL_ROUTES
 from terminal_bridge.scanners.at_box import readers_of
 from terminal_bridge.scanners.scanners import READERS
 from web.allowed_hosts import HOSTS, Hosts

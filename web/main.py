@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 from appliance.clock import SystemClock
-from appliance.commands.console import Commands, Console, WrongUsage, add_command, add_data
+from appliance.commands.console import Commands, Console, WrongUsage, add_command
 from appliance.core.errors import ApiError, OperatorError
 from appliance.core.files import name_user
 from appliance.core.tokens import Tokens
@@ -70,24 +70,21 @@ def make_parser(*, serves: bool = False) -> argparse.ArgumentParser:
 def _add_others(commands: Commands) -> None:
     from appliance.commands import (  # noqa: PLC0415
         backup,
-        clock,
-        doctor,
         guest,
+        health,
         init,
         keys,
         service,
         staff,
         terminal,
         tls,
-        version,
         webhooks,
     )
     from appliance.commands import door_log as doorlog  # noqa: PLC0415 - not needed by `serve`
-    from terminal_bridge.agent import command as bridge  # noqa: PLC0415 - as above
+    from terminal_bridge import agent as bridge  # noqa: PLC0415 - as above
 
     for command in (
-        init, keys, terminal, staff, guest, webhooks, doctor, doorlog, tls, clock, bridge, backup,
-        service, version,
+        init, keys, terminal, staff, guest, webhooks, health, doorlog, tls, bridge, backup, service,
     ):  # fmt: skip
         command.add(commands)
 
@@ -114,8 +111,7 @@ class _Version(argparse.Action):
 
 
 def _add_serve(commands: Commands) -> None:
-    parser = add_command(commands, "serve", _serve, "run the box")
-    add_data(parser)
+    parser = add_command(commands, "serve", _serve, "run the box", "--data")
     parser.add_argument("--host", metavar="H", help="address to listen on (default: server.host)")
     parser.add_argument("--port", type=_port, metavar="P", help="port (default: server.port)")
     parser.add_argument(

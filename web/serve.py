@@ -20,7 +20,7 @@ from appliance.backup.create import Maker, back_up_before_upgrade
 from appliance.box import Box, open_box
 from appliance.clock import BoxClock, SystemUptime, kernel_is_synchronised, newest_zone_database
 from appliance.clock_gate import recall_clock
-from appliance.commands.backup import tell
+from appliance.commands.backup import report
 from appliance.commands.console import Console
 from appliance.commands.init import found_unfurnished_box
 from appliance.core.data_directory import DataDirectory
@@ -263,7 +263,7 @@ def _prepare_upgrade(directory: DataDirectory, settings: Settings, console: Cons
 
     def tell_both(what: str, done: int, of: int) -> None:
         sd_notify(os.environ, _MORE_TIME)
-        tell(what, done, of)
+        report(what, done, of)
 
     maker = Maker(directory, settings, console.clock, console.tokens, console.zones, tell_both)
     said = back_up_before_upgrade(maker)

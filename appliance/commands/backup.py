@@ -7,13 +7,19 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
+from appliance.backup import recovery_key
+from appliance.backup.archive import read_header
+from appliance.backup.create import Maker
+from appliance.backup.restore import list_catalogues, restore_blank, restore_latest
+from appliance.backup.verify import open_backup, prove
 from appliance.commands.console import Commands, Console, WrongUsage, add_command
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.files import open_private
+from appliance.venue.rows import get_venue
 
-_ROW = 28  # letters and digits in each of the two rows that a recovery kit shows
-_WORDS = {"copy": "copying", "seal": "writing", "prove": "proving"}
+_ROW = 28  # characters in each of the two rows of the recovery key, without separators
+_PHASES = {"copy": "copying", "seal": "writing", "prove": "proving"}
 
 
 def add(commands: Commands) -> None:
@@ -39,17 +45,19 @@ def add(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
-    """Create a backup and print its path; or show the recovery_key. Works while the box runs."""
-    directory = console.directory(arguments)
-    _refuse_what_cannot_be_meant(arguments)
-    directory.check()
-    if arguments.what == "kit":
-        return _kit(arguments, console, directory)
-    # Imported here, so that other commands start without cryptography and SQLite.
-    from appliance.backup.create import Maker  # noqa: PLC0415
-
+    """Create a backup and print its path, or show the recovery kit. Works while the box runs."""
+    is_kit = arguments.what == "kit"
+    if is_kit and arguments.to:
+        raise WrongUsage("--to applies to a backup, --html to the kit (see venuebox backup --help)")
+    if not is_kit and (arguments.html or arguments.check):
+        raise WrongUsage(
+            "--html and --check apply to venuebox backup kit (see venuebox backup --help)"
+        )
+    directory = console.box(arguments)
+    if is_kit:
+        return _show_kit(arguments, console, directory)
     maker = Maker(
-        directory, console.settings(directory), console.clock, console.tokens, console.zones, tell
+        directory, console.settings(directory), console.clock, console.tokens, console.zones, report
     )
     path, proven = maker.make(to=Path(arguments.to).absolute() if arguments.to else None)
     print(
@@ -68,18 +76,14 @@ def restore(arguments: argparse.Namespace, console: Console) -> int:
         )
     if arguments.latest:
         return _restore_latest(arguments, console)
-    # Imported here, so that other commands start without these.
-    from appliance.backup import archive, recovery_key  # noqa: PLC0415 - as above
-    from appliance.backup import restore as restoring  # noqa: PLC0415
-    from appliance.backup import verify as verification  # noqa: PLC0415
-
-    with verification.open_backup(Path(arguments.file)) as file:
-        header, _ = archive.read_header(file)
+    with open_backup(Path(arguments.file)) as file:
+        header, _ = read_header(file)
         directory = console.directory(arguments)
-        typed = ask_key(arguments.key, f"recovery key of {header.venue}:")
-        key = recovery_key.parse_recovery_key(typed)
-        proven = restoring.restore_blank(
-            file, key, directory, console.clock, console.zones, partial(tell, "restoring")
+        key = recovery_key.parse_recovery_key(
+            ask_key(arguments.key, f"recovery key of {header.venue}:")
+        )
+        proven = restore_blank(
+            file, key, directory, console.clock, console.zones, partial(report, "restoring")
         )
     print(
         f"{header.venue} as of {header.made_at} restored to {directory.root}, "
@@ -90,38 +94,26 @@ def restore(arguments: argparse.Namespace, console: Console) -> int:
 
 def verify(arguments: argparse.Namespace, console: Console) -> int:
     """Print the header of a backup and verify the whole file."""
-    from appliance.backup import archive, recovery_key  # noqa: PLC0415 - as above
-    from appliance.backup import verify as verification  # noqa: PLC0415 - as above
-
-    with verification.open_backup(Path(arguments.file)) as file:
-        header, _ = archive.read_header(file)
+    with open_backup(Path(arguments.file)) as file:
+        header, _ = read_header(file)
         print(f"{header.venue}, {header.made_at}, venuebox {header.version}", flush=True)
         directory = console.directory(arguments)
-        own = None if arguments.key else recovery_key.find_recovery_key(directory)
-        if own is None or own.check != header.key_check:
-            own = recovery_key.parse_recovery_key(ask_key(arguments.key, "recovery key:"))
+        key = None if arguments.key else recovery_key.find_recovery_key(directory)
+        if key is None or key.check != header.key_check:
+            key = recovery_key.parse_recovery_key(ask_key(arguments.key, "recovery key:"))
         with tempfile.TemporaryDirectory(prefix="venuebox-verify-") as scratch:
-            proven = verification.prove(
-                file, own, Path(scratch), console.clock, console.zones, partial(tell, "proving")
+            proven = prove(
+                file, key, Path(scratch), console.clock, console.zones, partial(report, "proving")
             )
     print(f"complete and restorable: {proven.reservations} reservations")
     return 0
 
 
-def _refuse_what_cannot_be_meant(arguments: argparse.Namespace) -> None:
-    if arguments.what == "kit" and arguments.to:
-        raise WrongUsage("--to belongs to a backup, --html to the kit (see venuebox backup --help)")
-    if arguments.what != "kit" and (arguments.html or arguments.check):
-        raise WrongUsage(
-            "--html and --check belong to venuebox backup kit (see venuebox backup --help)"
-        )
-
-
-def tell(what: str, done: int, of: int) -> None:
-    """Show the progress on a terminal; print nothing to a pipe."""
+def report(phase: str, done: int, total: int) -> None:
+    """Show the progress of a phase (copy, seal, prove) on a terminal; print nothing to a pipe."""
     if sys.stderr.isatty():
-        percent = 100 * done // max(of, 1)
-        print(f"\r{_WORDS.get(what, what)} {percent:3d} %", end="\r", file=sys.stderr, flush=True)
+        name, percent = _PHASES.get(phase, phase), 100 * done // max(total, 1)
+        print(f"\r{name} {percent:3d} %", end="\r", file=sys.stderr, flush=True)
 
 
 def ask_key(given: str | None, prompt: str) -> str:
@@ -141,14 +133,10 @@ def ask_key(given: str | None, prompt: str) -> str:
     return line
 
 
-def _kit(arguments: argparse.Namespace, console: Console, directory: DataDirectory) -> int:
-    from appliance.backup import recovery_key  # noqa: PLC0415 - as above
-    from appliance.venue.rows import get_venue  # noqa: PLC0415 - as above
-
+def _show_kit(arguments: argparse.Namespace, console: Console, directory: DataDirectory) -> int:
     key = recovery_key.ensure_recovery_key(directory, console.tokens)
     if arguments.check:
-        typed = recovery_key.parse_recovery_key(ask_key(None, "recovery key:"))
-        if typed != key:
+        if recovery_key.parse_recovery_key(ask_key(None, "recovery key:")) != key:
             raise OperatorError(
                 "this key belongs to another box or is an older one: print a new kit"
             )
@@ -157,11 +145,10 @@ def _kit(arguments: argparse.Namespace, console: Console, directory: DataDirecto
     with console.reading(directory, "live") as reader:
         venue = get_venue(reader).name
     if arguments.html:
-        path = Path(arguments.html)
-        with open(path, "w", encoding="utf-8", opener=open_private) as file:
-            os.fchmod(file.fileno(), 0o600)  # it contains the key, and may have existed before
+        with open(arguments.html, "w", encoding="utf-8", opener=open_private) as file:
+            os.fchmod(file.fileno(), 0o600)  # also for an existing file, as it will contain the key
             file.write(recovery_key.kit_html(key, venue))
-        print(f"{path} written: print it, then delete the file")
+        print(f"{arguments.html} written: print it, then delete the file")
         return 0
     language = (console.environ.get("LC_ALL") or console.environ.get("LANG") or "")[:2]
     print(recovery_key.kit_text(key, venue, "fr" if language in {"fr", "ar"} else "en"))
@@ -169,16 +156,13 @@ def _kit(arguments: argparse.Namespace, console: Console, directory: DataDirecto
 
 
 def _restore_latest(arguments: argparse.Namespace, console: Console) -> int:
-    from appliance.backup import recovery_key  # noqa: PLC0415 - as above
-    from appliance.backup import restore as restoring  # noqa: PLC0415 - as above
-
     directory = console.directory(arguments)
     directory.refuse_strangers()
     key = None if arguments.key else recovery_key.find_recovery_key(directory)
     key = key or recovery_key.parse_recovery_key(ask_key(arguments.key, "recovery key:"))
-    shelves = restoring.list_catalogues(directory, console.settings(directory))
-    path, aside, proven = restoring.restore_latest(
-        key, directory, shelves, console.clock, console.zones, partial(tell, "restoring")
+    folders = list_catalogues(directory, console.settings(directory))
+    path, aside, proven = restore_latest(
+        key, directory, folders, console.clock, console.zones, partial(report, "restoring")
     )
     print(
         f"{path.name} restored, the box is as of {proven.header.made_at} with "

@@ -1,14 +1,15 @@
-"""Context of a command: clock, randomness, environment variables and the box's data."""
+"""Context of a command: clock, randomness, environment variables, the box's data, and output."""
 
 import argparse
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import date
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from appliance.clock import Clock, ZoneDatabase, newest_zone_database, optional_instant
 from appliance.core.data_directory import ENVIRONMENTS, DataDirectory, choose_data_directory
@@ -31,9 +32,10 @@ from appliance.database.migrate import list_migrations
 from appliance.environment import Links, path_prefix
 from appliance.venue.model import parse_date
 
-# argparse has no public name for what add_subparsers returns.
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001 - as said
-# A subcommand returns its exit status. `main` prints an OperatorError as one sentence.
+T = TypeVar("T")
+# The result type of add_subparsers, which has no public name.
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001 - as above
+# Runs a subcommand and returns its exit status. `main` prints an OperatorError as one sentence.
 Command = Callable[[argparse.Namespace, Any], int]
 _NAME_MAX = 200
 
@@ -50,27 +52,31 @@ class Console:
         self.tokens = tokens
         self.environ = environ
         self._own_zones: Path | None = None
-        self._zones: dict[Path | None, ZoneDatabase] = {}
+        self._find_zones = cache(newest_zone_database)
 
     @property
     def zones(self) -> ZoneDatabase:
-        """The newest tz database; includes `tz/` once the data directory is known."""
-        own = self._own_zones
-        if own not in self._zones:
-            self._zones[own] = newest_zone_database(own_root=own)
-        return self._zones[own]
+        """The newest tz database. Considers `tz/` once `directory` has found the data directory."""
+        return self._find_zones(own_root=self._own_zones)
 
     def directory(self, arguments: argparse.Namespace) -> DataDirectory:
         """Return the directory named by `--data` or the environment, with or without a box.
 
         If it belongs to another user, root acts as that user from here on. Read files that only
-        root can read, such as those named on the command line, before this call.
+        root can read, such as those named on the command line, before this call. Raises
+        OperatorError if a subfolder is a link or the owner cannot read the program.
         """
         chosen = choose_data_directory(arguments.data, self.environ)
         become_owner(chosen.root)
         chosen.refuse_links()
         self._own_zones = chosen.root / "tz"
         return chosen
+
+    def box(self, arguments: argparse.Namespace) -> DataDirectory:
+        """Return the directory as `directory` does. Raises OperatorError if it holds no box."""
+        directory = self.directory(arguments)
+        directory.check()
+        return directory
 
     def settings(self, directory: DataDirectory) -> Settings:
         """Read the settings of the box."""
@@ -92,9 +98,10 @@ class Console:
     def transaction(
         self, directory: DataDirectory, environment: EnvironmentName
     ) -> Iterator[Transaction]:
-        """Run one durable transaction while the box may run; see `session`.
+        """Open a durable transaction, as `session` does. The box may be running.
 
-        If the transaction leaves notices, wake the box, so that it reloads its rows.
+        If the transaction leaves notices, a running box is woken, so that it reloads its rows.
+        Raises OperatorError if the database is missing, unusable or of another schema.
         """
         path = _existing_database(directory, environment)
         with session(path, self.clock, self.tokens, self.zones) as tx:
@@ -103,27 +110,25 @@ class Console:
         if tx.notices:
             wake_box(directory.wakeup_pipe)
 
-    @contextmanager
-    def transaction_where(
-        self, arguments: argparse.Namespace, what: str, find: Callable[[Transaction], object]
-    ) -> Iterator[tuple[Transaction, EnvironmentName]]:
-        """Run a transaction in the environment where `find` succeeds, else raise OperatorError."""
+    def change(
+        self, arguments: argparse.Namespace, what: str,
+        action: Callable[[Transaction, EnvironmentName], T],
+    ) -> T:  # fmt: skip
+        """Run `action` in a transaction of the environment that has the row `arguments.id`.
+
+        Tries live, then test: `action` raises NotFound if its environment lacks the row. Returns
+        the result of `action`. Raises OperatorError if neither environment has the row.
+        """
         directory = self.directory(arguments)
         for environment in ENVIRONMENTS:
-            with self.transaction(directory, environment) as tx:
-                try:
-                    is_here = find(tx) is not False
-                except NotFound:
-                    continue
-                if is_here:
-                    yield tx, environment
-                    return
+            with suppress(NotFound), self.transaction(directory, environment) as tx:
+                return action(tx, environment)
         raise OperatorError(f"there is no {what} {arguments.id}: venuebox {what} list shows them")
 
     def each_environment(
         self, arguments: argparse.Namespace
     ) -> Iterator[tuple[EnvironmentName, Reader]]:
-        """Iterate over snapshots of the selected environment, or of each."""
+        """Iterate over (environment, snapshot): the selected environment only, or both."""
         directory = self.directory(arguments)
         for environment in ENVIRONMENTS:
             if arguments.environment in {None, environment}:
@@ -132,7 +137,10 @@ class Console:
 
     @contextmanager
     def reading(self, directory: DataDirectory, environment: EnvironmentName) -> Iterator[Reader]:
-        """Open a read-only snapshot; does not block a running box."""
+        """Open a read-only snapshot, which does not block a running box.
+
+        Raises OperatorError if the database is missing, unusable or of another schema.
+        """
         path = _existing_database(directory, environment)
         try:
             with closing(open_for_command(path)) as connection:
@@ -144,11 +152,9 @@ class Console:
             raise OperatorError(describe_unusable(path, error)) from None
 
 
+_DATA = "data directory (default: VENUEBOX_DATA, else the platform's)"
 _OPTIONS: dict[str, dict[str, Any]] = {
-    "--data": {
-        "metavar": "DIR",
-        "help": "data directory (default: VENUEBOX_DATA, else the platform's)",
-    },
+    "--data": {"metavar": "DIR", "help": _DATA},
     "--environment": {"choices": ENVIRONMENTS, "required": True, "help": "live or test"},
     "--environment?": {"choices": ENVIRONMENTS, "help": "live or test (default: both)"},
     "--json": {"action": "store_true", "help": "print JSON"},
@@ -160,16 +166,16 @@ def add_command(
 ) -> argparse.ArgumentParser:
     """Add a subcommand that `main` will run, with the given common options.
 
-    `called` is the help text of `--name`; `id` is the help text of `ID`.
+    `name_help` adds the option `--name`, `id_help` the argument `ID`, each with that help text.
     """
     parser: argparse.ArgumentParser = commands.add_parser(name, help=meaning, description=meaning)
     parser.set_defaults(run=run)
     for option in options:
         parser.add_argument(option.rstrip("?"), **_OPTIONS[option])
-    if "called" in own:
-        parser.add_argument("--name", type=_name, required=True, metavar="N", help=own["called"])
-    if "id" in own:
-        parser.add_argument("id", metavar="ID", help=own["id"])
+    if "name_help" in own:
+        parser.add_argument("--name", type=_name, required=True, metavar="N", help=own["name_help"])
+    if "id_help" in own:
+        parser.add_argument("id", metavar="ID", help=own["id_help"])
     return parser
 
 
@@ -179,13 +185,11 @@ def add_group(commands: Commands, name: str, meaning: str) -> Commands:
     return parser.add_subparsers(dest="subcommand", metavar="COMMAND", required=True)
 
 
-def add_data(parser: argparse.ArgumentParser) -> None:
-    """Add the option `--data`."""
-    parser.add_argument("--data", **_OPTIONS["--data"])
-
-
 def describe(row: object, *names: str, **more: object) -> dict[str, object]:
-    """Convert attributes of a row to JSON members: `created_at` becomes the instant `createdAt`."""
+    """Convert the attributes `names` of `row`, and `more`, to JSON members.
+
+    `created_at` becomes `createdAt`, with an ISO 8601 instant as its value.
+    """
     values = {name: getattr(row, name) for name in names} | more
     return {
         re.sub("_(.)", lambda found: found[1].upper(), name): (
@@ -196,18 +200,18 @@ def describe(row: object, *names: str, **more: object) -> dict[str, object]:
 
 
 def print_rows(arguments: argparse.Namespace, rows: Iterable[tuple[object, list[str]]]) -> int:
-    """Print a line for each row, as JSON or text. Returns the exit status.
+    """Print a line for each pair of JSON value and text columns. Returns the exit status.
 
     Reads all rows first, so that a slow pipe does not keep the snapshot open.
     """
-    for described, words in list(rows):
-        print_answer(arguments, described, "  ".join(words))
+    for described, columns in list(rows):
+        print_answer(arguments, described, "  ".join(columns))
     return 0
 
 
-def print_answer(arguments: argparse.Namespace, described: object, words: str) -> int:
-    """Print one result, as JSON or text. Returns the exit status."""
-    print(json.dumps(described, ensure_ascii=False) if arguments.json else words)
+def print_answer(arguments: argparse.Namespace, described: object, text: str) -> int:
+    """Print one result: `described` as JSON with --json, else `text`. Returns the exit status."""
+    print(json.dumps(described, ensure_ascii=False) if arguments.json else text)
     return 0
 
 
@@ -225,11 +229,6 @@ def parse_day(text: str) -> date:
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a date: YYYY-MM-DD")
     return found
-
-
-def print_json(data: object) -> None:
-    """Print one JSON value on one line of standard output."""
-    print(json.dumps(data, ensure_ascii=False))
 
 
 def _name(text: str) -> str:

@@ -1,6 +1,7 @@
 """`venuebox doorlog export|verify`: export the signed door log and verify it."""
 
 import argparse
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -15,8 +16,6 @@ from appliance.core.files import atomic_file
 from appliance.core.tokens import Keyring
 from appliance.door.scan_log import count_scans, find_broken_link, list_log_keys
 from appliance.door.scan_log_file import NOT_AN_EXPORT, Export, check_export
-
-_PUBLIC_KEY_BYTES = 32
 
 
 def add(commands: cli.Commands) -> None:
@@ -42,14 +41,12 @@ def add(commands: cli.Commands) -> None:
 
 
 def export(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Export the log; status 1 if the hash chain of its scans is broken."""
-    directory, environment = console.directory(arguments), arguments.environment
-    directory.check()
+    """Export the log. Returns status 1 if the hash chain of its scans is broken."""
+    directory, environment = console.box(arguments), arguments.environment
     keyring = Keyring(directory.master_key(), environment)
+    choice = arguments.format, arguments.since, arguments.until
     with console.reading(directory, environment) as reader:
-        log = Export(
-            reader, environment, keyring, arguments.format, arguments.since, arguments.until
-        )
+        log = Export(reader, environment, keyring, *choice)
     with _opened(arguments.output) as file:
         file.write(log.begin())
         page = b"-"
@@ -73,7 +70,7 @@ def export(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def verify(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Verify a file or the box's own log; print the first bad line and return status 1."""
+    """Verify a file or the box's own log. On a fault, print its place and return status 1."""
     if arguments.file is None and arguments.environment is None:
         raise cli.WrongUsage("doorlog verify: give a FILE, or --environment for the box's own log")
     if arguments.file is None:
@@ -81,29 +78,30 @@ def verify(arguments: argparse.Namespace, console: cli.Console) -> int:
         with console.reading(directory, arguments.environment) as reader:
             count, broken = count_scans(reader), find_broken_link(reader)
         what = f"the door log of {arguments.environment}"
-        if broken is not None:
-            print(f"scan {broken}: changed, or one before it was removed")
+        problem = f"scan {broken}: changed, or one before it was removed"
     else:
-        what, path = arguments.file, Path(arguments.file)
+        what = arguments.file
         try:
-            with path.open("rb") as file:
+            with Path(what).open("rb") as file:
                 checked = check_export(file, partial(_keys, arguments, console))
         except OSError as error:
-            raise OperatorError(f"{path} cannot be read: {error.strerror}") from None
+            raise OperatorError(f"{what} cannot be read: {error.strerror}") from None
         if checked.problem == NOT_AN_EXPORT:
             print(f"{what}: {NOT_AN_EXPORT}")
             return 1
         count, broken = checked.count, checked.line
-        if broken is not None:
-            print(f"line {broken}: {checked.problem}")
-    print(f"{what} was changed or damaged" if broken else f"{what} is whole: {count} scans")
-    return 1 if broken else 0
+        problem = f"line {broken}: {checked.problem}"
+    if broken is None:
+        print(f"{what} is whole: {count} scans")
+        return 0
+    print(f"{problem}\n{what} was changed or damaged")
+    return 1
 
 
 def _keys(
     arguments: argparse.Namespace, console: cli.Console, header: dict[str, Any]
 ) -> Iterable[bytes]:
-    """Return the accepted public keys: the one given, else the box's own."""
+    """Return the accepted public keys: that of --public-key, else those of the box."""
     if arguments.public_key is not None:
         return [arguments.public_key]
     environment = arguments.environment or header.get("environment")
@@ -133,10 +131,6 @@ def _opened(output: str | None) -> Iterator[BinaryIO]:
 
 
 def _public_key(text: str) -> bytes:
-    try:
-        raw = bytes.fromhex(text)
-    except ValueError:
-        raw = b""
-    if len(raw) != _PUBLIC_KEY_BYTES:
+    if not re.fullmatch(r"[0-9A-Fa-f]{64}", text):
         raise argparse.ArgumentTypeError("a public key has 64 hexadecimal digits")
-    return raw
+    return bytes.fromhex(text)

@@ -1,17 +1,12 @@
 """`venuebox guest`: export or erase a guest's personal data (law 09-08)."""
 
 import argparse
+import json
 
+from appliance import privacy
 from appliance.commands import console as cli
 from appliance.core.errors import OperatorError
 from appliance.database.connection import Reader
-from appliance.privacy import (
-    erase_guest,
-    export_guests,
-    find_reservations_of,
-    finish_erasures,
-    keep_existing,
-)
 
 
 def add(commands: cli.Commands) -> None:
@@ -22,40 +17,44 @@ def add(commands: cli.Commands) -> None:
         ("erase", run_erase, "erase a guest's name, contacts and notes", "--json"),
     ):
         parser = cli.add_command(group, name, run, meaning, "--data", "--environment", *options)
-        who = parser.add_mutually_exclusive_group(required=True)
-        who.add_argument("--reservation", metavar="ID", help="the guest of this reservation")
-        who.add_argument("--email", metavar="E", help="guests with this email address")
-        explained = "guests with this phone number, in any notation"
-        who.add_argument("--phone", metavar="P", help=explained)
+        selection = parser.add_mutually_exclusive_group(required=True)
+        selection.add_argument("--reservation", metavar="ID", help="the guest of this reservation")
+        selection.add_argument("--email", metavar="E", help="guests with this email address")
+        selection.add_argument("--phone", metavar="P",
+                               help="guests with this phone number, in any notation")  # fmt: skip
 
 
 def run_export(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Print the guest's data as JSON. Works while the box runs."""
     with console.reading(console.directory(arguments), arguments.environment) as reader:
-        cli.print_json(export_guests(reader, _find(reader, arguments)))
+        data = privacy.export_guests(reader, _find(reader, arguments))
+    print(json.dumps(data, ensure_ascii=False))
     return 0
 
 
 def run_erase(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Erase the data, wipe the files and record it for restores. Works while the box runs."""
+    """Erase the data, also from the free space of the files. Works while the box runs.
+
+    Also records the erasure, so that a restore repeats it.
+    """
     directory, environment = console.directory(arguments), arguments.environment
     with console.transaction(directory, environment) as tx:
         found = _find(tx, arguments)
         for reservation_id in found:
-            erase_guest(tx, reservation_id, actor="box")
+            privacy.erase_guest(tx, reservation_id, actor="box")
         at = tx.now
-    is_wiped = finish_erasures(directory.database(environment), environment, found, at)
-    words = f"the guest of {len(found)} reservations is erased; earlier backups still contain"
+    is_wiped = privacy.finish_erasures(directory.database(environment), environment, found, at)
+    sentence = f"the guest of {len(found)} reservations is erased; earlier backups still contain"
     if not is_wiped:
-        words += "\nthe database was in use: the box wipes its files tonight"
-    return cli.print_answer(arguments, {"erased": found, "wiped": is_wiped}, words)
+        sentence += "\nthe database was in use: the box wipes its files tonight"
+    return cli.print_answer(arguments, {"erased": found, "wiped": is_wiped}, sentence)
 
 
 def _find(reader: Reader, arguments: argparse.Namespace) -> list[str]:
     if arguments.reservation is not None:
-        found = keep_existing(reader, [arguments.reservation.lower()])
+        found = privacy.keep_existing(reader, [arguments.reservation.lower()])
     else:
-        found = find_reservations_of(reader, arguments.email, arguments.phone)
+        found = privacy.find_reservations_of(reader, arguments.email, arguments.phone)
     if not found:
         raise OperatorError(f"nothing is stored about this guest in {arguments.environment}")
     return found

@@ -46,7 +46,7 @@ def apply(arguments: argparse.Namespace, console: Console) -> int:
     text = read_venue_file(arguments.file)
     directory = console.directory(arguments)
     venue = parse_venue_file(text, console.zones)
-    with ExitStack() as both:  # if one fails, neither changes
+    with ExitStack() as both:  # if one of the changes fails, none is committed
         for environment in ENVIRONMENTS:
             apply_venue(both.enter_context(console.transaction(directory, environment)), venue)
     print(f"{venue.name}: {len(venue.tables)} tables and {len(venue.slots)} slots applied")

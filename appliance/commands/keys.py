@@ -3,9 +3,9 @@
 import argparse
 
 from appliance.api_keys import READ_ONLY_SCOPES, SCOPES, issue_key, list_keys, revoke_key
-from appliance.clock import optional_instant
 from appliance.commands import console as cli
 from appliance.core.tokens import Keyring
+from appliance.database.connection import known
 from appliance.door.signing_keys import rotate_signing_key
 
 
@@ -14,15 +14,15 @@ def add(commands: cli.Commands) -> None:
     group = cli.add_group(commands, "key", "API keys of partners")
     meaning = "create a key; it is shown once"
     parser = cli.add_command(group, "create", create, meaning, "--data", "--environment", "--json",
-                             called="partner's name")  # fmt: skip
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument("--scope", action="append", choices=SCOPES, help="scopes (default: all)")
-    which.add_argument("--read-only", action="store_true", help="read scopes only")
+                             name_help="partner's name")  # fmt: skip
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--scope", action="append", choices=SCOPES, help="scopes (default: all)")
+    choice.add_argument("--read-only", action="store_true", help="read scopes only")
     parser.add_argument("--successor-of", metavar="ID", help="the key that this one replaces")
     cli.add_command(group, "list", show, "list keys, without their secret part",
                     "--data", "--environment?", "--json")  # fmt: skip
     cli.add_command(group, "revoke", revoke, "revoke a key, from its next request on",
-                    "--data", id="the key's id")  # fmt: skip
+                    "--data", id_help="the key's id")  # fmt: skip
     group = cli.add_group(commands, "signing-key", "the key that signs guest passes")
     meaning = "create a new key; existing passes stay valid"
     parser = cli.add_command(group, "rotate", rotate, meaning, "--data", "--environment")
@@ -34,8 +34,8 @@ def create(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Create an API key and print it."""
     scopes = READ_ONLY_SCOPES if arguments.read_only else arguments.scope or SCOPES
     with console.transaction(console.directory(arguments), arguments.environment) as tx:
-        told = arguments.environment, arguments.name, scopes
-        issued = issue_key(tx, *told, successor_of=arguments.successor_of)
+        properties = arguments.environment, arguments.name, scopes
+        issued = issue_key(tx, *properties, successor_of=arguments.successor_of)
     return cli.print_answer(
         arguments,
         {"id": issued.id, "key": issued.key, "scopes": list(issued.scopes)},
@@ -51,24 +51,21 @@ def show(arguments: argparse.Namespace, console: cli.Console) -> int:
     for environment, reader in console.each_environment(arguments):
         for key in list_keys(reader):
             described = cli.describe(key, *names, *instants, environment=environment)
-            used, ends = optional_instant(key.last_used_at), optional_instant(key.revoked_at)
-            words = [
-                key.id,
-                f"{environment:4}",
-                f"{key.prefix}…{key.last_four}",
-                "all scopes" if key.scopes == SCOPES else " ".join(key.scopes),
-                f"used {used}" if used else "never used",
-            ]
+            used, ends = described["lastUsedAt"], described["revokedAt"]
+            scopes = "all scopes" if key.scopes == SCOPES else " ".join(key.scopes)
+            columns = [key.id, f"{environment:4}", f"{key.prefix}…{key.last_four}", scopes]
+            columns.append(f"used {used}" if used else "never used")
             if ends:
-                words.append(f"{'revoked' if key.is_revoked(reader.now) else 'works until'} {ends}")
-            rows.append((described, [*words, key.name]))
+                state = "revoked" if key.is_revoked(reader.now) else "works until"
+                columns.append(f"{state} {ends}")
+            rows.append((described, [*columns, key.name]))
     return cli.print_rows(arguments, rows)
 
 
 def revoke(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Revoke the key in its environment. Raises OperatorError if the id is unknown."""
-    with console.transaction_where(arguments, "key", lambda tx: revoke_key(tx, arguments.id)):
-        pass
+    # `known` raises NotFound if the key is not in this environment.
+    console.change(arguments, "key", lambda tx, _: known(revoke_key(tx, arguments.id) or None))
     print(f"key {arguments.id} is revoked")
     return 0
 

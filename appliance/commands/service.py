@@ -37,12 +37,12 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     """Write, enable and start the unit for this program and data directory."""
     directory = choose_data_directory(arguments.data, console.environ)
     program = find_program()
-    with acting_as(find_owner(directory.root)):  # so that its files keep their owner
+    with acting_as(find_owner(directory.root)):  # with the permissions of the owner, not of root
         directory.refuse_links()
-        shelf = console.settings(directory).backup.directory
+        backups = console.settings(directory).backup.directory
         if not arguments.print:
             directory.check()
-    unit = make_unit(directory.root, arguments.user, program, shelf)
+    unit = make_unit(directory.root, arguments.user, program, backups)
     if arguments.print:
         print(unit, end="")
         return 0
@@ -54,36 +54,38 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     if os.geteuid() != 0:
         raise OperatorError("only root can install a service: use sudo")
     if _call(systemctl, "is-active", "--quiet", UNIT.name).returncode:
-        with directory.lock():  # fails if a box started by hand holds it
+        with directory.lock():  # raises OperatorError if a box that was started by hand runs
             pass
     user = _find_user(arguments.user)
     for path in (program, sys.executable, str(directory.root.parent)):
-        _refuse_unreachable(path, user)
+        if not _may(user, os.X_OK, path):  # for example, in a private home directory
+            raise OperatorError(
+                f"{user.pw_name} cannot reach {path}: put it where all users can read, such as "
+                "/opt or /srv, or name your own user with --user"
+            )
     _give_to(directory, user)
     UNIT.write_text(unit, "utf-8")
     # Restart a running service, else the old unit stays in effect.
     for words in (("daemon-reload",), ("enable", UNIT.name), ("restart", UNIT.name)):
-        done = _call(systemctl, *words)
-        if done.returncode:
-            raise OperatorError(f"systemctl {words[0]} failed: {_said(done)}")
+        _must(f"systemctl {words[0]} failed", systemctl, *words)
     print(f"{UNIT} written and started: systemctl status venuebox")
-    if shelf and not _may(user, os.W_OK, shelf):
+    if backups and not _may(user, os.W_OK, backups):
         print(
-            f"backups cannot be written yet: plug in what {shelf} is on, and give that folder to "
+            f"backups cannot be written yet: plug in what {backups} is on, and give that folder to "
             f"{arguments.user}"
         )
     return 0
 
 
-def make_unit(data: Path, user: str, program: str, shelf: str = "") -> str:
-    """Return the text of the unit. `shelf` is the backup folder if outside `data`."""
+def make_unit(data: Path, user: str, program: str, backups: str = "") -> str:
+    """Return the text of the unit. `backups` is the folder of `backup.directory`, if set."""
     text = resources.files("appliance.commands").joinpath("venuebox.service").read_text("utf-8")
     places = {data, *data.parents, *Path(program).parents}
     is_at_home = not places.isdisjoint(map(Path, _HOMES))
     return text.format(
         data=_quoted(str(data)), user=user, program=_quoted(program), groups=_groups_line(),
         # The minus lets the service start while the volume is not plugged in.
-        shelf=f"ReadWritePaths=-{_quoted(shelf)}\n" if shelf else "",
+        backups=f"ReadWritePaths=-{_quoted(backups)}\n" if backups else "",
         home="" if is_at_home else _HOME_HIDDEN,
     )  # fmt: skip
 
@@ -93,19 +95,10 @@ def _quoted(path: str) -> str:
     return path.replace("\\", "\\\\").replace(" ", "\\x20").replace("%", "%%")
 
 
-def _refuse_unreachable(path: str, user: pwd.struct_passwd) -> None:
-    """Raise OperatorError if the user cannot reach `path`, such as a file in a private home."""
-    if not _may(user, os.X_OK, path):
-        raise OperatorError(
-            f"{user.pw_name} cannot reach {path}: put it where all users can read, such as /opt or "
-            "/srv, or name your own user with --user"
-        )
-
-
-def _may(user: pwd.struct_passwd, what: int, path: str) -> bool:
-    """Whether the user may access `path`; `what` is a mode of access(2)."""
+def _may(user: pwd.struct_passwd, mode: int, path: str) -> bool:
+    """Whether the user may access `path`; `mode` is that of access(2)."""
     with acting_as(user.pw_uid):
-        return os.access(path, what, effective_ids=True)
+        return os.access(path, mode, effective_ids=True)
 
 
 def _groups_line() -> str:
@@ -130,20 +123,16 @@ def _find_user(name: str) -> pwd.struct_passwd:
         return pwd.getpwnam(name)
     useradd = shutil.which("useradd")
     if useradd is None:
-        raise OperatorError(
-            f"there is no user {name}: create the user, or give another with --user"
-        )
-    made = _call(useradd, *_SYSTEM_USER, "--", name)
-    if made.returncode:
-        raise OperatorError(f"the user {name} cannot be created: {_said(made)}")
+        raise OperatorError(f"there is no user {name}: create it, or give another with --user")
+    _must(f"the user {name} cannot be created", useradd, *_SYSTEM_USER, "--", name)
     return pwd.getpwnam(name)
 
 
 def _give_to(directory: DataDirectory, user: pwd.struct_passwd) -> None:
     """Change the owner of the data directory and its files, and of nothing else.
 
-    Works by file handles, not names: the previous owner may have placed links to files of other
-    users in it, or may do so meanwhile.
+    Uses file handles instead of names, because the previous owner may place links to files of
+    other users in the directory, even while this runs.
     """
     for folder, folders, files, handle in os.fwalk(directory.root.resolve()):
         os.fchown(handle, user.pw_uid, user.pw_gid)
@@ -157,7 +146,7 @@ def _give_file(path: Path, folder: int, user: pwd.struct_passwd) -> None:
     handle = os.open(path.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     try:
         found = os.fstat(handle)
-        if stat.S_ISDIR(found.st_mode):  # its owner changes in the walk
+        if stat.S_ISDIR(found.st_mode):  # `_give_to` changes the owner of folders
             return
         if found.st_nlink > 1 and found.st_uid != user.pw_uid:
             raise OperatorError(
@@ -170,10 +159,14 @@ def _give_file(path: Path, folder: int, user: pwd.struct_passwd) -> None:
 
 
 def _call(program: str, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(  # noqa: S603 - found above, and words of ours but the user's name
+    return subprocess.run(  # noqa: S603 - a program of PATH; only the user's name is input
         [program, *words], capture_output=True, text=True, check=False
     )
 
 
-def _said(done: subprocess.CompletedProcess[str]) -> str:
-    return " ".join(done.stderr.split()) or f"status {done.returncode}"
+def _must(failure: str, program: str, *words: str) -> None:
+    """Run a program. Raises OperatorError with `failure` and its message if the status is not 0."""
+    done = _call(program, *words)
+    if done.returncode:
+        reason = " ".join(done.stderr.split()) or f"status {done.returncode}"
+        raise OperatorError(f"{failure}: {reason}")

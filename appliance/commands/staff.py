@@ -18,7 +18,7 @@ def add(commands: cli.Commands) -> None:
     """Add the commands to the command line."""
     group = cli.add_group(commands, "staff", "staff accounts")
     parser = cli.add_command(group, "create", create, "create an account; its link works once",
-                             "--data", "--json", called="the person's name")  # fmt: skip
+                             "--data", "--json", name_help="the person's name")  # fmt: skip
     parser.add_argument("--role", choices=ROLES, required=True, help="role")
     cli.add_command(group, "list", show, "list accounts and roles", "--data", "--json")
     for name, run, meaning, *options in (
@@ -47,11 +47,11 @@ def show(arguments: argparse.Namespace, console: cli.Console) -> int:
             person, "id", "name", "role", "has_password", "created_at", "disabled_at",
             has_second_step=person.id in with_code,
         )  # fmt: skip
-        words = [person.id, f"{person.role:7}"]
-        words += [f"disabled {described['disabledAt']}"] if person.disabled_at else []
-        words += [] if person.has_password else ["no password yet"]
-        words += ["second step"] if person.id in with_code else []
-        rows.append((described, [*words, person.name]))
+        columns = [person.id, f"{person.role:7}"]
+        columns += [f"disabled {described['disabledAt']}"] if person.disabled_at else []
+        columns += [] if person.has_password else ["no password yet"]
+        columns += ["second step"] if person.id in with_code else []
+        rows.append((described, [*columns, person.name]))
     return cli.print_rows(arguments, rows)
 
 
@@ -91,10 +91,10 @@ def _find(reader: Reader, name: str) -> StaffMember:
 
 def _show_link(arguments: argparse.Namespace, console: cli.Console, invitation: Invitation) -> int:
     directory = console.directory(arguments)
-    places = console.links(directory, "live"), console.settings_in_force(directory).server
+    addresses = console.links(directory, "live"), console.settings_in_force(directory).server
     path = f"/portal/welcome#{invitation.secret}"
-    url, outside = f"{staff_base(*places)}{path}", public_base(*places)
-    words = f"{url}\nWorks once, for 72 hours. Give it to {arguments.name} only."
+    url, outside = f"{staff_base(*addresses)}{path}", public_base(*addresses)
+    text = f"{url}\nWorks once, for 72 hours. Give it to {arguments.name} only."
     if outside:
-        words += f"\nFrom outside the venue: {outside}{path}"
-    return cli.print_answer(arguments, {"id": invitation.staff_id, "signInUrl": url}, words)
+        text += f"\nFrom outside the venue: {outside}{path}"
+    return cli.print_answer(arguments, {"id": invitation.staff_id, "signInUrl": url}, text)

@@ -3,14 +3,10 @@
 import argparse
 
 from appliance.commands import console as cli
-from appliance.door.terminals import (
-    ROLES,
-    issue_terminal,
-    list_terminals,
-    offer_pairing,
-    revoke_terminal,
-)
+from appliance.door import terminals
 from appliance.environment import terminal_base, trust_page
+
+_ROLE = "role; each includes the ones before it (default: override)"
 
 
 def add(commands: cli.Commands) -> None:
@@ -21,20 +17,19 @@ def add(commands: cli.Commands) -> None:
         ("pair", pair, "print a link and a one-time code that pair a phone"),
     ):
         parser = cli.add_command(group, name, run, meaning, "--data", "--environment", "--json",
-                                 called="name, such as its place or who carries it")  # fmt: skip
-        explained = "role; each includes the ones before it (default: override)"
-        parser.add_argument("--role", choices=ROLES, default="override", help=explained)
+                                 name_help="name, such as its place or who carries it")  # fmt: skip
+        parser.add_argument("--role", choices=terminals.ROLES, default="override", help=_ROLE)
     cli.add_command(group, "list", show, "list terminals and when they were last seen",
                     "--data", "--environment?", "--json")  # fmt: skip
     cli.add_command(group, "revoke", revoke, "revoke a terminal; its next request is refused",
-                    "--data", id="the terminal's id, as `terminal list` shows it")  # fmt: skip
+                    "--data", id_help="the terminal's id, as `terminal list` shows it")  # fmt: skip
 
 
 def create(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Create a terminal and print its token."""
     directory = console.directory(arguments)
     with console.transaction(directory, arguments.environment) as tx:
-        terminal_id, token = issue_terminal(tx, arguments.name, arguments.role)
+        terminal_id, token = terminals.issue_terminal(tx, arguments.name, arguments.role)
     return cli.print_answer(
         arguments,
         {"id": terminal_id, "token": token},
@@ -46,17 +41,17 @@ def pair(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Start a pairing and print its link and code."""
     directory = console.directory(arguments)
     with console.transaction(directory, arguments.environment) as tx:
-        offered = offer_pairing(tx, arguments.name, arguments.role)
+        offered = terminals.offer_pairing(tx, arguments.name, arguments.role)
     links = console.links(directory, arguments.environment)
     base = terminal_base(links, console.settings_in_force(directory).server)
     url = offered.link(base)
-    words = (
+    text = (
         f"{offered.code}\nWorks once, for 10 minutes: open {url} on the phone. "
         f"A device without a browser sends it to {base}/terminal/v1/pair"
     )
     if trust := trust_page(links, base):
-        words += f"\nA device that does not trust this box yet opens {trust} first."
-    return cli.print_answer(arguments, {"url": url, "code": offered.code}, words)
+        text += f"\nA device that does not trust this box yet opens {trust} first."
+    return cli.print_answer(arguments, {"url": url, "code": offered.code}, text)
 
 
 def show(arguments: argparse.Namespace, console: cli.Console) -> int:
@@ -64,21 +59,18 @@ def show(arguments: argparse.Namespace, console: cli.Console) -> int:
     names = ("id", "name", "role", "language", "created_at", "last_seen_at", "revoked_at")
     rows = []
     for environment, reader in console.each_environment(arguments):
-        for terminal in list_terminals(reader):
+        for terminal in terminals.list_terminals(reader):
             described = cli.describe(terminal, *names, environment=environment)
             seen, revoked = described["lastSeenAt"], described["revokedAt"]
-            words = [terminal.id, f"{environment:4}", f"{terminal.role:8}"]
-            words.append(f"seen {seen}" if seen else "never seen")
-            words += [f"revoked {revoked}"] if revoked else []
-            rows.append((described, [*words, terminal.name]))
+            columns = [terminal.id, f"{environment:4}", f"{terminal.role:8}"]
+            columns.append(f"seen {seen}" if seen else "never seen")
+            columns += [f"revoked {revoked}"] if revoked else []
+            rows.append((described, [*columns, terminal.name]))
     return cli.print_rows(arguments, rows)
 
 
 def revoke(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Revoke the terminal in its environment. Raises OperatorError if the id is unknown."""
-    with console.transaction_where(
-        arguments, "terminal", lambda tx: revoke_terminal(tx, arguments.id)
-    ):
-        pass
+    console.change(arguments, "terminal", lambda tx, _: terminals.revoke_terminal(tx, arguments.id))
     print(f"terminal {arguments.id} is revoked")
     return 0

@@ -2,36 +2,17 @@
 
 import argparse
 import asyncio
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from functools import partial
 
 from appliance.clock import format_instant
 from appliance.commands import console as cli
 from appliance.core.errors import NotFound, OperatorError
 from appliance.core.tokens import EnvironmentName, Keyring
 from appliance.database.connection import Transaction
+from appliance.webhooks import delivery_log, endpoints
 from appliance.webhooks.deliveries import STATES
-from appliance.webhooks.delivery_log import (
-    LoggedAttempt,
-    LoggedDelivery,
-    Progress,
-    Selection,
-    list_delivery_log,
-    replay_deliveries,
-    replay_delivery,
-)
-from appliance.webhooks.endpoints import (
-    Endpoint,
-    activate_endpoint,
-    deactivate_endpoint,
-    get_endpoint,
-    list_endpoints,
-    parse_ca,
-    parse_pin,
-    revoke_old_secret,
-    roll_secret,
-    trust_receiver,
-)
+from appliance.webhooks.endpoints import Endpoint
 from appliance.webhooks.url_policy import make_guard
 
 
@@ -45,18 +26,18 @@ def add(commands: cli.Commands) -> None:
     _add(group, "activate", activate, "activate an endpoint again (at most 5 are active)")
     _add(group, "deactivate", deactivate, "deactivate an endpoint and cancel its queued deliveries")
     truster = _add(group, "trust", trust, "choose what its TLS certificate is checked against")
-    which = truster.add_mutually_exclusive_group(required=True)
-    which.add_argument("--ca", metavar="FILE", help="only the authorities in this PEM file")
-    which.add_argument("--pin", metavar="SHA256", help="only this certificate, by fingerprint")
-    which.add_argument("--system", action="store_true", help="the authorities this machine trusts")
+    anchor = truster.add_mutually_exclusive_group(required=True)
+    anchor.add_argument("--ca", metavar="FILE", help="only the authorities in this PEM file")
+    anchor.add_argument("--pin", metavar="SHA256", help="only this certificate, by fingerprint")
+    anchor.add_argument("--system", action="store_true", help="the authorities this machine trusts")
     cli.add_command(commands, "deliveries", show_deliveries,
                     "webhook deliveries and their attempts",
                     "--data", "--environment", "--json")  # fmt: skip
     parser = cli.add_command(commands, "replay", replay, "send webhook deliveries again",
                              "--data", "--environment", "--json")  # fmt: skip
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--delivery", metavar="ID", help="one delivery")
-    which.add_argument("--endpoint", metavar="ID", help="deliveries of this endpoint")
+    choice = parser.add_mutually_exclusive_group(required=True)
+    choice.add_argument("--delivery", metavar="ID", help="one delivery")
+    choice.add_argument("--endpoint", metavar="ID", help="deliveries of this endpoint")
     states = parser.add_mutually_exclusive_group()
     meaning = "only those that failed six times (the default)"
     states.add_argument("--dead", action="store_true", help=meaning)
@@ -65,15 +46,17 @@ def add(commands: cli.Commands) -> None:
 
 
 def _add(group: cli.Commands, name: str, run: cli.Command, meaning: str) -> argparse.ArgumentParser:
-    return cli.add_command(group, name, run, meaning, "--data", "--json", id="the endpoint's id")
+    return cli.add_command(
+        group, name, run, meaning, "--data", "--json", id_help="the endpoint's id"
+    )
 
 
 def show_endpoints(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Print one line for each endpoint, including deactivated ones."""
     rows = [
-        (_describe(environment, endpoint, reader.now), _words(environment, endpoint))
+        (_describe(environment, endpoint, reader.now), _columns(environment, endpoint))
         for environment, reader in console.each_environment(arguments)
-        for endpoint in list_endpoints(reader)
+        for endpoint in endpoints.list_endpoints(reader)
     ]
     return cli.print_rows(arguments, rows)
 
@@ -81,64 +64,72 @@ def show_endpoints(arguments: argparse.Namespace, console: cli.Console) -> int:
 def roll(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Issue a new secret and print it; it is not shown again."""
     master_key = console.directory(arguments).master_key()
-    with _endpoint(arguments, console) as (tx, environment):
-        secret = roll_secret(tx, Keyring(master_key, environment), arguments.id)
-        until = get_endpoint(tx, arguments.id).previous_secret_expires_at or 0
-    told = {"id": arguments.id, "secret": secret, "oldSecretSignsUntil": format_instant(until)}
-    words = f"{secret}\nNote it now: it is not shown again. The old one signs too until "
-    return cli.print_answer(arguments, told, f"{words}{told['oldSecretSignsUntil']}.")
+
+    def action(tx: Transaction, environment: EnvironmentName) -> tuple[str, str]:
+        secret = endpoints.roll_secret(tx, Keyring(master_key, environment), arguments.id)
+        until = endpoints.get_endpoint(tx, arguments.id).previous_secret_expires_at or 0
+        return secret, format_instant(until)
+
+    secret, until = console.change(arguments, "endpoint", action)
+    return cli.print_answer(
+        arguments,
+        {"id": arguments.id, "secret": secret, "oldSecretSignsUntil": until},
+        f"{secret}\nNote it now: it is not shown again. The old one signs too until {until}.",
+    )
 
 
 def revoke(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Stop signing with the previous secret."""
-    with _endpoint(arguments, console) as (tx, _):
-        revoke_old_secret(tx, arguments.id)
-    return _answer(arguments, console, "signs with its new secret only")
+    return _change(
+        arguments, console, endpoints.revoke_old_secret, "signs with its new secret only"
+    )
 
 
 def activate(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Check the URL again, then activate the endpoint."""
-    with _endpoint(arguments, console) as (tx, environment):
-        url = get_endpoint(tx, arguments.id).url
+    environment, url = console.change(
+        arguments, "endpoint", lambda tx, name: (name, endpoints.get_endpoint(tx, arguments.id).url)
+    )
     settings = console.settings(console.directory(arguments)).webhooks
     allow_http = environment == "test" or settings.allow_http
     asyncio.run(make_guard(settings).check(url, allow_http=allow_http))
-    with _endpoint(arguments, console) as (tx, _):
-        activate_endpoint(tx, arguments.id)
-    return _answer(arguments, console, "is active")
+    return _change(arguments, console, endpoints.activate_endpoint, "is active")
 
 
 def deactivate(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Deactivate the endpoint."""
-    with _endpoint(arguments, console) as (tx, _):
-        deactivate_endpoint(tx, arguments.id)
-    return _answer(arguments, console, "is deactivated")
+    return _change(arguments, console, endpoints.deactivate_endpoint, "is deactivated")
 
 
 def trust(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Set the trusted authority or fingerprint, or reset to the system's authorities."""
     pem = arguments.ca and cli.read_argument(arguments.ca).decode("ascii", "replace")
-    ca = None if pem is None else parse_ca(pem)
-    pin = None if arguments.pin is None else parse_pin(arguments.pin)
-    with _endpoint(arguments, console) as (tx, _):
-        trust_receiver(tx, arguments.id, ca=ca, pin=pin)
-        found = get_endpoint(tx, arguments.id)
-    return _answer(arguments, console, f"is checked against {_trusted(found)}")
+    ca = None if pem is None else endpoints.parse_ca(pem)
+    pin = None if arguments.pin is None else endpoints.parse_pin(arguments.pin)
+    action = partial(endpoints.trust_receiver, ca=ca, pin=pin)
+    return _change(arguments, console, action, f"is checked against {_trusted(ca, pin)}")
 
 
 def show_deliveries(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Print one line for each delivery, oldest first."""
     with console.reading(console.directory(arguments), arguments.environment) as reader:
-        rows = [_row(each) for each in list_delivery_log(reader)]
+        rows = [_row(each) for each in delivery_log.list_delivery_log(reader)]
     return cli.print_rows(arguments, rows)
 
 
 def replay(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Make deliveries due now; a running box sends them at once, a stopped one after its start."""
-    if arguments.delivery is not None:
-        replayed = _replay_one(arguments, console)
+    if arguments.delivery is None:
+        replay_chosen = _replay_of_endpoint
+        what, command = f"endpoint {arguments.endpoint}", "venuebox endpoint list"
     else:
-        replayed = _replay_many(arguments, console)
+        replay_chosen = _replay_one
+        what, command = f"delivery {arguments.delivery}", "venuebox deliveries"
+    try:
+        replayed = replay_chosen(arguments, console)
+    except NotFound:
+        where = arguments.environment
+        raise OperatorError(f"there is no {what} in {where}: {command} shows them") from None
     return cli.print_answer(
         arguments, {"replayed": replayed}, f"{replayed} deliveries queued again"
     )
@@ -149,54 +140,39 @@ def _replay_one(arguments: argparse.Namespace, console: cli.Console) -> int:
         raise cli.WrongUsage(
             "--dead and --all apply to --endpoint only (see venuebox replay --help)"
         )
-    with (
-        _found(arguments, f"delivery {arguments.delivery}", "venuebox deliveries"),
-        console.transaction(console.directory(arguments), arguments.environment) as tx,
-    ):
-        return int(replay_delivery(tx, arguments.delivery))
+    with console.transaction(console.directory(arguments), arguments.environment) as tx:
+        return int(delivery_log.replay_delivery(tx, arguments.delivery))
 
 
-def _replay_many(arguments: argparse.Namespace, console: cli.Console) -> int:
+def _replay_of_endpoint(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Replay in pages, one transaction each, so that the box can write in between."""
     directory, environment = console.directory(arguments), arguments.environment
-    selection = Selection(arguments.endpoint, STATES if arguments.all else ("dead",))
-    progress: Progress | None = None
-    with _found(arguments, f"endpoint {selection.endpoint_id}", "venuebox endpoint list"):
-        while progress is None or not progress.done:
-            with console.transaction(directory, environment) as tx:
-                progress = replay_deliveries(tx, selection, progress)
-        return progress.replayed
+    selection = delivery_log.Selection(arguments.endpoint, STATES if arguments.all else ("dead",))
+    progress: delivery_log.Progress | None = None
+    while progress is None or not progress.done:
+        with console.transaction(directory, environment) as tx:
+            progress = delivery_log.replay_deliveries(tx, selection, progress)
+    return progress.replayed
 
 
-@contextmanager
-def _found(arguments: argparse.Namespace, what: str, command: str) -> Iterator[None]:
-    """Convert NotFound to an OperatorError that names `command` to list the valid ids."""
-    try:
-        yield
-    except NotFound:
-        where = arguments.environment
-        raise OperatorError(f"there is no {what} in {where}: {command} shows them") from None
+def _change(
+    arguments: argparse.Namespace, console: cli.Console,
+    change: Callable[[Transaction, str], object], outcome: str,
+) -> int:  # fmt: skip
+    """Change the endpoint `arguments.id`, and print it. `change` raises NotFound if unknown."""
+
+    def action(tx: Transaction, environment: EnvironmentName) -> dict[str, object]:
+        change(tx, arguments.id)
+        return _describe(environment, endpoints.get_endpoint(tx, arguments.id), tx.now)
+
+    described = console.change(arguments, "endpoint", action)
+    return cli.print_answer(arguments, described, f"endpoint {arguments.id} {outcome}")
 
 
-def _endpoint(
-    arguments: argparse.Namespace, console: cli.Console
-) -> AbstractContextManager[tuple[Transaction, EnvironmentName]]:
-    """Open a transaction in the endpoint's environment. Raises OperatorError if unknown."""
-    return console.transaction_where(
-        arguments, "endpoint", lambda tx: get_endpoint(tx, arguments.id)
-    )
-
-
-def _answer(arguments: argparse.Namespace, console: cli.Console, what: str) -> int:
-    with _endpoint(arguments, console) as (tx, environment):
-        described = _describe(environment, get_endpoint(tx, arguments.id), tx.now)
-    return cli.print_answer(arguments, described, f"endpoint {arguments.id} {what}")
-
-
-def _trusted(endpoint: Endpoint) -> str:
-    if endpoint.pin is not None:
-        return f"the certificate {endpoint.pin.hex()}"
-    return "the authorities this machine trusts" if endpoint.ca is None else "its own authority"
+def _trusted(ca: str | None, pin: bytes | None) -> str:
+    if pin is not None:
+        return f"the certificate {pin.hex()}"
+    return "the authorities this machine trusts" if ca is None else "its own authority"
 
 
 def _describe(environment: EnvironmentName, endpoint: Endpoint, now: int) -> dict[str, object]:
@@ -211,15 +187,16 @@ def _describe(environment: EnvironmentName, endpoint: Endpoint, now: int) -> dic
     )
 
 
-def _words(environment: EnvironmentName, endpoint: Endpoint) -> list[str]:
+def _columns(environment: EnvironmentName, endpoint: Endpoint) -> list[str]:
     state = "active" if endpoint.active else "deactivated"
-    words = [endpoint.id, f"{environment:4}", state, endpoint.last_outcome or "never used"]
-    checked = [f"checked against {_trusted(endpoint)}"] if endpoint.ca or endpoint.pin else []
-    return [*words, endpoint.url, *checked]
+    columns = [endpoint.id, f"{environment:4}", state, endpoint.last_outcome or "never used"]
+    if not (endpoint.ca or endpoint.pin):
+        return [*columns, endpoint.url]
+    return [*columns, endpoint.url, f"checked against {_trusted(endpoint.ca, endpoint.pin)}"]
 
 
-def _row(delivery: LoggedDelivery) -> tuple[dict[str, object], list[str]]:
-    tries = ", ".join(str(a.http_status or a.outcome) for a in delivery.attempts)
+def _row(delivery: delivery_log.LoggedDelivery) -> tuple[dict[str, object], list[str]]:
+    attempts = ", ".join(str(each.http_status or each.outcome) for each in delivery.attempts)
     described = {
         "id": delivery.id,
         "event": delivery.event_seq,
@@ -229,10 +206,10 @@ def _row(delivery: LoggedDelivery) -> tuple[dict[str, object], list[str]]:
         "attempts": [_describe_attempt(attempt) for attempt in delivery.attempts],
         "nextAttemptAt": format_instant(delivery.due_at) if delivery.state == "pending" else None,
     }
-    return described, [delivery.id, delivery.event_type, delivery.state, tries]
+    return described, [delivery.id, delivery.event_type, delivery.state, attempts]
 
 
-def _describe_attempt(attempt: LoggedAttempt) -> dict[str, object]:
+def _describe_attempt(attempt: delivery_log.LoggedAttempt) -> dict[str, object]:
     status = attempt.http_status
-    came = {"error": attempt.outcome} if status is None else {"status": status}
-    return {"at": format_instant(attempt.at), **came, "durationMs": attempt.duration_ms}
+    outcome = {"error": attempt.outcome} if status is None else {"status": status}
+    return {"at": format_instant(attempt.at), **outcome, "durationMs": attempt.duration_ms}

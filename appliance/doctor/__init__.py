@@ -1,1 +1,1 @@
-"""The checks of `venuebox doctor`, and what to do about what they find."""
+"""The checks of `venuebox doctor`, with their findings and remedies."""

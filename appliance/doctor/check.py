@@ -21,51 +21,10 @@ from appliance.core.i18n import mark as _
 from appliance.core.network import SystemNetwork
 from appliance.core.settings import Settings
 from appliance.core.tokens import EnvironmentName
-from appliance.database.connection import Reader, is_unopenable, known, open_connection
+from appliance.database.connection import Reader, is_unopenable, open_connection
 from appliance.database.migrate import list_migrations
 
-
-@dataclass(frozen=True, slots=True)
-class DeliveryHealth:
-    """Delivery counts. `oldest_pending` is in ms since 1970; None if nothing is pending."""
-
-    dead: int
-    pending: int
-    oldest_pending: int | None
-
-
-@contextmanager
-def opened_for_reading(path: Path, clock: Clock, zones: ZoneDatabase) -> Iterator[Reader]:
-    """Open a read-only snapshot of a database. A running box may write to it meanwhile."""
-    with closing(open_connection(path, writable=False)) as connection:
-        connection.execute("BEGIN")
-        connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
-        yield Reader(connection, clock, zones)
-
-
-def read_schema(reader: Reader) -> int:
-    """Return the schema number of the database."""
-    return int(reader.value("PRAGMA user_version"))
-
-
-def read_delivery_health(reader: Reader, since: int) -> DeliveryHealth:
-    """Count the deliveries that died since `since` (ms since 1970) and the pending ones."""
-    sql = """SELECT (SELECT count(*) FROM delivery WHERE state = 'dead' AND finished_at >= :since),
-                    count(*), min(e.occurred_at)
-             FROM delivery d JOIN event e ON e.seq = d.event_seq WHERE d.state = 'pending'"""
-    return known(reader.one(DeliveryHealth, sql, {"since": since}))
-
-
-def find_signing_key_age(reader: Reader) -> int | None:
-    """Return the age of the guest pass signing key, in ms; None without a key."""
-    created = reader.value("SELECT created_at FROM signing_key WHERE retired_at IS NULL")
-    return None if created is None else reader.now - created
-
-
-def list_terminal_names(reader: Reader) -> set[str]:
-    """Return the ids and names of all terminals that are not revoked."""
-    rows = reader.rows("SELECT id, name FROM terminal WHERE revoked_at IS NULL")
-    return {text for row in rows for text in row}
+SCHEMA = "PRAGMA user_version"  # the schema number of a database
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +47,8 @@ class ScanTotals:
         """Count the scans added since the last call. Returns the totals by result."""
         seq, known = self._known
         scans = dict(known)
-        for result, count, last in reader.rows(
-            "SELECT result, count(*), max(seq) FROM scan WHERE seq > :seq GROUP BY result",
-            {"seq": seq},
-        ):
+        sql = "SELECT result, count(*), max(seq) FROM scan WHERE seq > :seq GROUP BY result"
+        for result, count, last in reader.rows(sql, {"seq": seq}):
             scans[result] = scans.get(result, 0) + count
             seq = max(seq, last)
         self._known = seq, scans
@@ -99,7 +56,7 @@ class ScanTotals:
 
 
 def count_for_metrics(reader: Reader, tally: ScanTotals) -> Counts:
-    """Return the current counts. The caller keeps `tally` between calls."""
+    """Return the current counts. Pass the same `tally` at each call."""
     return Counts(
         deliveries=dict(reader.rows("SELECT state, count(*) FROM delivery GROUP BY state")),
         scans=tally.take(reader),
@@ -194,7 +151,7 @@ def worst(checks: list[Check]) -> Status:
 
 
 class NotExamined(Exception):
-    """This check does not apply; another check reports the reason, if it is a fault."""
+    """The check does not apply. If the reason is a fault, another check reports it."""
 
 
 class Unopenable(NotExamined):
@@ -229,7 +186,7 @@ class Machine:
 class CheckContext:
     """The box to check, running or not. `settings` is the error text if they are unreadable.
 
-    `online` permits checks that connect to other machines.
+    `online` permits the checks that connect to other machines.
     """
 
     directory: DataDirectory
@@ -241,7 +198,7 @@ class CheckContext:
 
     @property
     def runs(self) -> bool:
-        """Whether a box is running: it holds the read end of the wakeup pipe. Writes nothing."""
+        """Whether a running box holds the read end of the wakeup pipe. Writes nothing."""
         try:
             os.close(os.open(self.directory.wakeup_pipe, os.O_WRONLY | os.O_NONBLOCK))
         except OSError:
@@ -265,8 +222,10 @@ class CheckContext:
         if not path.exists():
             raise NotExamined
         try:
-            with opened_for_reading(path, self.clock, self.zones) as reader:
-                yield reader
+            with closing(open_connection(path, writable=False)) as connection:
+                connection.execute("BEGIN")
+                connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+                yield Reader(connection, self.clock, self.zones)
         except apsw.Error as error:
             if is_unopenable(error):
                 raise Unopenable from None
@@ -274,9 +233,9 @@ class CheckContext:
 
     @contextmanager
     def rows(self, environment: EnvironmentName) -> Iterator[Reader]:
-        """Open a snapshot as `file` does. Raises NotExamined if its schema is not the current."""
+        """Open a snapshot as `file` does. Raises NotExamined if its schema is not current."""
         with self.file(environment) as reader:
-            if read_schema(reader) != list_migrations()[-1][0]:
+            if reader.value(SCHEMA) != list_migrations()[-1][0]:
                 raise NotExamined
             yield reader
 
@@ -321,25 +280,26 @@ _OF_ENDPOINTS = ("endpoint_failing", "endpoint_blocked", "receiver_clock", "endp
 
 
 def conditions(context: CheckContext) -> Check:
-    """Active alerts. If the box is not running, only those about endpoints still apply."""
+    """No alert is active. If the box is not running, only alerts about endpoints count."""
     found: list[Alert] = []
     for environment in ENVIRONMENTS:
         with context.rows(environment) as reader:
             found += list_alerts(reader)
     if not context.runs:
-        found = [condition for condition in found if condition.name in _OF_ENDPOINTS]
+        found = [alert for alert in found if alert.name in _OF_ENDPOINTS]
     if not found:
         return ok(_("The box reports nothing."))
-    is_failing = any(condition.name == "unwritten_outcomes" for condition in found)
-    return (fail if is_failing else warn)(
-        _("The box reports: %(noted)s."),
-        _("See the findings about clock, internet and mail, and the endpoints in the portal."),
-        noted=tuple(map(describe, found)),
-    )
+    is_failing = any(alert.name == "unwritten_outcomes" for alert in found)
+    remedy = _("See the findings about clock, internet and mail, and the endpoints in the portal.")
+    noted = tuple(map(describe, found))
+    return (fail if is_failing else warn)(_("The box reports: %(noted)s."), remedy, noted=noted)
 
 
-def describe(condition: Alert) -> Sentence:
-    """Return the alert as a sentence. In English, the stored detail replaces the message."""
-    message = MESSAGES.get(condition.name, "%(detail)s")
-    values = {"detail": condition.detail.rstrip("."), "subject": condition.subject}
+def describe(alert: Alert) -> Sentence:
+    """Return the alert as a sentence.
+
+    In English, the stored detail replaces a message that has no placeholders.
+    """
+    message = MESSAGES.get(alert.name, "%(detail)s")
+    values = {"detail": alert.detail.rstrip("."), "subject": alert.subject}
     return Sentence(message, values, "" if "%(" in message else values["detail"])

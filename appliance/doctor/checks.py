@@ -1,21 +1,381 @@
-"""The list of checks and their runner. To add a check, write a function and list it here."""
+"""The checks of the machine, the service, email and webhooks, and the list of all checks.
 
+To add a check, write a function and add it to CHECKS. The checks of the data directory are in
+data.py.
+"""
+
+import asyncio
+import os
+import re
+import socket
+import ssl
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Any
+from urllib.parse import urlsplit
 
+from appliance.core.data_directory import ENVIRONMENTS
+from appliance.core.errors import OperatorError
 from appliance.core.i18n import mark as _
-from appliance.doctor import data, machine, partners
-from appliance.doctor.check import Check, CheckContext, NotExamined, conditions, fail
+from appliance.core.network import is_loopback_host
+from appliance.core.settings import ServerSettings
+from appliance.doctor import data
+from appliance.doctor.check import (
+    ASK,
+    HEALTH_DEADLINE,
+    RESTART,
+    SET,
+    Check,
+    CheckContext,
+    NotExamined,
+    at_least,
+    conditions,
+    fail,
+    ok,
+    utc,
+    warn,
+)
+from appliance.email.smtp import find_trouble
+from appliance.reservations.emails import SETTINGS_TROUBLE
+from appliance.tls.authority import Names, own_addresses, wanted_names
+from appliance.tls.certificates import describe
+from appliance.venue.rows import get_venue
+from appliance.webhooks.endpoints import list_active_endpoints
 
-# The name of a check is that of its function. It raises NotExamined if it does not apply.
+_MIB = 1 << 20
+_BACK_IN_TIME = 5 * 60 * 1000
+_KNOWN_DAY = datetime(2026, 11, 20, 12)  # noqa: DTZ001 - the check adds the zone
+_OK = 200
+_WARN_DAYS, _FAIL_DAYS = 21, 3  # the box renews 30 days before the end
+MAIL_DEADLINE = 5.0
+_WEEK = 7 * 24 * 3600 * 1000
+_HOUR = 3600 * 1000
+_MANY = 5  # failures in a row
+_NEWEST = """
+    SELECT max(at) FROM (
+        SELECT max(at) AS at FROM scan UNION ALL SELECT max(at) FROM history UNION ALL
+        SELECT max(at) FROM heartbeat UNION ALL SELECT max(created_at) FROM signing_key)
+"""
+_DELIVERIES = """
+    SELECT (SELECT count(*) FROM delivery WHERE state = 'dead' AND finished_at >= :since),
+           count(*), min(e.occurred_at)
+    FROM delivery d JOIN event e ON e.seq = d.event_seq WHERE d.state = 'pending'
+"""
+
+
+def disk(context: CheckContext) -> Check:
+    """Free disk space: warning below 1 GiB, failure below 100 MiB."""
+    found = context.machine.statvfs(context.directory.root)
+    mib = found.f_bavail * found.f_frsize // _MIB
+    remedy = _("Delete what does not belong to the box, or enlarge the volume.")
+    return at_least(mib, 1024, 100, _("Free on the disk: %(mib)s MiB."), remedy, mib=mib)
+
+
+def memory(context: CheckContext) -> Check:
+    """Available memory: warning below 128 MiB, failure below 32 MiB."""
+    try:
+        text = (context.machine.proc / "meminfo").read_text("ascii")
+    except OSError:
+        raise NotExamined from None
+    found = re.search(r"^MemAvailable: *(\d+) kB$", text, re.MULTILINE)
+    if found is None:
+        raise NotExamined
+    mib = int(found[1]) // 1024
+    remedy = _("Stop other programs on this machine, or add memory.")
+    return at_least(mib, 128, 32, _("Free memory: %(mib)s MiB."), remedy, mib=mib)
+
+
+def time_zones(context: CheckContext) -> Check:
+    """The tz database knows that Morocco is at UTC+00 since 20 September 2026."""
+    zones = context.zones
+    which = f"{zones.version} ({zones.origin})"
+    try:
+        offset = _KNOWN_DAY.replace(tzinfo=zones.zone("Africa/Casablanca")).utcoffset()
+    except OperatorError:
+        offset = None
+    if offset != timedelta(0):
+        finding = _(
+            "The time zone rules %(which)s do not know Morocco's time since September 2026."
+        )
+        remedy = _("Install a recent version of venuebox, or put a recent tzdata package into the "
+                   "folder tz of the data directory and restart the box.")  # fmt: skip
+        return fail(finding, remedy, which=which)
+    return ok(_("Time zone rules %(which)s: Casablanca is at UTC+00."), which=which)
+
+
+def clock(context: CheckContext) -> Check:
+    """The clock is not before the latest stored instant, and NTP synchronises it."""
+    at, newest = context.clock.now(), 0
+    for environment in ENVIRONMENTS:
+        with suppress(NotExamined), context.rows(environment) as reader:
+            newest = max(newest, reader.value(_NEWEST) or 0)
+    now, command = utc(at), "timedatectl set-ntp true"
+    remedy = _(
+        "Check the connection to the internet. If the time stays wrong, ask whoever installed the "
+        "box: %(command)s"
+    )
+    if at < newest - _BACK_IN_TIME:
+        finding = _("The clock says %(now)s, but the box has already written %(newest)s.")
+        return fail(finding, remedy, now=now, newest=utc(newest), command=command)
+    synchronised = context.machine.is_synchronised()
+    if synchronised:
+        return ok(_("The clock is synchronised by the network: %(now)s."), now=now)
+    finding = (
+        _("It is not known whether the network synchronises the clock (%(now)s).")
+        if synchronised is None
+        else _("The clock (%(now)s) is not synchronised by the network.")
+    )
+    return warn(finding, remedy, now=now, command=command)
+
+
+def uplink(context: CheckContext) -> Check:
+    """A route to the internet exists in the routing table. Sends nothing."""
+    if context.machine.has_way_out():
+        return ok(_("There is a route to the internet."))
+    return warn(
+        _("There is no route to the internet: webhooks and emails wait, the door works."),
+        _("Check the cable, the wifi and the router."),
+    )
+
+
+def box(context: CheckContext) -> Check:
+    """A box serves this directory, and `/health` answers 200 within 2 s."""
+    if not context.runs:
+        return warn(_("The box is not running."), ASK, command="venuebox serve")
+    answers = {}
+    for url in _addresses(context):
+        answers[url] = context.machine.ask(f"{url}/health")
+        if answers[url] == _OK:
+            return ok(_("The box is running and answers."))
+    if any(answers.values()):
+        return fail(
+            _("The box is running, but cannot write any more."),
+            _("Free space if the disk is full, look at the log of the box, then restart it."),
+        )
+    finding = _("The box is running, but does not answer at %(where)s.")
+    return fail(finding, RESTART, where=", ".join(answers) or "?", setting="server.port")
+
+
+def settings(context: CheckContext) -> Check:
+    """The settings are readable and contain an https address for guests."""
+    if isinstance(context.settings, str):
+        finding = _("The settings cannot be read: %(trouble)s.")
+        remedy = _("Do not restart the box before %(file)s is corrected: it would not start.")
+        return fail(finding, remedy, trouble=context.settings, file="settings.toml")
+    url = context.settings.server.app_url
+    if not url:
+        finding = _("No public address is set: guests' links contain a guessed address.")
+        return warn(finding, SET, setting="server.app_url")
+    if urlsplit(url).scheme == "http" and not is_loopback_host(urlsplit(url).hostname or ""):
+        return warn(
+            _("%(url)s is not encrypted: phones allow it neither camera nor offline pages."),
+            _("Ask whoever installed the box for an https address."),
+            url=url,
+        )
+    return ok(_("Guests reach the box at %(url)s."), url=url)
+
+
+def readers(context: CheckContext) -> Check:
+    """Every configured scanner is plugged in and belongs to an existing terminal."""
+    known = context.known_settings().readers
+    if not known:
+        raise NotExamined
+    for scanner in known:
+        if scanner.kind != "tcp" and not os.access(scanner.device, os.R_OK):
+            finding = _("The scanner %(place)s is not plugged in, or cannot be read.")
+            remedy = _("Plug it in. If it is, let the box read it (groups %(groups)s).")
+            return fail(finding, remedy, place=scanner.place, groups="dialout, input")
+    for environment in ENVIRONMENTS:
+        wanted = {r.terminal for r in known if r.environment == environment}
+        with context.rows(environment) as reader:
+            rows = reader.rows("SELECT id, name FROM terminal WHERE revoked_at IS NULL")
+            missing = ", ".join(sorted(wanted.difference(*rows)))
+        if missing:
+            finding = _("There is no terminal called %(names)s (%(environment)s).")
+            remedy = _("Create it in the portal under “Door”, or correct settings.toml.")
+            return fail(finding, remedy, names=missing, environment=environment)
+    return ok(_("Scanners plugged in: %(count)s."), count=len(known))
+
+
+def certificate(context: CheckContext) -> Check:
+    """The certificates do not expire soon, and they cover the box's names."""
+    server, found = _look(context)
+    imported, covered = found["imported"], _imported_names(found)
+    own_days, days = found["daysLeft"], min(found["daysLeft"], (imported or found)["daysLeft"])
+    lasting = at_least(
+        days, _WARN_DAYS, _FAIL_DAYS, _("Days until the certificate expires: %(days)s."), ASK,
+        days=days, command="venuebox tls import" if days < own_days else "venuebox tls renew",
+    )  # fmt: skip
+    if lasting.status != "ok":
+        return lasting
+    url = urlsplit(server.app_url)
+    host = url.hostname or ""
+    if imported and url.scheme == "https" and not covered.cover(host):
+        finding = _(
+            "The imported certificate is for %(names)s, but guests reach the box at %(host)s."
+        )
+        remedy = _("Import a certificate for that address, or remove this one: %(command)s")
+        names, command = ", ".join(imported["names"][:5]), "venuebox tls forget"
+        return warn(finding, remedy, names=names, host=host, command=command)
+    with context.rows("live") as reader:
+        wanted = wanted_names(get_venue(reader).slug, server, own_addresses())
+    unnamed = {*wanted.dns, *wanted.addresses} - set(found["names"])
+    missing = sorted(name for name in unnamed if not covered.cover(name))
+    if missing:
+        remedy = _("Ask whoever installed the box: %(command)s. If that changes nothing, add "
+                   "%(option)s and trust the box again on each phone (%(page)s).")  # fmt: skip
+        return warn(
+            _("The certificate is not for %(names)s."), remedy, names=", ".join(missing[:5]),
+            command="venuebox tls renew", option="--authority", page="/trust",
+        )  # fmt: skip
+    return lasting
+
+
+def tls_port(context: CheckContext) -> Check:
+    """`server.tls_port` answers over TLS with the stored certificates."""
+    server, found = _look(context)
+    if not context.runs:
+        raise NotExamined
+    host = _listening_host(server.host)
+    where = f"{host}:{server.tls_port}"
+    covered = _imported_names(found)
+    expected = {"": found["fingerprint"]}
+    for name in [name.replace("*", "www") for name in covered.dns][:1]:
+        expected[name] = (found["imported"] if covered.cover(name) else found)["fingerprint"]
+    try:
+        shown = {name: _ask(host.strip("[]"), server.tls_port, name) for name in expected}
+    except OSError:
+        finding = _("Nothing answers over https at %(where)s.")
+        return fail(finding, RESTART, where=where, setting="server.tls_port")
+    if shown != expected:
+        finding = _("%(where)s shows another certificate than the box's.")
+        return warn(finding, _("Restart the box."), where=where)
+    return ok(_("https answers at %(where)s."), where=where)
+
+
+def _imported_names(found: dict[str, Any]) -> Names:
+    return Names(tuple(found["imported"]["names"]) if found["imported"] else (), ())
+
+
+def _ask(host: str, port: int, name: str) -> str:
+    """Connect with SNI `name` ("" for none) and return the certificate's SHA-256 in hex."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # compared by hash
+    with (
+        socket.create_connection((host, port), HEALTH_DEADLINE) as plain,
+        context.wrap_socket(plain, server_hostname=name or None) as secure,
+    ):
+        return sha256(secure.getpeercert(binary_form=True) or b"").hexdigest()
+
+
+def _look(context: CheckContext) -> tuple[ServerSettings, dict[str, Any]]:
+    """Return settings and certificates. Raises NotExamined if the box does not serve TLS."""
+    server = context.known_settings().server
+    found = describe(context.directory.root / "tls", context.clock.now())
+    if is_loopback_host(server.host) or not server.tls_port or found is None:
+        raise NotExamined
+    return server, found
+
+
+def _addresses(context: CheckContext) -> list[str]:
+    """List local URLs where the box may listen: last known address first, then the settings."""
+    found = []
+    remembered = urlsplit(context.directory.remembered_address() or "")
+    if remembered.port:
+        found.append(f"http://127.0.0.1:{remembered.port}")
+        if remembered.hostname in own_addresses():  # the box may listen only at this address
+            found.append(f"http://{remembered.netloc}")
+    if not isinstance(context.settings, str) and (server := context.settings.server).port:
+        found.append(f"http://{_listening_host(server.host)}:{server.port}")
+    return list(dict.fromkeys(found))
+
+
+def _listening_host(host: str) -> str:
+    """Return the host for a URL on this machine."""
+    if host in {"0.0.0.0", "::"}:  # noqa: S104 - only compared
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host else host
+
+
+def mail(context: CheckContext) -> Check:
+    """The mail settings are complete and do not send the password unencrypted."""
+    found = context.known_settings().mail
+    if not found.host:
+        finding = _("There is no mail server: guests get no emails.")
+        return warn(finding, SET, setting="mail.host, mail.user, mail.password, mail.sender")
+    missing = "" if found.password or not found.user else "mail.password"
+    missing = missing if found.sender else "mail.sender"
+    if missing:
+        return fail(_("%(setting)s is missing: no email is sent."), SET, setting=missing)
+    if found.security == "none" and found.password:
+        setting = "mail.security (starttls, tls)"
+        return warn(_("The mail password travels unencrypted."), SET, setting=setting)
+    return ok(_("Emails are sent by %(server)s."), server=found.host)
+
+
+def mail_server(context: CheckContext) -> Check:
+    """The mail server accepts the sign-in within 5 s. Runs only with `--online`."""
+    found = context.known_settings().mail
+    if not context.online or not found.host or not found.sender:
+        raise NotExamined
+    server = f"{found.host}:{found.port}"
+    if trouble := asyncio.run(find_trouble(found, MAIL_DEADLINE)):
+        trouble = trouble.removeprefix(SETTINGS_TROUBLE)
+        finding = _("%(server)s does not accept our emails: %(trouble)s.")
+        remedy = _("Check the mail settings and the connection to the internet.")
+        return fail(finding, remedy, server=server, trouble=trouble)
+    return ok(_("%(server)s accepts our emails."), server=server)
+
+
+def endpoints(context: CheckContext) -> Check:
+    """No active webhook endpoint is blocked or has failed 5 times in a row."""
+    failing, active = [], 0
+    for environment in ENVIRONMENTS:
+        with context.rows(environment) as reader:
+            found = list_active_endpoints(reader)
+        active += len(found)
+        failing += [e for e in found if e.failures_in_a_row >= _MANY or e.last_outcome == "blocked"]
+    if failing:
+        finding = _("Webhook endpoints that accept nothing (%(count)s): %(names)s.")
+        remedy = _("Tell the partner. If the address is blocked, see %(setting)s in settings.toml.")
+        names = ", ".join(f"{e.url} ({e.last_outcome})" for e in failing[:3])
+        setting = "webhooks.allow_networks"
+        return warn(finding, remedy, count=len(failing), names=names, setting=setting)
+    return ok(_("Webhook endpoints: %(count)s, none failing."), count=active)
+
+
+def deliveries(context: CheckContext) -> Check:
+    """No delivery died in the last 7 days, and none has been pending for over an hour."""
+    now = context.clock.now()
+    counts: list[Any] = []
+    for environment in ENVIRONMENTS:
+        with context.rows(environment) as reader:
+            counts += reader.rows(_DELIVERIES, {"since": now - _WEEK})
+    dead, pending = sum(row[0] for row in counts), sum(row[1] for row in counts)
+    oldest = min((row[2] for row in counts if row[1]), default=None)
+    if dead:
+        remedy = _("Solve it with the partner, then replay them in the portal under “Integrations "
+                   "and API”.")  # fmt: skip
+        return warn(_("Deliveries given up in the last 7 days: %(count)s."), remedy, count=dead)
+    if oldest is not None and now - oldest > _HOUR:
+        finding = _("Deliveries waiting: %(pending)s, the oldest since %(oldest)s.")
+        remedy = _("If the box runs and has internet, the partner does not answer.")
+        return warn(finding, remedy, pending=pending, oldest=utc(oldest))
+    return ok(_("Deliveries waiting: %(pending)s, none given up."), pending=pending)
+
+
+# A check has the name of its function. A check that does not apply raises NotExamined.
 CHECKS: tuple[Callable[[CheckContext], Check], ...] = (
-    machine.box, machine.settings,
+    box, settings,
     data.permissions, data.master_key, data.erasures, data.integrity, data.schema, data.wal,
     data.backups,
-    machine.disk, machine.memory, machine.clock, machine.time_zones,
-    data.signing_key, machine.uplink, conditions,
-    partners.mail, partners.mail_server, partners.endpoints, partners.deliveries,
-    machine.readers, machine.certificate, machine.tls_port,
+    disk, memory, clock, time_zones,
+    data.signing_key, uplink, conditions,
+    mail, mail_server, endpoints, deliveries,
+    readers, certificate, tls_port,
 )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import apsw
@@ -17,14 +18,13 @@ from appliance.database.migrate import list_migrations
 from appliance.doctor.check import (
     ASK,
     RESTORE,
+    SCHEMA,
     Check,
     CheckContext,
     NotExamined,
     Unopenable,
     fail,
-    find_signing_key_age,
     ok,
-    read_schema,
     utc,
     warn,
 )
@@ -73,20 +73,20 @@ def master_key(context: CheckContext) -> Check:
 
 
 def erasures(context: CheckContext) -> Check:
-    """Each line of `erasures.jsonl` is readable; a restore needs them."""
+    """Each line of `erasures.jsonl` is readable, so that a restore can repeat the erasures."""
     root = context.directory.root
     if not (root / LIST).exists():
         raise NotExamined
     try:
-        spoiled = find_unreadable(root)
+        unreadable = find_unreadable(root)
     except OperatorError as trouble:
         remedy = _("Give it back to the owner of the box. If it is damaged, move it away and "
                    "restart the box.")  # fmt: skip
         return fail(_("The list of erasures cannot be read: %(trouble)s."), remedy, trouble=trouble)
-    if spoiled:
+    if unreadable:
         finding = _("Some lines of %(file)s cannot be read: %(numbers)s.")
         remedy = _("Restart the box, which writes them again. Then stop it and delete these lines.")
-        return warn(finding, remedy, file=LIST, numbers=", ".join(map(str, spoiled)))
+        return warn(finding, remedy, file=LIST, numbers=", ".join(map(str, unreadable)))
     return ok(_("The list of erasures can be read."))
 
 
@@ -95,20 +95,18 @@ def fix_permissions(directory: DataDirectory) -> list[Path]:
     changed = []
     for path, state in _walk(directory):
         if state.st_mode & _OTHERS:
-            try:
+            with suppress(OSError):  # the check reports files that could not be changed
                 path.chmod(stat.S_IMODE(state.st_mode) & ~_OTHERS)
-            except OSError:  # foreign file or volume without permissions: the check reports it
-                continue
-            changed.append(path)
+                changed.append(path)
     return changed
 
 
 def _walk(directory: DataDirectory) -> Iterator[tuple[Path, os.stat_result]]:
     """Iterate over the directory, its folders and its files, without following links."""
     yield directory.root, directory.root.stat()
-    for folder, folders, files in os.walk(directory.root):
+    for parent, folders, files in os.walk(directory.root):
         for name in (*folders, *files):
-            path = Path(folder, name)
+            path = Path(parent, name)
             try:
                 state = path.lstat()
             except FileNotFoundError:  # a running box may delete files at any time
@@ -130,7 +128,7 @@ def integrity(context: CheckContext) -> Check:
         try:
             with context.file(environment) as reader:
                 damage = find_faults(reader.connection, "quick_check(20)")
-                reader.connection.execute("ROLLBACK")  # a reader cannot learn the WAL length
+                reader.connection.execute("ROLLBACK")  # the WAL check needs no open transaction
                 missing = find_missing_pages(reader.connection, path)
                 damage += [missing] if missing else []
         except Unopenable:
@@ -158,7 +156,7 @@ def schema(context: CheckContext) -> Check:
     found = []
     for environment in ENVIRONMENTS:
         with context.file(environment) as reader:
-            found.append(read_schema(reader))
+            found.append(reader.value(SCHEMA))
     if max(found) > known:
         finding = _("The data was written by a newer version (schema %(found)s, here %(known)s).")
         remedy = _("Install that version again: nothing was changed.")
@@ -190,9 +188,10 @@ def signing_key(context: CheckContext) -> Check:
                 get_signing_key(reader, Keyring(master, environment))
             except OperatorError as trouble:
                 finding = _("The guest pass key (%(environment)s) cannot be opened: %(trouble)s.")
-                told = {"environment": environment, "trouble": trouble}
-                return fail(finding, RESTORE, **told, command="venuebox restore --latest")
-            oldest = max(oldest, find_signing_key_age(reader) or 0)
+                values = {"environment": environment, "trouble": trouble}
+                return fail(finding, RESTORE, **values, command="venuebox restore --latest")
+            created = reader.value("SELECT created_at FROM signing_key WHERE retired_at IS NULL")
+            oldest = max(oldest, reader.now - created)
     finding = _("Age of the guest pass key in days: %(days)s.")
     if oldest > 366 * _DAY:
         remedy = _(
@@ -209,7 +208,7 @@ def backups(context: CheckContext) -> Check:
     plug_in = _("Plug in the volume for backups, or set %(setting)s to another folder.")
     setting = "backup.directory"
     try:
-        shelf = find_catalogue(context.directory, settings)
+        folder = find_catalogue(context.directory, settings)
     except OperatorError as trouble:
         finding = _("Backups are not possible: %(trouble)s.")
         return fail(finding, plug_in, trouble=trouble, setting=setting)
@@ -223,11 +222,11 @@ def backups(context: CheckContext) -> Check:
     if is_overdue(record, context.clock):
         finding = _("The last verified backup is of %(when)s%(because)s.")
         remedy = _("Leave the box on at night, or make a backup now: %(command)s")
-        judge = fail if context.clock.now() - record.at > 7 * _DAY else warn
-        return judge(finding, remedy, when=when, because=because, command=command)
+        result = fail if context.clock.now() - record.at > 7 * _DAY else warn
+        return result(finding, remedy, when=when, because=because, command=command)
     device, root = context.machine.device, context.directory.root
-    if settings.backup.directory and device(shelf) == device(root):
+    if settings.backup.directory and device(folder) == device(root):
         finding = _("Backups go to %(shelf)s, on the same volume as the box: if it fails, both are "
                     "lost.")  # fmt: skip
-        return warn(finding, plug_in, shelf=shelf, setting=setting)
+        return warn(finding, plug_in, shelf=folder, setting=setting)
     return ok(_("Last backup restored and found whole: %(when)s."), when=when)

@@ -1,4 +1,4 @@
-"""The bridge's scans: the box decides them; offline, the bridge decides and syncs them later."""
+"""Scans of the bridge. The box decides them; while it is unreachable, the bridge decides."""
 
 import asyncio
 import logging
@@ -13,18 +13,18 @@ from appliance.core.tokens import Tokens
 from appliance.door.guest_pass import resembles_pass
 from appliance.door.verdict import COLOURS
 from terminal_bridge.agent.client import BoxClient, NotPaired, OutOfReach, Refused
-from terminal_bridge.agent.offline import Known, Local, Snapshot, decide_offline, read_snapshot
-from terminal_bridge.agent.spool import Spool, Spooled
-from terminal_bridge.scanners.scanner import ARRIVALS, Answer, Undecided, answer_of
+from terminal_bridge.agent.offline import Context, Snapshot, decide_offline, read_snapshot
+from terminal_bridge.agent.spool import Spool, SpooledScan
+from terminal_bridge.scanners.scanner import ARRIVALS, Answer, Undecided
 
 log = logging.getLogger(__name__)
 
 RENEW_SECONDS = 60.0
-_SETTLE_SECONDS = 0.5  # combines rapid changes at other doors into one
+_SETTLE_SECONDS = 0.5  # wait after a change, so that several changes cause one sync
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 10.0
 _BATCH = 50
-_OWN_DELAY_MS = 1000  # ignore smaller clock differences: they are network delay
+_CLOCK_TOLERANCE_MS = 1000  # a smaller difference to the box's clock may be network delay
 _REVOKED = "Ce terminal n'est plus relié à la box : appelez le responsable."
 
 
@@ -36,7 +36,7 @@ class Agent:
     ) -> None:
         self.spool = spool
         self.client = client
-        self.up = False
+        self.is_online = False
         self.revoked = False
         self.on_lost: Callable[[], None] = lambda: None
         self._clock = clock
@@ -56,77 +56,80 @@ class Agent:
         return self._clock.now() + self._ahead
 
     async def __call__(self, code: str) -> Answer:
-        """Decide `code`; scan and outcome are on disk on return. Raises Undecided if rejected."""
+        """Decide `code`. Scan and outcome are on disk on return.
+
+        Raises Undecided if the bridge is revoked or the box rejects the scan.
+        """
         async with self._turn:
             now = self.now()
             scan_id = await self.spool.note(self._tokens.new_id(now), code, now)
             if self.revoked:
-                raise await self._refuse(scan_id, _REVOKED)
-            if self.up:
+                raise await self._record_error(scan_id, _REVOKED)
+            if self.is_online:
                 try:
                     return await self._ask(scan_id, code, now)
-                except OutOfReach as why:
-                    self.lose(str(why))
+                except OutOfReach as error:
+                    self.go_offline(str(error))
             return await self._decide_here(scan_id, code)
 
     async def _ask(self, scan_id: str, code: str, now: int) -> Answer:
         body = {"scanId": scan_id, "code": code, "at": format_instant(now), "arrivals": ARRIVALS}
         try:
             verdict = await self.client.scan(body)
-            answer = answer_of(verdict)
+            answer = Answer.of(verdict)
             reservation = verdict.get("reservation") or {}
             found, admitted = reservation.get("id"), int(verdict.get("admitted") or 0)
         except NotPaired:
             await self.revoke()
-            raise await self._refuse(scan_id, _REVOKED) from None
-        except Refused as refusal:
-            raise await self._refuse(scan_id, str(refusal)) from None
+            raise await self._record_error(scan_id, _REVOKED) from None
+        except Refused as error:
+            raise await self._record_error(scan_id, str(error)) from None
         except (KeyError, TypeError, ValueError, AttributeError):
             raise OutOfReach("the box's response is invalid") from None
         await self.spool.decide(scan_id, answer.result, found, admitted, settled=True)
         return answer
 
-    async def _refuse(self, scan_id: str, sentence: str) -> Undecided:
+    async def _record_error(self, scan_id: str, sentence: str) -> Undecided:
         """Record a rejected scan: nothing admitted, nothing to sync. Returns the error to raise."""
         await self.spool.decide(scan_id, "error", None, 0, settled=True)
         return Undecided(sentence)
 
     async def _decide_here(self, scan_id: str, code: str) -> Answer:
         arrived = await self.spool.count_arrived()
-        known = Known(self.client.identity, self._snapshot, arrived, self._zones, self.now())
-        local: Local = decide_offline(code, known)
+        context = Context(self.client.identity, self._snapshot, arrived, self._zones, self.now())
+        decision = decide_offline(code, context)
         await self.spool.decide(
-            scan_id, local.result, local.reservation_id, local.admitted, settled=False
+            scan_id, decision.result, decision.reservation_id, decision.admitted, settled=False
         )
         self.on_lost()
-        return local.answer
+        return decision.answer
 
-    def lose(self, why: str) -> None:
+    def go_offline(self, reason: str) -> None:
         """Switch to offline decisions until every offline scan is synced."""
-        if self.up:
-            log.warning("agent: box unreachable, deciding offline: %s", why)
-        self.up = False
+        if self.is_online:
+            log.warning("agent: box unreachable, deciding offline: %s", reason)
+        self.is_online = False
         self.on_lost()
 
-    async def find(self) -> bool:
+    async def go_online(self) -> bool:
         """Switch back to online decisions if every scan is synced. Returns whether it did."""
         async with self._turn:
-            if await self.spool.count_waiting():
+            if await self.spool.list_open(1):
                 return False
-            if not self.up:
-                log.warning("the box decides")
-            self.up, self.revoked = True, False
+            if not self.is_online:
+                log.warning("agent: box reachable: the box decides")
+            self.is_online, self.revoked = True, False
             return True
 
     def set_clock(self, box_time: str) -> None:
         """Follow the box's clock: a small computer may have no real-time clock."""
         ahead = parse_instant(box_time) - self._clock.now()
-        self._ahead = 0 if abs(ahead) < _OWN_DELAY_MS else ahead
+        self._ahead = 0 if abs(ahead) < _CLOCK_TOLERANCE_MS else ahead
 
     async def renew_snapshot(self) -> None:
         """Fetch and store the snapshot for offline decisions."""
         counted = await self.spool.list_settled()
-        signed: dict[str, Any] = await self.client.snapshot()
+        signed = await self.client.snapshot()
         snapshot = read_snapshot(signed, self.client.identity)
         if snapshot is None:
             log.error("agent: snapshot ignored: its signature is invalid")
@@ -136,10 +139,10 @@ class Agent:
             self._snapshot = snapshot
 
     async def revoke(self) -> None:
-        """Handle the revocation of this bridge by the box: delete the snapshot."""
+        """Stop deciding and delete the snapshot, because the box revoked this bridge."""
         if not self.revoked:
             log.error("agent: the box revoked this bridge; pair it again with --pair")
-        self.up, self.revoked, self._snapshot = False, True, None
+        self.is_online, self.revoked, self._snapshot = False, True, None
         await self.spool.forget_snapshot()
 
 
@@ -147,7 +150,7 @@ class Link:
     """Keeps the agent connected and synced while the bridge runs."""
 
     def __init__(self, agent: Agent, folder: Path) -> None:
-        """`folder` is where the identity is saved when the box's keys change."""
+        """`folder` is the directory of `bridge.json`, which is saved when the box's keys change."""
         self._agent = agent
         self._folder = folder
         self._wake = asyncio.Event()
@@ -162,7 +165,7 @@ class Link:
                 self._wake.clear()
                 if await self._try():
                     wait = _FIRST_WAIT
-                    await self._rest()
+                    await self._wait()
                 else:
                     await asyncio.sleep(wait)
                     wait = min(wait * 2, _LONGEST_WAIT)
@@ -175,20 +178,20 @@ class Link:
         """Connect and sync once. Returns whether the box was reached and all scans are synced."""
         try:
             try:
-                await self._reach()
+                await self._connect()
             except NotPaired:
                 await self._agent.revoke()
                 return False
-        except OutOfReach as why:
-            self._agent.lose(str(why))
+        except OutOfReach as error:
+            self._agent.go_offline(str(error))
         except Exception as error:  # noqa: BLE001 - the bridge goes on offline
-            self._agent.lose("unexpected error")
+            self._agent.go_offline("unexpected error")
             log_exception("agent: sync", error)
         else:
             return True
         return False
 
-    async def _rest(self) -> None:
+    async def _wait(self) -> None:
         """Wait until the snapshot is due, the connection is lost, or something changes."""
         if self._listening is None or self._listening.done():
             self._listening = asyncio.create_task(self._agent.client.listen(self._wake.set))
@@ -197,7 +200,7 @@ class Link:
                 await self._wake.wait()
         await asyncio.sleep(_SETTLE_SECONDS)
 
-    async def _reach(self) -> None:
+    async def _connect(self) -> None:
         agent = self._agent
         me = await agent.client.me()
         agent.set_clock(me["boxTime"])
@@ -207,25 +210,26 @@ class Link:
             agent.client.identity = identity
         await self._sync()
         await agent.renew_snapshot()
-        while not await agent.find():  # more scans were decided offline during the sync
+        while not await agent.go_online():  # more scans were decided offline during the sync
             await self._sync()
 
     async def _sync(self) -> None:
         """Send all offline scans, oldest first.
 
-        A scan that the box rejects does not block the others; it is settled with the reason.
+        After the box has rejected a batch, send its scans one by one. A scan that is rejected
+        alone is settled, with the reason as its remark.
         """
         size = _BATCH
         while batch := await self._agent.spool.list_open(size):
             try:
-                await self._bring(batch)
-            except Refused as refusal:
+                await self._send(batch)
+            except Refused as error:
                 if len(batch) == 1:
-                    log.warning("agent: the box rejected an offline scan: %s", refusal)
-                    await self._agent.spool.settle([(batch[0].scan_id, f"refused: {refusal}")])
+                    log.warning("agent: the box rejected an offline scan: %s", error)
+                    await self._agent.spool.settle([(batch[0].scan_id, f"refused: {error}")])
                 size = _BATCH if len(batch) == 1 else 1
 
-    async def _bring(self, batch: list[Spooled]) -> None:
+    async def _send(self, batch: list[SpooledScan]) -> None:
         agent = self._agent
         sent_at = format_instant(agent.now())
         results = await agent.client.sync([_to_wire(scan) for scan in batch], sent_at)
@@ -240,13 +244,9 @@ class Link:
         await agent.spool.settle(settled)
 
 
-def _to_wire(scan: Spooled) -> dict[str, Any]:
-    wire: dict[str, Any] = {
-        "scanId": scan.scan_id,
-        "code": scan.code,
-        "at": format_instant(scan.at),
-        "shown": scan.result,
-    }
+def _to_wire(scan: SpooledScan) -> dict[str, Any]:
+    wire: dict[str, Any] = {"scanId": scan.scan_id, "code": scan.code, "shown": scan.result}
+    wire["at"] = format_instant(scan.at)
     if scan.admitted > 0:
         wire["arrivals"] = scan.admitted
     # A pass identifies its guest. The box may resolve a typed code differently than the bridge.
@@ -255,13 +255,13 @@ def _to_wire(scan: Spooled) -> dict[str, Any]:
     return wire
 
 
-def _remark(scan: Spooled, result: dict[str, Any]) -> str | None:
-    """Return a remark if the box disagrees with an offline admission, else None. Logs it."""
-    remark = None
+def _remark(scan: SpooledScan, result: dict[str, Any]) -> str | None:
+    """Log and return a remark if the box disagrees with an offline admission; else return None."""
     if result.get("conflict"):
         remark = "conflict"
     elif COLOURS.get(scan.result) == "green" and result["colour"] != "green":
-        remark = f"the box had decided {result['result']}, too late to be shown"
-    if remark:
-        log.warning("agent: party admitted offline: %s", remark)
+        remark = f"the box had decided {result['result']}, but its answer came too late"
+    else:
+        return None
+    log.warning("agent: party admitted offline: %s", remark)
     return remark

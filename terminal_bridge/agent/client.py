@@ -17,14 +17,15 @@ from appliance.core.errors import OperatorError
 from appliance.core.files import atomic_write
 
 SCAN_SECONDS = 2.0
-OTHERWISE_SECONDS = 10.0
+CALL_SECONDS = 10.0
+_WRONG_CERTIFICATE = (aiohttp.ClientConnectorCertificateError, aiohttp.ServerFingerprintMismatch)
 _SILENT_SECONDS = 60.0  # the feed has a heartbeat every 20 s
 _HEARTBEAT = b":"
 _PIN = re.compile(r"[0-9a-f]{64}")
 
 
 class OutOfReach(Exception):
-    """The box did not respond in time or failed (5xx). The outcome is unknown."""
+    """The box did not respond in time, or responded with an error (5xx). The outcome is unknown."""
 
 
 class NotPaired(Exception):
@@ -70,15 +71,13 @@ class Identity:
 
     def introduced(self, me: dict[str, Any]) -> "Identity":
         """Return a copy updated with terminal, venue and keys from a `GET /me` response."""
+        terminal, venue = me["terminal"], me["venue"]
         return replace(
-            self,
-            terminal=me["terminal"]["name"],
-            language=me["terminal"]["language"],
-            venue_tag=me["venue"]["tag"],
-            time_zone=me["venue"]["timeZone"],
-            evening_ends_at=me["venue"]["eveningEndsAt"],
+            self, terminal=terminal["name"], language=terminal["language"],
+            venue_tag=venue["tag"], time_zone=venue["timeZone"],
+            evening_ends_at=venue["eveningEndsAt"],
             keys=tuple((key["kid"], key["publicKey"]) for key in me["publicKeys"]),
-        )
+        )  # fmt: skip
 
     def save(self, folder: Path) -> None:
         """Write `bridge.json`, readable only by its owner, because it contains the token."""
@@ -86,12 +85,12 @@ class Identity:
 
 
 def load_identity(folder: Path) -> Identity | None:
-    """Load the identity from `folder`; None if missing. Raises OperatorError if unreadable."""
+    """Load `bridge.json` from `folder`; None if it is missing. OperatorError if unreadable."""
     path = folder / "bridge.json"
     try:
-        kept = json.loads(path.read_text("utf-8"))
-        keys = tuple((int(kid), str(key)) for kid, key in kept.pop("keys"))
-        return Identity(**kept, keys=keys)
+        saved = json.loads(path.read_text("utf-8"))
+        keys = tuple((int(kid), str(key)) for kid, key in saved.pop("keys"))
+        return Identity(**saved, keys=keys)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
@@ -122,12 +121,13 @@ class BoxClient:
     def __init__(self, identity: Identity) -> None:
         """Raises OperatorError if the identity's certificate is invalid."""
         self.identity = identity
-        self._ssl = _trust(identity)
+        self._ssl = _make_ssl(identity)
         self._session: aiohttp.ClientSession
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=self._ssl, limit=4, keepalive_timeout=20.0),
+            headers={"Authorization": f"Bearer {self.identity.token}"},
             timeout=aiohttp.ClientTimeout(total=None),
             trust_env=False,
         )
@@ -158,51 +158,46 @@ class BoxClient:
         """`GET /snapshot`: return payload, key id and signature."""
         return await self._call("GET", "/snapshot")
 
-    async def listen(self, heard: Callable[[], None]) -> None:
-        """`GET /events`: call `heard` on every change, until the feed ends."""
+    async def listen(self, on_change: Callable[[], None]) -> None:
+        """`GET /events`: call `on_change` on every change, until the feed ends."""
         try:
             async with self._session.get(
                 f"{self.identity.box}/terminal/v1/events",
                 allow_redirects=False,
-                headers=self._headers,
                 timeout=aiohttp.ClientTimeout(total=None, sock_read=_SILENT_SECONDS),
             ) as response:
                 async for chunk in response.content.iter_any():
                     if response.status == 200 and not chunk.startswith(_HEARTBEAT):
-                        heard()
+                        on_change()
         except (aiohttp.ClientError, OSError, TimeoutError):
             return
 
-    @property
-    def _headers(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self.identity.token}"}
-
     async def _call(
-        self,
-        method: str,
-        path: str,
-        body: dict[str, Any] | None = None,
-        within: float = OTHERWISE_SECONDS,
-    ) -> dict[str, Any]:
+        self, method: str, path: str, body: dict[str, Any] | None = None,
+        seconds: float = CALL_SECONDS,
+    ) -> dict[str, Any]:  # fmt: skip
         try:
             async with (
-                asyncio.timeout(within),
+                asyncio.timeout(seconds),
                 self._session.request(
                     method,
                     f"{self.identity.box}/terminal/v1{path}",
                     json=body,
-                    headers=self._headers,
                     allow_redirects=False,
                 ) as response,
             ):
                 status, raw = response.status, await response.read()
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise OutOfReach(_describe(error)) from None
-        return _judge(status, raw)
+        return _parse_response(status, raw)
 
 
-def _judge(status: int, raw: bytes) -> dict[str, Any]:
-    """Return the JSON object; raise OutOfReach for 3xx, 5xx and other bodies, else by status."""
+def _parse_response(status: int, raw: bytes) -> dict[str, Any]:
+    """Return the JSON object of a 2xx response.
+
+    Raises OutOfReach for 3xx, 5xx and bodies that are no JSON object, NotPaired for 401, Refused
+    for other 4xx.
+    """
     try:
         answer = json.loads(raw)
     except (ValueError, RecursionError):
@@ -216,7 +211,7 @@ def _judge(status: int, raw: bytes) -> dict[str, Any]:
     return answer
 
 
-def _trust(identity: Identity) -> ssl.SSLContext | aiohttp.Fingerprint | bool:
+def _make_ssl(identity: Identity) -> ssl.SSLContext | aiohttp.Fingerprint | bool:
     if identity.pin:
         return aiohttp.Fingerprint(bytes.fromhex(identity.pin))
     if not identity.ca:
@@ -224,14 +219,12 @@ def _trust(identity: Identity) -> ssl.SSLContext | aiohttp.Fingerprint | bool:
     try:
         return ssl.create_default_context(cadata=identity.ca)
     except ssl.SSLError:
-        raise OperatorError("--ca holds no certificate: give the box's own in PEM form") from None
+        raise OperatorError("--ca contains no certificate: give that of the box, as PEM") from None
 
 
 def _describe(error: Exception) -> str:
-    if isinstance(
-        error, (aiohttp.ClientConnectorCertificateError, aiohttp.ServerFingerprintMismatch)
-    ):
-        return "the box's certificate is not the one this bridge was given"
+    if isinstance(error, _WRONG_CERTIFICATE):
+        return "the box's certificate is not trusted: check --ca or --pin"
     if isinstance(error, TimeoutError):
         return "the box did not answer in time"
     return f"the box cannot be reached ({type(error).__name__})"

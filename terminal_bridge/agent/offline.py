@@ -27,42 +27,43 @@ from terminal_bridge.scanners.scanner import ARRIVALS, Answer
 
 _MINUTE = 60_000
 _CONTEXT = b"svc-snapshot-v1"
-_AHEAD_MS = 10 * 60_000  # reject snapshots from further in the future: the clocks disagree
+_AHEAD_MS = 10 * 60_000  # a snapshot from further in the future is not used for admissions
 # Amber results that occur only offline.
 OFFLINE: Mapping[str, str] = {
     "unlisted": _("Genuine pass that is not on the list: ask the host."),
     "old_list": _("The list is too old and the box out of reach: ask the host."),
     "needs_box": _("The box is out of reach: ask for the QR code."),
 }
-# Results for a genuine pass of another evening, whose guest is not on tonight's list.
-_OF_A_GUEST = frozenset({"not_yet", "too_late"})
+# The usual sentences of these results name the guest, who is unknown if not on tonight's list.
+_OTHER_EVENING = frozenset({"not_yet", "too_late"})
 _DATE_ONLY = _("Pass of another evening: ask the host.")
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Tonight's passes as of `made_at` (ms since 1970).
+    """Tonight's passes as of `made_at`. Times are in ms since 1970.
 
-    `entries` are the first check-ins by reservation id; their `clock` is empty.
+    `entries` are the first check-ins by reservation id, with an empty `clock`.
     """
 
     made_at: int
     expires_at: int
     evening: date
     early_minutes: int
-    time_zone: str
-    evening_ends_at: str
     passes: tuple[Reservation, ...]
     entries: Mapping[str, FirstCheckIn]
 
     def is_fresh(self, now: int) -> bool:
-        """Whether it is valid for admissions: under 12 h old, and not from the future."""
+        """Whether guests may be admitted by it: it is under 12 h old, and not from the future."""
         return self.made_at - _AHEAD_MS < now < self.expires_at
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """Data for an offline verdict. `arrived`: people admitted here since the snapshot, by id."""
+class Context:
+    """Data for an offline verdict.
+
+    `arrived`: the people admitted by this bridge since the snapshot, by reservation id.
+    """
 
     identity: Identity
     snapshot: Snapshot | None
@@ -72,8 +73,8 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Local:
-    """An offline decision of the bridge."""
+class Decision:
+    """An offline verdict. `admitted` is the number of people that it admits."""
 
     result: str
     answer: Answer
@@ -81,20 +82,20 @@ class Local:
     admitted: int = 0
 
 
-def decide_offline(code: str, known: Known) -> Local:
-    """Decide `code` offline. The caller stores the admission."""
+def decide_offline(code: str, context: Context) -> Decision:
+    """Decide `code` by the snapshot. The caller stores the admission."""
     kind, value = classify(code)
     if kind == "pass":
-        return _decide_pass(code, known)
+        return _decide_pass(code, context)
     if kind == "code":
         may_be_name = is_name(code) and code.strip().upper() == value.removeprefix("SVC-")
-        return _decide_access_code(value, known, may_be_name=may_be_name)
-    only_the_box = known.snapshot is None or kind in {"link", "name"}
-    return _say("needs_box" if only_the_box else "unknown_code", known)
+        return _decide_access_code(value, context, may_be_name=may_be_name)
+    only_the_box = context.snapshot is None or kind in {"link", "name"}
+    return _decision("needs_box" if only_the_box else "unknown_code", context)
 
 
-def _decide_pass(code: str, known: Known) -> Local:
-    identity = known.identity
+def _decide_pass(code: str, context: Context) -> Decision:
+    identity = context.identity
 
     def verify(read: ReadPass) -> GuestPass | None:
         key = identity.public_key(read.guest_pass.kid)
@@ -102,119 +103,112 @@ def _decide_pass(code: str, known: Known) -> Local:
 
     found = read_pass(code, identity.environment, bytes.fromhex(identity.venue_tag), verify)
     if isinstance(found, str):
-        return _say(found, known)
-    for listed in known.snapshot.passes if known.snapshot else ():
+        return _decision(found, context)
+    for listed in context.snapshot.passes if context.snapshot else ():
         if listed.pass_id == found.pass_id:
-            return _decide_guest(listed, found.generation, known)
-    evening = _tonight(known)
+            return _decide_guest(listed, found.generation, context)
+    evening = _tonight(context)
     if found.evening != evening:
-        return _say("not_yet" if found.evening > evening else "too_late", known)
-    is_fresh = known.snapshot is not None and known.snapshot.is_fresh(known.now)
-    return _say("unlisted" if is_fresh else "old_list", known)
+        return _decision("not_yet" if found.evening > evening else "too_late", context)
+    is_fresh = context.snapshot is not None and context.snapshot.is_fresh(context.now)
+    return _decision("unlisted" if is_fresh else "old_list", context)
 
 
-def _decide_access_code(access_code: str, known: Known, *, may_be_name: bool) -> Local:
-    """Decide an access code on tonight's list; other evenings and names need the box."""
-    snapshot = known.snapshot
-    if snapshot is None or snapshot.evening != _tonight(known):
-        return _say("needs_box", known)
-    found = [one for one in snapshot.passes if one.access_code == access_code]
+def _decide_access_code(access_code: str, context: Context, *, may_be_name: bool) -> Decision:
+    """Decide an access code of tonight's list. Other evenings and names need the box."""
+    snapshot = context.snapshot
+    if snapshot is None or snapshot.evening != _tonight(context):
+        return _decision("needs_box", context)
+    found = [listed for listed in snapshot.passes if listed.access_code == access_code]
     if not found:
         alike = set(lookalikes(access_code))
-        found = [one for one in snapshot.passes if one.access_code in alike]
+        found = [listed for listed in snapshot.passes if listed.access_code in alike]
     if len(found) == 1:
-        return _decide_guest(found[0], None, known)
+        return _decide_guest(found[0], None, context)
     if found:
-        return _say("ambiguous", known)
-    is_nobodys = snapshot.is_fresh(known.now) and not may_be_name
-    return _say("unknown_code" if is_nobodys else "needs_box", known)
+        return _decision("ambiguous", context)
+    is_unknown = snapshot.is_fresh(context.now) and not may_be_name
+    return _decision("unknown_code" if is_unknown else "needs_box", context)
 
 
-def _decide_guest(listed: Reservation, generation: int | None, known: Known) -> Local:
-    snapshot = known.snapshot
-    assert snapshot is not None  # noqa: S101 - the guest was found in it
-    arrived = listed.arrived + known.arrived.get(listed.id, 0)
+def _decide_guest(listed: Reservation, generation: int | None, context: Context) -> Decision:
+    snapshot = context.snapshot
+    assert snapshot is not None  # noqa: S101 - `listed` is one of its passes
+    arrived = listed.arrived + context.arrived.get(listed.id, 0)
     guest = replace(listed, arrived=arrived, checked_in_at=snapshot.made_at if arrived else None)
+    too_early = context.now < _opens_at(guest, snapshot, context)
     result = judge(
-        guest,
-        generation=generation,
-        arrivals=None,
-        tonight=_tonight(known),
-        too_early=known.now < _opens_at(guest, snapshot, known),
+        guest, generation=generation, arrivals=None, tonight=_tonight(context), too_early=too_early
     )
     is_green = COLOURS[result] == "green"
-    if is_green and not snapshot.is_fresh(known.now):
-        return _say("old_list", known, guest)
-    return _say(result, known, guest, admitted=ARRIVALS if is_green else 0)
+    if is_green and not snapshot.is_fresh(context.now):
+        return _decision("old_list", context, guest)
+    return _decision(result, context, guest, admitted=ARRIVALS if is_green else 0)
 
 
-def _opens_at(guest: Reservation, snapshot: Snapshot, known: Known) -> int:
-    """When the door opens for this slot, in ms since 1970; 0 for the whole evening."""
+def _opens_at(guest: Reservation, snapshot: Snapshot, context: Context) -> int:
+    """Return when admission for the guest's slot begins, in ms since 1970; 0 without a slot."""
     if guest.slot is None:
         return 0
     day = date.fromisoformat(guest.date)
-    if minutes(guest.slot) < minutes(snapshot.evening_ends_at):
+    if minutes(guest.slot) < minutes(context.identity.evening_ends_at):
         day += timedelta(days=1)
-    zone = known.zones.zone(snapshot.time_zone)
+    zone = context.zones.zone(context.identity.time_zone)
     return instant(day, guest.slot, zone) - snapshot.early_minutes * _MINUTE
 
 
-def _tonight(known: Known) -> date:
-    identity = known.identity
-    return tonight(known.now, known.zones.zone(identity.time_zone), identity.evening_ends_at)
+def _tonight(context: Context) -> date:
+    identity = context.identity
+    return tonight(context.now, context.zones.zone(identity.time_zone), identity.evening_ends_at)
 
 
-def _say(result: str, known: Known, guest: Reservation | None = None, admitted: int = 0) -> Local:
-    language = known.identity.language
-    table = party = ""
-    seen = None
-    if guest is not None:
-        seen = see(guest, arrived=guest.arrived + admitted)
-        table, party = seen.table_name, f"{seen.arrived}/{seen.guests}"
-    if result in OFFLINE:
-        sentence = load_languages().get(language).plain(OFFLINE[result])
-    elif result in _OF_A_GUEST and seen is None:
-        sentence = load_languages().get(language).plain(_DATE_ONLY)
+def _decision(
+    result: str, context: Context, guest: Reservation | None = None, admitted: int = 0
+) -> Decision:
+    identity = context.identity
+    seen = see(guest, arrived=guest.arrived + admitted) if guest else None
+    offline = _DATE_ONLY if result in _OTHER_EVENING and guest is None else OFFLINE.get(result)
+    if offline is not None:
+        sentence = load_languages().get(identity.language).plain(offline)
     else:
-        first = _find_first_check_in(guest, known) if guest else None
-        sentence = phrase(Verdict(result, seen, admitted, first), language).staff
+        first = context.snapshot.entries.get(guest.id) if context.snapshot and guest else None
+        if first is not None:
+            at = datetime.fromtimestamp(first.at / 1000, context.zones.zone(identity.time_zone))
+            first = replace(first, clock=at.strftime("%H:%M"))
+        sentence = phrase(Verdict(result, seen, admitted, first), identity.language).staff
+    table, party = (seen.table_name, f"{seen.arrived}/{seen.guests}") if seen else ("", "")
     answer = Answer(COLOURS.get(result, "amber"), result, table, party, sentence)
-    return Local(result, answer, guest.id if guest else None, admitted)
-
-
-def _find_first_check_in(guest: Reservation, known: Known) -> FirstCheckIn | None:
-    """Return the first check-in in the snapshot; None if the party came in later."""
-    first = known.snapshot.entries.get(guest.id) if known.snapshot else None
-    if first is None:
-        return None
-    zone = known.zones.zone(known.identity.time_zone)
-    return replace(first, clock=datetime.fromtimestamp(first.at / 1000, zone).strftime("%H:%M"))
+    return Decision(result, answer, guest.id if guest else None, admitted)
 
 
 def read_snapshot(signed: dict[str, Any], identity: Identity) -> Snapshot | None:
-    """What the box signed for this venue and environment, or None."""
+    """Parse a signed snapshot.
+
+    Returns None if the signature is invalid, the content is malformed, or the snapshot belongs to
+    another venue or environment.
+    """
     try:
         payload, key = str(signed["payload"]), identity.public_key(int(signed["kid"]))
         signature = base64.urlsafe_b64decode(str(signed["signature"]) + "==")
         Ed25519PublicKey.from_public_bytes(key or b"").verify(
             signature, _CONTEXT + payload.encode()
         )
-        said = json.loads(payload)
-        if (said["environment"], said["venueTag"]) != (identity.environment, identity.venue_tag):
+        content = json.loads(payload)
+        origin = (content["environment"], content["venueTag"])
+        if origin != (identity.environment, identity.venue_tag):
             return None
-        first = {one["reservationId"]: one.get("firstCheckIn") for one in said["passes"]}
         return Snapshot(
-            made_at=parse_instant(said["madeAt"]),
-            expires_at=parse_instant(said["expiresAt"]),
-            evening=date.fromisoformat(said["evening"]),
-            early_minutes=int(said["earlyMinutes"]),
-            time_zone=str(said["timeZone"]),
-            evening_ends_at=str(said.get("eveningEndsAt", identity.evening_ends_at)),
-            passes=tuple(_reservation(one, said["evening"]) for one in said["passes"]),
+            made_at=parse_instant(content["madeAt"]),
+            expires_at=parse_instant(content["expiresAt"]),
+            evening=date.fromisoformat(content["evening"]),
+            early_minutes=int(content["earlyMinutes"]),
+            passes=tuple(_reservation(listed, content["evening"]) for listed in content["passes"]),
             entries={
-                id_: FirstCheckIn(parse_instant(at["at"]), "", at.get("terminal"), at.get("by"))
-                for id_, at in first.items()
-                if at
+                listed["reservationId"]: FirstCheckIn(
+                    parse_instant(first["at"]), "", first.get("terminal"), first.get("by")
+                )
+                for listed in content["passes"]
+                if (first := listed.get("firstCheckIn"))
             },
         )
     except (InvalidSignature, KeyError, TypeError, ValueError, OverflowError, RecursionError):
@@ -223,21 +217,12 @@ def read_snapshot(signed: dict[str, Any], identity: Identity) -> Snapshot | None
 
 def _reservation(listed: dict[str, Any], evening: str) -> Reservation:
     """Convert a snapshot entry to a reservation; fields that it lacks are None."""
-    members: dict[str, Any] = dict.fromkeys(Reservation.__slots__)
-    table = listed["table"]
-    members |= {
-        "id": listed["reservationId"],
-        "status": listed["state"],
-        "table_id": "",
-        "table_number": "",
-        "table_name": table["name"] if isinstance(table, dict) else table,
-        "date": evening,
-        "slot": listed["slot"],
-        "guests": int(listed["guests"]),
-        "customer_name": listed["firstName"],
-        "access_code": listed["accessCode"],
-        "pass_id": bytes.fromhex(listed["passId"]),
-        "generation": int(listed["generation"]),
+    missing: dict[str, Any] = dict.fromkeys(Reservation.__slots__)
+    return Reservation(**missing | {
+        "id": listed["reservationId"], "status": listed["state"],
+        "table_id": "", "table_number": "", "table_name": listed["table"],
+        "date": evening, "slot": listed["slot"], "guests": int(listed["guests"]),
+        "customer_name": listed["firstName"], "access_code": listed["accessCode"],
+        "pass_id": bytes.fromhex(listed["passId"]), "generation": int(listed["generation"]),
         "arrived": int(listed["arrived"]),
-    }
-    return Reservation(**members)
+    })  # fmt: skip

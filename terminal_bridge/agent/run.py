@@ -9,8 +9,7 @@ import tomllib
 from dataclasses import replace
 from pathlib import Path
 
-from appliance.commands.console import Console
-from appliance.core.data_directory import DataDirectory
+from appliance.commands.console import Console, read_argument
 from appliance.core.errors import OperatorError
 from appliance.core.i18n import load_languages
 from appliance.core.scanner_settings import ReaderSettings, parse_readers
@@ -42,14 +41,11 @@ def run_bridge(arguments: argparse.Namespace, console: Console) -> int:
         raise OperatorError(
             f"there is a box in {directory.root}: give the bridge a directory of its own"
         )
-    try:
-        directory.root.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OperatorError(f"{directory.root} cannot be created: {error.strerror}") from None
+    directory.root.mkdir(parents=True, exist_ok=True)
     with directory.lock():
         readers = read_bridge_settings(directory.settings_file)
-        load_languages()  # now, so that the first scan does not wait
-        return asyncio.run(_run(arguments, console, directory, readers))
+        load_languages()  # before the first scan, which would wait for it
+        return asyncio.run(_run(arguments, console, directory.root, readers))
 
 
 def read_bridge_settings(file: Path) -> tuple[ReaderSettings, ...]:
@@ -71,29 +67,27 @@ def read_bridge_settings(file: Path) -> tuple[ReaderSettings, ...]:
 
 
 async def _run(
-    arguments: argparse.Namespace,
-    console: Console,
-    directory: DataDirectory,
+    arguments: argparse.Namespace, console: Console, folder: Path,
     settings: tuple[ReaderSettings, ...],
-) -> int:
+) -> int:  # fmt: skip
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    identity = await _identify(arguments, directory.root)
-    spool = await open_spool(directory.root / "spool.db")
+    identity = await _identify(arguments, folder)
+    spool = await open_spool(folder / "spool.db")
     try:
         async with BoxClient(identity) as client:
             agent = Agent(spool, client, console.clock, console.tokens, console.zones)
             await agent.load()
             readers = Readers(settings, lambda _: agent, console.clock)
             await readers.start()
-            bringing = asyncio.create_task(Link(agent, directory.root).run())
+            syncing = asyncio.create_task(Link(agent, folder).run())
             print(f"ready {identity.box}", flush=True)
             await stopped.wait()
             await readers.close()
-            bringing.cancel()
-            await asyncio.wait([bringing], timeout=_STOP_SECONDS)
+            syncing.cancel()
+            await asyncio.wait([syncing], timeout=_STOP_SECONDS)
     finally:
         await spool.close()
     return 0
@@ -110,14 +104,14 @@ async def _identify(arguments: argparse.Namespace, folder: Path) -> Identity:
     if arguments.pin:
         identity = replace(identity, pin=parse_pin(arguments.pin))
     if arguments.ca:
-        identity = replace(identity, ca=_read_ca(Path(arguments.ca)))
+        identity = replace(identity, ca=read_argument(arguments.ca).decode("ascii", "ignore"))
     if arguments.pair:
         try:
             identity = await _pair(identity, arguments.pair, arguments.name)
-        except OperatorError as trouble:
+        except OperatorError as error:
             if known is None:
                 raise
-            log.warning("agent: pairing failed, keeping the previous one: %s", trouble)
+            log.warning("agent: pairing failed, keeping the previous one: %s", error)
     if identity != known:
         identity.save(folder)
     return identity
@@ -128,16 +122,9 @@ async def _pair(identity: Identity, code: str, name: str | None) -> Identity:
         try:
             answer = await client.pair(code, name)
             return replace(identity, token=answer["token"]).introduced(answer)
-        except OutOfReach as why:
-            raise OperatorError(f"{why}: is {identity.box} right?") from None
-        except (NotPaired, Refused) as why:
-            raise OperatorError(f"the box refused the pairing: {why}") from None
+        except OutOfReach as error:
+            raise OperatorError(f"{error}: is {identity.box} right?") from None
+        except (NotPaired, Refused) as error:
+            raise OperatorError(f"the box refused the pairing: {error}") from None
         except (KeyError, TypeError):
             raise OperatorError(f"{identity.box} is not a venuebox: unexpected response") from None
-
-
-def _read_ca(file: Path) -> str:
-    try:
-        return file.read_text("ascii")
-    except (OSError, UnicodeDecodeError) as error:
-        raise OperatorError(f"--ca {file} cannot be read: {error}") from None

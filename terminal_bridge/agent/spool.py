@@ -1,7 +1,7 @@
 """The bridge's SQLite file: scans, each stored before its verdict is shown, and the snapshot.
 
-One connection locks the file exclusively. States of a scan: noted (`result` NULL), decided and
-shown (`result` set), settled (the box has it), counted (the snapshot includes it).
+One connection locks the file exclusively. A scan has four states: noted (`result` is NULL),
+decided and shown (`result` is set), settled (the box has it), counted (the snapshot includes it).
 """
 
 import asyncio
@@ -15,11 +15,11 @@ import aiosqlite
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS scan (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT,  -- the order in which the box hears of them
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,  -- the order in which scans are sent to the box
     scan_id TEXT NOT NULL UNIQUE,
     code TEXT NOT NULL,
     at INTEGER NOT NULL,                    -- ms since 1970 by the box's clock
-    result TEXT,                            -- what was shown; NULL: nothing yet
+    result TEXT,                            -- the result shown; NULL until then
     reservation_id TEXT,
     admitted INTEGER NOT NULL DEFAULT 0,    -- people
     settled INTEGER NOT NULL DEFAULT 0,     -- 1: the box has it
@@ -30,13 +30,13 @@ CREATE INDEX IF NOT EXISTS scan_open ON scan (seq) WHERE settled = 0;
 CREATE INDEX IF NOT EXISTS scan_uncounted ON scan (seq) WHERE counted = 0;
 CREATE TABLE IF NOT EXISTS kept (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 """
-# The same code scanned within this time after a crash continues the undecided scan.
-_UNANSWERED_MS = 10 * 60_000
-_KEPT_MS = 7 * 24 * 3600_000
+# An undecided scan is continued if the same code is scanned again within this time.
+_CONTINUE_MS = 10 * 60_000
+_RETENTION_MS = 7 * 24 * 3600_000
 
 
 @dataclass(frozen=True, slots=True)
-class Spooled:
+class SpooledScan:
     """A scan that is not yet sent to the box. `at` is in ms since 1970."""
 
     scan_id: str
@@ -55,16 +55,14 @@ class Spool:
         self._turn = asyncio.Lock()
 
     async def note(self, scan_id: str, code: str, at: int) -> str:
-        """Store that `code` was read, before anything else. Returns the scan id to use.
+        """Store that `code` was read, before it is decided. Returns the scan id to use.
 
-        That is `scan_id`, or the id of an undecided scan of the same code from before a crash:
-        the box may have decided it already and returns the same verdict for the same id.
+        That is `scan_id`, unless a crash left an undecided scan of the same code; then it is the
+        id of that scan. The box may have decided it already, and repeats the verdict for its id.
         """
-        found = await self._rows(
-            """SELECT scan_id FROM scan WHERE result IS NULL AND code = ? AND at > ?
-               ORDER BY seq DESC LIMIT 1""",
-            (code, at - _UNANSWERED_MS),
-        )
+        sql = """SELECT scan_id FROM scan WHERE result IS NULL AND code = ? AND at > ?
+                 ORDER BY seq DESC LIMIT 1"""
+        found = await self._rows(sql, (code, at - _CONTINUE_MS))
         if found:
             return str(found[0][0])
         insert = "INSERT INTO scan (scan_id, code, at) VALUES (?, ?, ?)"
@@ -79,14 +77,11 @@ class Spool:
                     WHERE scan_id = ?"""
         await self._change((update, (result, reservation_id, admitted, int(settled), scan_id)))
 
-    async def list_open(self, limit: int) -> list[Spooled]:
+    async def list_open(self, limit: int) -> list[SpooledScan]:
         """List up to `limit` decided scans that the box does not have yet, oldest first."""
-        rows = await self._rows(
-            """SELECT scan_id, code, at, result, reservation_id, admitted FROM scan
-               WHERE settled = 0 AND result IS NOT NULL ORDER BY seq LIMIT ?""",
-            (limit,),
-        )
-        return [Spooled(*row) for row in rows]
+        sql = """SELECT scan_id, code, at, result, reservation_id, admitted FROM scan
+                 WHERE settled = 0 AND result IS NOT NULL ORDER BY seq LIMIT ?"""
+        return [SpooledScan(*row) for row in await self._rows(sql, (limit,))]
 
     async def settle(self, remarks: Iterable[tuple[str, str | None]]) -> None:
         """Mark scans as settled; `remarks` are pairs of scan id and remark."""
@@ -102,7 +97,7 @@ class Spool:
         """Replace the snapshot by one that includes `counted`; delete scans older than 7 days."""
         await self._change(
             *(("UPDATE scan SET counted = 1 WHERE seq = ?", (seq,)) for seq in counted),
-            ("DELETE FROM scan WHERE counted = 1 AND at < ?", (at - _KEPT_MS,)),
+            ("DELETE FROM scan WHERE counted = 1 AND at < ?", (at - _RETENTION_MS,)),
             ("INSERT OR REPLACE INTO kept VALUES ('snapshot', ?)", (json.dumps(signed),)),
         )
 
@@ -118,21 +113,12 @@ class Spool:
 
     async def count_arrived(self) -> dict[str, int]:
         """Return the people admitted here but not in the snapshot, by reservation id."""
-        rows = await self._rows(
-            """SELECT reservation_id, sum(admitted) FROM scan
-               WHERE counted = 0 AND admitted > 0 GROUP BY reservation_id"""
-        )
-        return {row[0]: row[1] for row in rows}
-
-    async def count_waiting(self) -> int:
-        """Count the decided scans that the box does not have yet."""
-        rows = await self._rows(
-            "SELECT count(*) FROM scan WHERE settled = 0 AND result IS NOT NULL"
-        )
-        return int(rows[0][0])
+        sql = """SELECT reservation_id, sum(admitted) FROM scan
+                 WHERE counted = 0 AND admitted > 0 GROUP BY reservation_id"""
+        return dict(await self._rows(sql))
 
     async def close(self) -> None:
-        """Close the file and end aiosqlite's thread, which would keep the process alive."""
+        """Close the file, and end aiosqlite's thread, so that the process can exit."""
         await self._connection.close()
 
     async def _rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:

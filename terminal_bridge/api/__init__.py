@@ -1,1 +1,24 @@
-"""The door protocol over HTTP (docs/guide/door-protocol.md)."""
+"""The door protocol: its routes as method, path and handler (docs/guide/door-protocol.md).
+
+Every handler except `pair` calls `authenticate` first.
+"""
+
+from terminal_bridge.api.evening import evening, snapshot
+from terminal_bridge.api.live_feed import events
+from terminal_bridge.api.pairing import me, pair, unpair
+from terminal_bridge.api.scans import acknowledge, check_in_by_hand, scan, sync, undo, undo_by_hand
+
+TERMINAL_ROUTES = (
+    ("POST", "/terminal/v1/pair", pair),
+    ("POST", "/terminal/v1/unpair", unpair),
+    ("GET", "/terminal/v1/me", me),
+    ("POST", "/terminal/v1/scans", scan),
+    ("POST", "/terminal/v1/scans/{scanId}/undo", undo),
+    ("POST", "/terminal/v1/check-ins", check_in_by_hand),
+    ("POST", "/terminal/v1/check-ins/{id}/undo", undo_by_hand),
+    ("GET", "/terminal/v1/evening", evening),
+    ("GET", "/terminal/v1/snapshot", snapshot),
+    ("POST", "/terminal/v1/sync", sync),
+    ("GET", "/terminal/v1/events", events),
+    ("POST", "/terminal/v1/conflicts/{id}/acknowledge", acknowledge),
+)

@@ -17,6 +17,7 @@ from appliance.door.scan_log import list_first_admissions
 from appliance.door.signing_keys import get_signing_key
 from appliance.door.terminals import Terminal
 from appliance.environment import Environment
+from appliance.http.json import answer
 from appliance.http.request import ENVIRONMENT, SEARCH_PHONES
 from appliance.reservations.model import Reservation
 from appliance.reservations.rows import count_evening, list_evening
@@ -24,11 +25,11 @@ from appliance.reservations.search import asks_phone, search
 from appliance.venue.model import day_of_week, parse_date
 from appliance.venue.rows import find_tonight, get_venue, list_slots
 from terminal_bridge.api.request import authenticate
-from terminal_bridge.api.wire import answer, conflict_of, encode, guest_of
+from terminal_bridge.api.wire import conflict_of, encode, guest_of
 
 SNAPSHOT_CONTEXT = b"svc-snapshot-v1"
 LIFE_MS = 12 * 3600 * 1000
-_RENEWED_EVERY = 3600 * 1000  # an unchanged evening gets a new snapshot with a later expiry
+_RENEWED_EVERY = 3600 * 1000  # ms; then an unchanged snapshot gets a new ETag and expiry
 
 
 async def evening(request: web.Request) -> web.Response:
@@ -38,11 +39,9 @@ async def evening(request: web.Request) -> web.Response:
     (docs/security.md, S4).
     """
     terminal = await authenticate(request, "search")
-    day = None
-    if "date" in request.query:
-        day = parse_date(request.query["date"])
-        if day is None:
-            raise InvalidDate(field="date")
+    day = parse_date(request.query.get("date"))
+    if day is None and "date" in request.query:
+        raise InvalidDate(field="date")
     query = request.query.get("q", "")
     if asks_phone(query):
         request.app[SEARCH_PHONES].spend(terminal.id)
@@ -51,45 +50,38 @@ async def evening(request: web.Request) -> web.Response:
 
 def _list(reader: Reader, terminal: Terminal, day: date | None, query: str) -> dict[str, Any]:
     chosen = (day or find_tonight(reader)).isoformat()
-    everybody = list_evening(reader, chosen)
+    found = search(list_evening(reader, chosen), query)
     return {
         "date": chosen,
         "totals": asdict(count_evening(reader, chosen)),
-        "items": [guest_of(found) for found in search(everybody, query)],
+        "items": [guest_of(reservation) for reservation in found],
         "conflicts": [conflict_of(conflict, terminal) for conflict in list_open_conflicts(reader)],
     }
 
 
 async def snapshot(request: web.Request) -> web.Response:
-    """`GET /snapshot`: return tonight's passes, signed; 304 if the terminal has them already.
+    """`GET /snapshot`: return tonight's passes, signed; 304 if If-None-Match has the ETag.
 
-    Contains no contact data and no notes. The ETag stays for an hour while nothing changes.
+    The snapshot contains no contact data and no notes. While the list does not change, the ETag
+    stays the same for an hour.
     """
     await authenticate(request)
     environment = request[ENVIRONMENT]
-    known = {tag.value for tag in request.if_none_match or ()}
-    etag, signed = await environment.database.read(_make, environment, known)
+    etag, signed = await environment.database.read(_make_snapshot, environment)
     headers = {"ETag": f'"{etag}"', "Cache-Control": "no-cache, private"}
-    if signed is None:
+    if etag in {tag.value for tag in request.if_none_match or ()}:
         return web.Response(status=304, headers=headers)
     return answer(signed, headers=headers)
 
 
-def _make(
-    reader: Reader, environment: Environment, known: set[str]
-) -> tuple[str, dict[str, Any] | None]:
-    """Return the ETag and the signed snapshot; None instead of it if the ETag is in `known`."""
+def _make_snapshot(reader: Reader, environment: Environment) -> tuple[str, dict[str, Any]]:
+    """Return the ETag and the signed snapshot."""
     kid, private_key = get_signing_key(reader, environment.keyring)
     content = _describe(reader, environment)
     hour = reader.now // _RENEWED_EVERY
     etag = hashlib.sha256(f"{kid} {hour} {encode(content)}".encode()).hexdigest()[:32]
-    if etag in known:
-        return etag, None
-    stamps = {
-        "madeAt": format_instant(reader.now),
-        "expiresAt": format_instant(reader.now + LIFE_MS),
-    }
-    payload = encode(stamps | content)
+    made_at, expires_at = format_instant(reader.now), format_instant(reader.now + LIFE_MS)
+    payload = encode({"madeAt": made_at, "expiresAt": expires_at} | content)
     signature = private_key.sign(SNAPSHOT_CONTEXT + payload.encode())
     return etag, {"payload": payload, "kid": kid, "signature": encode_url_safe(signature)}
 
@@ -110,14 +102,14 @@ def _describe(reader: Reader, environment: Environment) -> dict[str, Any]:
             for slot in list_slots(reader)
             if weekday in slot.days_of_week
         ],
-        "passes": [_pass(found, first.get(found.id)) for found in list_evening(reader, date)],
+        "passes": [_pass(each, first.get(each.id)) for each in list_evening(reader, date)],
     }
 
 
 def _pass(
     reservation: Reservation, first: tuple[int, str | None, str | None] | None
 ) -> dict[str, Any]:
-    listed = {
+    entry = {
         "passId": reservation.pass_id.hex(),
         "generation": reservation.generation,
         "reservationId": reservation.id,
@@ -131,6 +123,6 @@ def _pass(
         "accessCode": reservation.access_code,
     }
     if first is None:
-        return listed
+        return entry
     at, terminal, by = first
-    return listed | {"firstCheckIn": {"at": format_instant(at), "terminal": terminal, "by": by}}
+    return entry | {"firstCheckIn": {"at": format_instant(at), "terminal": terminal, "by": by}}

@@ -14,8 +14,8 @@ from terminal_bridge.api.request import authenticate
 from terminal_bridge.api.wire import encode, event_of
 
 HEARTBEAT_SECONDS = 20.0
-_AT_ONCE = 8  # changes to serialise before yielding to the event loop
-_PATIENCE_SECONDS = 30.0  # disconnect a listener that does not read for this long
+_BATCH = 8  # changes to serialise before yielding to the event loop
+_SEND_SECONDS = 30.0  # after this time, disconnect a listener that does not read
 
 
 async def events(request: web.Request) -> web.StreamResponse:
@@ -38,7 +38,6 @@ class _EventStream(web.StreamResponse):
         super().__init__(headers={"X-Accel-Buffering": "no"})
         self.content_type = "text/event-stream"
         self.charset = "utf-8"
-        self._request = request
         self._environment: Environment = request[ENVIRONMENT]
         self._terminal = terminal
         self._after = after
@@ -47,39 +46,39 @@ class _EventStream(web.StreamResponse):
         """Stream until the listener leaves, the box stops, or the terminal changes role."""
         feed = self._environment.feed
         with suppress(Unavailable):  # the box is stopping
-            listener = await feed.listen(self._terminal.id, self._after, _is_tonights)
+            listener = await feed.listen(self._terminal.id, self._after, _concerns_tonight)
             try:
-                while await self._tell(listener):
+                while await self._send_changes(listener):
                     pass
             finally:
                 feed.leave(listener)
         await super().write_eof(data)
 
-    async def _tell(self, listener: Listener) -> bool:
+    async def _send_changes(self, listener: Listener) -> bool:
         """Wait for changes and send them. Returns whether to continue."""
         changes = await listener.take(HEARTBEAT_SECONDS)
-        now = self._terminal
+        terminal = self._terminal
         # A command in another process may have changed this terminal: read it again.
         if any(change.kind in {"reset", "totals"} for change in changes):
-            now = self._environment.database.peek(get_terminal, now.id)
-        if now.role != self._terminal.role:
+            terminal = self._environment.database.peek(get_terminal, terminal.id)
+        if terminal.role != self._terminal.role:
             return False
-        lines = []
+        events = []
         for number, change in enumerate(changes, 1):
-            lines.append(self._lines(change))
-            if number % _AT_ONCE == 0:  # yield, so that pending scans are not delayed
+            events.append(self._event(change))
+            if number % _BATCH == 0:  # yield, so that pending scans are not delayed
                 await asyncio.sleep(0)
         is_over = listener.over.done()
         if not changes and not is_over:  # heartbeat; the id advances past filtered changes
-            lines.append(f": still here\nid: {listener.position}\n\n")
-        if now.revoked_at is not None:
-            lines.append(self._lines(Change(listener.position, "revoked")))
+            events.append(f": still here\nid: {listener.position}\n\n")
+        if terminal.revoked_at is not None:
+            events.append(self._event(Change(listener.position, "revoked")))
             is_over = True
-        if lines and not await self._send("".join(lines).encode(), listener):
+        if events and not await self._send("".join(events).encode(), listener):
             return False
         return not is_over
 
-    def _lines(self, change: Change) -> str:
+    def _event(self, change: Change) -> str:
         data = encode(event_of(change, self._terminal))
         return f"event: {change.kind}\nid: {change.position}\ndata: {data}\n\n"
 
@@ -89,7 +88,7 @@ class _EventStream(web.StreamResponse):
         is_over = listener.over.done()
         await asyncio.wait(
             {writing} if is_over else {writing, listener.over},
-            timeout=0.5 if is_over else _PATIENCE_SECONDS,
+            timeout=0.5 if is_over else _SEND_SECONDS,
             return_when=asyncio.FIRST_COMPLETED,
         )
         if not writing.done():
@@ -99,11 +98,12 @@ class _EventStream(web.StreamResponse):
         return True
 
 
-def _is_tonights(change: Change) -> bool:
+def _concerns_tonight(change: Change) -> bool:
     """Filter: guests of this evening, guests just moved from it, and all conflicts.
 
-    Conflicts of earlier evenings count too: terminals may sync only the morning after.
+    Conflicts of earlier evenings are included, because terminals may sync the next morning.
     """
     found = change.reservation
-    is_conflict = change.conflict is not None
-    return found is None or is_conflict or change.moved or found.date == change.evening
+    if found is None or change.conflict is not None:
+        return True
+    return change.moved or found.date == change.evening

@@ -12,20 +12,21 @@ from appliance.database.connection import Reader
 from appliance.door.guest_pass import venue_tag
 from appliance.door.signing_keys import list_public_keys
 from appliance.door.terminals import get_terminal, pair_by_code, pair_by_secret, revoke_terminal
-from appliance.http.json import read_object
+from appliance.http.json import answer, read_object
 from appliance.http.rate_limit import RateLimit
 from appliance.http.request import CALLER_OF, ENVIRONMENT, PAIRING_TRIES, is_from_our_page
 from appliance.venue.rows import find_tonight, get_venue
 from terminal_bridge.api.request import authenticate, keep_token, parse_pairing
-from terminal_bridge.api.wire import answer
 
-_TRIES_OF_A_DEVICE = 3  # fewer than close an offer, so that one device alone cannot close it
+# Five wrong codes from all devices together close the pairing codes (appliance/door/terminals.py).
+# A lower limit per device prevents one device from closing them alone.
+_TRIES_PER_DEVICE = 3
 _OFFER_SECONDS = 600.0
 
 
 def pairing_tries(clock: Clock) -> RateLimit:
     """Create the rate limit of wrong pairing codes per client address (docs/security.md, S13)."""
-    return RateLimit(clock, _TRIES_OF_A_DEVICE, _OFFER_SECONDS, PairingLater)
+    return RateLimit(clock, _TRIES_PER_DEVICE, _OFFER_SECONDS, PairingLater)
 
 
 async def pair(request: web.Request) -> web.Response:
@@ -37,23 +38,23 @@ async def pair(request: web.Request) -> web.Response:
     environment = request[ENVIRONMENT]
     if not is_from_our_page(request, environment.links.base):
         raise PairingRefused
-    wish = parse_pairing(await read_object(request))
+    asked = parse_pairing(await read_object(request))
     database, tries = environment.database, request.config_dict[PAIRING_TRIES]
-    if wish.is_typed:
+    if asked.is_typed:
         device = request.config_dict[CALLER_OF](request)
         tries.spend(device)  # before the attempt, so that parallel attempts all count
-        paired = await database.write(pair_by_code, wish.code, wish.name, wish.language)
+        paired = await database.write(pair_by_code, asked.code, asked.name, asked.language)
         if paired is not None:
             tries.give_back(device)
     else:
-        paired = await database.write(pair_by_secret, wish.code, wish.name, wish.language)
+        paired = await database.write(pair_by_secret, asked.code, asked.name, asked.language)
     if paired is None:
         raise PairingRefused
     terminal_id, token = paired
-    known = await database.read(_introduce, terminal_id)
-    if not wish.cookie:
-        return answer({"token": token, **known})
-    response = answer(known)
+    data = await database.read(_describe, terminal_id)
+    if not asked.cookie:
+        return answer({"token": token, **data})
+    response = answer(data)
     keep_token(response, environment, token)
     return response
 
@@ -71,37 +72,24 @@ async def unpair(request: web.Request) -> web.Response:
 async def me(request: web.Request) -> web.Response:
     """`GET /me`: return terminal, venue, evening, the box's time and the public keys."""
     terminal = await authenticate(request)
-    return answer(await request[ENVIRONMENT].database.read(_introduce, terminal.id))
+    return answer(await request[ENVIRONMENT].database.read(_describe, terminal.id))
 
 
-def _introduce(reader: Reader, terminal_id: str) -> dict[str, Any]:
+def _describe(reader: Reader, terminal_id: str) -> dict[str, Any]:
     venue, terminal = get_venue(reader), get_terminal(reader, terminal_id)
+    zone = reader.zones.zone(venue.time_zone)
+    offset = datetime.fromtimestamp(reader.now / 1000, zone).utcoffset() or timedelta()
     return {
-        "terminal": {
-            "id": terminal.id,
-            "name": terminal.name,
-            "role": terminal.role,
-            "language": terminal.language,
-        },
-        "venue": {
-            "id": venue.id,
-            "name": venue.name,
-            "tag": venue_tag(venue.id).hex(),  # of its guest passes
-            "timeZone": venue.time_zone,
-            "eveningEndsAt": venue.evening_ends_at,
-        },
+        "terminal": {"id": terminal.id, "name": terminal.name, "role": terminal.role,
+                     "language": terminal.language},
+        "venue": {"id": venue.id, "name": venue.name, "tag": venue_tag(venue.id).hex(),
+                  "timeZone": venue.time_zone, "eveningEndsAt": venue.evening_ends_at},
         "evening": find_tonight(reader).isoformat(),
         "boxTime": format_instant(reader.now),
         # A phone's time zone rules may be years old, so the box sends the offset.
-        "utcOffsetMinutes": _utc_offset(reader, venue.time_zone),
+        "utcOffsetMinutes": round(offset.total_seconds() / 60),
         "publicKeys": [
             {"kid": key.kid, "publicKey": encode_url_safe(key.public_key)}
             for key in list_public_keys(reader)
         ],
-    }
-
-
-def _utc_offset(reader: Reader, time_zone: str) -> int:
-    """Return the venue's current UTC offset, in minutes."""
-    now = datetime.fromtimestamp(reader.now / 1000, reader.zones.zone(time_zone))
-    return round((now.utcoffset() or timedelta()).total_seconds() / 60)
+    }  # fmt: skip

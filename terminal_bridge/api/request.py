@@ -33,20 +33,26 @@ _SCAN_ID = re.compile(r"[A-Za-z0-9._~-]{1,64}")
 _RESULT = re.compile(r"[a-z_]{1,40}")
 _PAIRING_CODE = re.compile(r"[0-9]{8}")
 _PAIRING_SECRET = re.compile(r"[A-Za-z0-9_-]{43}")  # 256 bits
+_MINUTE = 60_000
+_VERSION_MAX = 200
+_SAFE_METHODS = frozenset({"GET", "HEAD"})
+_A_YEAR = 365 * 24 * 3600
+_TOKEN_LENGTH = len("term_") + 64
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ScanRequest:
     """A scan or manual check-in. `device_at` is ms since 1970 by the terminal's clock.
 
-    An offline scan also has `code` or `reservation_id`, and `shown`, the result displayed.
+    An offline scan also has `code` or `reservation_id`, and `shown`, the result that the terminal
+    displayed.
     """
 
     scan_id: str
-    arrivals: int | None
-    reason: str | None
-    simulate: bool
-    device_at: int | None
+    arrivals: int | None = None
+    reason: str | None = None
+    simulate: bool = False
+    device_at: int | None = None
     code: str = ""
     reservation_id: str | None = None
     shown: str | None = None
@@ -54,15 +60,10 @@ class Request:
     def to_scan(self, reading: Reading, happened_at: int | None = None) -> Scan:
         """Convert to a Scan. `happened_at` is ms since 1970 by the box's clock; None means now."""
         return Scan(
-            id=self.scan_id,
-            reading=reading,
-            arrivals=self.arrivals,
-            reason=self.reason,
-            simulate=self.simulate,
-            device_at=self.device_at,
-            shown=self.shown,
+            id=self.scan_id, reading=reading, arrivals=self.arrivals, reason=self.reason,
+            simulate=self.simulate, device_at=self.device_at, shown=self.shown,
             happened_at=happened_at,
-        )
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,23 +80,24 @@ class PairingRequest:
     is_typed: bool
 
 
-def parse_request(body: dict[str, Any], terminal: Terminal) -> Request:
+def parse_request(body: dict[str, Any], terminal: Terminal) -> ScanRequest:
     """Parse scanId, arrivals, override, simulate, at. Raises ValidationError, RoleMissing."""
-    wish = _parse_wish(body)
-    if wish.reason is not None and not terminal.may("override"):
+    request = _parse_members(body)
+    if request.reason is not None and not terminal.may("override"):
         raise RoleMissing(role="override")
-    return wish
+    return request
 
 
-def parse_apart_scans(value: object, terminal: Terminal) -> list[Request]:
-    """Parse up to 500 offline scans, each with `at`. Errors name the path, as in `scans[3].at`.
+def parse_offline_scans(value: object, terminal: Terminal) -> list[ScanRequest]:
+    """Parse up to 500 offline scans, each with `at`.
 
-    Raises ValidationError, and RoleMissing for scans that are decided now. For scans already
-    decided offline, the role is checked when they are counted: it may have changed since.
+    Raises ValidationError, whose path is like `scans[3].at`, and RoleMissing for an override in a
+    scan without `shown`, which is decided now. The role for the other scans is checked when they
+    are counted, because it may have changed since.
     """
     if not isinstance(value, list) or len(value) > SCANS_MAX:
         raise field_invalid("scans", "list_at_most", longest=SCANS_MAX)
-    return [_parse_apart_scan(item, terminal, f"scans[{n}]") for n, item in enumerate(value)]
+    return [_parse_offline_scan(item, terminal, f"scans[{n}]") for n, item in enumerate(value)]
 
 
 def parse_scan_id(value: object) -> str:
@@ -121,7 +123,10 @@ def parse_reservation_id(value: object) -> str:
 
 
 def parse_reason(value: object, field: str) -> str | None:
-    """Parse an optional reason, up to 200 characters; None if absent or blank."""
+    """Parse an optional reason, up to 200 characters; None if absent or blank.
+
+    Raises ValidationError.
+    """
     if value is None:
         return None
     if not isinstance(value, str) or len(value) > REASON_MAX:
@@ -156,8 +161,8 @@ def parse_pairing(body: dict[str, Any]) -> PairingRequest:
     return PairingRequest(code, (name or "").strip() or None, language, cookie, is_typed)
 
 
-def _parse_wish(body: dict[str, Any]) -> Request:
-    return Request(
+def _parse_members(body: dict[str, Any]) -> ScanRequest:
+    return ScanRequest(
         scan_id=parse_scan_id(body.get("scanId")),
         arrivals=parse_people(body.get("arrivals"), "arrivals"),
         reason=_parse_override(body.get("override")),
@@ -173,22 +178,26 @@ def _parse_flag(body: dict[str, Any], field: str) -> bool:
     return value
 
 
-def _parse_apart_scan(item: object, terminal: Terminal, path: str) -> Request:
+def _parse_offline_scan(item: object, terminal: Terminal, path: str) -> ScanRequest:
     if not isinstance(item, dict):
         raise field_invalid(path, "object")
     try:
         shown = _parse_shown(item.get("shown"))
-        wish = parse_request(item, terminal) if shown is None else _parse_wish(item)
+        request = parse_request(item, terminal) if shown is None else _parse_members(item)
         by_id = item.get("reservationId") is not None
         reservation_id = parse_reservation_id(item["reservationId"]) if by_id else None
         code = "" if by_id else parse_code(item.get("code"))
-        reason = wish.reason if shown != TAKEN_BACK else parse_reason(item.get("reason"), "reason")
-        if wish.device_at is None:
+        reason = request.reason
+        if shown == TAKEN_BACK:
+            reason = parse_reason(item.get("reason"), "reason")
+        if request.device_at is None:
             raise field_invalid("at", "timestamp")
     except ValidationError as fault:
         raise fault.inside(path) from None
-    wish = replace(wish, simulate=False, reason=reason, shown=shown)
-    return replace(wish, code=code, reservation_id=reservation_id)
+    return replace(
+        request, simulate=False, reason=reason, shown=shown, code=code,
+        reservation_id=reservation_id,
+    )  # fmt: skip
 
 
 def _parse_shown(value: object) -> str | None:
@@ -227,18 +236,11 @@ def parse_instant(value: object, field: str = "at") -> int | None:
     raise field_invalid(field, "iso_timestamp")
 
 
-_MINUTE = 60_000
-_VERSION_MAX = 200
-_SAFE_METHODS = frozenset({"GET", "HEAD"})
-_A_YEAR = 365 * 24 * 3600
-_TOKEN_LENGTH = len("term_") + 64
-
-
 async def authenticate(request: web.Request, role: str = "scan") -> Terminal:
     """Return the terminal that sent `request`.
 
-    Raises TerminalNotPaired, TerminalRevoked (BrowserRevoked with a cookie, so that the browser
-    deletes its data), or RoleMissing if its role does not include `role`.
+    Raises TerminalNotPaired; TerminalRevoked, or BrowserRevoked if the token is in a cookie, so
+    that the browser deletes its data; RoleMissing if the terminal's role does not include `role`.
     """
     environment = request[ENVIRONMENT]
     terminal = _identify(request, role)
@@ -262,24 +264,23 @@ def _identify(request: web.Request, role: str) -> Terminal:
 
 def keep_token(response: web.Response, environment: Environment, token: str) -> None:
     """Set the token as a cookie that scripts cannot read; "" deletes the cookie."""
-    response.set_cookie(
-        cookie_name(environment),
-        token,
-        max_age=_A_YEAR if token else 0,
-        path="/",
-        secure=True,
-        httponly=True,
-        samesite="Strict",
-    )
+    name, max_age = cookie_name(environment), _A_YEAR if token else 0
+    response.set_cookie(name, token, max_age=max_age, secure=True, httponly=True, samesite="Strict")
 
 
 def cookie_name(environment: Environment) -> str:
-    """Return the environment's cookie name; both share one host, and `__Host-` allows no path."""
+    """Return the environment's cookie name.
+
+    Live and test share a host, and a `__Host-` cookie cannot be limited to a path.
+    """
     return f"__Host-venuebox-terminal{'' if environment.name == 'live' else '-test'}"
 
 
 def _read_token(request: web.Request, environment: Environment) -> str | None:
-    """Return the token; ignore the cookie of unsafe requests from other sites (CSRF)."""
+    """Return the token of the header or the cookie.
+
+    Ignores the cookie of a request from another site, unless it is a GET or HEAD (CSRF).
+    """
     header = request.headers.get("Authorization")
     if header is not None:
         scheme, _, token = header.partition(" ")
@@ -293,7 +294,7 @@ def _read_token(request: web.Request, environment: Environment) -> str | None:
 
 
 async def touch(environment: Environment, terminal: Terminal, agent: str | None = None) -> None:
-    """Record the terminal's activity at most once a minute; ignore a full disk."""
+    """Record the terminal's activity, at most once a minute and not while the disk is full."""
     seen = terminal.last_seen_at
     if seen is None or not 0 <= environment.database.clock.now() - seen < _MINUTE:
         with suppress(Unavailable):

@@ -15,54 +15,55 @@ from appliance.door.scan import Reading, Scan, look_up_code
 from appliance.door.scan_log import Decided
 from appliance.door.terminals import Terminal
 from appliance.environment import Environment
-from appliance.http.json import read_object
+from appliance.http.json import answer, read_object
 from appliance.http.request import ENVIRONMENT
 from appliance.reservations.request import parse_uuid
 from terminal_bridge.api.request import (
-    Request,
+    ScanRequest,
     authenticate,
-    parse_apart_scans,
     parse_code,
     parse_instant,
     parse_needed_reason,
+    parse_offline_scans,
     parse_people,
     parse_reason,
     parse_request,
     parse_reservation_id,
     parse_scan_id,
 )
-from terminal_bridge.api.wire import answer, conflict_of, error_of, verdict_of
+from terminal_bridge.api.wire import conflict_of, error_of, verdict_of
 
 SYNC_LIMIT = 512 * 1024  # bytes: 500 scans with their reasons
 _OLDEST_MS = 48 * 3600 * 1000
-_TOGETHER = 25  # scans per transaction, so that other doors do not wait for the whole batch
+_BATCH = 25  # scans per transaction, so that other doors do not wait for the whole batch
 
 
 async def scan(request: web.Request) -> web.Response:
     """`POST /scans`: return the verdict on a scanned or typed code."""
     terminal = await authenticate(request)
     body = await read_object(request)
-    wish, code = parse_request(body, terminal), parse_code(body.get("code"))
-    return await _answer(decide_code(request[ENVIRONMENT], terminal, wish, code), wish, terminal)
+    scanned, code = parse_request(body, terminal), parse_code(body.get("code"))
+    deciding = decide_code(request[ENVIRONMENT], terminal, scanned, code)
+    return await _answer(deciding, scanned, terminal)
 
 
 async def check_in_by_hand(request: web.Request) -> web.Response:
     """`POST /check-ins`: return the verdict on a guest picked from the evening list."""
     terminal = await authenticate(request, "search")
     body = await read_object(request)
-    wish = parse_request(body, terminal)
+    picked = parse_request(body, terminal)
     reading = Reading("list", (parse_reservation_id(body.get("reservationId")),))
-    return await _answer(_decide(request[ENVIRONMENT], terminal, wish, reading), wish, terminal)
+    return await _answer(_decide(request[ENVIRONMENT], terminal, picked, reading), picked, terminal)
 
 
 async def _answer(
-    deciding: Awaitable[dict[str, Any]], wish: Request, terminal: Terminal
+    deciding: Awaitable[dict[str, Any]], scan_request: ScanRequest, terminal: Terminal
 ) -> web.Response:
     """Return the verdict, or the error as a grey verdict if the box is unavailable."""
     try:
         return answer(await deciding)
-    except Unavailable as fault:
-        return answer(error_of(fault, wish.scan_id, terminal), fault.status, fault.headers)
+    except Unavailable as error:
+        return answer(error_of(error, scan_request.scan_id, terminal), error.status, error.headers)
 
 
 async def undo(request: web.Request) -> web.Response:
@@ -72,7 +73,7 @@ async def undo(request: web.Request) -> web.Response:
     body = await read_object(request, optional=True)
     reason = parse_reason(body.get("reason"), "reason")
     decided = await request[ENVIRONMENT].database.write(undo_check_in, terminal, scan_id, reason)
-    return answer(verdict_of(decided, scan_id, terminal, simulated=False))
+    return answer(verdict_of(decided, scan_id, terminal))
 
 
 async def undo_by_hand(request: web.Request) -> web.Response:
@@ -85,34 +86,32 @@ async def undo_by_hand(request: web.Request) -> web.Response:
     decided = await request[ENVIRONMENT].database.write(
         undo_latest, terminal, reservation_id, arrived, reason
     )
-    return answer(verdict_of(decided, reservation_id, terminal, simulated=False))
+    return answer(verdict_of(decided, reservation_id, terminal))
 
 
 async def decide_code(
-    environment: Environment, terminal: Terminal, wish: Request, code: str
+    environment: Environment, terminal: Terminal, scan_request: ScanRequest, code: str
 ) -> dict[str, Any]:
     """Decide a code and return the verdict as JSON types, for `POST /scans` and for scanners.
 
     Raises the errors of `check_in`, and Unavailable if the box cannot decide.
     """
-    by_name = terminal.may("search")
-    database, keyring = environment.database, environment.keyring
-    if len(code) >= TEXT_LENGTH:  # a pass is one indexed lookup; typed text may need a search
-        reading = database.peek(look_up_code, keyring, environment.name, code, by_name=by_name)
+    database, by_name = environment.database, terminal.may("search")
+    scanned = environment.keyring, environment.name, code
+    if len(code) >= TEXT_LENGTH:  # a pass needs one indexed lookup; typed text may need a search
+        reading = database.peek(look_up_code, *scanned, by_name=by_name)
     else:
-        reading = await database.read(
-            look_up_code, keyring, environment.name, code, by_name=by_name
-        )
-    return await _decide(environment, terminal, wish, reading)
+        reading = await database.read(look_up_code, *scanned, by_name=by_name)
+    return await _decide(environment, terminal, scan_request, reading)
 
 
 async def _decide(
-    environment: Environment, terminal: Terminal, wish: Request, reading: Reading
+    environment: Environment, terminal: Terminal, scan_request: ScanRequest, reading: Reading
 ) -> dict[str, Any]:
     decided: Decided = await environment.database.write(
-        check_in, terminal, wish.to_scan(reading), environment.settings.door.early_minutes
+        check_in, terminal, scan_request.to_scan(reading), environment.settings.door.early_minutes
     )
-    return verdict_of(decided, wish.scan_id, terminal, simulated=wish.simulate)
+    return verdict_of(decided, scan_request.scan_id, terminal, simulated=scan_request.simulate)
 
 
 async def sync(request: web.Request) -> web.Response:
@@ -124,19 +123,18 @@ async def sync(request: web.Request) -> web.Response:
     terminal = await authenticate(request)
     environment = request[ENVIRONMENT]
     body = await read_object(request, limit=SYNC_LIMIT)
-    wishes = parse_apart_scans(body.get("scans"), terminal)
-    now = environment.database.clock.now()
+    requests = parse_offline_scans(body.get("scans"), terminal)
     sent_at = parse_instant(body.get("sentAt"), "sentAt")
-    ahead = 0 if sent_at is None else sent_at - now
-    scans = await environment.database.read(_order, environment, terminal, wishes, now, ahead)
-    results: list[dict[str, Any]] = [{}] * len(scans)
-    for first in range(0, len(scans), _TOGETHER):
-        some = scans[first : first + _TOGETHER]
-        early, found = environment.settings.door.early_minutes, [scan for _, scan in some]
-        synced = await environment.database.write(sync_scans, terminal, found, early)
-        for (place, scan), each in zip(some, synced, strict=True):
-            results[place] = _synced(scan, each, terminal)
-    return answer({"results": results})
+    scans = await environment.database.read(_order, environment, terminal, requests, sent_at)
+    results: dict[int, dict[str, Any]] = {}
+    for first in range(0, len(scans), _BATCH):
+        batch = dict(scans[first : first + _BATCH])
+        synced = await environment.database.write(
+            sync_scans, terminal, [*batch.values()], environment.settings.door.early_minutes
+        )
+        for (index, scan), result in zip(batch.items(), synced, strict=True):
+            results[index] = _synced(scan, result, terminal)
+    return answer({"results": [results[index] for index in sorted(results)]})
 
 
 async def acknowledge(request: web.Request) -> web.Response:
@@ -152,39 +150,37 @@ async def acknowledge(request: web.Request) -> web.Response:
 
 
 def _order(
-    reader: Reader,
-    environment: Environment,
-    terminal: Terminal,
-    wishes: list[Request],
-    now: int,
-    ahead: int,
-) -> list[tuple[int, Scan]]:
+    reader: Reader, environment: Environment, terminal: Terminal, requests: list[ScanRequest],
+    sent_at: int | None,
+) -> list[tuple[int, Scan]]:  # fmt: skip
     """Return (index in the request, scan) pairs in chronological order."""
+    now = reader.now
+    ahead = 0 if sent_at is None else sent_at - now
     found = []
-    for place, wish in enumerate(wishes):
-        device_at = wish.device_at or 0  # it was required
+    for index, scan_request in enumerate(requests):
+        device_at = scan_request.device_at or 0  # never None here: the parser requires it
         at = min(max(device_at - ahead, now - _OLDEST_MS), now)
-        reading = _reading(reader, environment, terminal, wish, at)
-        found.append((place, wish.to_scan(reading, at)))
+        reading = _reading(reader, environment, terminal, scan_request, at)
+        found.append((index, scan_request.to_scan(reading, at)))
     return sorted(found, key=lambda item: (item[1].happened_at, item[1].device_at))
 
 
 def _reading(
-    reader: Reader, environment: Environment, terminal: Terminal, wish: Request, at: int
+    reader: Reader, environment: Environment, terminal: Terminal, scan_request: ScanRequest, at: int
 ) -> Reading:
-    if wish.reservation_id is not None:
-        # A match that the terminal made offline is no search; deciding by id now would be one.
-        if wish.shown is None and not terminal.may("search"):
+    may_search = terminal.may("search")
+    if scan_request.reservation_id is not None:
+        # With `shown`, the terminal matched the guest offline. Without it, this is a search by id.
+        if scan_request.shown is None and not may_search:
             raise RoleMissing(role="search")
-        return Reading("list", (wish.reservation_id,))
-    by_name = terminal.may("search")
+        return Reading("list", (scan_request.reservation_id,))
     keyring, name = environment.keyring, environment.name
-    return look_up_code(reader, keyring, name, wish.code, by_name=by_name, at=at)
+    return look_up_code(reader, keyring, name, scan_request.code, by_name=may_search, at=at)
 
 
 def _synced(scan: Scan, synced: Synced, terminal: Terminal) -> dict[str, Any]:
     return {
-        **verdict_of(synced.decided, scan.id, terminal, simulated=False),
+        **verdict_of(synced.decided, scan.id, terminal),
         "happenedAt": format_instant(scan.happened_at or 0),
         "conflict": synced.conflict and conflict_of(synced.conflict, terminal),
     }

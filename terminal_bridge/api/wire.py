@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from aiohttp import web
-
 from appliance.clock import format_instant, optional_instant
 from appliance.core.errors import ApiError
 from appliance.door.live_feed import Change
@@ -18,6 +16,7 @@ from appliance.reservations.model import Reservation
 
 encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _Json = dict[str, Any]
+_NOWHERE: _Json = {"terminalId": None, "terminal": None}
 # Actions that a terminal may offer after a result, besides `override`.
 _ACTIONS: Mapping[str, tuple[str, ...]] = {
     "checked_in": ("undo",),
@@ -29,20 +28,15 @@ _ACTIONS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def answer(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
-    """Create a JSON response."""
-    return web.Response(
-        body=encode(data).encode(), status=status, headers=headers, content_type="application/json"
-    )
-
-
-def verdict_of(decided: Decided, scan_id: str, terminal: Terminal, *, simulated: bool) -> _Json:
+def verdict_of(
+    decided: Decided, scan_id: str, terminal: Terminal, *, simulated: bool = False
+) -> _Json:
     """Return a verdict in the terminal's language, with the actions that it may offer next."""
     verdict = decided.verdict
-    known = {reservation.id: reservation for reservation in decided.reservations}
+    current = {reservation.id: reservation for reservation in decided.reservations}
     sentences = phrase(verdict, terminal.language)
     overridable = verdict.result in OVERRIDABLE and terminal.may("override")
-    shown = {
+    data = {
         "scanId": scan_id,
         "result": verdict.result,
         "colour": verdict.colour,
@@ -50,22 +44,21 @@ def verdict_of(decided: Decided, scan_id: str, terminal: Terminal, *, simulated:
         "overridable": overridable,
         "actions": _actions(verdict.result, terminal, overridable=overridable),
         "admitted": verdict.admitted,
-        "reservation": _seen(verdict.reservation, known),
+        "reservation": _seen(verdict.reservation, current),
         "firstCheckIn": first_check_in_of(verdict.first_check_in),
     }
     if verdict.overrode is not None:
-        shown["overrode"] = verdict.overrode
+        data["overrode"] = verdict.overrode
     if verdict.candidates:
-        shown["candidates"] = [_seen(seen, known) for seen in verdict.candidates]
+        data["candidates"] = [_seen(seen, current) for seen in verdict.candidates]
     if simulated:
-        shown["simulated"] = True
-    return shown
+        data["simulated"] = True
+    return data
 
 
-def error_of(refusal: ApiError, scan_id: str, terminal: Terminal) -> _Json:
+def error_of(error: ApiError, scan_id: str, terminal: Terminal) -> _Json:
     """Return a server error: error body (interface, section 7) and grey verdict combined."""
-    decided = Decided(Verdict("error"), ())
-    return refusal.body() | verdict_of(decided, scan_id, terminal, simulated=False)
+    return error.body() | verdict_of(Decided(Verdict("error"), ()), scan_id, terminal)
 
 
 def guest_of(reservation: Reservation) -> _Json:
@@ -74,11 +67,8 @@ def guest_of(reservation: Reservation) -> _Json:
         "id": reservation.id,
         "accessCode": reservation.access_code,
         "customerFirstName": reservation.customer_first_name,
-        "table": {
-            "id": reservation.table_id,
-            "name": reservation.table_name,
-            "number": reservation.table_number,
-        },
+        "table": {"id": reservation.table_id, "name": reservation.table_name,
+                  "number": reservation.table_number},
         "date": reservation.date,
         "slot": reservation.slot,
         "guests": reservation.guests,
@@ -89,7 +79,7 @@ def guest_of(reservation: Reservation) -> _Json:
         "source": reservation.source,
         "vip": bool(reservation.vip),
         "lateAt": optional_instant(reservation.late_at),
-    }
+    }  # fmt: skip
 
 
 def first_check_in_of(first: FirstCheckIn | None) -> _Json | None:
@@ -104,11 +94,11 @@ def _actions(result: str, terminal: Terminal, *, overridable: bool) -> list[str]
     return [action for action in actions if action != "search" or terminal.may("search")]
 
 
-def _seen(seen: Seen | None, known: Mapping[str, Reservation]) -> _Json | None:
-    """Return the reservation as of the scan, with its current name, code and notes."""
+def _seen(seen: Seen | None, current: Mapping[str, Reservation]) -> _Json | None:
+    """Return the reservation as of the scan, with the current name, code and notes."""
     if seen is None:
         return None
-    now = known.get(seen.id)
+    now = current.get(seen.id)
     return {
         "id": seen.id,
         "accessCode": now.access_code if now else None,
@@ -126,50 +116,47 @@ def _seen(seen: Seen | None, known: Mapping[str, Reservation]) -> _Json | None:
 
 def event_of(change: Change, terminal: Terminal) -> _Json:
     """Return the data of a feed event. Notes are included only with the role `search`."""
-    told: _Json = {}
+    data: _Json = {}
     if change.totals is not None:
-        told |= {"evening": change.evening, "totals": asdict(change.totals)}
+        data |= {"evening": change.evening, "totals": asdict(change.totals)}
     if change.reservation is not None:
-        told["reservation"] = guest_of(change.reservation)
+        data["reservation"] = guest_of(change.reservation)
         if not terminal.may("search"):
-            told["reservation"]["notes"] = None
+            data["reservation"]["notes"] = None
     if change.door is not None:
-        told["admitted"] = change.door.verdict.admitted
-        told["terminalId"] = change.door.terminal_id
+        data["admitted"] = change.door.verdict.admitted
+        data["terminalId"] = change.door.terminal_id
         if change.kind == "check-in":
-            told["scanId"] = change.door.scan_id
-        told["firstCheckIn"] = first_check_in_of(change.door.verdict.first_check_in)
+            data["scanId"] = change.door.scan_id
+        data["firstCheckIn"] = first_check_in_of(change.door.verdict.first_check_in)
     if change.conflict is not None:
-        told["conflict"] = conflict_of(change.conflict, terminal)
-    return told
+        data["conflict"] = conflict_of(change.conflict, terminal)
+    return data
 
 
 def conflict_of(conflict: Conflict, terminal: Terminal) -> _Json:
     """Return a conflict from this terminal's view: `other` is the admission elsewhere.
 
-    `admissions` lists both, the first one first. With only one, the terminal of `other` is null.
+    `admissions` lists both in the order in which they happened. Without a second admission,
+    `other` has the time of this one and no terminal.
     """
-    others = [a for a in (conflict.other, conflict.this) if a and a.terminal_id != terminal.id]
-    other = others[0] if others and conflict.other else conflict.other
+    other = conflict.other
+    if other is not None and other.terminal_id == terminal.id != conflict.this.terminal_id:
+        other = conflict.this
     return {
         "id": conflict.id,
         "kind": conflict.kind,
         "despite": conflict.despite,
         "roleMissing": "override" if conflict.lacked_role else None,
         "reservationId": conflict.reservation_id,
-        "other": _admitted(other)
-        if other
-        else {"terminalId": None, "terminal": None, "at": format_instant(conflict.this.at)},
-        "admissions": [_admitted(a) for a in (conflict.other, conflict.this) if a],
+        "other": _admitted(other or conflict.this) | ({} if other else _NOWHERE),
+        "admissions": [_admitted(each) for each in (conflict.other, conflict.this) if each],
         "arrived": conflict.arrived,
         "guests": conflict.guests,
         "acknowledged": conflict.acknowledged_at is not None,
     }
 
 
-def _admitted(admitted: Admitted) -> _Json:
-    return {
-        "terminalId": admitted.terminal_id,
-        "terminal": admitted.terminal,
-        "at": format_instant(admitted.at),
-    }
+def _admitted(admission: Admitted) -> _Json:
+    at = format_instant(admission.at)
+    return {"terminalId": admission.terminal_id, "terminal": admission.terminal, "at": at}

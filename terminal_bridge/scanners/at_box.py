@@ -1,4 +1,4 @@
-"""Scanners at the box itself. Their codes are decided like `POST /scans`, as a terminal."""
+"""Scanners at the box itself. Their codes are decided as those of a terminal's `POST /scans`."""
 
 import asyncio
 from contextlib import suppress
@@ -11,16 +11,9 @@ from appliance.core.scanner_settings import ReaderSettings
 from appliance.database.connection import Reader, Transaction
 from appliance.door.terminals import Terminal, list_terminals
 from appliance.environment import Environment
-from terminal_bridge.api.request import Request, touch
+from terminal_bridge.api.request import ScanRequest, touch
 from terminal_bridge.api.scans import decide_code
-from terminal_bridge.scanners.scanner import (
-    ARRIVALS,
-    Answer,
-    Decide,
-    ReaderState,
-    Undecided,
-    answer_of,
-)
+from terminal_bridge.scanners.scanner import ARRIVALS, Answer, Decide, ReaderState, Undecided
 from terminal_bridge.scanners.scanners import Readers
 
 READER_TROUBLE = "reader_trouble"  # name of the alert
@@ -30,32 +23,31 @@ def readers_of(box: Box) -> Readers:
     """Create the scanners in the box's settings. Their faults become alerts for `doctor`."""
     writing: set[asyncio.Task[None]] = set()
 
-    def note(state: ReaderState) -> None:
+    async def write(state: ReaderState) -> None:
+        with suppress(Unavailable):
+            await _environment(box, state.environment).database.write(_write_alert, state)
+
+    def write_soon(state: ReaderState) -> None:
         """Write the alert in the background, so that a full disk does not delay scans."""
-        task = asyncio.ensure_future(_note(_environment(box, state.environment), state))
+        task = asyncio.ensure_future(write(state))
         writing.add(task)
         task.add_done_callback(writing.discard)
 
-    async def forget() -> None:
+    async def drop_old_alerts() -> None:
         """Drop alerts from before a restart, which may concern removed scanners."""
         for environment in box.environments:
             with suppress(Unavailable):
                 await environment.database.write(drop_alerts, [READER_TROUBLE])
 
     decider = partial(_decider, box)
-    return Readers(box.settings.readers, decider, box.clock, note, forget)
+    return Readers(box.settings.readers, decider, box.clock, write_soon, drop_old_alerts)
 
 
 def _environment(box: Box, name: str) -> Environment:
     return box.live if name == "live" else box.test
 
 
-async def _note(environment: Environment, state: ReaderState) -> None:
-    with suppress(Unavailable):
-        await environment.database.write(_put, state)
-
-
-def _put(tx: Transaction, state: ReaderState) -> None:
+def _write_alert(tx: Transaction, state: ReaderState) -> None:
     if state.trouble is None:
         drop_alert(tx, READER_TROUBLE, state.place)
     else:
@@ -70,27 +62,27 @@ def _decider(box: Box, settings: ReaderSettings) -> Decide:
         terminal = environment.database.peek(find_terminal, settings.terminal)
         await touch(environment, terminal)
         now = box.clock.now()
-        wish = Request(box.tokens.new_id(now), ARRIVALS, None, simulate=False, device_at=None)
+        scan_request = ScanRequest(box.tokens.new_id(now), ARRIVALS)
         try:
-            return answer_of(await decide_code(environment, terminal, wish, code))
-        except ApiError as refusal:
-            raise Undecided(
-                refusal.error_en if terminal.language == "en" else refusal.error
-            ) from None
+            return Answer.of(await decide_code(environment, terminal, scan_request, code))
+        except ApiError as error:
+            sentence = error.error_en if terminal.language == "en" else error.error
+            raise Undecided(sentence) from None
 
     return decide
 
 
 def find_terminal(reader: Reader, named: str) -> Terminal:
-    """Find the terminal by id, else the active one by name. Raises Undecided if none fits.
+    """Find the terminal by id, else the active one by name.
 
-    Called at each scan: a revoked terminal is rejected from the next scan on.
+    Raises Undecided if there is none, if several have the name, or if it is revoked. Called at
+    each scan, so that a revoked terminal is rejected from the next scan on.
     """
     terminals = list_terminals(reader)
-    found = [one for one in terminals if one.id == named]
-    found = found or [one for one in terminals if one.name == named and one.revoked_at is None]
+    found = [each for each in terminals if each.id == named]
+    found = found or [each for each in terminals if each.name == named and each.revoked_at is None]
     if len(found) > 1:
-        raise Undecided(f"several terminals are named {named}: put the id of one in the settings")
+        raise Undecided(f"several terminals are named {named}: put an id in the settings instead")
     if not found:
         raise Undecided(f"there is no terminal {named}: create it with venuebox terminal create")
     if found[0].revoked_at is not None:

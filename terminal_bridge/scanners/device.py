@@ -1,7 +1,8 @@
 """Serial and evdev scanners, each read in its own thread.
 
-The kernel reports keys, not letters, so this computer's layout does not matter. The scanner's
-does: set for France it presses other keys for the same text. Both are tried.
+The kernel reports keys, not characters. So the keyboard layout of this computer has no effect, but
+the layout that the scanner is set to has: a scanner set to French presses other keys for the same
+text. The US and the French layout are both tried.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ import stat
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -25,8 +26,12 @@ from appliance.core.errors import log_exception
 from appliance.core.scanner_settings import ReaderSettings
 from appliance.door.guest_pass import parse_access_code, resembles_pass
 from terminal_bridge.scanners.scanner import (
+    ANSWER_PAUSE_SECONDS,
     CODE_MAX,
+    FIRST_WAIT,
+    LONGEST_WAIT,
     PAUSE_SECONDS,
+    SHORTEST_BY_PAUSE,
     TROUBLE,
     Answer,
     Decide,
@@ -46,7 +51,7 @@ KEYPAD_DIGITS: Mapping[int, str] = dict(
 )
 _KEYPAD: Mapping[int, str] = {**KEYPAD_DIGITS, 55: "*", 74: "-", 78: "+", 83: ".", 98: "/"}
 
-# Stricter than the box, which tries other layouts: here all layouts are tried already.
+# Stricter than the box's pattern, which allows for other layouts: they are tried here already.
 _PASS = re.compile(r"SVC1[A-Z2-7]{135}")
 _Layout = Mapping[int, tuple[str, str]]
 
@@ -90,18 +95,17 @@ class Stroke:
     text: str = ""
 
 
-def read_strokes(strokes: Iterable[Stroke]) -> str:
-    """Decode key presses by the first layout that gives one of our codes, else by the US one."""
-    typed = tuple(strokes)
+def read_strokes(strokes: Sequence[Stroke]) -> str:
+    """Decode key presses by the first layout that gives a venuebox code, else by the US layout."""
     # On Windows, Caps Lock also shifts the digits of a French keyboard.
-    ways = ((_US, False), (_FRENCH, False), (_FRENCH, True))
-    texts = ["".join(_write(stroke, *way) for stroke in typed) for way in ways]
-    whole = (text for text in texts if _is_ours(text))
+    layouts = ((_US, False), (_FRENCH, False), (_FRENCH, True))
+    texts = ["".join(_decode(stroke, *layout) for stroke in strokes) for layout in layouts]
+    whole = (text for text in texts if _is_code(text))
     damaged = (text for text in texts if resembles_pass(text))
     return next(whole, None) or next(damaged, texts[0])
 
 
-def _write(stroke: Stroke, layout: _Layout, caps_shifts_all: bool) -> str:  # noqa: FBT001 - handed on
+def _decode(stroke: Stroke, layout: _Layout, caps_shifts_all: bool) -> str:  # noqa: FBT001 - positional, from a tuple
     if stroke.text:
         return stroke.text
     plain, shifted = layout.get(stroke.code, ("\ufffd", "\ufffd"))
@@ -109,7 +113,7 @@ def _write(stroke: Stroke, layout: _Layout, caps_shifts_all: bool) -> str:  # no
     return shifted if stroke.shift != caps else plain
 
 
-def _is_ours(text: str) -> bool:
+def _is_code(text: str) -> bool:
     is_pass = _PASS.fullmatch(text.strip().upper())
     return bool(is_pass) or parse_access_code(text) is not None or "/access/" in text
 
@@ -118,7 +122,6 @@ EVENT = struct.Struct("@llHHi")  # struct input_event: seconds, microseconds, ty
 _SYNCHRONISE, _KEY, _DROPPED = 0, 1, 3
 _RELEASED, _PRESSED = 0, 1
 _GRAB = 0x40044590  # EVIOCGRAB
-_SHORTEST_BY_PAUSE = 4
 _LAST_PRINTABLE = 126
 
 
@@ -159,7 +162,7 @@ class Keyboard:
     def pause(self) -> list[str]:
         """Return the code that a pause completes, if any."""
         self.dropped = ""
-        if len(self._strokes) < _SHORTEST_BY_PAUSE:
+        if len(self._strokes) < SHORTEST_BY_PAUSE:
             self._strokes.clear()
         return self._end()
 
@@ -203,48 +206,35 @@ class Keyboard:
         return [text] if text and not self.dropped else []
 
 
-def open_keyboard(settings: ReaderSettings, grab: Callable[[int], None] | None = None) -> Keyboard:
-    """Open and grab the keyboard at `settings.device`, so that its input reaches nothing else."""
+def open_keyboard(settings: ReaderSettings) -> Keyboard:
+    """Open and grab the keyboard at `settings.device`, so that no other program gets its input.
+
+    Raises OSError, with EBUSY if another program has grabbed it. A plain file is not grabbed.
+    """
     handle = os.open(settings.device, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        (grab or _grab)(handle)
-    except OSError:
-        os.close(handle)
-        raise
-    return Keyboard(handle)
-
-
-def _grab(handle: int) -> None:
-    """Grab the device. Raises OSError EBUSY if another program has it; skips plain files."""
     try:
         fcntl.ioctl(handle, _GRAB, 1)
     except OSError:
         if stat.S_ISCHR(os.fstat(handle).st_mode):
+            os.close(handle)
             raise
         log.warning("scanner: input is not a device; reading it without an exclusive grab")
+    return Keyboard(handle)
 
 
 if TYPE_CHECKING:
     import serial
 
-ANSWER_PAUSE_SECONDS = 0.5
-_WRITTEN_WITHIN = 1.0
-_FIRST_WAIT = 0.25
-_LONGEST_WAIT = 5.0
-_DECIDED_WITHIN = 10.0  # seconds; guests do not wait longer
-_CLOSED_WITHIN = 1.0
+_WRITE_SECONDS = 1.0
+_DECISION_SECONDS = 10.0  # guests do not wait longer
+_CLOSE_SECONDS = 1.0
 _CHUNK = 4096
-_PLUG_IN = "is not there: plug it in"
-_GROUPS = "may not be opened: add this user to the groups dialout and input"
-_HELD = "is held by another program: stop that one"
-_WHY = {
-    errno.ENOENT: _PLUG_IN,
-    errno.ENODEV: _PLUG_IN,
-    errno.ENXIO: _PLUG_IN,
-    errno.EACCES: _GROUPS,
-    errno.EPERM: _GROUPS,
-    errno.EBUSY: _HELD,
-    errno.EAGAIN: _HELD,
+_REASONS = {
+    (errno.ENOENT, errno.ENODEV, errno.ENXIO): "is not there: plug it in",
+    (errno.EACCES, errno.EPERM): (
+        "may not be opened: add this user to the groups dialout and input"
+    ),
+    (errno.EBUSY, errno.EAGAIN): "is held by another program: stop that one",
 }
 
 
@@ -254,21 +244,14 @@ class SerialScanner(Lines):
     def __init__(self, port: "serial.Serial") -> None:
         super().__init__()
         self.port = port
-
-    def fileno(self) -> int:
-        """File descriptor for `select`."""
-        return int(self.port.fileno())
-
-    def close(self) -> None:
-        """Close the port."""
-        self.port.close()
+        self.fileno, self.close = port.fileno, port.close
 
 
 Device = SerialScanner | Keyboard
 
 
 def open_serial(settings: ReaderSettings) -> SerialScanner:
-    """Open the scanner at `settings.device`; resolves a by-id link each time. Raises OSError."""
+    """Open the scanner at `settings.device`. Raises OSError."""
     port = _open(settings.device, settings.baud)
     try:
         port.reset_input_buffer()  # discard a partial code from before the start
@@ -278,33 +261,22 @@ def open_serial(settings: ReaderSettings) -> SerialScanner:
     return SerialScanner(port)
 
 
-OPENERS: Mapping[str, Callable[[ReaderSettings], Device]] = {
-    "serial": open_serial,
-    "evdev": open_keyboard,
-}
-
-
 class DeviceReader:
-    """Opens the device when it is present, reads codes, has them decided, and answers.
+    """Opens the device when it is present, reads codes, calls `decide`, and writes the answers.
 
-    Handles one code at a time; further input waits in the kernel's buffer.
+    Handles one code at a time; further input stays in the kernel's buffer.
     """
 
     def __init__(
-        self,
-        settings: ReaderSettings,
-        open_device: Callable[[ReaderSettings], Device],
-        decide: Decide,
-        watch: Watch,
-    ) -> None:
-        self._settings = settings
-        self._open = open_device
-        self._decide = decide
-        self._watch = watch
+        self, settings: ReaderSettings, open_device: Callable[[ReaderSettings], Device],
+        decide: Decide, watch: Watch,
+    ) -> None:  # fmt: skip
+        self._settings, self._watch = settings, watch
+        self._open, self._decide = open_device, decide
         self._stopping = threading.Event()
         self._asked: Future[Answer] = Future()
         self._relay: serial.Serial | None = None  # the port `answer_device`
-        # A daemon thread: a hanging driver does not block the process exit.
+        # A daemon thread, so that the process can exit while a driver hangs.
         name = f"reader {settings.place}"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -316,16 +288,16 @@ class DeviceReader:
     async def close(self) -> None:
         """Stop within 1 s, even if the driver hangs. A running decision still completes."""
         self._stopping.set()
-        await asyncio.to_thread(self._thread.join, _CLOSED_WITHIN)
+        await asyncio.to_thread(self._thread.join, _CLOSE_SECONDS)
         self._asked.cancel()
 
     def _run(self) -> None:
-        wait = _FIRST_WAIT
+        wait = FIRST_WAIT
         while not self._stopping.is_set():
             try:
                 with closing(self._open(self._settings)) as device:
                     self._watch.connected()
-                    wait = _FIRST_WAIT
+                    wait = FIRST_WAIT
                     self._read(device)
             except OSError as error:
                 self._watch.disconnected(_describe(error))
@@ -333,7 +305,7 @@ class DeviceReader:
                 log_exception(f"scanner: {self._settings.place}", error)
                 self._watch.disconnected(f"failed unexpectedly ({type(error).__name__})")
             self._stopping.wait(wait)
-            wait = min(wait * 2, _LONGEST_WAIT)
+            wait = min(wait * 2, LONGEST_WAIT)
         if self._relay is not None:
             self._relay.close()
 
@@ -357,7 +329,7 @@ class DeviceReader:
         deciding = self._decide(code)
         try:
             self._asked = asyncio.run_coroutine_threadsafe(deciding, self._loop)
-            return self._asked.result(_DECIDED_WITHIN)
+            return self._asked.result(_DECISION_SECONDS)
         except RuntimeError:  # the loop is closed
             deciding.close()
         except (TimeoutError, CancelledError):
@@ -365,13 +337,11 @@ class DeviceReader:
         return TROUBLE
 
     def _answer(self, device: Device, parts: Sequence[bytes]) -> None:
-        """Write the answer to the scanner or to `answer_device`, whose failure is only logged."""
+        """Write the answer to the scanner, or to `answer_device`, whose failure is only logged."""
         settings = self._settings
-        if not any(parts):
-            return
-        if not settings.answer_device:
-            if isinstance(device, SerialScanner):
-                _write_answer(device.port, parts)
+        if isinstance(device, SerialScanner) and not settings.answer_device:
+            _write_answer(device.port, parts)
+        if not settings.answer_device or not any(parts):
             return
         try:
             if self._relay is None:
@@ -388,7 +358,7 @@ class DeviceReader:
 def _open(path: str, baud: int) -> "serial.Serial":
     import serial  # noqa: PLC0415 - a box without scanners does not load it
 
-    return serial.Serial(path, baud, timeout=0, write_timeout=_WRITTEN_WITHIN, exclusive=True)
+    return serial.Serial(path, baud, timeout=0, write_timeout=_WRITE_SECONDS, exclusive=True)
 
 
 def _write_answer(port: "serial.Serial", parts: Sequence[bytes]) -> None:
@@ -402,4 +372,5 @@ def _write_answer(port: "serial.Serial", parts: Sequence[bytes]) -> None:
 def _describe(error: OSError) -> str:
     if error.errno is None:
         return "does not answer: unplug it and plug it in again"
-    return _WHY.get(error.errno) or f"does not work ({error.strerror or type(error).__name__})"
+    found = (reason for numbers, reason in _REASONS.items() if error.errno in numbers)
+    return next(found, f"does not work ({error.strerror or type(error).__name__})")

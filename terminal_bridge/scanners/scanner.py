@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from appliance.clock import Clock
 from appliance.core.scanner_settings import ReaderSettings
@@ -12,14 +12,14 @@ log = logging.getLogger(__name__)
 
 
 class Undecided(Exception):
-    """A scan cannot be decided, for a reason that the operator can fix."""
+    """The scan was not decided. The message names the reason, which the operator can fix."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The answer to a scan. `party` is arrived/guests, "" without a reservation.
 
-    `is_repeated` means that the code was just scanned and the previous answer is reused.
+    `is_repeated`: the same code was scanned less than 3 s ago, and its answer is reused.
     """
 
     colour: str
@@ -29,31 +29,30 @@ class Answer:
     sentence: str = ""
     is_repeated: bool = field(default=False, compare=False)
 
+    @classmethod
+    def of(cls, verdict: Mapping[str, Any]) -> Self:
+        """Convert a verdict of `POST /scans`. Raises KeyError, TypeError or AttributeError.
+
+        These errors mean that the verdict lacks a member, or has one of another type.
+        """
+        reservation = verdict.get("reservation") or {}
+        table = (reservation.get("table") or {}).get("name") or ""
+        party = f"{reservation['arrived']}/{reservation['guests']}" if reservation else ""
+        sentence = (verdict.get("say") or {}).get("staff") or ""
+        return cls(verdict["colour"], verdict["result"], table, party, sentence)
+
 
 Decide = Callable[[str], Coroutine[Any, Any, Answer]]
 ARRIVALS = 1  # people per scan: a turnstile admits one
 TROUBLE = Answer("grey", "error", sentence="Incident : scannez de nouveau.")
 
 
-def answer_of(verdict: Mapping[str, Any]) -> Answer:
-    """Convert a verdict of `POST /scans` to an answer."""
-    reservation = verdict.get("reservation") or {}
-    say = verdict.get("say") or {}
-    return Answer(
-        colour=verdict["colour"],
-        result=verdict["result"],
-        table=(reservation.get("table") or {}).get("name") or "",
-        party=f"{reservation['arrived']}/{reservation['guests']}" if reservation else "",
-        sentence=say.get("staff") or "",
-    )
-
-
 def line_of(answer: Answer, *, is_same: bool = False) -> bytes:
     """Format `GREEN checked_in T5 1/4 Entrée validée…`: five fields separated by spaces.
 
-    The first is the colour, or `SAME` for a reused answer. Spaces in the table name become `_`;
-    `-` means no table or no party. Only the fifth field, the sentence for the staff, may contain
-    spaces. UTF-8, ends with CR LF.
+    The first field is the colour, or `SAME` for a reused answer. Spaces in the table name become
+    `_`; `-` means no table or no party. Only the fifth field, the sentence for the staff, may
+    contain spaces. The line is UTF-8 and ends with CR LF.
     """
     fields = (
         "SAME" if is_same else answer.colour.upper(),
@@ -87,18 +86,16 @@ class Watch:
     """Tracks the state of one scanner and logs changes. Safe to call from its thread."""
 
     def __init__(
-        self,
-        settings: ReaderSettings,
-        clock: Clock,
+        self, settings: ReaderSettings, clock: Clock,
         on_change: Callable[[ReaderState], None] = lambda _: None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """`on_change` is called, in any thread, when a fault begins or ends."""
-        self._on_change = on_change
         self.settings = settings
         self.state = ReaderState(
             settings.kind, settings.place, settings.terminal, settings.environment
         )
         self._clock = clock
+        self._on_change = on_change
 
     def connected(self) -> None:
         """Record that the device is connected or the port is listening."""
@@ -117,12 +114,12 @@ class Watch:
         self.state.reads += 1
 
     def decided(self, trouble: str | None) -> None:
-        """Record that a code was decided; `trouble` is the reason if it could not be."""
+        """Record that a code was decided, or that it was not, for the reason `trouble`."""
         if self._set_trouble(trouble):
             self._on_change(self.state)
 
     def drop(self, why: str) -> None:
-        """Record dropped input that was no code."""
+        """Record that input was dropped, for the reason `why`."""
         self.state.dropped += 1
         self._set_trouble(why)
 
@@ -133,9 +130,11 @@ class Watch:
         return trouble != known
 
 
-PAUSE_SECONDS = 0.5
+PAUSE_SECONDS = 0.5  # of silence end a code
+ANSWER_PAUSE_SECONDS = 0.5  # between two parts of an answer
+FIRST_WAIT, LONGEST_WAIT = 0.25, 5.0  # seconds before a device or port is opened again
 CODE_MAX = 2048  # characters, as in `POST /scans`
-_SHORTEST_BY_PAUSE = 4  # ignore stray key presses
+SHORTEST_BY_PAUSE = 4  # shorter input before a pause is dropped as stray key presses
 _ENDS = b"\r\n\t"
 _FRAMES = b"\x00\x02\x03"  # NUL after power-up, STX and ETX around a code
 
@@ -170,7 +169,7 @@ class Lines:
     def pause(self) -> list[str]:
         """Return the code that a pause of PAUSE_SECONDS completes; drop it if too short."""
         self.dropped = ""
-        if len(self._bytes) < _SHORTEST_BY_PAUSE:
+        if len(self._bytes) < SHORTEST_BY_PAUSE:
             self._bytes.clear()
         return self._end()
 

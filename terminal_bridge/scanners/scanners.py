@@ -10,7 +10,7 @@ from aiohttp import web
 from appliance.clock import Clock
 from appliance.core.errors import log_exception
 from appliance.core.scanner_settings import ReaderSettings
-from terminal_bridge.scanners.device import OPENERS, DeviceReader
+from terminal_bridge.scanners.device import DeviceReader, open_keyboard, open_serial
 from terminal_bridge.scanners.scanner import TROUBLE, Answer, Decide, ReaderState, Undecided, Watch
 from terminal_bridge.scanners.tcp import TcpReader
 
@@ -21,21 +21,17 @@ class Readers:
     """All configured scanners. A failure of one does not affect the others."""
 
     def __init__(
-        self,
-        settings: Sequence[ReaderSettings],
-        decider: Callable[[ReaderSettings], Decide],
-        clock: Clock,
-        on_change: Callable[[ReaderState], None] = lambda _: None,
+        self, settings: Sequence[ReaderSettings], decider: Callable[[ReaderSettings], Decide],
+        clock: Clock, on_change: Callable[[ReaderState], None] = lambda _: None,
         before: Callable[[], Awaitable[None]] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """`decider` returns the function that decides the codes of a scanner.
 
-        `on_change` is called in the event loop when a fault begins or ends; `before` is awaited
-        before the scanners start.
+        `on_change` is called in the event loop when a fault begins or ends. `start` awaits
+        `before` first.
         """
-        self._before = before
-        self._on_change = on_change
-        self._watches = [Watch(one, clock, self._tell) for one in settings]
+        self._before, self._on_change = before, on_change
+        self._watches = [Watch(each, clock, self._report) for each in settings]
         self._readers = [
             _make(watch, Once(_watched(decider(watch.settings), watch), clock))
             for watch in self._watches
@@ -57,17 +53,17 @@ class Readers:
     async def close(self) -> None:
         """Stop all scanners concurrently."""
         closing = (reader.close() for reader in self._readers)
-        for found in await asyncio.gather(*closing, return_exceptions=True):
-            if isinstance(found, Exception):
-                log_exception("scanner: close", found)
+        for result in await asyncio.gather(*closing, return_exceptions=True):
+            if isinstance(result, Exception):
+                log_exception("scanner: close", result)
 
-    def _tell(self, state: ReaderState) -> None:
+    def _report(self, state: ReaderState) -> None:
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._on_change, state)
 
 
 class Once:
-    """Decides each code once in 3 s, because people hold a pass until something happens.
+    """Decides each code once in 3 s, because guests hold a pass there until they see a reaction.
 
     A repeated scan gets the same answer with `is_repeated` set.
     """
@@ -114,7 +110,8 @@ def _make(watch: Watch, decide: Decide) -> TcpReader | DeviceReader:
     settings = watch.settings
     if settings.kind == "tcp":
         return TcpReader(settings, decide, watch)
-    return DeviceReader(settings, OPENERS[settings.kind], decide, watch)
+    open_device = open_serial if settings.kind == "serial" else open_keyboard
+    return DeviceReader(settings, open_device, decide, watch)
 
 
 READERS: web.AppKey[Readers] = web.AppKey("readers", Readers)

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from appliance.core.scanner_settings import ReaderSettings
 from terminal_bridge.scanners.scanner import (
+    ANSWER_PAUSE_SECONDS,
+    FIRST_WAIT,
+    LONGEST_WAIT,
     PAUSE_SECONDS,
     TROUBLE,
     Answer,
@@ -16,41 +19,28 @@ from terminal_bridge.scanners.scanner import (
 )
 
 MOST_CONNECTIONS = 16
-MOST_OF_AN_ADDRESS = 8  # a serial device server may have eight scanners on one address
+MOST_PER_ADDRESS = 8  # a serial device server may connect eight scanners from one address
 IDLE_SECONDS = 600.0
-_WRITTEN_WITHIN = 5.0
-_ANSWER_PAUSE_SECONDS = 0.5
-_FIRST_WAIT = 0.25
-_LONGEST_WAIT = 5.0
+_WRITE_SECONDS = 5.0
 _CHUNK = 4096
 _FULL = b"GREY error - - Trop de connexions.\r\n"
 
 
 @dataclass(eq=False, slots=True)
 class _Connection:
-    """A connection served by `task`. `heard_at` is the loop time of its latest bytes."""
+    """A connection served by `task`. `received_at` is the loop time of its latest bytes."""
 
     address: str
     task: asyncio.Task[None]
-    heard_at: float
+    received_at: float
     is_busy: bool = False
 
 
 class TcpReader:
     """Listens on the configured address; retries until the address can be bound."""
 
-    def __init__(
-        self,
-        settings: ReaderSettings,
-        decide: Decide,
-        watch: Watch,
-        *,
-        idle_seconds: float = IDLE_SECONDS,
-    ) -> None:
-        self._settings = settings
-        self._decide = decide
-        self._watch = watch
-        self._idle_seconds = idle_seconds
+    def __init__(self, settings: ReaderSettings, decide: Decide, watch: Watch) -> None:
+        self._settings, self._decide, self._watch = settings, decide, watch
         self._listening: asyncio.Task[None] | None = None
         self._connections: set[_Connection] = set()
 
@@ -68,11 +58,11 @@ class TcpReader:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _serve(self, server: asyncio.Server | None) -> None:
-        wait = _FIRST_WAIT
+        wait = FIRST_WAIT
         while server is None:
             await asyncio.sleep(wait)
             server = await self._listen()
-            wait = min(wait * 2, _LONGEST_WAIT)
+            wait = min(wait * 2, LONGEST_WAIT)
         try:
             await asyncio.Event().wait()
         finally:
@@ -91,7 +81,7 @@ class TcpReader:
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - a coroutine that runs is in a task
+        assert task is not None  # noqa: S101 - a running coroutine has a task
         peer = writer.get_extra_info("peername")
         address = str(peer[0]) if peer else ""  # None: already disconnected
         connection = _Connection(address, task, asyncio.get_running_loop().time())
@@ -108,54 +98,54 @@ class TcpReader:
             writer.close()
 
     def _make_room(self, address: str) -> bool:
-        """Whether another connection fits, after evicting the one idle longest if necessary.
+        """Return whether another connection fits; evict the one that was idle longest if needed.
 
-        At the limit per address, evict one of that address; at the total limit, one of the
-        address with the most connections, so that no device blocks the others.
+        At the limit per address, evict a connection from that address. At the total limit, evict
+        one from the address with the most connections, so that no device blocks the others.
         """
         held = Counter(each.address for each in self._connections)
-        if held[address] >= MOST_OF_AN_ADDRESS:
-            giving = {address}
+        if held[address] >= MOST_PER_ADDRESS:
+            crowded = {address}
         elif held.total() >= MOST_CONNECTIONS:
-            giving = {each for each, count in held.items() if count == max(held.values())}
+            crowded = {each for each, count in held.items() if count == max(held.values())}
         else:
             return True
-        quiet = [each for each in self._connections if each.address in giving and not each.is_busy]
-        if not quiet:
+        idle = [each for each in self._connections if each.address in crowded and not each.is_busy]
+        if not idle:
             return False
-        idlest = min(quiet, key=lambda each: each.heard_at)
-        self._connections.discard(idlest)
-        idlest.task.cancel()
+        evicted = min(idle, key=lambda each: each.received_at)
+        self._connections.discard(evicted)
+        evicted.task.cancel()
         return True
 
     async def _talk(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, place: _Connection
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, connection: _Connection
     ) -> None:
         lines, loop = Lines(), asyncio.get_running_loop()
         is_over = False
         while not is_over:
-            patience = PAUSE_SECONDS if lines.is_waiting else self._idle_seconds
+            seconds = PAUSE_SECONDS if lines.is_waiting else IDLE_SECONDS
             try:
-                async with asyncio.timeout(patience):
+                async with asyncio.timeout(seconds):
                     raw = await reader.read(_CHUNK)
             except TimeoutError:
                 if not lines.is_waiting:
                     return
                 codes = lines.pause()
             else:
-                is_over = not raw  # EOF also ends a code, which is then answered
+                is_over = not raw  # the end of the input also ends a code, which is answered
                 codes = lines.pause() if is_over else lines.feed(raw)
-                place.heard_at = loop.time()
+                connection.received_at = loop.time()
             if lines.dropped:
                 self._watch.drop(lines.dropped)
                 await self._send(writer, TROUBLE)
-            place.is_busy = True
+            connection.is_busy = True
             for code in codes:
                 self._watch.read()
                 answer = await self._decide(code)
                 if self._settings.answers(answer.colour, is_repeated=answer.is_repeated):
                     await self._send(writer, answer)
-            place.is_busy = False
+            connection.is_busy = False
 
     async def _send(self, writer: asyncio.StreamWriter, answer: Answer) -> None:
         """Send the bytes that the settings define for this colour, else the answer line."""
@@ -164,7 +154,7 @@ class TcpReader:
         )
         for number, part in enumerate(parts):
             if number:
-                await asyncio.sleep(_ANSWER_PAUSE_SECONDS)
+                await asyncio.sleep(ANSWER_PAUSE_SECONDS)
             writer.write(part)
-            async with asyncio.timeout(_WRITTEN_WITHIN):
+            async with asyncio.timeout(_WRITE_SECONDS):
                 await writer.drain()

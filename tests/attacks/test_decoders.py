@@ -37,9 +37,9 @@ from appliance.venue.model import parse_date
 from appliance.venue.table_list import parse_tables
 from appliance.venue.venue_file import parse_venue_file
 from appliance.webhooks.endpoints import parse_ca, parse_pin
-from terminal_bridge.agent.client import Identity, OutOfReach, _judge
+from terminal_bridge.agent.client import Identity, OutOfReach, _parse_response
 from terminal_bridge.agent.offline import read_snapshot
-from terminal_bridge.api.request import parse_apart_scans, parse_request
+from terminal_bridge.api.request import parse_offline_scans, parse_request
 from terminal_bridge.scanners.scanner import Lines
 from tests.builders import a_body
 from tests.soak.scale import FULL
@@ -138,7 +138,7 @@ DECODERS = {
         of_json(lambda body: parse_request(body, TERMINAL)), json.dumps(SCAN).encode(), (ApiError,)
     ),
     "scans made apart": Decoder(
-        of_json(lambda body: parse_apart_scans(body.get("scans"), TERMINAL)),
+        of_json(lambda body: parse_offline_scans(body.get("scans"), TERMINAL)),
         json.dumps({"scans": [SCAN]}).encode(),
         (ApiError,),
     ),
@@ -175,7 +175,9 @@ DECODERS = {
         (ApiError,),
     ),
     "what a snapshot says": Decoder(of_text(read_signed), json.dumps(SAID).encode()),
-    "the box's answer": Decoder(lambda raw: _judge(200, raw), b'{"items": []}', (OutOfReach,)),
+    "the box's answer": Decoder(
+        lambda raw: _parse_response(200, raw), b'{"items": []}', (OutOfReach,)
+    ),
     "a reader's line": Decoder(read_lines, f"\x02{PASS}\r\n".encode()),
     "form": Decoder(read_form, b"12", (ApiError,)),
     "Host": Decoder(of_text(HOSTS.allows), b"riad-atlas.local:8080"),

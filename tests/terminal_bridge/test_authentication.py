@@ -4,7 +4,7 @@ import pytest
 from aiohttp.test_utils import make_mocked_request
 
 from appliance.http.request import is_from_our_page
-from terminal_bridge.api.routes import TERMINAL_ROUTES
+from terminal_bridge.api import TERMINAL_ROUTES
 
 GUARDED = [(method, path) for method, path, _ in TERMINAL_ROUTES if not path.endswith("/pair")]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from appliance.door.terminals import ROLES
 from appliance.door.verdict import COLOURS
-from terminal_bridge.api.routes import TERMINAL_ROUTES
+from terminal_bridge.api import TERMINAL_ROUTES
 
 TEXT = (Path(__file__).parents[2] / "docs" / "guide" / "door-protocol.md").read_text("utf-8")
 

@@ -6,7 +6,7 @@ import pytest
 
 from appliance.door.terminals import issue_terminal
 from appliance.http.request import PRINCIPALS
-from terminal_bridge.api.routes import TERMINAL_ROUTES
+from terminal_bridge.api import TERMINAL_ROUTES
 from tests.conftest import Running
 from tests.web.portal.people import a_person
 from web.portal.routes import PORTAL_ROUTES

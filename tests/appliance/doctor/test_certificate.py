@@ -21,7 +21,7 @@ DAY_MS = 86_400_000
 @pytest.fixture(autouse=True)
 def at_home(monkeypatch):
     """A machine with one address in the house."""
-    monkeypatch.setattr("appliance.doctor.machine.own_addresses", lambda: ADDRESSES)
+    monkeypatch.setattr("appliance.doctor.checks.own_addresses", lambda: ADDRESSES)
 
 
 def certificates(ward, slug="riad-atlas"):

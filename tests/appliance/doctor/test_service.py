@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from appliance.core.scanner_settings import ReaderSettings
-from appliance.doctor import partners
+from appliance.doctor import checks
 from appliance.doctor.check import ask_health
 from tests.appliance.doctor.conftest import english
 from tests.conftest import Running, with_settings
@@ -142,7 +142,7 @@ def test_the_mail_server_is_asked_when_told_to(ward, monkeypatch, trouble, statu
         asked.append(settings.host)
         return trouble
 
-    monkeypatch.setattr(partners, "find_trouble", answer)
+    monkeypatch.setattr(checks, "find_trouble", answer)
     ward.become(online=True)
 
     assert ward.status("mail_server") == status

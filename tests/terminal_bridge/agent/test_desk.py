@@ -13,7 +13,7 @@ async def test_with_the_box_in_reach_the_box_decides(bridge, door):
 
     assert (answer.colour, answer.result, answer.party) == ("green", "checked_in", "1/2")
     assert await door.rows("SELECT result FROM scan") == [("checked_in",)]
-    assert await bridge.desk.spool.count_waiting() == 0
+    assert await bridge.desk.spool.list_open(1) == []
 
 
 async def test_out_of_reach_it_decides_remembers_over_a_restart_and_brings_all_in_order(
@@ -36,7 +36,7 @@ async def test_out_of_reach_it_decides_remembers_over_a_restart_and_brings_all_i
     assert [row[0] for row in await door.rows("SELECT result FROM scan ORDER BY seq")] == [
         "checked_in", "checked_in", "checked_in", "already_checked_in", "already_checked_in"
     ]  # fmt: skip
-    assert bridge.desk.up
+    assert bridge.desk.is_online
 
 
 async def test_a_party_comes_in_one_by_one_whoever_decides(bridge, door):
@@ -96,7 +96,7 @@ async def test_the_box_decides_again_only_when_it_has_heard_of_everything(bridge
     await bridge.desk(await door.pass_of(first))
     bridge.client.is_cut = False
 
-    assert not await bridge.desk.find()
+    assert not await bridge.desk.go_online()
     await bridge.desk(await door.pass_of(second))
     assert await door.rows("SELECT 1 FROM scan") == []
 
@@ -116,7 +116,7 @@ async def test_a_bridge_that_was_revoked_lets_nobody_in_and_forgets_the_guests(b
             await bridge.desk(text)
 
     assert await bridge.desk.spool.find_snapshot() is None
-    assert await bridge.desk.spool.count_waiting() == 0
+    assert await bridge.desk.spool.list_open(1) == []
     bridge.client.is_cut = True
     await bridge.restart()
     assert (await bridge.desk(text)).colour == "amber"

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from appliance.clock import parse_instant
 from terminal_bridge.agent.client import Identity
-from terminal_bridge.agent.offline import Known, decide_offline, read_snapshot
+from terminal_bridge.agent.offline import Context, decide_offline, read_snapshot
 from tests.terminal_bridge.agent.conftest import ZONES
 
 STATES = {
@@ -41,7 +41,7 @@ async def known(bridge, door):
             "identity": identity, "snapshot": read_snapshot(signed, identity), "arrived": {},
             "zones": ZONES, "now": door.clock.now(),
         }  # fmt: skip
-        return Known(**(members | changes))
+        return Context(**(members | changes))
 
     return know
 
@@ -202,6 +202,6 @@ def test_the_bridge_decides_by_the_vectors_of_the_door_app(vector):
         assert snapshot is not None
     now = parse_instant(vector.get("now", OFFLINE["now"]))
 
-    found = decide_offline(vector["text"], Known(identity, snapshot, {}, ZONES, now))
+    found = decide_offline(vector["text"], Context(identity, snapshot, {}, ZONES, now))
 
     assert (found.result, found.answer.colour) == (vector["result"], vector["colour"])

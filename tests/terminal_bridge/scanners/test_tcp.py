@@ -8,6 +8,7 @@ import pytest
 from appliance.clock import SystemClock
 from appliance.core.scanner_settings import ReaderSettings
 from appliance.door.terminals import issue_terminal
+from terminal_bridge.scanners import tcp
 from terminal_bridge.scanners.scanner import Answer, Watch, line_of
 from terminal_bridge.scanners.tcp import MOST_CONNECTIONS, TcpReader
 from tests.journeys.box_process import BoxProcess, found_box
@@ -150,9 +151,9 @@ async def green(_code):
 
 
 @asynccontextmanager
-async def serving(port, decide=green, idle_seconds=600.0):
+async def serving(port, decide=green):
     settings = ReaderSettings(kind="tcp", port=port)
-    reader = TcpReader(settings, decide, Watch(settings, SystemClock()), idle_seconds=idle_seconds)
+    reader = TcpReader(settings, decide, Watch(settings, SystemClock()))
     await reader.start()
     try:
         yield
@@ -160,8 +161,9 @@ async def serving(port, decide=green, idle_seconds=600.0):
         await reader.close()
 
 
-async def test_who_says_nothing_is_shown_out(port):
-    async with serving(port, idle_seconds=0.5), calling(port) as (idle, _):
+async def test_who_says_nothing_is_shown_out(port, monkeypatch):
+    monkeypatch.setattr(tcp, "IDLE_SECONDS", 0.5)
+    async with serving(port), calling(port) as (idle, _):
         assert await asyncio.wait_for(idle.read(), 60) == b""
 
 

@@ -1,0 +1,124 @@
+"""`venuebox doctor`, `clock` and `version`: check the box, confirm its clock, show versions."""
+
+import argparse
+import platform
+import sys
+from datetime import datetime
+from importlib import resources
+
+import apsw
+
+from appliance.clock_gate import confirm_clock
+from appliance.commands import console as cli
+from appliance.core.data_directory import ENVIRONMENTS
+from appliance.core.errors import OperatorError
+from appliance.core.settings import Settings
+from appliance.environment import own_version
+from appliance.staff.audit_log import CONSOLE
+from appliance.venue.rows import get_venue
+
+_FRENCH = ("fr", "ar")  # Arabic locales get French, which is common in Morocco
+
+
+def add(commands: cli.Commands) -> None:
+    """Add the commands to the command line."""
+    meaning = "check the box and say how to fix what is wrong"
+    parser = cli.add_command(commands, "doctor", doctor, meaning, "--data", "--json")
+    parser.add_argument("--online", action="store_true", help="also connect to the mail server")
+    meaning = "remove other users' access to its files"
+    parser.add_argument("--fix", action="store_true", help=meaning)
+    group = cli.add_group(commands, "clock", "the box's clock")
+    meaning = "confirm that the clock is right after a jump or a long power-off"
+    parser = cli.add_command(group, "confirm", confirm, meaning, "--data")
+    parser.add_argument("day", metavar="DATE", type=cli.parse_day,
+                        help="today's date, such as 2026-11-22")  # fmt: skip
+    meaning = "version, Python, SQLite, tz database"
+    parser = cli.add_command(commands, "version", version, meaning, "--data")
+    document = parser.add_mutually_exclusive_group()
+    document.add_argument("--sbom", action="store_true", help="components, as CycloneDX JSON")
+    document.add_argument("--licences", action="store_true", help="licences of the components")
+
+
+def doctor(arguments: argparse.Namespace, console: cli.Console) -> int:
+    """Print findings and remedies; status 1 if a check fails. Only --fix changes anything."""
+    # Imported here, so that other commands start without mail and HTTP.
+    from appliance.core.i18n import load_languages  # noqa: PLC0415
+    from appliance.doctor.check import CheckContext, Sentence, worst  # noqa: PLC0415
+    from appliance.doctor.checks import examine  # noqa: PLC0415
+    from appliance.doctor.data import fix_permissions  # noqa: PLC0415
+
+    directory = console.box(arguments)
+    changed = fix_permissions(directory) if arguments.fix else []
+    settings: Settings | str
+    try:
+        settings = console.settings_in_force(directory)
+    except OperatorError as trouble:
+        settings = str(trouble)
+    context = CheckContext(directory, settings, console.clock, console.zones, arguments.online)
+    checks = examine(context)
+    languages = load_languages()
+    locales = [console.environ.get(name) for name in ("LC_ALL", "LC_MESSAGES", "LANG")]
+    locale = next(filter(None, locales), "")
+    language = languages.get("fr" if locale.startswith(_FRENCH) else "en")
+
+    def translate(sentence: Sentence | None) -> object:
+        return sentence and {each.code: sentence.text(each) for each in languages.all()}
+
+    found = [
+        {"name": check.name, "status": check.status, "finding": translate(check.finding),
+         "remedy": translate(check.remedy)}
+        for check in checks
+    ]  # fmt: skip
+    fixed = language.gettext("fixed")
+    lines = [f"{fixed}  {path}" for path in changed]
+    for check in checks:
+        word = check.status if check.status == "ok" else check.status.upper()
+        lines.append(f"{word:4}  {check.name:12}  {check.finding.text(language)}")
+        if check.remedy is not None:
+            lines.append(f"{'':18}  → {check.remedy.text(language)}")
+    answer = {"status": worst(checks), "checks": found, "fixed": [*map(str, changed)]}
+    cli.print_answer(arguments, answer, "\n".join(lines))
+    return 1 if worst(checks) == "fail" else 0
+
+
+def confirm(arguments: argparse.Namespace, console: cli.Console) -> int:
+    """Confirm the clock, so that expiry resumes; a running box continues at once.
+
+    Requires today's date, so that the operator checks the clock first. Raises OperatorError if
+    the clock has another date.
+    """
+    directory = console.directory(arguments)
+    with console.reading(directory, "live") as reader:
+        zone = reader.zones.zone(get_venue(reader).time_zone)
+    now = datetime.fromtimestamp(console.clock.now() / 1000, zone)
+    if now.date() != arguments.day:
+        raise OperatorError(
+            f"this machine's clock says {now:%Y-%m-%d %H:%M}: set it first (timedatectl set-time), "
+            "then confirm it"
+        )
+    for name in ENVIRONMENTS:
+        with console.transaction(directory, name) as tx:
+            confirm_clock(tx, CONSOLE)
+    print(f"it is {now:%Y-%m-%d %H:%M} at the venue; work that is due by this time starts now")
+    return 0
+
+
+def version(arguments: argparse.Namespace, console: cli.Console) -> int:
+    """Print four lines, or a document that packaging/inventory.py added to the binary.
+
+    Raises OperatorError if there is no such document, because this is not the binary.
+    """
+    if arguments.sbom or arguments.licences:
+        name = "sbom.json" if arguments.sbom else "licences.txt"
+        try:
+            text = resources.files("appliance").joinpath("inventory", name).read_text("utf-8")
+        except FileNotFoundError:
+            raise OperatorError("only the built file has this list: make binary") from None
+        sys.stdout.write(text)
+        return 0
+    console.directory(arguments)  # the folder tz may contain a newer tz database
+    print(f"venuebox {own_version()}")
+    print(f"Python {platform.python_version()}")
+    print(f"SQLite {apsw.sqlite_lib_version()}")
+    print(f"tz database {console.zones.version} ({console.zones.origin})")
+    return 0
