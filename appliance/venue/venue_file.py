@@ -28,16 +28,15 @@ _VENUE_NAME_MAX = 200
 _LATEST_END = 12 * 60
 _MAP_URL = re.compile(r"https://[^\s\"'<>]{4,490}")
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-_ZONE = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")  # it names a file
+_ZONE = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")  # used as a file path
 _WEEK = frozenset(range(7))
-# Fields whose name in the file differs from the portal's.
-_NAMES = {"days": "days_of_week"}
+_FILE_NAMES = {"days": "days_of_week"}  # names in errors → names in the file, if they differ
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class VenueFile(Venue):
-    """A valid venue file; nothing in it has an id."""
+    """A valid venue file. The ids of the venue, its tables and its slots are empty."""
 
     tables: tuple[Table, ...] = ()
     slots: tuple[Slot, ...] = ()
@@ -54,7 +53,7 @@ _VENUE: dict[str, Any] = {
     "request_expiry_hours": 24, "currency": "MAD", "time_zone": "Africa/Casablanca",
     "evening_ends_at": "06:00", "policies": None,
 }  # fmt: skip
-# The placeholder venue of a box that is not set up.
+# The placeholder venue of a box before its setup.
 UNFURNISHED = VenueFile(**{**_VENUE, "name": "venuebox", "slug": "venuebox", "status": "inactive"})
 
 
@@ -136,13 +135,11 @@ def parse_venue_file(text: str, zones: ZoneDatabase) -> VenueFile:
     """Parse a venue file. OperatorError names the field, its value and the allowed values."""
     try:
         document = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # also a 5,000-digit number, or deep nesting
+    except (ValueError, RecursionError) as error:  # a number of 5,000 digits, or deep nesting
         raise OperatorError(f"the venue file is not TOML: {error}") from None
     tables: list[Table] = []
     for path, members in _entries(document, "tables"):
-        table = _read(Table, path, members, **_TABLE)
-        if "name" not in members:
-            table = replace(table, name=table.number)
+        table = _read(Table, path, {"name": members.get("number"), **members}, **_TABLE)
         with _named(path, members):
             check_table(table, {other.number for other in tables})
         tables.append(table)
@@ -159,9 +156,7 @@ def parse_venue_file(text: str, zones: ZoneDatabase) -> VenueFile:
         check_venue(venue, zones)
     _check_policies(venue.policies)
     if not tables:
-        raise OperatorError(
-            "tables is missing from the venue file: at least one [[tables]] is needed"
-        )
+        raise OperatorError("tables is missing from the venue file: add at least one [[tables]]")
     return venue
 
 
@@ -217,7 +212,7 @@ def _named(path: str, members: Mapping[str, Any]) -> Iterator[None]:
     try:
         yield
     except ValidationError as refusal:
-        name = _NAMES.get(refusal.field or "", refusal.field or "")
+        name = _FILE_NAMES.get(refusal.field or "", refusal.field or "")
         rule = refusal.rule.english.format(**refusal.rule.blanks) if refusal.rule else ""
         value = members.get(name)
         raise OperatorError(f"{path}{name} is {value!r} in the venue file: {rule}") from None
@@ -226,12 +221,7 @@ def _named(path: str, members: Mapping[str, Any]) -> Iterator[None]:
 def _check_policies(policies: dict[str, Any] | None) -> None:
     try:
         json.dumps(policies, allow_nan=False)
-    except RecursionError:  # almost too deep for the parser
+    except (RecursionError, TypeError, ValueError):
         raise OperatorError(
-            "policies is nested too deep in the venue file: use fewer levels"
-        ) from None
-    except (TypeError, ValueError):
-        raise OperatorError(
-            f"policies is {policies!r} in the venue file: "
-            "a table of strings, numbers, booleans and arrays is allowed"
+            "policies is not a table of strings, numbers, booleans and arrays in the venue file"
         ) from None
