@@ -1,6 +1,5 @@
 """Check-in: decide a scan, admit the party, log and announce it; and undo."""
 
-import json
 from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -153,7 +152,7 @@ def keep_scan(tx: Transaction, terminal: Terminal, scan: Scan, verdict: Verdict)
         changes = {"checked_in_at": at} if first else {}
         update_reservation(tx, seen.id, arrived=seen.arrived, **changes)
         actor = f"staff:{scan.staff.id}" if scan.staff else f"terminal:{terminal.id}"
-        add_history(tx, seen.id, verdict.result, actor, json.dumps({"people": verdict.admitted}))
+        add_history(tx, seen.id, verdict.result, actor, people=verdict.admitted)
         if first:
             announce(tx, "reservation.checked_in", seen.id)
     return log_scan(
@@ -237,7 +236,7 @@ def _take_back(tx: Transaction, reservation_id: str, people: int, actor: str) ->
     remaining = max(0, reservation.arrived - people)
     changes = {} if remaining else {"checked_in_at": None}
     update_reservation(tx, reservation_id, arrived=remaining, **changes)
-    add_history(tx, reservation_id, "undone", actor, json.dumps({"people": people}))
+    add_history(tx, reservation_id, "undone", actor, people=people)
     if not remaining:
         announce(tx, "reservation.checkin_reverted", reservation_id)  # only sent if subscribed
     verdict = Verdict("undone", see(reservation, arrived=remaining), admitted=-people)

@@ -51,7 +51,7 @@ class Booking:
     language: str | None = None
 
     def fingerprint(self) -> bytes:
-        """Return a SHA-256 of all members, to detect a replay with another body."""
+        """Return a SHA-256 of all members, to detect a replay with a different body."""
         members = [getattr(self, name) for name in self.__slots__]
         members[1] = self.date.isoformat()
         return hashlib.sha256(repr(members).encode()).digest()
@@ -96,9 +96,7 @@ def parse_booking(body: Mapping[str, Any]) -> Booking:
 
 def parse_uuid(text: object) -> str | None:
     """Return a UUID in canonical lower case, or None if `text` is not one."""
-    if not isinstance(text, str):
-        return None
-    lower = text.lower()
+    lower = text.lower() if isinstance(text, str) else ""
     return lower if _UUID.fullmatch(lower) else None
 
 
@@ -108,7 +106,7 @@ def is_email(text: object) -> bool:
 
 
 def is_phone(text: object) -> bool:
-    """Whether `text` holds 6 to 20 digits of any script, in at most PHONE_MAX characters."""
+    """Whether `text` has 6 to 20 digits of any script, and at most PHONE_MAX characters."""
     if not isinstance(text, str) or len(text) > PHONE_MAX:
         return False
     return 6 <= sum(c.isdecimal() for c in text) <= 20
@@ -125,8 +123,8 @@ def _parse_customer(customer: object) -> tuple[str, str | None, str | None]:
     name = customer.get("name")
     if not isinstance(name, str) or not is_visible(name):
         raise CustomerNameRequired(field="customer.name")
-    email = _absent_if_empty(customer.get("email"))
-    phone = _absent_if_empty(customer.get("phone"))
+    contacts = customer.get("email"), customer.get("phone")
+    email, phone = (None if contact == "" else contact for contact in contacts)
     if email is None and phone is None:
         raise CustomerContactRequired(field="customer.email")
     if email is not None and not is_email(email):
@@ -137,10 +135,6 @@ def _parse_customer(customer: object) -> tuple[str, str | None, str | None]:
 def is_visible(text: str) -> bool:
     """Whether `text` has a visible character, not only spaces, controls and zero-width ones."""
     return any(c.isprintable() and not c.isspace() for c in text)
-
-
-def _absent_if_empty(contact: Any) -> Any:
-    return None if contact == "" else contact
 
 
 def check_customer(name: str | None, email: str | None, phone: str | None, prefix: str) -> None:

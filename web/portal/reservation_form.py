@@ -12,7 +12,6 @@ from appliance.database.connection import Reader
 from appliance.http.request import ENVIRONMENT
 from appliance.reservations.change import Amendment, check_amendment
 from appliance.reservations.create import enter_by_staff
-from appliance.reservations.guest_terms import has_ended
 from appliance.reservations.request import (
     EMAIL_MAX,
     NAME_MAX,
@@ -27,6 +26,7 @@ from appliance.venue.model import (
     Table,
     day_of_week,
     find_slot,
+    has_ended,
     interval,
     is_slot,
     minutes,
@@ -86,7 +86,7 @@ async def make_new(request: web.Request) -> web.StreamResponse:
             enter_by_staff,
             _read_booking(form, language_of(request).code),
             actor=actor_of(request),
-            letter=("keep" if environment.name == "test" else "send") if letter else None,
+            notify=letter,
             vip=form.ticked("vip"),
         )
     except ApiError as refusal:
