@@ -5,7 +5,7 @@ from aiohttp import web
 from appliance.database.connection import Reader
 from appliance.door.terminals import PORTAL_TERMINAL_ID, list_terminals
 from appliance.http.request import ENVIRONMENT
-from appliance.staff.first_run import STEPS, close_setup, find_setup
+from appliance.staff.accounts import STEPS, close_setup, find_setup
 from appliance.venue.rows import get_venue, list_slots, list_tables
 from appliance.venue.venue_file import UNFURNISHED
 from web.portal.box_settings import next_settings
