@@ -10,9 +10,9 @@ from appliance.door.scan_log import (
     Admission,
     Decided,
     find_admission,
+    find_decided,
     find_first_admission,
     find_last_admission,
-    find_verdict,
     log_scan,
     recall,
 )
@@ -75,6 +75,22 @@ def decide(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) 
         overrode=result if admitted and result != passed else None,
     )
     return Decided(verdict, found)
+
+
+def decide_and_count(
+    tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int
+) -> Decided:
+    """As `decide`, and count a wrong code on the terminal.
+
+    TooManyWrongCodes after ten wrong codes within a minute (docs/security.md, S10).
+    """
+    is_code = scan.reading.kind == "code"
+    if is_code and has_too_many_wrong_codes(tx, terminal):
+        raise TooManyWrongCodes
+    decided = decide(tx, terminal, scan, early_minutes)
+    if is_code and decided.verdict.result == "unknown_code":
+        count_wrong_code(tx, terminal)
+    return decided
 
 
 def _find(tx: Transaction, reading: Reading) -> tuple[Reservation, ...]:
@@ -193,10 +209,11 @@ def _undo(
         return recall(tx, admission.undo)
     if admission.admitted <= 0 or admission.reservation_id is None:
         raise NothingToUndo(state=admission.result)
-    if reason is None and _needs_a_reason(tx, terminal, admission):
+    is_recent = tx.now - admission.at <= _UNDO_WITHOUT_REASON_MS
+    if reason is None and not (is_recent and admission.terminal_id == terminal.id):
         raise field_invalid("reason", "late_undo")
     actor = f"staff:{staff_id}" if staff_id else f"terminal:{terminal.id}"
-    decided = _take_back(tx, admission.reservation_id, admission.admitted, actor)
+    decided = _revert_admission(tx, admission.reservation_id, admission.admitted, actor)
     log_scan(
         tx, terminal, f"undo:{admission.seq}", "undo", decided.verdict,
         reason=reason, undoes=admission.seq, staff_id=staff_id,
@@ -215,12 +232,7 @@ def _find_scan(tx: Transaction, terminal: Terminal, scan_id: str) -> Admission |
     return found
 
 
-def _needs_a_reason(tx: Transaction, terminal: Terminal, admission: Admission) -> bool:
-    is_recent = tx.now - admission.at <= _UNDO_WITHOUT_REASON_MS
-    return not (is_recent and admission.terminal_id == terminal.id)
-
-
-def _take_back(tx: Transaction, reservation_id: str, people: int, actor: str) -> Decided:
+def _revert_admission(tx: Transaction, reservation_id: str, people: int, actor: str) -> Decided:
     reservation = get_reservation(tx, reservation_id)
     remaining = max(0, reservation.arrived - people)
     changes = {} if remaining else {"checked_in_at": None}
@@ -236,17 +248,13 @@ def check_in(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int
     """Decide `scan`, and apply, log and announce the result.
 
     The same scan id from the same terminal gets the same answer. A simulated scan stores
-    only wrong codes. TooManyWrongCodes after ten wrong codes on the terminal within a
-    minute (docs/security.md, S10). Check-in never changes the status (interface, section 3).
+    only wrong codes. Check-in never changes the status (interface, section 3). Errors as
+    `decide_and_count`.
     """
-    earlier = None if scan.simulate else find_verdict(tx, terminal.id, scan.id)
+    earlier = None if scan.simulate else find_decided(tx, terminal.id, scan.id)
     if earlier is not None:
-        return recall(tx, earlier)
-    if scan.reading.kind == "code" and has_too_many_wrong_codes(tx, terminal):
-        raise TooManyWrongCodes
-    decided = decide(tx, terminal, scan, early_minutes)
-    if scan.reading.kind == "code" and decided.verdict.result == "unknown_code":
-        count_wrong_code(tx, terminal)
+        return earlier
+    decided = decide_and_count(tx, terminal, scan, early_minutes)
     if not scan.simulate:
         keep_scan(tx, terminal, scan, decided.verdict)
     return decided

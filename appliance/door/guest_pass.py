@@ -118,9 +118,6 @@ _WHOLE_EVENING = 0xFFFF
 _SIGNED = struct.Struct(">BB4s8sHHBB")
 _MINUTES_A_DAY = 24 * 60
 _PASS_FORM = re.compile(r"SVC1[A-Z2-7]{134}[AIQY]")  # the last three bits are padding: 0
-_PASS_BYTES = 84
-_SPARE_BITS = 3  # 135 characters of five bits
-_AS_DIGITS = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", "0123456789ABCDEFGHIJKLMNOPQRSTUV")
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,19 +199,11 @@ def resembles_pass(text: str) -> bool:
 def _decode(spelling: str) -> ReadPass | None:
     if not _PASS_FORM.fullmatch(spelling):
         return None
-    # Ten times as fast as base64.b32decode; the last three bits are padding.
-    number = int(spelling[len(PREFIX) :].translate(_AS_DIGITS), 32) >> _SPARE_BITS
-    raw = number.to_bytes(_PASS_BYTES, "big")
-    guest_pass = _parse(raw)
-    if guest_pass is None:
-        return None
-    return ReadPass(guest_pass, raw[: _SIGNED.size], raw[_SIGNED.size :])
-
-
-def _parse(raw: bytes) -> GuestPass | None:
+    raw = base64.b32decode(spelling[len(PREFIX) :] + "=")
     version, kid, tag, pass_id, days, slot, guests, generation = _SIGNED.unpack_from(raw)
     if version not in VERSIONS.values() or _MINUTES_A_DAY <= slot < _WHOLE_EVENING:
         return None
     evening = _FIRST_DAY + timedelta(days=days)
     start = None if slot == _WHOLE_EVENING else f"{slot // 60:02d}:{slot % 60:02d}"
-    return GuestPass(version, kid, tag, pass_id, evening, start, guests, generation)
+    guest_pass = GuestPass(version, kid, tag, pass_id, evening, start, guests, generation)
+    return ReadPass(guest_pass, raw[: _SIGNED.size], raw[_SIGNED.size :])

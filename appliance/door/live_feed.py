@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
-from itertools import islice
 
 from appliance.core.errors import Unavailable, log_exception
 from appliance.database.connection import Reader
@@ -190,13 +189,12 @@ class Feed:
         if after is None:
             return []
         run, _, number = after.partition("-")
-        is_number = number.isdecimal() and len(number) <= _DIGITS_MAX
-        if run != self._run or not is_number or int(number) > self._last:
+        if run != self._run or not number.isdecimal() or len(number) > _DIGITS_MAX:
             return None
-        missed = self._last - int(number)
-        if missed > len(self._remembered):
+        missed, stored = self._last - int(number), len(self._remembered)
+        if not 0 <= missed <= stored:
             return None
-        return list(islice(self._remembered, len(self._remembered) - missed, None))
+        return list(self._remembered)[stored - missed :]
 
     def _on_commit(self, notices: Sequence[object]) -> None:
         arrivals = {n.verdict.reservation.id for n in notices
@@ -283,17 +281,12 @@ class Feed:
         reservations = find_reservations(reader, set(filter(None, reservation_ids.values())))
         tonight = find_tonight(reader)
         totals = count_evening(reader, tonight.isoformat())
-        changes = [
-            Change(
-                position=self._at(entry.number),
-                kind=entry.kind,
-                evening=tonight.isoformat(),
-                reservation=reservations.get(reservation_ids[entry.number] or ""),
-                moved=entry.moved,
-                door=entry.door,
-                conflict=conflicts.get(entry.subject),
-                totals=totals,
-            )
-            for entry in kept
-        ]
-        return tonight, totals, changes
+
+        def describe(entry: _Entry) -> Change:
+            return Change(
+                self._at(entry.number), entry.kind, tonight.isoformat(),
+                reservations.get(reservation_ids[entry.number] or ""), entry.moved, entry.door,
+                conflicts.get(entry.subject), totals,
+            )  # fmt: skip
+
+        return tonight, totals, [describe(entry) for entry in kept]

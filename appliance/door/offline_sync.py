@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from appliance.core.errors import TooManyWrongCodes
 from appliance.database.connection import Reader, Transaction, known
-from appliance.door.check_in import decide, keep_scan
+from appliance.door.check_in import decide_and_count, keep_scan
 from appliance.door.scan import Scan, compensation_id
-from appliance.door.scan_log import Decided, find_first_admission, find_verdict, recall
-from appliance.door.terminals import Terminal, count_wrong_code, has_too_many_wrong_codes
+from appliance.door.scan_log import Decided, find_decided, find_first_admission
+from appliance.door.terminals import Terminal
 from appliance.door.verdict import Verdict
 from appliance.outbox import ConflictChanged
 
@@ -126,29 +127,20 @@ def sync_scans(
 
 
 def _sync(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -> Synced:
-    stored = find_verdict(tx, terminal.id, scan.id)
-    if stored is not None:
-        answered = recall(tx, stored)
+    earlier = find_decided(tx, terminal.id, scan.id)
+    if earlier is not None:
         conflict = find_conflict_of_scan(tx, terminal.id, scan.id)
-        if conflict is None and _refused_too_late(answered.verdict, scan):
+        if conflict is None and _refused_too_late(earlier.verdict, scan):
             return _sync(tx, terminal, replace(scan, id=compensation_id(scan.id)), early_minutes)
-        return Synced(answered, conflict)
-    decided = _decide(tx, terminal, scan, early_minutes)
+        return Synced(earlier, conflict)
+    try:
+        decided = decide_and_count(tx, terminal, scan, early_minutes)
+    except TooManyWrongCodes:
+        decided = Decided(Verdict("unknown_code"), ())
     seq = keep_scan(tx, terminal, scan, decided.verdict)
     kind = _conflict_kind(terminal, decided.verdict, scan)
     conflict = _add_conflict(tx, decided.verdict, seq, kind) if kind else None
     return Synced(decided, conflict)
-
-
-def _decide(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -> Decided:
-    if scan.reading.kind != "code":
-        return decide(tx, terminal, scan, early_minutes)
-    if has_too_many_wrong_codes(tx, terminal):
-        return Decided(Verdict("unknown_code"), ())
-    decided = decide(tx, terminal, scan, early_minutes)
-    if decided.verdict.result == "unknown_code":
-        count_wrong_code(tx, terminal)
-    return decided
 
 
 def _refused_too_late(verdict: Verdict, scan: Scan) -> bool:

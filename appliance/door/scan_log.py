@@ -36,12 +36,6 @@ class Admission:
     undo: str | None
 
 
-def find_verdict(reader: Reader, terminal_id: str, scan_id: str) -> str | None:
-    """Return the stored verdict of a terminal's scan as JSON, or None."""
-    sql = "SELECT verdict FROM scan WHERE terminal_id = :terminal_id AND scan_id = :scan_id"
-    return reader.one(str, sql, {"terminal_id": terminal_id, "scan_id": scan_id})
-
-
 def find_admission(reader: Reader, terminal_id: str, scan_id: str) -> Admission | None:
     """Return the scan with that id: this terminal's, else the latest of another, or None."""
     sql = f"""SELECT {_ADMISSION}, u.verdict
@@ -144,11 +138,6 @@ class LogRange:
     first: int
     last: int
     previous: bytes | None
-
-    @property
-    def count(self) -> int:
-        """The number of rows."""
-        return self.last - self.first + 1
 
 
 def find_log_range(reader: Reader, since: int | None, until: int | None) -> LogRange | None:
@@ -254,22 +243,19 @@ def page_log(
     reader: Reader, since: int, until: int, wanted: LogFilter, size: int, number: int
 ) -> LogPage:
     """Return page `number` (from 1) of the matching scans in [since, until) (ms since 1970)."""
-    bounds: dict[str, Any] = {"since": since, "until": until, "refusals": _REFUSALS}
-    where = "s.at >= :since AND s.at < :until"
+    values = {
+        "since": since, "until": until, "refusals": _REFUSALS, "only_refused": wanted.refused,
+        "terminal_id": wanted.terminal_id, "text": wanted.text,
+    }  # fmt: skip
     sql = f"""SELECT count(*), coalesce(sum(s.admitted), 0), coalesce(sum({_IS_REFUSED}), 0)
-              FROM scan s WHERE {where}"""  # noqa: S608
-    scans, admitted, refused = reader.row(sql, bounds) or (0, 0, 0)
-    values = dict(bounds)
-    if wanted.refused:
-        where += f" AND {_IS_REFUSED}"
-    if wanted.terminal_id is not None:
-        where += " AND s.terminal_id = :terminal_id"
-        values["terminal_id"] = wanted.terminal_id
-    if wanted.text:
-        where += """ AND (instr(lower(coalesce(r.customer_name, '')), lower(:text))
+              FROM scan s WHERE s.at >= :since AND s.at < :until"""  # noqa: S608
+    scans, admitted, refused = reader.row(sql, values) or (0, 0, 0)
+    where = f"""s.at >= :since AND s.at < :until
+        AND (NOT :only_refused OR {_IS_REFUSED})
+        AND (:terminal_id IS NULL OR s.terminal_id = :terminal_id)
+        AND (:text = '' OR instr(lower(coalesce(r.customer_name, '')), lower(:text))
             OR instr(lower(coalesce(r.access_code, '')), lower(:text))
             OR lower(coalesce(vt.number, '')) = lower(:text))"""
-        values["text"] = wanted.text
     total = reader.value(f"SELECT count(*) {_FROM} WHERE {where}", values)
     sql = f"""SELECT s.seq, s.at, s.happened_at, t.name, s.staff_id, s.kind, s.result, s.admitted,
                      s.reason, s.reservation_id, r.customer_name, r.access_code, vt.number
@@ -299,6 +285,13 @@ def log_scan(
     if verdict.admitted:
         tx.notices.append(DoorChanged(tx.now, terminal.id, scan_id, verdict))
     return seq
+
+
+def find_decided(tx: Transaction, terminal_id: str, scan_id: str) -> Decided | None:
+    """Return the stored decision on a terminal's scan, or None."""
+    sql = "SELECT verdict FROM scan WHERE terminal_id = :terminal_id AND scan_id = :scan_id"
+    stored = tx.value(sql, {"terminal_id": terminal_id, "scan_id": scan_id})
+    return None if stored is None else recall(tx, stored)
 
 
 def recall(tx: Transaction, stored: str) -> Decided:

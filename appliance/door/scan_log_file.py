@@ -57,7 +57,7 @@ class Export:
             return None if day is None else evening_end(day, self._zone, venue.evening_ends_at)
 
         found = find_log_range(reader, end_of(since and since - timedelta(days=1)), end_of(until))
-        self.total = found.count if found else 0
+        self.total = found.last - found.first + 1 if found else 0
         self.count = 0
         self.broken: int | None = None
         self.key: Ed25519PrivateKey = get_signing_key(reader, keyring)[1]

@@ -49,11 +49,10 @@ def add_signing_key(tx: Transaction, keyring: Keyring) -> int:
     private_key = Ed25519PrivateKey.from_private_bytes(raw)
     tx.execute("UPDATE signing_key SET retired_at = :now WHERE retired_at IS NULL", {"now": tx.now})
     tx.execute("DELETE FROM signing_key WHERE kid = :kid", {"kid": kid})  # ids wrap around
-    public_key = private_key.public_key().public_bytes_raw()
     tx.insert(
         "signing_key",
-        {"kid": kid, "public_key": public_key, "created_at": tx.now,
-         "private_key": keyring.wrap(raw, tx.tokens.random_bytes(12))},
+        {"kid": kid, "public_key": private_key.public_key().public_bytes_raw(),
+         "created_at": tx.now, "private_key": keyring.wrap(raw, tx.tokens.random_bytes(12))},
     )  # fmt: skip
     return kid
 

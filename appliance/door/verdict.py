@@ -25,7 +25,6 @@ OVERRIDABLE = frozenset({
     "cancelled", "declined", "revoked",
 })  # fmt: skip
 
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _NOT_SETTLED = {
     "requested": "not_confirmed", "pending": "payment_due", "partial": "payment_due",
 }  # fmt: skip
@@ -80,16 +79,15 @@ class Verdict:
 
     def to_json(self) -> str:
         """Return the JSON stored in the scan log, to repeat the answer to the same scan id."""
-        return _encode(
-            {
-                "result": self.result,
-                "reservation": self.reservation and astuple(self.reservation),
-                "admitted": self.admitted,
-                "first": self.first_check_in and astuple(self.first_check_in),
-                "candidates": [astuple(seen) for seen in self.candidates],
-                "overrode": self.overrode,
-            }
-        )
+        values = {
+            "result": self.result,
+            "reservation": self.reservation and astuple(self.reservation),
+            "admitted": self.admitted,
+            "first": self.first_check_in and astuple(self.first_check_in),
+            "candidates": [astuple(seen) for seen in self.candidates],
+            "overrode": self.overrode,
+        }
+        return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> "Verdict":

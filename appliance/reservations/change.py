@@ -25,7 +25,7 @@ from appliance.reservations.model import (
     Reservation,
     cancel_deadline,
 )
-from appliance.reservations.request import NOTES_MAX, check_customer, plain_phone
+from appliance.reservations.request import NOTES_MAX, check_customer, check_length, plain_phone
 from appliance.reservations.rows import add_history, get_reservation, is_held, update_reservation
 from appliance.staff.audit_log import record_audit
 from appliance.venue.rows import find_table, get_venue, list_slots
@@ -158,8 +158,7 @@ def check_amendment(amendment: Amendment) -> None:
     check_customer(
         amendment.customer_name, amendment.customer_email, amendment.customer_phone, "customer_"
     )
-    if amendment.notes is not None and len(amendment.notes) > NOTES_MAX:
-        raise field_invalid("notes", "at_most", longest=NOTES_MAX)
+    check_length(amendment.notes or "", "notes", NOTES_MAX)
 
 
 def amend_reservation(

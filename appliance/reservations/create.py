@@ -63,7 +63,11 @@ def grant(
     if closure is not None:
         raise closure
     _check_table(find_table(tx, booking.table_id), booking.guests)
-    slot = _find_slot(tx, booking)
+    slot = None
+    if booking.slot is not None:
+        slot = find_slot(list_slots(tx, booking.slot), booking.slot, booking.date)
+        if slot is None:
+            raise InvalidSlot(field="slot")
     starts, ends = interval(slot, venue.evening_ends_at)
     zone = tx.zones.zone(venue.time_zone)
     if not may_be_booked(booking.date, tonight(tx.now, zone, venue.evening_ends_at)):
@@ -101,17 +105,8 @@ def _check_table(table: Table | None, guests: int) -> None:
         )
 
 
-def _find_slot(tx: Transaction, booking: Booking) -> Slot | None:
-    if booking.slot is None:
-        return None
-    slot = find_slot(list_slots(tx, booking.slot), booking.slot, booking.date)
-    if slot is None:
-        raise InvalidSlot(field="slot")
-    return slot
-
-
 def _fresh_code(tx: Transaction) -> str:
-    """Return an unused access code. Unavailable if nearly all codes are in use."""
+    """Return an unused access code. Unavailable if 64 random codes are all in use."""
     sql = "SELECT 1 FROM reservation WHERE access_code = :code"
     for _ in range(_CODE_TRIES):
         code = tx.tokens.new_access_code()
@@ -200,7 +195,7 @@ def settle_email(tx: Transaction, issued: Issued, outcome: str) -> Issued:
 def _replay(
     tx: Transaction, earlier: Issued, request_hash: bytes | None, booking: Booking
 ) -> Granted:
-    # Erasure of the guest deletes the hash.
+    # The hash is None once the guest is erased: the bodies can no longer be compared.
     other_body = request_hash is not None and request_hash != booking.fingerprint()
     if other_body:
         sql = "UPDATE reservation SET body_mismatches = body_mismatches + 1 WHERE id = :id"
@@ -211,7 +206,7 @@ def _replay(
     return Granted(earlier, replayed=True, other_body=other_body, status=status)
 
 
-_HOUR = 3_600_000
+_HOUR = 3_600_000  # ms
 _GUEST_LINEAGE = "guest"  # of booking forms; each form has its own idempotency key
 _EMAIL_KINDS = {"confirmed": "confirmation", "requested": "requested", "pending": "payment_due"}
 
@@ -277,7 +272,7 @@ def _find_made(
         return None
     issued, first_hash = earlier
     made = get_reservation(tx, issued.reservation_id)
-    # Erasure of the guest deletes the hash.
+    # The hash is None once the guest is erased: the contents can no longer be compared.
     if not made.holds or (first_hash is not None and first_hash != request_hash):
         raise FormUsed
     return made
@@ -287,13 +282,12 @@ ANY_TABLE = ""  # the venue chooses the table
 
 
 def book(tx: Transaction, booking: Booking) -> Reservation:
-    """Book for a guest and email them; a form sent twice books once.
+    """Book for a guest and email them. Idempotent for each `idempotency_key`, the form's id.
 
     The best free table is chosen if the guest chose none. Errors as `grant`; also TableTaken
     if no table is left, InvalidSlot if the slot has begun, and FormUsed if the form was sent
     before with other content.
     """
-    assert booking.idempotency_key is not None  # noqa: S101 - every form has one
     request_hash = booking.fingerprint()
     earlier = _find_made(tx, _GUEST_LINEAGE, booking.idempotency_key, request_hash)
     if earlier is not None:

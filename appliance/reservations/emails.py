@@ -193,9 +193,8 @@ def email_guest(
     `by_guest`, an address gets at most six emails a day, because anyone may have typed it.
     """
     reservation = get_reservation(tx, reservation_id)
-    if reservation.source == "partner" and reservation.email_outcome == "skipped":
-        return None
-    if reservation.customer_email is None:
+    is_unwanted = reservation.source == "partner" and reservation.email_outcome == "skipped"
+    if is_unwanted or reservation.customer_email is None:
         return None
     if kind == "cancelled" and not was_written_to(tx, reservation_id):
         return None

@@ -80,8 +80,8 @@ def parse_booking(body: Mapping[str, Any]) -> Booking:
         raise IdempotencyKeyRequired(field="idempotencyKey")
     notes = _optional_text(body.get("notes"), "notes", NOTES_MAX)
     external_ref = _optional_text(body.get("externalRef"), "externalRef", REFERENCE_MAX)
-    _check_length(key, "idempotencyKey", REFERENCE_MAX)
-    _check_length(name, "customer.name", NAME_MAX)
+    check_length(key, "idempotencyKey", REFERENCE_MAX)
+    check_length(name, "customer.name", NAME_MAX)
     check_phone(phone, "customer.phone")
     language = body["customer"].get("language")
     if language is not None and language not in LANGUAGES:
@@ -118,12 +118,11 @@ def plain_phone(phone: str | None) -> str | None:
 
 
 def _parse_customer(customer: object) -> tuple[str, str | None, str | None]:
-    if not isinstance(customer, dict):
-        raise CustomerNameRequired(field="customer.name")
-    name = customer.get("name")
+    members = customer if isinstance(customer, dict) else {}
+    name = members.get("name")
     if not isinstance(name, str) or not is_visible(name):
         raise CustomerNameRequired(field="customer.name")
-    contacts = customer.get("email"), customer.get("phone")
+    contacts = members.get("email"), members.get("phone")
     email, phone = (None if contact == "" else contact for contact in contacts)
     if email is None and phone is None:
         raise CustomerContactRequired(field="customer.email")
@@ -144,7 +143,7 @@ def check_customer(name: str | None, email: str | None, phone: str | None, prefi
     if email is not None and not is_email(email):
         raise InvalidEmail(field=f"{prefix}email")
     check_phone(phone, f"{prefix}phone")
-    _check_length(name or "", f"{prefix}name", NAME_MAX)
+    check_length(name or "", f"{prefix}name", NAME_MAX)
 
 
 def check_phone(phone: object, field: str) -> None:
@@ -158,10 +157,11 @@ def _optional_text(value: Any, field: str, longest: int) -> str | None:
         return None
     if not isinstance(value, str):
         raise field_invalid(field, "text")
-    _check_length(value, field, longest)
+    check_length(value, field, longest)
     return value or None
 
 
-def _check_length(value: str, field: str, longest: int) -> None:
+def check_length(value: str, field: str, longest: int) -> None:
+    """Raise ValidationError for `field` if `value` has more than `longest` characters."""
     if len(value) > longest:
         raise field_invalid(field, "at_most", longest=longest)

@@ -163,10 +163,7 @@ def list_history(reader: Reader, reservation_id: str) -> list[HistoryEntry]:
              LEFT JOIN terminal t ON h.actor = 'terminal:' || t.id
              WHERE h.reservation_id = :id ORDER BY h.seq DESC"""
     rows = reader.rows(sql, {"id": reservation_id})
-    return [
-        HistoryEntry(at, what, actor, name, json.loads(detail) if detail else {})
-        for at, what, actor, name, detail in rows
-    ]
+    return [HistoryEntry(*(*columns, json.loads(detail or "{}"))) for *columns, detail in rows]
 
 
 def list_payments(reader: Reader, reservation_id: str) -> list[Payment]:

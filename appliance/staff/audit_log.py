@@ -46,10 +46,7 @@ def list_audit_entries(
     sql = f"""SELECT {_CHAINED} FROM security_log
               WHERE :before IS NULL OR seq < :before ORDER BY seq DESC LIMIT :limit"""  # noqa: S608
     rows = reader.rows(sql, {"before": before, "limit": limit})
-    return [
-        AuditEntry(seq, at, actor, what, json.loads(detail))
-        for seq, at, actor, what, detail in rows
-    ]
+    return [AuditEntry(*(*columns, json.loads(detail))) for *columns, detail in rows]
 
 
 def find_broken_audit_link(reader: Reader) -> int | None:

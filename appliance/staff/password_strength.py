@@ -67,17 +67,16 @@ def _repeats(lower: str) -> bool:
 
 def _without_runs(text: str) -> str:
     """Remove all runs of neighbouring keys or of one repeated key."""
-    left = list(text)
-    start = 0
-    while start < len(text) - 1:
-        end = start + 2
-        while end <= len(text) and _is_run(text[start:end]):
+    outside, start = "", 0
+    while start < len(text):
+        end = start + 1
+        while end < len(text) and _is_run(text[start : end + 1]):
             end += 1
-        length = end - 1 - start
-        if length >= _RUN_MIN:
-            left[start : start + length] = [""] * length
-        start += max(1, length if length >= _RUN_MIN else 1)
-    return "".join(left)
+        if end - start < _RUN_MIN:
+            end = start + 1
+            outside += text[start]
+        start = end
+    return outside
 
 
 def _is_run(piece: str) -> bool:

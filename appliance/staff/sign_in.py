@@ -145,12 +145,8 @@ def clear_failures(tx: Transaction, account: bytes, device: bytes | None = None)
 
 
 def _over(reader: Reader, guessed_before: int) -> dict[str, int]:
-    now = reader.now
-    return {
-        "seen": now - IDLE_MILLISECONDS,
-        "created": now - LONGEST_MILLISECONDS,
-        "guessed": guessed_before,
-    }
+    seen, created = reader.now - IDLE_MILLISECONDS, reader.now - LONGEST_MILLISECONDS
+    return {"seen": seen, "created": created, "guessed": guessed_before}
 
 
 def _session(id_: str, device: str, created_at: int, seen_at: int, *person: Any) -> Session:

@@ -238,12 +238,6 @@ def link_expiry(day: date, zone: ZoneInfo) -> int:
     return instant(day + timedelta(days=1), "12:00", zone)
 
 
-OVER_CAPACITY = "over_capacity"
-TABLE_RETIRED = "table_retired"
-SLOT_GONE = "slot_gone"
-CLOSED = "closed"
-
-
 @dataclass(frozen=True, slots=True)
 class Coming:
     """A future reservation, to check for clashes. `starts` is in minutes after midnight."""
@@ -260,7 +254,10 @@ class Coming:
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """A reservation affected by a change; `kind` is one of the four constants above."""
+    """A reservation affected by a change.
+
+    `kind` is `over_capacity`, `table_retired`, `slot_gone` or `closed`.
+    """
 
     kind: str
     reservation: Coming
@@ -278,9 +275,9 @@ def table_clashes(coming: Iterable[Coming], before: Table, after: Table) -> Clas
     """Return reservations affected by a smaller capacity or by retiring the table."""
     held = [reservation for reservation in coming if reservation.table_id == before.id]
     if before.bookable and not after.bookable:
-        return tuple(Clash(TABLE_RETIRED, reservation) for reservation in held)
+        return tuple(Clash("table_retired", reservation) for reservation in held)
     return tuple(
-        Clash(OVER_CAPACITY, reservation)
+        Clash("over_capacity", reservation)
         for reservation in held
         if after.capacity_max < reservation.guests <= before.capacity_max
     )
@@ -291,7 +288,7 @@ def slot_clashes(
 ) -> Clashes:
     """Return reservations whose slot is no longer offered on that weekday."""
     return tuple(
-        Clash(SLOT_GONE, reservation)
+        Clash("slot_gone", reservation)
         for reservation in coming
         if _find_booked(before, reservation) and not _find_booked(after, reservation)
     )
@@ -306,7 +303,7 @@ def _find_booked(slots: Iterable[Slot], reservation: Coming) -> Slot | None:
 
 def closing_clashes(coming: Iterable[Coming], closing: Closing) -> Clashes:
     """Return reservations on the days of a closing."""
-    return tuple(Clash(CLOSED, found) for found in coming if closing.holds(found.date))
+    return tuple(Clash("closed", found) for found in coming if closing.holds(found.date))
 
 
 def find_shifted(
@@ -345,12 +342,12 @@ def standing_clashes(
     def kind_of(reservation: Coming) -> str | None:
         table = by_id[reservation.table_id]
         if any(closing.holds(reservation.date) for closing in closings):
-            return CLOSED
+            return "closed"
         if reservation.slot and _find_booked(slots, reservation) is None:
-            return SLOT_GONE
+            return "slot_gone"
         if not table.bookable:
-            return TABLE_RETIRED
-        return OVER_CAPACITY if reservation.guests > table.capacity_max else None
+            return "table_retired"
+        return "over_capacity" if reservation.guests > table.capacity_max else None
 
     kinds = ((kind_of(reservation), reservation) for reservation in coming)
     return tuple(Clash(kind, reservation) for kind, reservation in kinds if kind is not None)

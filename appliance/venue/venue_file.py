@@ -64,11 +64,8 @@ def check_venue(venue: Venue, zones: ZoneDatabase) -> None:
     _check_length("name", venue.name, _VENUE_NAME_MAX)
     if len(venue.slug) > NAME_MAX or not _SLUG.fullmatch(venue.slug):
         raise field_invalid("slug", "slug")
-    for name, value, choices in (
-        ("status", venue.status, STATUSES),
-        ("reservation_mode", venue.reservation_mode, MODES),
-    ):
-        if value not in choices:
+    for name, choices in (("status", STATUSES), ("reservation_mode", MODES)):
+        if getattr(venue, name) not in choices:
             raise field_invalid(name, "among", allowed=", ".join(choices))
     if not 1 <= venue.request_expiry_hours <= HOURS_MAX:
         raise field_invalid("request_expiry_hours", "hours", longest=HOURS_MAX)
