@@ -80,9 +80,9 @@ def decide(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) 
 def decide_and_count(
     tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int
 ) -> Decided:
-    """As `decide`, and count a wrong code on the terminal.
+    """Decide `scan` as `decide` does, and count a wrong code on the terminal.
 
-    TooManyWrongCodes after ten wrong codes within a minute (docs/security.md, S10).
+    Raises TooManyWrongCodes after ten wrong codes within a minute (docs/security.md, S10).
     """
     is_code = scan.reading.kind == "code"
     if is_code and has_too_many_wrong_codes(tx, terminal):
@@ -131,7 +131,7 @@ def _first_check_in(
 
 
 def _result_without_entry(scan: Scan, result: str) -> str:
-    """Return the result for a party that was not admitted: what the terminal showed offline."""
+    """Return the result for a party that was not admitted; offline, the terminal's result."""
     if scan.was_taken_back:
         return TAKEN_BACK
     if COLOURS[result] != "green" or scan.shown is None:
@@ -140,7 +140,10 @@ def _result_without_entry(scan: Scan, result: str) -> str:
 
 
 def keep_scan(tx: Transaction, terminal: Terminal, scan: Scan, verdict: Verdict) -> int:
-    """Store a verdict: reservation, history, event and door log. Returns its log number."""
+    """Store a verdict: update the reservation, its history, the event and the scan log.
+
+    Returns the number of the log's row.
+    """
     seen = verdict.reservation
     if seen is not None and verdict.admitted:
         first = verdict.result == "checked_in"
@@ -163,11 +166,11 @@ _UNDO_WITHOUT_REASON_MS = 10_000
 
 
 def undo_check_in(tx: Transaction, terminal: Terminal, scan_id: str, reason: str | None) -> Decided:
-    """Undo a scan: within 10 s on the same terminal without a reason, else with one.
+    """Undo a scan. A reason is required after 10 s, and on another terminal.
 
-    `checkedInAt` becomes null when the whole party is out. A second undo returns the first
-    result. NotFound for an unknown scan; NothingToUndo if it admitted no one; ValidationError
-    if a reason is required and missing.
+    `checkedInAt` becomes null when nobody of the party remains in. A second undo returns the
+    first result. Raises NotFound for an unknown scan; NothingToUndo if the scan admitted nobody;
+    ValidationError if a reason is required and missing.
     """
     return _undo(tx, terminal, known(_find_scan(tx, terminal, scan_id)), reason)
 
@@ -177,8 +180,9 @@ def undo_latest(
 ) -> Decided:
     """Undo the latest check-in of a party, on any terminal.
 
-    ChangedMeanwhile if `arrived` is not the number inside, so that a repeated request undoes
-    only one. NotFound; NothingToUndo if no one of the party is in.
+    `arrived` is the number inside that the caller saw. Raises ChangedMeanwhile if it has changed,
+    so that a repeated request undoes only one check-in; NotFound; NothingToUndo if nobody of the
+    party is in.
     """
     reservation = get_reservation(tx, reservation_id)
     if arrived is not None and reservation.arrived != arrived:
@@ -189,7 +193,7 @@ def undo_latest(
 def undo_by_staff(
     tx: Transaction, reservation_id: str, person: StaffMember, reason: str
 ) -> Decided:
-    """Undo the latest check-in of a party from the portal. NotFound, NothingToUndo."""
+    """Undo the latest check-in of a party from the portal. Raises NotFound, NothingToUndo."""
     latest = _get_latest(tx, get_reservation(tx, reservation_id))
     return _undo(tx, get_terminal(tx, latest.terminal_id), latest, reason, person.id)
 
@@ -248,8 +252,8 @@ def check_in(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int
     """Decide `scan`, and apply, log and announce the result.
 
     The same scan id from the same terminal gets the same answer. A simulated scan stores
-    only wrong codes. Check-in never changes the status (interface, section 3). Errors as
-    `decide_and_count`.
+    only wrong codes. Check-in never changes the status (interface, section 3). Raises
+    TooManyWrongCodes as `decide_and_count` does.
     """
     earlier = None if scan.simulate else find_decided(tx, terminal.id, scan.id)
     if earlier is not None:
@@ -266,7 +270,7 @@ def check_in_by_staff(
 ) -> Decided:  # fmt: skip
     """Check in from the portal, logged under `person`; a `reason` overrides amber and red.
 
-    Idempotent for each `scan_id`. NotFound for an unknown reservation.
+    Idempotent for each `scan_id`. Raises NotFound for an unknown reservation.
     """
     get_reservation(tx, reservation_id)
     scan = Scan(

@@ -40,7 +40,7 @@ _ARABIC_LETTERS = (
     | {"÷": "I", "×": "O", "؛": "P", "\u0650": "A", "\u064d": "S", "]": "D", "[": "F", "أ": "H"}
     | {"ـ": "J", "،": "K", "/": "L", "~": "Z", "\u0652": "X", "}": "C", "{": "V", "آ": "N"}
     | {"’": "M"}
-    # keys that type lam and alef as a single ligature character
+    # keys that type the two letters lam and alef as a single character
     | {"\ufefb": "B", "\ufef5": "B", "\ufef7": "G", "\ufef9": "T"}
 )  # fmt: skip
 _ARABIC = str.maketrans(_ARABIC_LETTERS | _ARABIC_INDIC_DIGITS | {"'": "M"})
@@ -152,7 +152,7 @@ class ReadPass:
     signature: bytes
 
     def is_signed_by(self, public_key: bytes) -> bool:
-        """Whether this Ed25519 public key (32 bytes) verifies it. Takes about 0.1 ms."""
+        """Whether this Ed25519 public key (32 bytes) verifies the pass. Takes about 0.1 ms."""
         key = Ed25519PublicKey.from_public_bytes(public_key)
         try:
             key.verify(self.signature, _CONTEXT + self.signed)
@@ -161,7 +161,7 @@ class ReadPass:
         return True
 
     def is_signed_with(self, private_key: Ed25519PrivateKey) -> bool:
-        """Whether this key signed it. Signs again: Ed25519 signatures are deterministic."""
+        """Whether this key signed the pass. Signs again: Ed25519 signatures are deterministic."""
         return hmac.compare_digest(private_key.sign(_CONTEXT + self.signed), self.signature)
 
 

@@ -29,7 +29,7 @@ from appliance.reservations.rows import Totals, count_evening, find_reservations
 from appliance.venue.rows import find_tonight
 
 _DIGITS_MAX = 18
-QUEUE_LIMIT = 256  # changes that may wait for one slow listener
+QUEUE_LIMIT = 256  # changes queued for a slow listener
 REMEMBERED = 1000  # changes kept for listeners that resume
 _BATCH_SECONDS = 0.1  # changes within this time are read together
 
@@ -120,7 +120,7 @@ class _Entry:
 
 
 class Feed:
-    """The feed of one environment. Bound to the event loop of its database."""
+    """The feed of an environment. Bound to the event loop of the environment's database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -146,8 +146,9 @@ class Feed:
     ) -> Listener:
         """Add a listener for the changes that `wants` accepts.
 
-        It first gets the totals. With `after`, its last position, it gets the missed changes
-        before them, or a `reset` if they are no longer stored. Unavailable if the box is stopping.
+        The listener first gets the totals. With `after`, its last position, it gets the missed
+        changes before the totals, or a `reset` if they are no longer stored. Raises Unavailable
+        if the box is stopping.
         """
         listener = Listener(owner, wants)
         async with self._lock:  # no batch is sent meanwhile, so changes stay in order
@@ -185,7 +186,7 @@ class Feed:
         return f"{self._run}-{number}"
 
     def _since(self, after: str | None) -> list[_Entry] | None:
-        """Return the entries after a position; None if it is unknown or too old."""
+        """Return the entries after a position; None if the position is unknown or too old."""
         if after is None:
             return []
         run, _, number = after.partition("-")
@@ -221,7 +222,7 @@ class Feed:
         self._send_soon()
 
     def _dismiss(self, owner: str) -> None:
-        """Send `revoked` to all listeners of `owner`, and end them."""
+        """Send `revoked` to all listeners of `owner`, then end the listeners."""
         for listener in self._owned_by(owner):
             listener.queue([Change(self.position, "revoked")])
             listener.end()

@@ -75,7 +75,7 @@ def find_conflict(reader: Reader, conflict_id: str) -> Conflict | None:
 
 
 def get_conflict(reader: Reader, conflict_id: str) -> Conflict:
-    """Return the conflict with that id. NotFound if unknown."""
+    """Return the conflict with that id. Raises NotFound if unknown."""
     return known(find_conflict(reader, conflict_id))
 
 
@@ -182,7 +182,7 @@ def _add_conflict(tx: Transaction, verdict: Verdict, seq: int, kind: str) -> Con
 
 
 def acknowledge_conflict(tx: Transaction, conflict_id: str, *, actor: str) -> Conflict:
-    """Mark a conflict as acknowledged. Idempotent. NotFound if unknown.
+    """Mark a conflict as acknowledged. Idempotent. Raises NotFound if unknown.
 
     `actor` is `staff:<id>` or `terminal:<id>`. The counts do not change.
     """

@@ -37,8 +37,8 @@ _FULL = frozenset({"already_checked_in", "party_full"})
 class Reading:
     """The text that was read, and the reservations that it may refer to.
 
-    `kind` is pass, link, code, name, list, or other. A genuine pass is in `guest_pass`;
-    other kinds have `reservation_ids`. `refused` is a result that does not depend on a
+    `kind` is pass, link, code, name, list or other. A genuine pass is in `guest_pass`;
+    the other kinds have `reservation_ids`. `refused` is a result that does not depend on a
     reservation. `read_hash` is the SHA-256 of an unknown text.
     """
 
@@ -53,12 +53,13 @@ class Reading:
 class Scan:
     """A reading with its context. The same `id` from the same terminal is the same scan.
 
-    `arrivals`: the number of people present, None for all who are missing. `reason`: why staff
-    override a refusal, or undid an admission. `simulate`: decide without changes. `device_at`:
-    the time by the terminal's clock, in ms. `staff`: who checked in from the portal.
+    `arrivals`: the number of people who are here; None is the whole remaining party. `reason`:
+    why staff override a refusal, or undid an admission. `simulate`: decide without changes.
+    `device_at`: the time by the terminal's clock, in ms since 1970. `staff`: the account that
+    checks in from the portal.
 
-    For an offline scan, `shown` is the result that the terminal showed, and `happened_at` the
-    time, converted to the box's clock.
+    For an offline scan, `shown` is the result that the terminal showed, and `happened_at` is the
+    time of the scan by the box's clock.
     """
 
     id: str
@@ -73,7 +74,7 @@ class Scan:
 
     @property
     def was_let_in(self) -> bool:
-        """Whether the party was admitted offline, so it is inside regardless of the verdict."""
+        """Whether the party was admitted offline. It is inside, whatever the verdict is."""
         if self.shown is None or self.was_taken_back:
             return False
         return self._shown_green or self.reason is not None
@@ -84,7 +85,7 @@ class Scan:
         return self.shown == TAKEN_BACK
 
     def overfills(self, result: str) -> bool:
-        """Whether staff knowingly admitted more than were booked, with a reason.
+        """Whether staff knowingly admitted more people than were booked, with a reason.
 
         The result that they overrode is the one that the terminal showed. For an online scan, or
         if the terminal showed green, it is `result`, the box's own.
@@ -108,8 +109,9 @@ def compensation_id(scan_id: str) -> str:
 def classify(text: str) -> tuple[str, str]:
     """Classify a scanned or typed text by its form. Returns (kind, value).
 
-    pass (the text), link (its token, "" if other text follows it), code (the access code;
-    four letters may also be a name), name or other (the text).
+    The kinds are pass, link, code, name and other. The value of a link is its token, or "" if
+    other text follows the token; of a code, the access code, though four letters may also be a
+    name; of the other kinds, the text.
     """
     access_code = parse_access_code(text)
     if access_code is not None:
@@ -159,7 +161,7 @@ def look_up_code(
 ) -> Reading:  # fmt: skip
     """Look up a guest pass, access link, access code of tonight or, if `by_name`, a name.
 
-    `at` is the time of the scan in ms since 1970, by default now; it determines tonight.
+    `at` is the time of the scan in ms since 1970, by default now. Tonight is the evening then.
     """
     kind, value = classify(text)
     if kind == "pass":

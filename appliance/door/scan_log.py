@@ -37,7 +37,7 @@ class Admission:
 
 
 def find_admission(reader: Reader, terminal_id: str, scan_id: str) -> Admission | None:
-    """Return the scan with that id: this terminal's, else the latest of another, or None."""
+    """Return the scan with that id, of this terminal or else the latest of another, or None."""
     sql = f"""SELECT {_ADMISSION}, u.verdict
               FROM terminal t
               JOIN scan s ON s.terminal_id = t.id AND s.scan_id = :scan_id
@@ -56,22 +56,26 @@ def find_last_admission(reader: Reader, reservation_id: str) -> Admission | None
 def find_first_admission(
     reader: Reader, reservation_id: str
 ) -> tuple[int, int, str | None, str | None] | None:
-    """Return (number, ms since 1970, terminal, staff) of a party's first admission not undone."""
+    """Return a party's first admission that was not undone, or None.
+
+    The columns are (number, ms since 1970, terminal's name, staff member's name).
+    """
     sql = f"""SELECT s.seq, coalesce(s.happened_at, s.at), t.name, staff.name
               FROM scan s
               JOIN terminal t ON t.id = s.terminal_id
               LEFT JOIN staff ON staff.id = s.staff_id
               WHERE s.reservation_id = :id AND {_STANDS} ORDER BY s.seq LIMIT 1"""  # noqa: S608
-    return reader.one(lambda *row: row, sql, {"id": reservation_id})
+    return reader.row(sql, {"id": reservation_id})
 
 
 def list_first_admissions(
     reader: Reader, date: str
 ) -> dict[str, tuple[int, str | None, str | None]]:
-    """Return (ms since 1970, terminal, staff) of each party's first admission not undone.
+    """Return the first admission of each party of an evening that is in, by reservation id.
 
-    By reservation id, for the parties of an evening that are in.
+    The values are (ms since 1970, terminal's name, staff member's name).
     """
+    # With min(), SQLite takes the other columns from the row that has the minimum.
     sql = f"""SELECT r.id, coalesce(s.happened_at, s.at), t.name, staff.name, min(s.seq)
               FROM reservation r
               JOIN scan s ON s.reservation_id = r.id AND {_STANDS}
@@ -133,7 +137,10 @@ class LoggedScan:
 
 @dataclass(frozen=True, slots=True)
 class LogRange:
-    """A range of the log, both ends included. `previous` is the hash before it, None if deleted."""
+    """A range of the log, both ends included.
+
+    `previous` is the hash of the row before the range, or None if that row was deleted.
+    """
 
     first: int
     last: int
@@ -143,7 +150,8 @@ class LogRange:
 def find_log_range(reader: Reader, since: int | None, until: int | None) -> LogRange | None:
     """Return the range with every scan in [since, until) (ms since 1970); None if there is none.
 
-    If the clock was set back, it may include scans of other times, to keep the chain unbroken.
+    If the clock was set back, the range may include scans of other times, because the chain must
+    be unbroken.
     """
     sql = """SELECT min(seq), max(seq) FROM scan
              WHERE at >= coalesce(:since, at) AND (:until IS NULL OR at < :until)"""

@@ -49,7 +49,7 @@ class Export:
         self, reader: Reader, environment: str, keyring: Keyring, kind: Format,
         since: date | None, until: date | None,
     ) -> None:  # fmt: skip
-        """`keyring` is the environment's. A date of None is the beginning or end of the log."""
+        """`keyring` is the environment's. `since` and `until` are None for the whole log."""
         venue = get_venue(reader)
         self._zone = reader.zones.zone(venue.time_zone)
 
@@ -178,8 +178,9 @@ def check_export(  # noqa: PLR0911 - one return for each problem
 def sign_statement(statement: dict[str, Any], key: Ed25519PrivateKey) -> bytes:
     """Return the last line of an export, with its signature.
 
-    Ed25519 over the ASCII bytes `svc-door-log-v1` followed by the statement as compact JSON
-    with sorted members. The prefix separates it from guest passes, which the key also signs.
+    The signature is Ed25519 over the ASCII bytes `svc-door-log-v1` followed by the statement as
+    compact JSON with sorted members. The prefix prevents confusion with the signatures of guest
+    passes, which are made with the same key.
     """
     signature = key.sign(_FORMAT.encode() + _encode(statement))
     return _statement_line(statement, key.public_key().public_bytes_raw(), signature) + b"\n"

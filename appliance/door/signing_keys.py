@@ -58,7 +58,7 @@ def add_signing_key(tx: Transaction, keyring: Keyring) -> int:
 
 
 def get_signing_key(reader: Reader, keyring: Keyring) -> tuple[int, Ed25519PrivateKey]:
-    """Return (id, key) of the signing key. OperatorError if it is missing or unreadable."""
+    """Return (id, key) of the signing key. Raises OperatorError if it is missing or unreadable."""
     row = reader.row("SELECT kid, private_key FROM signing_key WHERE retired_at IS NULL")
     if row is None:
         raise OperatorError("there is no signing key for guest passes: the box was not initialised")
@@ -66,7 +66,7 @@ def get_signing_key(reader: Reader, keyring: Keyring) -> tuple[int, Ed25519Priva
 
 
 def find_first_instant(reader: Reader) -> int | None:
-    """Return the creation time of the box, that of its first key, in ms since 1970, or None."""
+    """Return the time of the first key, and so of the box's creation, in ms since 1970, or None."""
     created_at: int | None = reader.value("SELECT min(created_at) FROM signing_key")
     return created_at
 
@@ -76,9 +76,9 @@ def find_verifying_key(
 ) -> tuple[Ed25519PrivateKey, bool] | None:
     """Return (key, whether it has leaked) for a key id, or None if unknown or no longer valid.
 
-    A key is valid until two days after its last pass. Passes of a leaked key are not valid.
-    OperatorError as `get_signing_key`. The box verifies a pass by signing it again, which takes
-    a third of the time of verifying; terminals have only public keys and cannot.
+    A key is valid until two days after its last pass. Passes of a leaked key are not valid. The
+    box verifies a pass by signing it again, which takes a third of the time. Terminals cannot,
+    because they have only public keys. Raises OperatorError as `get_signing_key` does.
     """
     sql = f"""SELECT private_key, leaked_at IS NOT NULL FROM signing_key
               WHERE kid = :kid AND (leaked_at IS NOT NULL OR {_VERIFIES})"""  # noqa: S608

@@ -12,7 +12,7 @@ from appliance.outbox import TerminalEdited, TerminalGone
 from appliance.staff.audit_log import CONSOLE, NOBODY, record_audit
 from appliance.venue.model import fingerprint
 
-ROLES = ("scan", "search", "override")  # each includes the one before
+ROLES = ("scan", "search", "override")  # each role includes the previous roles
 NAME_MAX = 100
 PORTAL_TERMINAL_ID = "00000000-0000-7000-8000-00000000da00"  # for check-ins from the portal
 
@@ -80,15 +80,15 @@ def find_by_token(reader: Reader, token_hash: bytes) -> Terminal | None:
 
 
 def get_terminal(reader: Reader, terminal_id: str) -> Terminal:
-    """Return the terminal with that id. NotFound if unknown."""
+    """Return the terminal with that id. Raises NotFound if unknown."""
     sql = f"SELECT {_COLUMNS} FROM terminal WHERE id = :id"  # noqa: S608
     return known(reader.one(Terminal, sql, {"id": terminal_id}))
 
 
 def get_portal_terminal(tx: Transaction) -> Terminal:
-    """Return the terminal of check-ins from the portal; create it at the first one.
+    """Return the terminal of check-ins from the portal; create it if it is missing.
 
-    It has no token, so no device can use it.
+    The terminal has no token, so no device can use it.
     """
     sql = """INSERT INTO terminal (id, name, created_at) VALUES (:id, 'Portail', :now)
              ON CONFLICT DO NOTHING"""
@@ -103,7 +103,7 @@ def list_terminals(reader: Reader) -> list[Terminal]:
 
 
 def touch_terminal(tx: Transaction, terminal_id: str, version: str | None = None) -> None:
-    """Set `last_seen_at` to now, and `version` if it was reported."""
+    """Set `last_seen_at` to now, and `version` unless it is None."""
     sql = """UPDATE terminal SET last_seen_at = :now, version = coalesce(:version, version)
              WHERE id = :id"""
     tx.execute(sql, {"now": tx.now, "id": terminal_id, "version": version})
@@ -113,7 +113,10 @@ def issue_terminal(
     tx: Transaction, name: str, role: str = "override", language: str = "fr",
     *, actor: str = CONSOLE,
 ) -> tuple[str, str]:  # fmt: skip
-    """Create a terminal. Returns (id, token). OperatorError for an invalid name, role, language."""
+    """Create a terminal. Returns (id, token).
+
+    Raises OperatorError for an invalid name, role or language.
+    """
     name = check_terminal(name, role)
     if language not in LANGUAGES:
         raise OperatorError(f"language is {language!r}: {', '.join(LANGUAGES)} are allowed")
@@ -128,7 +131,7 @@ def issue_terminal(
 
 
 def check_terminal(name: str, role: str) -> str:
-    """Return `name` with white space normalised. OperatorError for an invalid name or role."""
+    """Return `name` with white space normalised. Raises OperatorError for a bad name or role."""
     name = " ".join(name.split())
     if not 1 <= len(name) <= NAME_MAX:
         raise OperatorError(f"a terminal's name has 1 to {NAME_MAX} characters")
@@ -138,17 +141,17 @@ def check_terminal(name: str, role: str) -> str:
 
 
 def terminal_mark(name: str, role: str) -> str:
-    """Return the fingerprint of a terminal. Forms carry it, to detect changes since."""
+    """Return the fingerprint of a terminal. Forms carry it to detect later changes."""
     return fingerprint((name, role))
 
 
 def edit_terminal(
     tx: Transaction, terminal_id: str, seen: str, name: str, role: str, *, actor: str = CONSOLE
 ) -> None:
-    """Rename a terminal or change its role. NotFound, ChangedMeanwhile, TerminalRevoked.
+    """Rename a terminal or change its role. Raises NotFound, ChangedMeanwhile, TerminalRevoked.
 
-    `seen` is the `terminal_mark` that the form showed. The terminal's live feed ends, and it
-    reconnects with the new role.
+    `seen` is the `terminal_mark` that the form showed. The terminal's live feed ends, and the
+    terminal reconnects with the new role.
     """
     terminal = get_terminal(tx, terminal_id)
     if terminal.revoked_at is not None:
@@ -162,7 +165,7 @@ def edit_terminal(
 
 
 def revoke_terminal(tx: Transaction, terminal_id: str, *, actor: str = CONSOLE) -> None:
-    """Revoke a terminal permanently. Idempotent. NotFound if unknown."""
+    """Revoke a terminal permanently. Idempotent. Raises NotFound if unknown."""
     terminal = get_terminal(tx, terminal_id)
     if terminal.revoked_at is None:
         tx.update("terminal", terminal_id, revoked_at=tx.now)
@@ -209,7 +212,7 @@ class Offered(NamedTuple):
 def offer_pairing(
     tx: Transaction, name: str, role: str = "override", *, actor: str = CONSOLE
 ) -> Offered:
-    """Create an offer, valid once, for ten minutes. OperatorError for an invalid name or role."""
+    """Create an offer, valid once for ten minutes. Raises OperatorError for a bad name or role."""
     name = check_terminal(name, role)
     code = tx.tokens.new_pairing_code()
     sql = "SELECT 1 FROM pairing WHERE code_hash = :hash"  # also of expired offers

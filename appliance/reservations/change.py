@@ -33,7 +33,7 @@ from appliance.venue.rows import find_table, get_venue, list_slots
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Limit for each reservation: anyone with the link can add history entries, which are kept.
+# Limit for each reservation: everyone with the link can add entries to its history.
 _GUEST_CHANGES_MAX = 100
 
 
@@ -65,12 +65,12 @@ def _get_open(tx: Transaction, reservation_id: str, seen: int) -> Reservation:
 
 
 def accept(tx: Transaction, reservation_id: str, *, actor: str) -> Reservation:
-    """Accept: requested → confirmed, with `reservation.confirmed` and an email. WrongState."""
+    """Accept a request: requested → confirmed, with an event and an email. Raises WrongState."""
     return _answer(tx, reservation_id, "confirmed", "accepted", actor)
 
 
 def decline(tx: Transaction, reservation_id: str, *, actor: str) -> Reservation:
-    """Decline: requested → declined, with `reservation.declined` and an email. WrongState."""
+    """Decline a request: requested → declined, with an event and an email. Raises WrongState."""
     return _answer(tx, reservation_id, "declined", "declined", actor)
 
 
@@ -98,16 +98,19 @@ class Cancelled:
 def cancel_own(
     tx: Transaction, key: ApiKey, reservation_id: str, *, notify: bool = True
 ) -> Cancelled:
-    """Cancel for a partner. NotFound unless its key's lineage created it (interface, section 4)."""
+    """Cancel for a partner (interface, section 4).
+
+    Raises NotFound unless a key of the same lineage created the reservation.
+    """
     if get_reservation(tx, reservation_id).lineage != key.lineage:
         raise NotFound
     return cancel(tx, reservation_id, actor=f"key:{key.id}", notify=notify)
 
 
 def cancel_by_guest(tx: Transaction, reservation_id: str, cancel_hours: int) -> Cancelled:
-    """Cancel for a guest, as `cancel`. Idempotent.
+    """Cancel for a guest, as `cancel` does. Idempotent.
 
-    TooLateToCancel if the guests have checked in, or are expected within `cancel_hours`;
+    Raises TooLateToCancel if the guests have checked in, or are expected within `cancel_hours`;
     WrongState if the reservation was declined or is over.
     """
     reservation = get_reservation(tx, reservation_id)
@@ -125,7 +128,7 @@ def cancel_by_guest(tx: Transaction, reservation_id: str, cancel_hours: int) -> 
 def cancel(tx: Transaction, reservation_id: str, *, actor: str, notify: bool = True) -> Cancelled:
     """Cancel in any state that holds the table; `checkedInAt` is kept. Idempotent.
 
-    The guest gets an email, if one is due, unless `notify` is false. NotFound for an unknown
+    The guest gets an email, if one is due, unless `notify` is false. Raises NotFound for an unknown
     id; WrongState if the reservation was declined.
     """
     reservation = get_reservation(tx, reservation_id)
@@ -166,7 +169,7 @@ def amend_reservation(
 ) -> Reservation:
     """Change party, customer and notes. The guest's pass stays valid.
 
-    `seen` is the version that the form showed. ChangedMeanwhile if the version is another;
+    `seen` is the version that the form showed. Raises ChangedMeanwhile if the version is another;
     WrongState once the reservation is over; field errors as at creation; GuestsOutOfRange if
     `guests` exceeds the table's capacity or is less than the number arrived.
     """
@@ -200,8 +203,9 @@ def move_to_table(
 ) -> Reservation:
     """Move the party to another table in the same evening and slot; the pass stays valid.
 
-    Staff may use tables that partners cannot book. TableNotFound; TableTaken;
-    GuestsOutOfRange if the table is too small; other errors as `amend_reservation`.
+    Staff may use tables that partners cannot book. Raises TableNotFound, TableTaken,
+    GuestsOutOfRange if the table is too small, and ChangedMeanwhile and WrongState as
+    `amend_reservation` does.
     """
     reservation = _get_open(tx, reservation_id, seen)
     table = find_table(tx, table_id)
@@ -225,7 +229,7 @@ def move_to_table(
 def mark_late(
     tx: Transaction, reservation_id: str, seen: int, *, late: bool, actor: str
 ) -> Reservation:
-    """Set or clear the note that the party will be late. WrongState once over."""
+    """Set or clear the note that the party will be late. Raises WrongState once over."""
     reservation = _get_open(tx, reservation_id, seen)
     if (reservation.late_at is not None) != late:
         update_reservation(tx, reservation_id, late_at=tx.now if late else None)
@@ -236,7 +240,7 @@ def mark_late(
 def reissue_pass(tx: Transaction, reservation_id: str, seen: int, *, actor: str) -> Reservation:
     """Issue a new pass, which the guest's link shows at once; older passes are `revoked`.
 
-    The access code is kept. ChangedMeanwhile; NotFound; WrongState once the reservation is
+    The access code is kept. Raises ChangedMeanwhile; NotFound; WrongState once the reservation is
     over, or if no generation is left.
     """
     reservation = _get_open(tx, reservation_id, seen)
@@ -287,8 +291,8 @@ def claim(
 def correct(tx: Transaction, reservation_id: str, correction: Correction) -> Reservation:
     """Update the guest's name, contacts and language. The guest's pass stays valid.
 
-    CustomerNameRequired, InvalidEmail and ValidationError as at creation; WrongState once the
-    reservation is cancelled or over; RateLimited after a hundred changes.
+    Raises CustomerNameRequired, InvalidEmail and ValidationError as at creation; WrongState once
+    the reservation is cancelled or over; RateLimited after a hundred changes.
     """
     reservation = get_reservation(tx, reservation_id)
     if reservation.status not in OPEN_STATUSES:

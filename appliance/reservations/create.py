@@ -106,7 +106,7 @@ def _check_table(table: Table | None, guests: int) -> None:
 
 
 def _fresh_code(tx: Transaction) -> str:
-    """Return an unused access code. Unavailable if 64 random codes are all in use."""
+    """Return an unused access code. Raises Unavailable if 64 random codes are all in use."""
     sql = "SELECT 1 FROM reservation WHERE access_code = :code"
     for _ in range(_CODE_TRIES):
         code = tx.tokens.new_access_code()
@@ -264,7 +264,7 @@ def _find_made(
 ) -> Reservation | None:
     """Return the reservation that this form has made, or None if it was not sent before.
 
-    FormUsed if the form's content differs, or if its reservation no longer holds a table:
+    Raises FormUsed if the form's content differs, or if its reservation no longer holds a table:
     sending the form again then means another reservation.
     """
     earlier = find_issued(tx, lineage, form_id) if form_id is not None else None
@@ -305,7 +305,7 @@ def book(tx: Transaction, booking: Booking) -> Reservation:
 def _best_table(reader: Reader, venue: Venue, booking: Booking, slot: Slot | None) -> Table:
     """Return the free table with the lowest capacity, then lowest minimum spend, then first.
 
-    TableTaken if no free table fits the party.
+    Raises TableTaken if no free table fits the party.
     """
     day = booking.date.isoformat()
     closed = any(closing.holds(day) for closing in list_closings(reader))

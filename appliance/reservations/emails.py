@@ -80,7 +80,7 @@ def find_email(reader: Reader, email_id: str) -> Email | None:
 
 
 def get_email(reader: Reader, email_id: str) -> Email:
-    """Return the email with that id. NotFound if unknown."""
+    """Return the email with that id. Raises NotFound if unknown."""
     return known(find_email(reader, email_id))
 
 

@@ -29,7 +29,7 @@ def record_payment(
     """Record a payment: pending → partial, or → confirmed with an event if `complete`.
 
     The guest gets a confirmation email, or one about the amount due. `amount` is in whole
-    currency units. WrongState unless pending or partial; ValidationError if out of range;
+    currency units. Raises WrongState unless pending or partial; ValidationError if out of range;
     UnusualAmount if it is unusually high, unless `sure`.
     """
     reservation = get_reservation(tx, reservation_id)
@@ -59,7 +59,7 @@ def void_payment(
 
     A partial or confirmed reservation becomes partial if other payments remain, else pending;
     it still holds its table. Other statuses do not change. No event is sent; the next full
-    payment announces `reservation.confirmed` again. NotFound if the reservation has no such
+    payment announces `reservation.confirmed` again. Raises NotFound if the reservation has no such
     payment, or if the payment is already voided.
     """
     reservation = get_reservation(tx, reservation_id)

@@ -30,7 +30,7 @@ def find_reservation(reader: Reader, reservation_id: str) -> Reservation | None:
 
 
 def get_reservation(reader: Reader, reservation_id: str) -> Reservation:
-    """Return the reservation with that id. NotFound if unknown."""
+    """Return the reservation with that id. Raises NotFound if unknown."""
     return known(find_reservation(reader, reservation_id))
 
 
@@ -88,7 +88,7 @@ def is_held(reader: Reader, table_id: str, date: str, starts: int, ends: int) ->
 
 
 def insert_reservation(tx: Transaction, values: dict[str, Any]) -> None:
-    """Insert a row. TableTaken if it overlaps another reservation of the table."""
+    """Insert a row. Raises TableTaken if the row overlaps another reservation of the table."""
     try:
         tx.insert("reservation", values)
     except apsw.ConstraintError as error:
@@ -104,7 +104,10 @@ def _convert_overlap(error: apsw.ConstraintError) -> Exception:
 
 
 def update_reservation(tx: Transaction, reservation_id: str, **values: Any) -> None:
-    """Update columns of one row, and set `updated_at` and `version`. TableTaken on overlap."""
+    """Update columns of one row, and set `updated_at` and `version`.
+
+    Raises TableTaken if the row now overlaps another reservation of the table.
+    """
     changes = ", ".join(f"{name} = :{name}" for name in values)
     try:
         sql = f"""UPDATE reservation SET {changes}, updated_at = :now_, version = version + 1
@@ -131,7 +134,7 @@ def _find(reader: Reader, condition: str, parameters: dict[str, Any]) -> Reserva
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One entry. `actor` is as in `record_audit`, or `guest`; `name` is its present name."""
+    """An entry. `actor` is as in `record_audit`, or `guest`; `name` is the actor's present name."""
 
     at: int
     what: str

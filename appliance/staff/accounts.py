@@ -39,9 +39,9 @@ class Invitation:
 
 
 def create_staff(tx: Transaction, name: str, role: str, *, actor: str = CONSOLE) -> Invitation:
-    """Create an account with one of ROLES, without a password. The link works once, for 72 hours.
+    """Create an account without a password; `role` is in ROLES. The link works once for 72 hours.
 
-    NameTaken if an enabled account has that name.
+    Raises NameTaken if an enabled account has that name.
     """
     name = " ".join(name.split())
     _check_name_is_free(tx, name)
@@ -87,7 +87,7 @@ def accept_invitation(tx: Transaction, link_hash: bytes, password_hash: str) -> 
 def invite_again(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> Invitation:
     """Return a new link for 72 hours; revoke earlier links and clear failed sign-ins.
 
-    The password stays valid until the link is used. NotFound if the account is unknown or
+    The password stays valid until the link is used. Raises NotFound if the account is unknown or
     disabled.
     """
     person = known(find_staff(tx, staff_id))
@@ -102,7 +102,7 @@ def invite_again(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> Inv
 def disable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> None:
     """Disable an account, from the next request on. Idempotent.
 
-    NotFound if unknown; LastOwner if no other owner can sign in.
+    Raises NotFound if unknown; LastOwner if no other owner can sign in.
     """
     person = known(find_staff(tx, staff_id))
     if person.disabled_at is not None:
@@ -117,7 +117,7 @@ def disable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> No
 def enable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> None:
     """Enable an account again, with the same password. Idempotent.
 
-    NotFound if unknown; NameTaken if another enabled account has the name.
+    Raises NotFound if unknown; NameTaken if another enabled account has the name.
     """
     person = known(find_staff(tx, staff_id))
     if person.disabled_at is None:
@@ -130,9 +130,9 @@ def enable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> Non
 def change_role(
     tx: Transaction, staff_id: str, seen: str, role: str, *, actor: str = CONSOLE
 ) -> None:
-    """Change the role to one of ROLES, from the next request on. `seen` is the role shown before.
+    """Change the role from the next request on. `role` is in ROLES; `seen` is the old role.
 
-    NotFound if unknown; ChangedMeanwhile if the role is not `seen`; LastOwner.
+    Raises NotFound if unknown; ChangedMeanwhile if the role is not `seen`; LastOwner.
     """
     person = known(find_staff(tx, staff_id))
     if person.role != seen:
@@ -146,13 +146,13 @@ def change_role(
 
 
 def unlock(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> None:
-    """Clear the failed sign-ins of an account. NotFound if unknown."""
+    """Clear the failed sign-ins of an account. Raises NotFound if unknown."""
     clear_failures(tx, account_hash(known(find_staff(tx, staff_id)).name))
     record_audit(tx, actor, "unlocked", person=staff_id)
 
 
 def end_session(tx: Transaction, staff_id: str, session_id: str, *, actor: str) -> None:
-    """End one session of an account. NotFound if it has already ended."""
+    """End one session of an account. Raises NotFound if it has already ended."""
     if not delete_session(tx, staff_id, session_id):
         raise NotFound
     record_audit(tx, actor, "session_ended", person=staff_id)
@@ -258,5 +258,5 @@ def create_first_owner(
 
 
 def close_setup(tx: Transaction) -> None:
-    """Mark all STEPS as done or skipped."""
+    """Mark all steps of the setup as done or skipped."""
     tx.execute("UPDATE setup SET steps = :steps", {"steps": json.dumps(STEPS)})

@@ -17,7 +17,7 @@ _BATCH = 5000
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One entry. `actor` is as in `record_audit`; `at` is in ms since 1970."""
+    """An entry. `actor` is as in `record_audit`; `at` is in ms since 1970."""
 
     seq: int
     at: int

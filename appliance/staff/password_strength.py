@@ -36,7 +36,7 @@ def is_guessable(password: str, names: tuple[str, ...]) -> bool:
 
 
 def _cores(lower: str) -> set[str]:
-    """Return the password's cores: without leading and trailing digits, also as leetspeak."""
+    """Return the password without digits and signs at both ends, also with leetspeak undone."""
     found = {lower.strip(_AFFIXES), _YEARS.sub("", lower).strip(_AFFIXES)}
     found |= {core.translate(_LEET) for core in found}
     for ending in ("!", "1", "12", "123"):  # common suffixes, not leetspeak
@@ -48,7 +48,7 @@ def _cores(lower: str) -> set[str]:
 
 
 def _is_made_of(core: str, words: set[str]) -> bool:
-    """Whether `core` is a listed word, two of them, or one with a few more characters."""
+    """Whether `core` is a listed word, two listed words, or a word and a few characters."""
     if core in words:
         return True
     return any(

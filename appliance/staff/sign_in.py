@@ -62,7 +62,7 @@ _FROM = "session x JOIN staff s ON s.id = x.staff_id AND s.disabled_at IS NULL"
 
 
 def find_session(reader: Reader, session_hash: bytes) -> Session | None:
-    """Return the session of a cookie, even if it is over; None if the account is disabled."""
+    """Return the session of a cookie, even an expired one; None if the account is disabled."""
     sql = f"SELECT {_COLUMNS} FROM {_FROM} WHERE x.hash = :hash"  # noqa: S608
     return reader.one(_session, sql, {"hash": session_hash})
 
@@ -182,8 +182,8 @@ class OpenedSession:
 def begin_sign_in(tx: Transaction, name: str, device_secret: str | None) -> Try:
     """Count an attempt as failed, so that concurrent guesses are all counted.
 
-    `open_session` clears the count. SignInLater after too many. A known browser of the account
-    has its own counter, so guesses from other browsers do not lock it out.
+    `open_session` clears the count. A known browser of the account has its own counter, so
+    guesses from other browsers do not lock it out. Raises SignInLater after too many attempts.
     """
     account = account_hash(name)
     found = find_by_name(tx, " ".join(name.split()))
@@ -283,7 +283,7 @@ def change_password(
 ) -> None:
     """Set a new password and end all sessions of the account (docs/security.md, S6).
 
-    ChangedMeanwhile if `session_id`, the requesting session, has ended meanwhile.
+    Raises ChangedMeanwhile if `session_id`, the requesting session, has ended meanwhile.
     """
     if session_id is not None and session_id not in {s.id for s in list_sessions(tx, staff_id)}:
         raise ChangedMeanwhile

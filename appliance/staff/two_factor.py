@@ -47,7 +47,7 @@ def totp_code(secret: bytes, step: int) -> str:
 
 
 def matching_steps(secret: bytes, typed: str, now: int) -> list[int]:
-    """Return the time steps whose code matches, of those at, before and after `now` (ms)."""
+    """Return the matching time steps: the step at `now` (ms), the previous and the next one."""
     code, present = _read_code(typed), now // STEP_MILLISECONDS
     near = range(max(present - 1, 0), present + 2)
     return [step for step in near if hmac.compare_digest(totp_code(secret, step), code)]
@@ -81,7 +81,7 @@ _KEPT_STEPS = 2880  # one day
 
 
 def find_two_factor(reader: Reader, staff_id: str) -> TwoFactor | None:
-    """Return the account's two-factor secret, in force or only offered, or None."""
+    """Return the account's two-factor secret, even if it is not in force yet, or None."""
     sql = "SELECT secret, offered_at, since FROM second_step WHERE staff_id = :id"
     return reader.one(TwoFactor, sql, {"id": staff_id})
 
@@ -116,7 +116,7 @@ def count_recovery_codes(reader: Reader, staff_id: str) -> int:
 def offer_two_factor(tx: Transaction, keyring: Keyring, staff_id: str) -> bytes:
     """Return a new TOTP secret, which is not in force until `confirm_two_factor`.
 
-    ChangedMeanwhile if two-factor sign-in is already in force.
+    Raises ChangedMeanwhile if two-factor sign-in is already in force.
     """
     if has_two_factor(tx, staff_id):
         raise ChangedMeanwhile
@@ -129,7 +129,7 @@ def offer_two_factor(tx: Transaction, keyring: Keyring, staff_id: str) -> bytes:
 
 
 def offered_secret(reader: Reader, keyring: Keyring, staff_id: str) -> bytes:
-    """Return the secret offered in the last 15 minutes. OfferOver if there is none."""
+    """Return the secret offered in the last 15 minutes. Raises OfferOver if there is none."""
     found = find_two_factor(reader, staff_id)
     if found is None or found.since is not None:
         raise OfferOver
@@ -143,7 +143,7 @@ def confirm_two_factor(
 ) -> list[str] | None:
     """Put the offered secret in force and return the recovery codes; None for a wrong code.
 
-    OfferOver if the offer has expired.
+    Raises OfferOver if the offer has expired.
     """
     steps = matching_steps(offered_secret(tx, keyring, staff_id), typed, tx.now)
     if not steps:
@@ -161,7 +161,7 @@ def confirm_two_factor(
 
 
 def remove_two_factor(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> bool:
-    """Remove two-factor sign-in. Returns whether it was in force. NotFound if unknown."""
+    """Remove two-factor sign-in. Returns whether it was in force. Raises NotFound if unknown."""
     known(find_staff(tx, staff_id))
     was_in_force = has_two_factor(tx, staff_id)
     for table in ("second_step", "spent_step", "recovery_code", "asked_code"):
@@ -179,7 +179,7 @@ class CodeAsked:
 
 
 class NoSession(Enum):
-    """Why a code opens no session: it is wrong, or the form has expired (5 min) or was used."""
+    """Why no session was opened: the code is wrong, or the form has expired (5 min) or was used."""
 
     WRONG = 1
     OVER = 2
@@ -221,7 +221,7 @@ def verify_second_factor(
 ) -> OpenedSession | NoSession:
     """Open a session if the code is right. The first code is counted with the password.
 
-    Each further code counts as another failed attempt. CodeLater after too many.
+    Each further code counts as another failed attempt. Raises CodeLater after too many.
     """
     asked_hash = hash_token(given.form)
     sql = """SELECT staff_id, device, is_counted FROM asked_code

@@ -53,8 +53,8 @@ def close_days(
 ) -> Clashes:
     """Close the venue from `first` to `last`, both included, or return the clashes.
 
-    An identical closing is not added again. InvalidDateRange if the dates are reversed, past or
-    too far ahead.
+    An identical closing is not added again. Raises InvalidDateRange if the dates are reversed,
+    past or too far ahead.
     """
     tonight = find_tonight(tx)
     if last < max(first, tonight) or (last - tonight).days > BOOKING_HORIZON_DAYS:
@@ -73,7 +73,7 @@ def close_days(
 
 
 def open_days(tx: Transaction, closing_id: str) -> None:
-    """Delete a closing. NotFound if unknown."""
+    """Delete a closing. Raises NotFound if unknown."""
     if not tx.execute("DELETE FROM closing_day WHERE id = :id", {"id": closing_id}):
         raise NotFound
 
@@ -85,9 +85,9 @@ def _list_coming(reader: Reader) -> list[Coming]:
 def _check_shifts(
     tx: Transaction, slots: Sequence[Slot] | None = None, evening_ends_at: str | None = None
 ) -> None:
-    """Check new slots, or a new end of the evening, before they are stored; None is unchanged.
+    """Check new slots, or a new end of the evening, before the change; None is unchanged.
 
-    SlotIsHeld if they would move a booked slot across midnight: the same table could then be
+    Raises SlotIsHeld if a booked slot would move across midnight: the same table could then be
     booked again for the same slot.
     """
     coming, present, ends_at = _list_coming(tx), list_slots(tx), get_venue(tx).evening_ends_at
@@ -105,7 +105,7 @@ def apply_venue(tx: Transaction, file: VenueFile, *, venue_id: str | None = None
 
     Tables are matched by number; tables missing from the file become unbookable and are never
     deleted. `venue_id` is the id for a new venue (generated if None).
-    SlotIsHeld if a booked slot would move across midnight.
+    Raises SlotIsHeld if a booked slot would move across midnight.
     """
     applied_id: str | None = tx.value("SELECT id FROM venue")
     if applied_id is None:
@@ -169,8 +169,8 @@ def _slot_row(slot: Slot) -> dict[str, Any]:
 def edit_venue(tx: Transaction, seen: str, wished: Venue) -> None:
     """Update the venue to `wished`, except for its id. `seen` is its `fingerprint` in the form.
 
-    ChangedMeanwhile; ValidationError; SlotIsHeld if the evening's end would move past a booked
-    slot.
+    Raises ChangedMeanwhile; ValidationError; SlotIsHeld if the evening's end would move past a
+    booked slot.
     """
     _check_seen(get_venue(tx), seen)
     check_venue(wished, tx.zones)
@@ -179,7 +179,7 @@ def edit_venue(tx: Transaction, seen: str, wished: Venue) -> None:
 
 
 def add_tables(tx: Transaction, entries: Sequence[Table]) -> list[str]:
-    """Add tables after the others. Returns their ids. ValidationError if a number is taken."""
+    """Append tables. Returns their ids. Raises ValidationError if a number is taken."""
     tables = list_tables(tx)
     taken = {table.number for table in tables}
     ids = []
@@ -195,7 +195,7 @@ def add_tables(tx: Transaction, entries: Sequence[Table]) -> list[str]:
 def edit_table(
     tx: Transaction, table_id: str, seen: str, entry: Table, accepted: str | None = None
 ) -> Clashes:
-    """Change a table, or return its clashes. NotFound, ChangedMeanwhile, ValidationError."""
+    """Change a table, or return its clashes. Raises NotFound, ChangedMeanwhile, ValidationError."""
     table = get_table(tx, table_id)
     _check_seen(table, seen)
     check_table(entry, {other.number for other in list_tables(tx) if other.id != table_id})
@@ -208,7 +208,7 @@ def edit_table(
 
 
 def remove_table(tx: Transaction, table_id: str, seen: str) -> None:
-    """Delete a table. NotFound, ChangedMeanwhile; ValidationError if it was ever booked."""
+    """Delete a table. Raises NotFound, ChangedMeanwhile; ValidationError if it was ever booked."""
     table = get_table(tx, table_id)
     _check_seen(table, seen)
     if table_id in list_used_tables(tx):
@@ -218,7 +218,10 @@ def remove_table(tx: Transaction, table_id: str, seen: str) -> None:
 
 
 def order_tables(tx: Transaction, seen: str, ids: Sequence[str]) -> None:
-    """Put all tables in the order of `ids`. ChangedMeanwhile unless `seen` is their fingerprint."""
+    """Put all tables in the order of `ids`.
+
+    `seen` is the fingerprint of the order that the form showed. Raises ChangedMeanwhile.
+    """
     present = [table.id for table in list_tables(tx)]
     if fingerprint(present) != seen or sorted(ids) != sorted(present):
         raise ChangedMeanwhile
@@ -226,7 +229,7 @@ def order_tables(tx: Transaction, seen: str, ids: Sequence[str]) -> None:
 
 
 def move_table(tx: Transaction, table_id: str, steps: int) -> None:
-    """Move a table down by `steps` places, or up if `steps` is negative. NotFound if unknown."""
+    """Move a table down by `steps` places, or up if `steps` is negative. Raises NotFound."""
     get_table(tx, table_id)
     ids = [table.id for table in list_tables(tx)]
     place = ids.index(table_id)
@@ -249,7 +252,7 @@ def copy_room(tx: Transaction, tables: Sequence[Table], slots: Sequence[Slot]) -
 
 
 def add_slot(tx: Transaction, entry: Slot) -> str:
-    """Add a slot after the others. Returns its id. ValidationError if its start is taken."""
+    """Append a slot. Returns its id. Raises ValidationError if its start is taken, SlotIsHeld."""
     slots = list_slots(tx)
     slot = replace(entry, id=tx.new_id())
     check_slot(slot, slots)
@@ -261,7 +264,10 @@ def add_slot(tx: Transaction, entry: Slot) -> str:
 def edit_slot(
     tx: Transaction, slot_id: str, seen: str, entry: Slot, accepted: str | None = None
 ) -> Clashes:
-    """Change a slot, or return clashes. NotFound, ChangedMeanwhile, ValidationError, SlotIsHeld."""
+    """Change a slot, or return its clashes.
+
+    Raises NotFound, ChangedMeanwhile, ValidationError, SlotIsHeld.
+    """
     _check_seen(get_slot(tx, slot_id), seen)
     slot = replace(entry, id=slot_id)
     others = [other for other in list_slots(tx) if other.id != slot_id]
@@ -273,7 +279,7 @@ def edit_slot(
 
 
 def remove_slot(tx: Transaction, slot_id: str, seen: str, accepted: str | None = None) -> Clashes:
-    """Delete a slot, or return its clashes. NotFound, ChangedMeanwhile, SlotIsHeld."""
+    """Delete a slot, or return its clashes. Raises NotFound, ChangedMeanwhile, SlotIsHeld."""
     _check_seen(get_slot(tx, slot_id), seen)
     others = [other for other in list_slots(tx) if other.id != slot_id]
     clashes = _check_slots(tx, others, accepted)

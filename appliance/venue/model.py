@@ -101,7 +101,7 @@ def find_closure(venue: Venue, closings: Iterable[Closing], day: str) -> VenueIn
 
 
 def fingerprint(value: object) -> str:
-    """Return a hash of a value. Forms carry it, to detect that the value has changed since."""
+    """Return a hash of a value. Forms carry it to detect later changes of the value."""
     return hashlib.sha256(repr(value).encode()).hexdigest()[:32]
 
 
@@ -155,7 +155,7 @@ def find_slot(slots: Iterable[Slot], start: str, day: date) -> Slot | None:
 def interval(slot: Slot | None, evening_ends_at: str) -> tuple[int, int]:
     """Return the minutes [starts, ends) of a slot; None stands for the whole evening.
 
-    They count from midnight of the evening's date. A slot that starts before `evening_ends_at`
+    Minutes count from midnight of the evening's date. A slot that starts before `evening_ends_at`
     is after midnight and may overlap an earlier slot that runs past midnight.
     """
     if slot is None:
@@ -267,7 +267,7 @@ Clashes = tuple[Clash, ...]
 
 
 def clash_mark(clashes: Clashes) -> str:
-    """Return the fingerprint of the clashes. Saving again with it accepts them."""
+    """Return the fingerprint of the clashes. Saving again with this mark accepts them."""
     return fingerprint([(clash.kind, clash.reservation.id) for clash in clashes])
 
 

@@ -13,7 +13,7 @@ _TABLE_COLUMNS = """
 
 
 def get_venue(reader: Reader) -> Venue:
-    """Return the venue. LookupError if none is stored yet."""
+    """Return the venue. Raises LookupError if none is stored yet."""
     sql = """SELECT id, name, slug, status, reservation_mode, auto_confirm, request_expiry_hours,
                     currency, time_zone, evening_ends_at, policies, address, map_url
              FROM venue"""
@@ -41,7 +41,7 @@ def find_table(reader: Reader, table_id: str) -> Table | None:
 
 
 def get_table(reader: Reader, table_id: str) -> Table:
-    """Return the table with that id. NotFound if unknown."""
+    """Return the table with that id. Raises NotFound if unknown."""
     return known(find_table(reader, table_id))
 
 
@@ -59,7 +59,7 @@ def list_slots(reader: Reader, start: str | None = None) -> list[Slot]:
 
 
 def get_slot(reader: Reader, slot_id: str) -> Slot:
-    """Return the slot with that id. NotFound if unknown."""
+    """Return the slot with that id. Raises NotFound if unknown."""
     return known(next((slot for slot in list_slots(reader) if slot.id == slot_id), None))
 
 

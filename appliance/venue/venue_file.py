@@ -58,7 +58,7 @@ UNFURNISHED = VenueFile(**{**_VENUE, "name": "venuebox", "slug": "venuebox", "st
 
 
 def check_venue(venue: Venue, zones: ZoneDatabase) -> None:
-    """Validate a venue. ValidationError for the first invalid field."""
+    """Validate a venue. Raises ValidationError for the first invalid field."""
     if not venue.name.strip():
         raise field_invalid("name", "name")
     _check_length("name", venue.name, _VENUE_NAME_MAX)
@@ -90,7 +90,7 @@ def _check_zone(name: str, zones: ZoneDatabase) -> None:
 
 
 def check_table(table: Table, taken: Collection[str]) -> None:
-    """Validate a table; `taken` are the other tables' numbers. ValidationError."""
+    """Validate a table; `taken` are the other tables' numbers. Raises ValidationError."""
     if table.number in taken:
         raise field_invalid("number", "number_taken", number=table.number)
     for name, longest in (("number", NUMBER_MAX), ("name", NAME_MAX), ("type", TYPE_MAX)):
@@ -110,7 +110,7 @@ def check_table(table: Table, taken: Collection[str]) -> None:
 
 
 def check_slot(slot: Slot, others: Iterable[Slot]) -> None:
-    """Validate a slot against the `others`. ValidationError for the first invalid field."""
+    """Validate a slot against the `others`. Raises ValidationError for the first invalid field."""
     for name, value in (("start", slot.start), ("end", slot.end)):
         if not is_slot(value):
             raise field_invalid(name, "time")
@@ -129,7 +129,10 @@ def _check_length(name: str, value: str, longest: int) -> None:
 
 
 def parse_venue_file(text: str, zones: ZoneDatabase) -> VenueFile:
-    """Parse a venue file. OperatorError names the field, its value and the allowed values."""
+    """Parse a venue file.
+
+    Raises OperatorError, which names the field, its value and the allowed values.
+    """
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits, or deep nesting
@@ -158,7 +161,7 @@ def parse_venue_file(text: str, zones: ZoneDatabase) -> VenueFile:
 
 
 def _entries(document: Mapping[str, Any], name: str) -> list[tuple[str, dict[str, Any]]]:
-    """Return (path prefix, members) of each table of `[[name]]`. OperatorError if invalid."""
+    """Return (path prefix, members) of each table of `[[name]]`. Raises OperatorError."""
     value = document.get(name, [])
     if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
         raise OperatorError(f"{name} is {value!r} in the venue file: [[{name}]] is allowed")
@@ -166,7 +169,10 @@ def _entries(document: Mapping[str, Any], name: str) -> list[tuple[str, dict[str
 
 
 def _read(kind: type[T], path: str, members: Mapping[str, Any], **defaults: Any) -> T:
-    """Build a `kind` from a TOML table. OperatorError for unknown, missing or mistyped members."""
+    """Build a `kind` from a TOML table.
+
+    Raises OperatorError for unknown, missing or mistyped members.
+    """
     known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
     for name in members:
         if name not in known or name == "id":
