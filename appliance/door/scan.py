@@ -183,10 +183,9 @@ def look_up_code(
 
 def _read_pass(reader: Reader, keyring: Keyring, environment_name: str, text: str) -> Reading:
     def verify(read: ReadPass) -> GuestPass | None:
-        found = find_verifying_key(reader, keyring, read.guest_pass.kid)
-        if found is None or not read.is_signed_with(found[0]):
+        key, has_leaked = find_verifying_key(reader, keyring, read.guest_pass.kid) or (None, False)
+        if key is None or not read.is_signed_with(key):
             return None
-        has_leaked = found[1]
         return replace(read.guest_pass, generation=_REPLACED) if has_leaked else read.guest_pass
 
     outcome = read_pass(text, environment_name, get_venue_tag(reader), verify)

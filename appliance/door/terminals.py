@@ -38,7 +38,12 @@ class Terminal:
         return ROLES.index(self.role) >= ROLES.index(role)
 
 
-_OPEN = "used_at IS NULL AND expires_at > :now"
+_OPEN = "used_at IS NULL AND expires_at > :now"  # a pairing offer
+_SELECT_OFFER = f"""
+    SELECT terminal_name, role, expires_at,
+           CASE WHEN used_at IS NOT NULL THEN 'used' WHEN {_OPEN} THEN 'open' ELSE 'over' END
+    FROM pairing
+"""  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +66,6 @@ def list_open_offers(reader: Reader) -> list[Offer]:
     """Return all open pairing offers, the next to expire first."""
     sql = f"{_SELECT_OFFER} WHERE {_OPEN} ORDER BY expires_at"
     return [Offer(*row) for row in reader.rows(sql, {"now": reader.now})]
-
-
-_SELECT_OFFER = f"""
-    SELECT terminal_name, role, expires_at,
-           CASE WHEN used_at IS NOT NULL THEN 'used' WHEN {_OPEN} THEN 'open' ELSE 'over' END
-    FROM pairing
-"""  # noqa: S608
 
 
 _COLUMNS = "id, name, role, language, created_at, last_seen_at, revoked_at, version"

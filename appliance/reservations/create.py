@@ -181,7 +181,9 @@ def reserve(
         idempotency_key=booking.idempotency_key, request_hash=booking.fingerprint(),
         email_outcome=email_outcome,
     )  # fmt: skip
-    email_id = email_guest(tx, issued.reservation_id, "confirmation")
+    email_id = None
+    if email_outcome != "skipped":
+        email_id = email_guest(tx, issued.reservation_id, "confirmation")
     return Granted(replace(issued, email_outcome=email_outcome), replayed=False, email_id=email_id)
 
 
