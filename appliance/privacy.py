@@ -26,7 +26,7 @@ from appliance.database.checkpointer import wipe
 from appliance.database.connection import Reader, Transaction
 from appliance.environment import Environment
 from appliance.reservations.emails import forget_no_reminders
-from appliance.reservations.guest_terms import evening_is_over
+from appliance.reservations.model import evening_is_over
 from appliance.reservations.request import plain_phone
 from appliance.reservations.rows import (
     add_history,

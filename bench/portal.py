@@ -21,7 +21,7 @@ from appliance.clock import StoppedClock
 from appliance.database.connection import Transaction
 from appliance.door.check_in import check_in
 from appliance.door.scan import Reading, Scan
-from appliance.door.terminals import get_portal_terminal, insert_portal_terminal
+from appliance.door.terminals import get_portal_terminal
 from appliance.reservations.model import Reservation
 from tests.appliance.arrivals import add_reservation
 from tests.browser.chromium import running_chromium
@@ -103,12 +103,8 @@ async def scans(world: PortalWorld, page: Page, guests: list[Reservation]) -> No
 
 def admit(tx: Transaction, reservation_id: str) -> None:
     """As a scan of the guest's pass does."""
-    if get_portal_terminal(tx) is None:
-        insert_portal_terminal(tx)
-    terminal = get_portal_terminal(tx)
-    assert terminal is not None
     scan = Scan(tx.new_id(), Reading("list", (reservation_id,)))
-    assert check_in(tx, terminal, scan, 24 * 60).verdict.admitted
+    assert check_in(tx, get_portal_terminal(tx), scan, 24 * 60).verdict.admitted
 
 
 async def one_table(world: PortalWorld) -> str:

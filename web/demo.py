@@ -27,12 +27,11 @@ from appliance.door.terminals import PAIRING_LIFE_MS, issue_terminal, offer_pair
 from appliance.environment import Environment
 from appliance.outbox import EVENT_TYPES
 from appliance.reservations.create import enter_by_staff, enter_for_guest, reserve
-from appliance.reservations.guest_terms import has_ended
 from appliance.reservations.model import Reservation
 from appliance.reservations.request import Booking
 from appliance.reservations.rows import get_reservation
 from appliance.staff.accounts import create_staff
-from appliance.venue.model import find_slot, tonight
+from appliance.venue.model import find_slot, has_ended, tonight
 from appliance.venue.rows import get_venue, list_slots, list_tables
 from appliance.venue.venue_file import parse_venue_file
 from appliance.webhooks.endpoints import register_endpoint

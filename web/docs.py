@@ -24,9 +24,7 @@ from appliance.database.connection import Reader
 from appliance.environment import path_prefix
 from appliance.http.json import answer
 from appliance.http.request import ENVIRONMENT, claims_https
-from appliance.reservations.availability import find_closure
-from appliance.reservations.guest_terms import offered_slots
-from appliance.venue.model import tonight
+from appliance.venue.model import find_closure, offered_slots, tonight
 from appliance.venue.rows import get_venue, list_closings, list_slots, list_tables
 from web.api.openapi import Wish, build_document, describe_servers
 from web.public_pages import public_page

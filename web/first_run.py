@@ -9,7 +9,7 @@ from appliance.box import Box
 from appliance.core.errors import NotSetUp
 from appliance.core.qr import link_blocks
 from appliance.environment import staff_base
-from appliance.staff.first_run import is_closed, offer_setup
+from appliance.staff.accounts import is_closed, offer_setup
 from web.https_policy import SECURE
 from web.public_pages import wants_page
 

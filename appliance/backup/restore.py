@@ -20,8 +20,8 @@ from appliance.core.tokens import Tokens
 from appliance.database.connection import Reader, open_for_command
 from appliance.database.integrity import make_live, session
 from appliance.database.migrate import list_migrations
+from appliance.staff.accounts import is_closed
 from appliance.staff.audit_log import CONSOLE, record_audit
-from appliance.staff.first_run import is_closed
 
 _STAYING = {"settings.toml", "tls", "erasures.jsonl"}  # kept if present: the box's own is newer
 _BESIDE = ("-wal", "-shm", "-journal", "-watermark")

@@ -13,7 +13,7 @@ from appliance.core.tokens import Keyring
 from appliance.database.integrity import session
 from appliance.database.migrate import migrate
 from appliance.door.signing_keys import add_signing_key
-from appliance.staff.first_run import begin_setup
+from appliance.staff.accounts import begin_setup
 from appliance.venue.edit import apply_venue
 from appliance.venue.venue_file import UNFURNISHED, VenueFile, parse_venue_file
 

@@ -1,30 +1,27 @@
 """Check-in: decide a scan, admit the party, log and announce it; and undo."""
 
-import json
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
-from appliance.core.errors import ChangedMeanwhile, NothingToUndo, field_invalid
+from appliance.core.errors import ChangedMeanwhile, NothingToUndo, TooManyWrongCodes, field_invalid
 from appliance.database.connection import Transaction, known
 from appliance.door.scan import TAKEN_BACK, Reading, Scan, compensation_id
 from appliance.door.scan_log import (
     Admission,
     Decided,
     find_admission,
+    find_decided,
     find_first_admission,
     find_last_admission,
-    find_verdict,
     log_scan,
     recall,
 )
 from appliance.door.terminals import (
-    PORTAL_TERMINAL_ID,
     Terminal,
-    check_wrong_codes,
     count_wrong_code,
     get_portal_terminal,
     get_terminal,
-    insert_portal_terminal,
+    has_too_many_wrong_codes,
 )
 from appliance.door.verdict import COLOURS, OVERRIDABLE, FirstCheckIn, Verdict, judge, see
 from appliance.outbox import announce
@@ -37,7 +34,7 @@ from appliance.reservations.rows import (
     update_reservation,
 )
 from appliance.staff.model import StaffMember
-from appliance.venue.model import Venue, instant, minutes, tonight
+from appliance.venue.model import minute_of, tonight
 from appliance.venue.rows import get_venue
 
 _MINUTE = 60_000
@@ -46,7 +43,7 @@ _MINUTE = 60_000
 def decide(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -> Decided:
     """Decide `scan`, in the order of docs/decisions/door.md. Changes nothing.
 
-    A party that a terminal admitted offline counts as admitted; `overrode` then has the result
+    A party that a terminal admitted offline counts as admitted; `overrode` is then the result
     that the box would have given.
     """
     at = tx.now if scan.happened_at is None else scan.happened_at
@@ -60,23 +57,40 @@ def decide(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) 
     venue = get_venue(tx)
     zone = tx.zones.zone(venue.time_zone)
     reservation, guest_pass = found[0], scan.reading.guest_pass
+    starts_at = minute_of(date.fromisoformat(reservation.date), reservation.starts, zone)
     result = judge(
         reservation,
         generation=guest_pass.generation if guest_pass else None,
         arrivals=scan.arrivals,
         tonight=tonight(at, zone, venue.evening_ends_at),
-        too_early=at < _opens_at(reservation, venue, zone, early_minutes),
+        too_early=at < starts_at - early_minutes * _MINUTE,
     )
     admitted = _count_admitted(reservation, scan, result)
     passed = "checked_in" if reservation.checked_in_at is None else "party_added"
     verdict = Verdict(
-        passed if admitted else _without_entry(scan, result),
+        passed if admitted else _result_without_entry(scan, result),
         see(reservation, arrived=reservation.arrived + admitted),
         admitted,
         _first_check_in(tx, terminal, scan, reservation, zone, at if admitted else None),
         overrode=result if admitted and result != passed else None,
     )
     return Decided(verdict, found)
+
+
+def decide_and_count(
+    tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int
+) -> Decided:
+    """Decide `scan` as `decide` does, and count a wrong code on the terminal.
+
+    Raises TooManyWrongCodes after ten wrong codes within a minute (docs/security.md, S10).
+    """
+    is_code = scan.reading.kind == "code"
+    if is_code and has_too_many_wrong_codes(tx, terminal):
+        raise TooManyWrongCodes
+    decided = decide(tx, terminal, scan, early_minutes)
+    if is_code and decided.verdict.result == "unknown_code":
+        count_wrong_code(tx, terminal)
+    return decided
 
 
 def _find(tx: Transaction, reading: Reading) -> tuple[Reservation, ...]:
@@ -87,25 +101,13 @@ def _find(tx: Transaction, reading: Reading) -> tuple[Reservation, ...]:
     return tuple(reservation for reservation in found if reservation is not None)
 
 
-def _opens_at(reservation: Reservation, venue: Venue, zone: ZoneInfo, early_minutes: int) -> int:
-    """Return the time from which the party may enter, in ms since 1970; 0 for the whole evening.
-
-    A slot that starts before the evening's end is after midnight.
-    """
-    if reservation.slot is None:
-        return 0
-    day = date.fromisoformat(reservation.date)
-    if minutes(reservation.slot) < minutes(venue.evening_ends_at):
-        day += timedelta(days=1)
-    return instant(day, reservation.slot, zone) - early_minutes * _MINUTE
-
-
 def _count_admitted(reservation: Reservation, scan: Scan, result: str) -> int:
     missing = reservation.guests - reservation.arrived
-    if scan.shown is not None:  # it was decided offline
-        again = 1 if scan.overfills(result) else reservation.guests
-        party = missing if missing > 0 else again
-        return (scan.arrivals or party) if scan.was_let_in else 0
+    if scan.shown is not None:  # decided offline
+        if not scan.was_let_in:
+            return 0
+        second_party = 1 if scan.overfills(result) else reservation.guests
+        return scan.arrivals or (missing if missing > 0 else second_party)
     if COLOURS[result] == "green":
         return scan.arrivals or missing
     if scan.reason is not None and result in OVERRIDABLE:
@@ -118,34 +120,30 @@ def _first_check_in(
     admitted_at: int | None,
 ) -> FirstCheckIn | None:  # fmt: skip
     if reservation.checked_in_at is not None:
-        # `checked_in_at` may be from an admission that was undone while others remain.
-        standing = find_first_admission(tx, reservation.id)
-        first_at, name, by = standing or (reservation.checked_in_at, None, None)
-        return FirstCheckIn(first_at, _clock(first_at, zone), name, by)
-    if admitted_at is None:
+        # `checked_in_at` may be the time of an admission that was undone while others remain.
+        first = find_first_admission(tx, reservation.id)
+        at, name, by = first[1:] if first else (reservation.checked_in_at, None, None)
+    elif admitted_at is not None:
+        at, name, by = admitted_at, terminal.name, scan.staff.name if scan.staff else None
+    else:
         return None
-    by = scan.staff.name if scan.staff else None
-    return FirstCheckIn(admitted_at, _clock(admitted_at, zone), terminal.name, by)
+    return FirstCheckIn(at, f"{datetime.fromtimestamp(at / 1000, zone):%H:%M}", name, by)
 
 
-def _clock(at: int, zone: ZoneInfo) -> str:
-    local = datetime.fromtimestamp(at / 1000, zone)
-    return f"{local.hour:02d}:{local.minute:02d}"
-
-
-def _without_entry(scan: Scan, result: str) -> str:
-    """Return the result for a party that was not admitted; the terminal's if it was offline."""
+def _result_without_entry(scan: Scan, result: str) -> str:
+    """Return the result for a party that was not admitted; offline, the terminal's result."""
     if scan.was_taken_back:
         return TAKEN_BACK
-    if COLOURS[result] != "green":
-        return result
-    if scan.shown is None:
+    if COLOURS[result] != "green" or scan.shown is None:
         return result
     return scan.shown if scan.shown in COLOURS else "error"
 
 
 def keep_scan(tx: Transaction, terminal: Terminal, scan: Scan, verdict: Verdict) -> int:
-    """Store a verdict: reservation, history, event and door log. Returns its log number."""
+    """Store a verdict: update the reservation, its history, the event and the scan log.
+
+    Returns the number of the log's row.
+    """
     seen = verdict.reservation
     if seen is not None and verdict.admitted:
         first = verdict.result == "checked_in"
@@ -153,7 +151,7 @@ def keep_scan(tx: Transaction, terminal: Terminal, scan: Scan, verdict: Verdict)
         changes = {"checked_in_at": at} if first else {}
         update_reservation(tx, seen.id, arrived=seen.arrived, **changes)
         actor = f"staff:{scan.staff.id}" if scan.staff else f"terminal:{terminal.id}"
-        add_history(tx, seen.id, verdict.result, actor, json.dumps({"people": verdict.admitted}))
+        add_history(tx, seen.id, verdict.result, actor, people=verdict.admitted)
         if first:
             announce(tx, "reservation.checked_in", seen.id)
     return log_scan(
@@ -164,20 +162,17 @@ def keep_scan(tx: Transaction, terminal: Terminal, scan: Scan, verdict: Verdict)
     )  # fmt: skip
 
 
-WITHOUT_A_WORD_MS = 10_000
+_UNDO_WITHOUT_REASON_MS = 10_000
 
 
-def undo_check_in(
-    tx: Transaction, terminal: Terminal, scan_id: str, reason: str | None,
-    *, staff_id: str | None = None,
-) -> Decided:  # fmt: skip
-    """Undo a scan: within 10 s on the same terminal without a reason, else with one.
+def undo_check_in(tx: Transaction, terminal: Terminal, scan_id: str, reason: str | None) -> Decided:
+    """Undo a scan. A reason is required after 10 s, and on another terminal.
 
-    `checkedInAt` becomes null when the whole party is out. A second undo returns the first
-    result. NotFound for an unknown scan; NothingToUndo if it admitted no one; ValidationError
-    if a reason is required and missing.
+    `checkedInAt` becomes null when nobody of the party remains in. A second undo returns the
+    first result. Raises NotFound for an unknown scan; NothingToUndo if the scan admitted nobody;
+    ValidationError if a reason is required and missing.
     """
-    return _undo(tx, terminal, known(_find_scan(tx, terminal, scan_id)), reason, staff_id)
+    return _undo(tx, terminal, known(_find_scan(tx, terminal, scan_id)), reason)
 
 
 def undo_latest(
@@ -185,31 +180,44 @@ def undo_latest(
 ) -> Decided:
     """Undo the latest check-in of a party, on any terminal.
 
-    ChangedMeanwhile if `arrived` is not the number inside, so that a repeated request undoes
-    only one. NotFound; NothingToUndo if no one of the party is in.
+    `arrived` is the number inside that the caller saw. Raises ChangedMeanwhile if it has changed,
+    so that a repeated request undoes only one check-in; NotFound; NothingToUndo if nobody of the
+    party is in.
     """
     reservation = get_reservation(tx, reservation_id)
     if arrived is not None and reservation.arrived != arrived:
         raise ChangedMeanwhile
-    latest = find_last_admission(tx, reservation_id)
-    admission = None if latest is None else find_admission(tx, *latest)
-    if admission is None:
+    return _undo(tx, terminal, _get_latest(tx, reservation), reason)
+
+
+def undo_by_staff(
+    tx: Transaction, reservation_id: str, person: StaffMember, reason: str
+) -> Decided:
+    """Undo the latest check-in of a party from the portal. Raises NotFound, NothingToUndo."""
+    latest = _get_latest(tx, get_reservation(tx, reservation_id))
+    return _undo(tx, get_terminal(tx, latest.terminal_id), latest, reason, person.id)
+
+
+def _get_latest(tx: Transaction, reservation: Reservation) -> Admission:
+    latest = find_last_admission(tx, reservation.id)
+    if latest is None:
         raise NothingToUndo(state=reservation.status)
-    return _undo(tx, terminal, admission, reason, None)
+    return latest
 
 
 def _undo(
     tx: Transaction, terminal: Terminal, admission: Admission, reason: str | None,
-    staff_id: str | None,
+    staff_id: str | None = None,
 ) -> Decided:  # fmt: skip
     if admission.undo is not None:
         return recall(tx, admission.undo)
     if admission.admitted <= 0 or admission.reservation_id is None:
         raise NothingToUndo(state=admission.result)
-    if reason is None and _needs_a_reason(tx, terminal, admission):
+    is_recent = tx.now - admission.at <= _UNDO_WITHOUT_REASON_MS
+    if reason is None and not (is_recent and admission.terminal_id == terminal.id):
         raise field_invalid("reason", "late_undo")
     actor = f"staff:{staff_id}" if staff_id else f"terminal:{terminal.id}"
-    decided = _take_back(tx, admission.reservation_id, admission.admitted, actor)
+    decided = _revert_admission(tx, admission.reservation_id, admission.admitted, actor)
     log_scan(
         tx, terminal, f"undo:{admission.seq}", "undo", decided.verdict,
         reason=reason, undoes=admission.seq, staff_id=staff_id,
@@ -218,26 +226,22 @@ def _undo(
 
 
 def _find_scan(tx: Transaction, terminal: Terminal, scan_id: str) -> Admission | None:
-    """Return the scan with that id, or its compensating admission if the refusal came too late."""
+    """Return the scan with that id, or the admission that compensates its late refusal."""
     found = find_admission(tx, terminal.id, scan_id)
     if found is None or found.admitted > 0:
         return found
-    counted = find_admission(tx, found.terminal_id, compensation_id(scan_id))
-    is_its = counted is not None and counted.terminal_id == found.terminal_id
-    return counted if is_its else found
+    compensation = find_admission(tx, found.terminal_id, compensation_id(scan_id))
+    if compensation is not None and compensation.terminal_id == found.terminal_id:
+        return compensation
+    return found
 
 
-def _needs_a_reason(tx: Transaction, terminal: Terminal, admission: Admission) -> bool:
-    fresh = tx.now - admission.at <= WITHOUT_A_WORD_MS
-    return not (fresh and admission.terminal_id == terminal.id)
-
-
-def _take_back(tx: Transaction, reservation_id: str, people: int, actor: str) -> Decided:
+def _revert_admission(tx: Transaction, reservation_id: str, people: int, actor: str) -> Decided:
     reservation = get_reservation(tx, reservation_id)
     remaining = max(0, reservation.arrived - people)
     changes = {} if remaining else {"checked_in_at": None}
     update_reservation(tx, reservation_id, arrived=remaining, **changes)
-    add_history(tx, reservation_id, "undone", actor, json.dumps({"people": people}))
+    add_history(tx, reservation_id, "undone", actor, people=people)
     if not remaining:
         announce(tx, "reservation.checkin_reverted", reservation_id)  # only sent if subscribed
     verdict = Verdict("undone", see(reservation, arrived=remaining), admitted=-people)
@@ -248,17 +252,13 @@ def check_in(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int
     """Decide `scan`, and apply, log and announce the result.
 
     The same scan id from the same terminal gets the same answer. A simulated scan stores
-    nothing but wrong codes. TooManyWrongCodes after ten wrong codes on the terminal within a
-    minute (docs/security.md, S10). Check-in never changes the status (interface, section 3).
+    only wrong codes. Check-in never changes the status (interface, section 3). Raises
+    TooManyWrongCodes as `decide_and_count` does.
     """
-    kept = None if scan.simulate else find_verdict(tx, terminal.id, scan.id)
-    if kept is not None:
-        return recall(tx, kept)
-    if scan.reading.kind == "code":
-        check_wrong_codes(tx, terminal)
-    decided = decide(tx, terminal, scan, early_minutes)
-    if scan.reading.kind == "code" and decided.verdict.result == "unknown_code":
-        count_wrong_code(tx, terminal)
+    earlier = None if scan.simulate else find_decided(tx, terminal.id, scan.id)
+    if earlier is not None:
+        return earlier
+    decided = decide_and_count(tx, terminal, scan, early_minutes)
     if not scan.simulate:
         keep_scan(tx, terminal, scan, decided.verdict)
     return decided
@@ -270,24 +270,10 @@ def check_in_by_staff(
 ) -> Decided:  # fmt: skip
     """Check in from the portal, logged under `person`; a `reason` overrides amber and red.
 
-    Idempotent for each `scan_id`. NotFound for an unknown reservation.
+    Idempotent for each `scan_id`. Raises NotFound for an unknown reservation.
     """
     get_reservation(tx, reservation_id)
     scan = Scan(
         scan_id, Reading("list", (reservation_id,)), arrivals=arrivals, reason=reason, staff=person
     )
-    if get_portal_terminal(tx) is None:
-        insert_portal_terminal(tx)
-    return check_in(tx, get_terminal(tx, PORTAL_TERMINAL_ID), scan, early_minutes)
-
-
-def undo_by_staff(
-    tx: Transaction, reservation_id: str, person: StaffMember, reason: str
-) -> Decided:
-    """Undo the latest check-in of a party, on any terminal. NotFound, NothingToUndo."""
-    latest = find_last_admission(tx, reservation_id)
-    if latest is None:
-        raise NothingToUndo(state=get_reservation(tx, reservation_id).status)
-    terminal_id, scan_id = latest
-    # Scan ids are unique only within a terminal, so look it up on the scan's terminal.
-    return undo_check_in(tx, get_terminal(tx, terminal_id), scan_id, reason, staff_id=person.id)
+    return check_in(tx, get_portal_terminal(tx), scan, early_minutes)

@@ -1,13 +1,14 @@
 """Guest passes and access codes: encoding, signatures, and tolerant decoding of scans.
 
-A keyboard-wedge scanner presses the keys of a US keyboard; the host types what its own layout
-makes of them. `spellings` undoes that.
+A keyboard-wedge scanner sends the key codes of a US keyboard. A host with another keyboard layout
+turns them into other characters; `spellings` reverses this.
 """
 
 import base64
 import hashlib
 import hmac
 import re
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -20,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from appliance.core.text import western_digits
 from appliance.venue.model import minutes
 
-# Keys are upper-cased text. `É` stands for `é`: Caps Lock on Linux changes only letters.
+# Keys are upper-cased text. `É` also stands for `é`, because texts are upper-cased first.
 _AZERTY_DIGITS = {
     "&": "1", "É": "2", '"': "3", "'": "4", "(": "5", "-": "6", "§": "6", "È": "7", "_": "8",
     "!": "8", "Ç": "9", "À": "0",
@@ -39,13 +40,13 @@ _ARABIC_LETTERS = (
     | {"÷": "I", "×": "O", "؛": "P", "\u0650": "A", "\u064d": "S", "]": "D", "[": "F", "أ": "H"}
     | {"ـ": "J", "،": "K", "/": "L", "~": "Z", "\u0652": "X", "}": "C", "{": "V", "آ": "N"}
     | {"’": "M"}
-    # keys that type lam and alef as a single ligature character
+    # keys that type the two letters lam and alef as a single character
     | {"\ufefb": "B", "\ufef5": "B", "\ufef7": "G", "\ufef9": "T"}
 )  # fmt: skip
 _ARABIC = str.maketrans(_ARABIC_LETTERS | _ARABIC_INDIC_DIGITS | {"'": "M"})
 _ARABIC_AZERTY = str.maketrans(_ARABIC_LETTERS | _ARABIC_INDIC_DIGITS | _AZERTY_DIGITS)
 _SHIFTED_PAIRS = {"لإ": "T", "لأ": "G", "لآ": "B"}
-_PAIR = "لا"  # from the key B, or from G and then H
+_PAIR = "لا"  # typed by the key B, or by G and then H
 _MOST_GUESSES = 128
 
 
@@ -67,14 +68,12 @@ def spellings(text: str, length: int) -> Iterator[str]:
 def _arabic(typed: str, length: int) -> Iterator[str]:
     for pair, key in _SHIFTED_PAIRS.items():
         typed = typed.replace(pair, key)
-    for guess in islice(_with_pairs(typed, length), _MOST_GUESSES):
-        yield (spelling := guess.translate(_ARABIC))
-        if (other := guess.translate(_ARABIC_AZERTY)) != spelling:
-            yield other
+    for guess in islice(_replace_pairs(typed, length), _MOST_GUESSES):
+        yield from dict.fromkeys(guess.translate(keys) for keys in (_ARABIC, _ARABIC_AZERTY))
 
 
-def _with_pairs(typed: str, length: int) -> Iterator[str]:
-    """Yield `typed` with pairs replaced by the key B, so that it has `length` characters."""
+def _replace_pairs(typed: str, length: int) -> Iterator[str]:
+    """Yield `typed` with some pairs replaced by the key B, so that it has `length` characters."""
     pieces = typed.split(_PAIR)
     keys = len(typed) - length
     if not 0 <= keys < len(pieces):
@@ -87,7 +86,7 @@ def _with_pairs(typed: str, length: int) -> Iterator[str]:
 
 _CODE_FORM = re.compile(r"(?:SVC)?([0-9A-Z]{4})")
 _SEPARATORS = re.compile(r"[\s._–-]+")
-# Typed characters, and the characters of the alphabet (tokens.py) that they may stand for.
+# Typed characters, and the characters of ACCESS_CODE_ALPHABET that they may stand for.
 _LOOKALIKES = {
     "0": "QD", "O": "QD", "Q": "QD", "D": "DQ", "1": "J7", "I": "J7", "L": "J7",
     "2": "2Z", "Z": "Z2", "5": "5S", "S": "S5", "6": "6G", "G": "G6", "8": "8B", "B": "B8",
@@ -102,7 +101,7 @@ def parse_access_code(text: str) -> str | None:
 
 
 def lookalikes(access_code: str) -> list[str]:
-    """Return the codes that can be mistaken for `access_code`, without itself."""
+    """Return the other codes that can be mistaken for `access_code`."""
     choices = (_LOOKALIKES.get(letter, letter) for letter in access_code[4:])
     codes = (f"SVC-{''.join(letters)}" for letters in product(*choices))
     return [code for code in codes if code != access_code]
@@ -115,12 +114,10 @@ TEXT_LENGTH = 139
 _CONTEXT = b"svc-guest-pass-v1"
 _FIRST_DAY = date(2020, 1, 1)
 _WHOLE_EVENING = 0xFFFF
-_SIGNED_BYTES = 20
+# version, key id, venue tag, pass id, evening, slot, guests, generation
+_SIGNED = struct.Struct(">BB4s8sHHBB")
 _MINUTES_A_DAY = 24 * 60
 _PASS_FORM = re.compile(r"SVC1[A-Z2-7]{134}[AIQY]")  # the last three bits are padding: 0
-_PASS_BYTES = 84
-_SPARE_BITS = 3  # 135 characters of five bits
-_AS_DIGITS = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", "0123456789ABCDEFGHIJKLMNOPQRSTUV")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,16 +135,12 @@ class GuestPass:
 
     def to_bytes(self) -> bytes:
         """Return the 20 bytes that are signed."""
-        return b"".join(
-            (
-                bytes((self.version, self.kid)),
-                self.venue_tag,
-                self.pass_id,
-                (self.evening - _FIRST_DAY).days.to_bytes(2, "big"),
-                (_WHOLE_EVENING if self.slot is None else minutes(self.slot)).to_bytes(2, "big"),
-                bytes((min(self.guests, MOST_GUESTS), self.generation)),
-            )
-        )
+        slot = _WHOLE_EVENING if self.slot is None else minutes(self.slot)
+        days, guests = (self.evening - _FIRST_DAY).days, min(self.guests, MOST_GUESTS)
+        return _SIGNED.pack(
+            self.version, self.kid, self.venue_tag, self.pass_id, days, slot, guests,
+            self.generation,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +152,7 @@ class ReadPass:
     signature: bytes
 
     def is_signed_by(self, public_key: bytes) -> bool:
-        """Whether this Ed25519 public key (32 bytes) verifies it. Takes about 0.1 ms."""
+        """Whether this Ed25519 public key (32 bytes) verifies the pass. Takes about 0.1 ms."""
         key = Ed25519PublicKey.from_public_bytes(public_key)
         try:
             key.verify(self.signature, _CONTEXT + self.signed)
@@ -168,7 +161,7 @@ class ReadPass:
         return True
 
     def is_signed_with(self, private_key: Ed25519PrivateKey) -> bool:
-        """As `is_signed_by`, by signing again: Ed25519 signatures are deterministic."""
+        """Whether this key signed the pass. Signs again: Ed25519 signatures are deterministic."""
         return hmac.compare_digest(private_key.sign(_CONTEXT + self.signed), self.signature)
 
 
@@ -190,14 +183,11 @@ def decode_pass(text: str) -> ReadPass | None:
 
 
 def decode_passes(text: str) -> Iterator[ReadPass]:
-    """Yield the passes that `text` may stand for, likeliest first; verify the signature.
+    """Iterate over the passes that `text` may contain, likeliest first, with unverified signatures.
 
     Tolerates lower case, white space, and scanners on hosts with another keyboard layout.
     """
-    for spelling in spellings(text, TEXT_LENGTH):
-        read = _decode(spelling)
-        if read is not None:
-            yield read
+    return filter(None, map(_decode, spellings(text, TEXT_LENGTH)))
 
 
 def resembles_pass(text: str) -> bool:
@@ -209,22 +199,11 @@ def resembles_pass(text: str) -> bool:
 def _decode(spelling: str) -> ReadPass | None:
     if not _PASS_FORM.fullmatch(spelling):
         return None
-    # Ten times as fast as base64.b32decode; the last three bits are padding.
-    number = int(spelling[len(PREFIX) :].translate(_AS_DIGITS), 32) >> _SPARE_BITS
-    raw = number.to_bytes(_PASS_BYTES, "big")
-    guest_pass = _parse(raw)
-    if guest_pass is None:
+    raw = base64.b32decode(spelling[len(PREFIX) :] + "=")
+    version, kid, tag, pass_id, days, slot, guests, generation = _SIGNED.unpack_from(raw)
+    if version not in VERSIONS.values() or _MINUTES_A_DAY <= slot < _WHOLE_EVENING:
         return None
-    return ReadPass(guest_pass, raw[:_SIGNED_BYTES], raw[_SIGNED_BYTES:])
-
-
-def _parse(raw: bytes) -> GuestPass | None:
-    slot = int.from_bytes(raw[16:18], "big")
-    if raw[0] not in VERSIONS.values() or _MINUTES_A_DAY <= slot < _WHOLE_EVENING:
-        return None
-    return GuestPass(
-        version=raw[0], kid=raw[1], venue_tag=raw[2:6], pass_id=raw[6:14],
-        evening=_FIRST_DAY + timedelta(days=int.from_bytes(raw[14:16], "big")),
-        slot=None if slot == _WHOLE_EVENING else f"{slot // 60:02d}:{slot % 60:02d}",
-        guests=raw[18], generation=raw[19],
-    )  # fmt: skip
+    evening = _FIRST_DAY + timedelta(days=days)
+    start = None if slot == _WHOLE_EVENING else f"{slot // 60:02d}:{slot % 60:02d}"
+    guest_pass = GuestPass(version, kid, tag, pass_id, evening, start, guests, generation)
+    return ReadPass(guest_pass, raw[: _SIGNED.size], raw[_SIGNED.size :])

@@ -1,7 +1,7 @@
 """The live feed: changes of each commit, for terminals and the portal's boards.
 
-It stores the ids of changed rows, and reads the rows only while there are listeners. A listener
-that reconnects with its last position gets the later changes, with the rows as they are now.
+The feed stores the ids of changed rows, and reads the rows only while there are listeners. A
+listener that reconnects with its last position gets the later changes, with the present rows.
 """
 
 import asyncio
@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
-from itertools import islice
 
 from appliance.core.errors import Unavailable, log_exception
 from appliance.database.connection import Reader
@@ -30,9 +29,9 @@ from appliance.reservations.rows import Totals, count_evening, find_reservations
 from appliance.venue.rows import find_tonight
 
 _DIGITS_MAX = 18
-QUEUE_LIMIT = 256  # changes that may wait for one slow listener
+QUEUE_LIMIT = 256  # changes queued for a slow listener
 REMEMBERED = 1000  # changes kept for listeners that resume
-_BREATH = 0.1  # seconds; changes within it are read together
+_BATCH_SECONDS = 0.1  # changes within this time are read together
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +39,8 @@ class Change:
     """A message of the feed. `kind` is check-in, change, conflict, totals, reset or revoked.
 
     A listener resumes after `position`. `evening` is tonight's date, and `totals` are tonight's.
-    `reservation` is its present state; `moved`: it may have been in another evening. `door` is
-    the check-in, if any.
+    `reservation` is the present row. If `moved`, the reservation may have been in another evening
+    before. `door` is the check-in, if any.
     """
 
     position: str
@@ -55,7 +54,7 @@ class Change:
 
     @property
     def number(self) -> int:
-        """The change's number in this run of the box, by which positions are ordered."""
+        """The change's number since the box started. Positions are ordered by it."""
         return int(self.position.partition("-")[2])
 
 
@@ -69,20 +68,20 @@ class Listener:
         self.over = asyncio.get_running_loop().create_future()
         self._wants = wants
         self._waiting: deque[Change] = deque()
-        self._news = asyncio.Event()
+        self._arrived = asyncio.Event()
 
     async def take(self, seconds: float) -> list[Change]:
         """Return the queued changes, waiting up to `seconds` for the first; may be empty."""
         if not self._waiting and not self.over.done():
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
-                    await self._news.wait()
-        self._news.clear()
+                    await self._arrived.wait()
+        self._arrived.clear()
         taken = list(self._waiting)
         self._waiting.clear()
         return taken
 
-    def tell(self, changes: Iterable[Change]) -> None:
+    def queue(self, changes: Iterable[Change]) -> None:
         """Queue the changes that the listener wants; a full queue is replaced by one `reset`."""
         if self.over.done():
             return
@@ -94,16 +93,16 @@ class Listener:
             if len(self._waiting) >= QUEUE_LIMIT:
                 self._waiting.clear()
                 self._waiting.append(Change(change.position, "reset"))
-            elif change.kind == "revoked" or not resets:  # it reads everything after a reset
+            elif change.kind == "revoked" or not resets:  # after a reset, the listener reloads
                 self._waiting.append(change)
         if self._waiting:
-            self._news.set()
+            self._arrived.set()
 
     def end(self) -> None:
         """End the listener after it has taken the queued changes."""
         if not self.over.done():
             self.over.set_result(None)
-        self._news.set()
+        self._arrived.set()
 
     def drop(self) -> None:
         """End the listener and discard queued changes, which its new role may not see."""
@@ -121,19 +120,19 @@ class _Entry:
 
 
 class Feed:
-    """The feed of one environment. Bound to the event loop of its database."""
+    """The feed of an environment. Bound to the event loop of the environment's database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        # Positions of another run of the box are not valid in this one.
+        # Positions from before a restart are not valid.
         self._run = database.tokens.random_bytes(4).hex()
         self._last = 0
-        self._told = 0
+        self._sent = 0
         self._tonight: date | None = None
         self._remembered: deque[_Entry] = deque(maxlen=REMEMBERED)
         self._listeners: set[Listener] = set()
-        self._turn = asyncio.Lock()
-        self._telling: asyncio.Task[None] | None = None
+        self._lock = asyncio.Lock()
+        self._sending: asyncio.Task[None] | None = None
         self._ended = False
         database.on_commit(self._on_commit)
 
@@ -147,27 +146,28 @@ class Feed:
     ) -> Listener:
         """Add a listener for the changes that `wants` accepts.
 
-        It first gets the totals. With `after`, its last position, it gets the missed changes
-        before them, or a `reset` if they are no longer stored. Unavailable if the box is stopping.
+        The listener first gets the totals. With `after`, its last position, it gets the missed
+        changes before the totals, or a `reset` if they are no longer stored. Raises Unavailable
+        if the box is stopping.
         """
         listener = Listener(owner, wants)
-        async with self._turn:  # so that it receives everything in order
+        async with self._lock:  # no batch is sent meanwhile, so changes stay in order
             if self._ended:
                 raise Unavailable
             missed = self._since(after)
             listener.joined_at = self._last
-            tonight, totals, told = await self._database.read(self._describe, missed or [])
+            tonight, totals, changes = await self._database.read(self._describe, missed or [])
             begin = [] if missed is not None else [Change(self._at(listener.joined_at), "reset")]
             now = Change(
                 self._at(listener.joined_at), "totals", evening=tonight.isoformat(), totals=totals
             )
-            listener.tell([*begin, *told, now])
+            listener.queue([*begin, *changes, now])
             if not self._listeners:
-                self._tonight, self._told = tonight, listener.joined_at
+                self._tonight, self._sent = tonight, listener.joined_at
             if self._ended:
                 raise Unavailable
             self._listeners.add(listener)
-        self._tell_soon()
+        self._send_soon()
         return listener
 
     def leave(self, listener: Listener) -> None:
@@ -177,8 +177,8 @@ class Feed:
     def close(self) -> None:
         """End all listeners, because the box stops."""
         self._ended = True
-        if self._telling is not None:
-            self._telling.cancel()
+        if self._sending is not None:
+            self._sending.cancel()
         for listener in self._listeners:
             listener.end()
 
@@ -186,51 +186,45 @@ class Feed:
         return f"{self._run}-{number}"
 
     def _since(self, after: str | None) -> list[_Entry] | None:
-        """Return the entries after a position; None if it is unknown or too old."""
+        """Return the entries after a position; None if the position is unknown or too old."""
         if after is None:
             return []
         run, _, number = after.partition("-")
-        is_number = number.isdecimal() and len(number) <= _DIGITS_MAX
-        if run != self._run or not is_number or int(number) > self._last:
+        if run != self._run or not number.isdecimal() or len(number) > _DIGITS_MAX:
             return None
-        missed = self._last - int(number)
-        if missed > len(self._remembered):
+        missed, stored = self._last - int(number), len(self._remembered)
+        if not 0 <= missed <= stored:
             return None
-        return list(islice(self._remembered, len(self._remembered) - missed, None))
+        return list(self._remembered)[stored - missed :]
 
     def _on_commit(self, notices: Sequence[object]) -> None:
         arrivals = {n.verdict.reservation.id for n in notices
                     if isinstance(n, DoorChanged) and n.verdict.reservation}  # fmt: skip
         for notice in notices:
-            if isinstance(notice, ReservationChanged):
-                if notice.reservation_id not in arrivals:
-                    self._remember("change", notice.reservation_id, moved=notice.moved)
-            elif isinstance(notice, DoorChanged):
-                if notice.verdict.reservation is not None:
-                    kind = "check-in" if notice.verdict.admitted > 0 else "change"
-                    self._remember(kind, notice.verdict.reservation.id, door=notice)
-            elif isinstance(notice, ConflictChanged):
-                self._remember("conflict", notice.conflict_id)
-            elif isinstance(notice, ChangedBeside | SigningKeyChanged):
-                self._last += 1
-                self._remembered.clear()  # it is unknown what changed: all listeners must reload
-            else:
-                self._part(notice)
-        self._tell_soon()
+            match notice:
+                case ReservationChanged(reservation_id, moved) if reservation_id not in arrivals:
+                    self._remember("change", reservation_id, moved=moved)
+                case DoorChanged(verdict=verdict) if verdict.reservation is not None:
+                    kind = "check-in" if verdict.admitted > 0 else "change"
+                    self._remember(kind, verdict.reservation.id, door=notice)
+                case ConflictChanged(conflict_id):
+                    self._remember("conflict", conflict_id)
+                case ChangedBeside() | SigningKeyChanged():
+                    self._last += 1
+                    self._remembered.clear()  # it is unknown what changed: all must reload
+                case TerminalGone(terminal_id):
+                    self._dismiss(terminal_id)
+                case SessionEnded(session_id):
+                    self._dismiss(f"staff:{session_id}")
+                case TerminalEdited(terminal_id):  # the terminal reconnects with its new role
+                    for listener in self._owned_by(terminal_id):
+                        listener.drop()
+        self._send_soon()
 
-    def _part(self, notice: object) -> None:
-        if isinstance(notice, TerminalGone):
-            self.dismiss(notice.terminal_id)
-        elif isinstance(notice, SessionEnded):
-            self.dismiss(f"staff:{notice.session_id}")
-        elif isinstance(notice, TerminalEdited):  # it ends now, and the terminal reconnects
-            for listener in self._owned_by(notice.terminal_id):
-                listener.drop()
-
-    def dismiss(self, owner: str) -> None:
-        """Send `revoked` to all listeners of `owner`, and end them."""
+    def _dismiss(self, owner: str) -> None:
+        """Send `revoked` to all listeners of `owner`, then end the listeners."""
         for listener in self._owned_by(owner):
-            listener.tell([Change(self.position, "revoked")])
+            listener.queue([Change(self.position, "revoked")])
             listener.end()
 
     def _owned_by(self, owner: str) -> list[Listener]:
@@ -242,63 +236,58 @@ class Feed:
         self._last += 1
         self._remembered.append(_Entry(self._last, kind, subject, moved, door))
 
-    def _tell_soon(self) -> None:
-        is_telling = self._telling is not None and not self._telling.done()
-        if self._listeners and self._told < self._last and not is_telling:
-            self._telling = asyncio.get_running_loop().create_task(self._tell())
+    def _send_soon(self) -> None:
+        is_sending = self._sending is not None and not self._sending.done()
+        if self._listeners and self._sent < self._last and not is_sending:
+            self._sending = asyncio.get_running_loop().create_task(self._send())
 
-    async def _tell(self) -> None:
+    async def _send(self) -> None:
         """Send new changes to all listeners until there are no more."""
-        while self._listeners and self._told < self._last:
-            async with self._turn:
-                await self._tell_at_once()
-            await asyncio.sleep(_BREATH)
+        while self._listeners and self._sent < self._last:
+            async with self._lock:
+                await self._send_batch()
+            await asyncio.sleep(_BATCH_SECONDS)
 
-    async def _tell_at_once(self) -> None:
-        entries = self._since(self._at(self._told))
-        self._told = self._last
+    async def _send_batch(self) -> None:
+        entries = self._since(self._at(self._sent))
+        self._sent = self._last
         reset = [Change(self.position, "reset")]
         try:
             tonight, _, changes = await self._database.read(self._describe, entries or [])
         except Exception as error:  # noqa: BLE001 - the listeners get a reset
             if not isinstance(error, Unavailable):
                 log_exception("live feed: read changes", error)
-            self._tell_all(reset)
+            self._send_all(reset)
             return
         is_over, self._tonight = tonight != self._tonight, tonight
-        self._tell_all(reset if entries is None or is_over else changes)
+        self._send_all(reset if entries is None or is_over else changes)
 
-    def _tell_all(self, changes: list[Change]) -> None:
+    def _send_all(self, changes: list[Change]) -> None:
         for listener in self._listeners:
-            listener.tell(change for change in changes if change.number > listener.joined_at)
+            listener.queue(change for change in changes if change.number > listener.joined_at)
 
     def _describe(
         self, reader: Reader, entries: Sequence[_Entry]
     ) -> tuple[date, Totals, list[Change]]:
-        """Return tonight, its totals, and the changes; for each reservation, the last `change`."""
+        """Return tonight, its totals and the changes: only the last `change` of a reservation."""
         latest = {entry.subject: entry.number for entry in entries if entry.kind == "change"}
-        told = [e for e in entries if e.kind != "change" or latest[e.subject] == e.number]
+        kept = [e for e in entries if e.kind != "change" or latest[e.subject] == e.number]
         conflicts = {
-            e.subject: find_conflict(reader, e.subject) for e in told if e.kind == "conflict"
+            e.subject: find_conflict(reader, e.subject) for e in kept if e.kind == "conflict"
         }
         reservation_ids = {
             e.number: c.reservation_id if (c := conflicts.get(e.subject)) else e.subject
-            for e in told
+            for e in kept
         }
         reservations = find_reservations(reader, set(filter(None, reservation_ids.values())))
         tonight = find_tonight(reader)
         totals = count_evening(reader, tonight.isoformat())
-        changes = [
-            Change(
-                position=self._at(entry.number),
-                kind=entry.kind,
-                evening=tonight.isoformat(),
-                reservation=reservations.get(reservation_ids[entry.number] or ""),
-                moved=entry.moved,
-                door=entry.door,
-                conflict=conflicts.get(entry.subject),
-                totals=totals,
-            )
-            for entry in told
-        ]
-        return tonight, totals, changes
+
+        def describe(entry: _Entry) -> Change:
+            return Change(
+                self._at(entry.number), entry.kind, tonight.isoformat(),
+                reservations.get(reservation_ids[entry.number] or ""), entry.moved, entry.door,
+                conflicts.get(entry.subject), totals,
+            )  # fmt: skip
+
+        return tonight, totals, [describe(entry) for entry in kept]

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from appliance.core.errors import TooManyWrongCodes
 from appliance.database.connection import Reader, Transaction, known
-from appliance.door.check_in import decide, keep_scan
+from appliance.door.check_in import decide_and_count, keep_scan
 from appliance.door.scan import Scan, compensation_id
-from appliance.door.scan_log import Decided, find_first_admission_seq, find_verdict, recall
-from appliance.door.terminals import Terminal, count_wrong_code, is_keyboard_closed
+from appliance.door.scan_log import Decided, find_decided, find_first_admission
+from appliance.door.terminals import Terminal
 from appliance.door.verdict import Verdict
 from appliance.outbox import ConflictChanged
 
@@ -30,8 +31,8 @@ class Conflict:
     """A row of `door_conflict`. `despite` is the verdict that the box would have given.
 
     `this` is the conflicting admission, `other` the first of the same party, if any. `arrived`
-    and `guests` are from that moment. If the reservation is unknown, `reservation_id` is None
-    and both are 0.
+    and `guests` are the reservation's at the time of the conflict. If the reservation is unknown,
+    `reservation_id` is None and both are 0.
     """
 
     id: str
@@ -48,7 +49,7 @@ class Conflict:
 
     @property
     def lacked_role(self) -> bool:
-        """Whether they were admitted with a reason by a terminal without the `override` role.
+        """Whether a terminal without the `override` role admitted the party with a reason.
 
         With that role, a reason avoids a conflict unless the party was admitted twice.
         """
@@ -68,28 +69,13 @@ _SELECT = """
 """
 
 
-def add_conflict(
-    tx: Transaction, scan_seq: int, other_seq: int | None, kind: str, despite: str,
-    reservation_id: str | None, party: tuple[int, int],
-) -> str:  # fmt: skip
-    """Insert a conflict of scan `scan_seq`. Returns its id. `party` is (arrived, guests)."""
-    conflict_id, (arrived, guests) = tx.new_id(), party
-    tx.insert(
-        "door_conflict",
-        {"id": conflict_id, "scan_seq": scan_seq, "other_seq": other_seq,
-         "reservation_id": reservation_id, "kind": kind, "despite": despite, "arrived": arrived,
-         "guests": guests, "found_at": tx.now},
-    )  # fmt: skip
-    return conflict_id
-
-
 def find_conflict(reader: Reader, conflict_id: str) -> Conflict | None:
     """Return the conflict with that id, or None."""
     return reader.one(_conflict, f"{_SELECT} WHERE c.id = :id", {"id": conflict_id})
 
 
 def get_conflict(reader: Reader, conflict_id: str) -> Conflict:
-    """Return the conflict with that id. NotFound if unknown."""
+    """Return the conflict with that id. Raises NotFound if unknown."""
     return known(find_conflict(reader, conflict_id))
 
 
@@ -106,14 +92,13 @@ def list_open_conflicts(reader: Reader) -> list[Conflict]:
 
 
 def _conflict(*row: Any) -> Conflict:
-    (*head, terminal_id, terminal, at), other, tail = row[:9], row[9:12], row[12:]
-    second = None if other[0] is None else Admitted(*other)
-    return Conflict(*(*head, Admitted(terminal_id, terminal, at), second, *tail))
+    other = None if row[9] is None else Admitted(*row[9:12])
+    return Conflict(*(*row[:6], Admitted(*row[6:9]), other, *row[12:]))
 
 
-# Results that are a conflict even on a terminal with the `override` role. A wrong evening is not
-# one: the terminal's clock may be wrong.
-_NEVER = frozenset({"cancelled", "declined", "revoked", "not_confirmed", "payment_due"})
+# Results that are a conflict even on a terminal with the `override` role. The results for another
+# evening are not among them, because the terminal's clock may be wrong.
+_ALWAYS_CONFLICT = frozenset({"cancelled", "declined", "revoked", "not_confirmed", "payment_due"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,55 +112,46 @@ class Synced:
 def sync_scans(
     tx: Transaction, terminal: Terminal, scans: Sequence[Scan], early_minutes: int
 ) -> list[Synced]:
-    """Store offline `scans`, given in the order in which they happened. Returns their answers.
+    """Store offline `scans`, in chronological order. Returns their answers.
 
-    Parties that the terminal admitted are counted, because they are inside. It is a conflict if
-    more came than were booked, if the table was freed meanwhile, or if the code is unknown (then
-    they are not counted). On a terminal without the `override` role, at present, any admission
-    that the box would have refused is a conflict, even with a reason. The same scan id from the
-    same terminal gets the same answer, whether it was sent online or here.
+    Parties that the terminal admitted are counted, because they are inside. An admission is a
+    conflict if more people came than were booked, if the table was freed meanwhile, or if the
+    code is unknown (such a party is not counted). If the terminal does not have the `override`
+    role at present, any admission that the box would have refused is a conflict, even with a
+    reason. The same scan id from the same terminal gets the same answer, online or offline.
 
-    Wrong codes count as in `check_in`. After ten within a minute, no code is looked up: it is
-    logged as unknown, and is a conflict if the terminal admitted a party.
+    Wrong codes count as in `check_in`. After ten within a minute, codes are not looked up: they
+    are logged as unknown, and are conflicts if the terminal admitted a party.
     """
     return [_sync(tx, terminal, scan, early_minutes) for scan in scans]
 
 
 def _sync(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -> Synced:
-    kept = find_verdict(tx, terminal.id, scan.id)
-    if kept is not None:
-        answered = recall(tx, kept)
+    earlier = find_decided(tx, terminal.id, scan.id)
+    if earlier is not None:
         conflict = find_conflict_of_scan(tx, terminal.id, scan.id)
-        if conflict is None and _let_in_unheard(answered.verdict, scan):
+        if conflict is None and _refused_too_late(earlier.verdict, scan):
             return _sync(tx, terminal, replace(scan, id=compensation_id(scan.id)), early_minutes)
-        return Synced(answered, conflict)
-    decided = _decide(tx, terminal, scan, early_minutes)
+        return Synced(earlier, conflict)
+    try:
+        decided = decide_and_count(tx, terminal, scan, early_minutes)
+    except TooManyWrongCodes:
+        decided = Decided(Verdict("unknown_code"), ())
     seq = keep_scan(tx, terminal, scan, decided.verdict)
-    kind = _find_conflict(terminal, decided.verdict, scan)
-    conflict = _open(tx, decided.verdict, seq, kind) if kind else None
+    kind = _conflict_kind(terminal, decided.verdict, scan)
+    conflict = _add_conflict(tx, decided.verdict, seq, kind) if kind else None
     return Synced(decided, conflict)
 
 
-def _decide(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -> Decided:
-    if scan.reading.kind != "code":
-        return decide(tx, terminal, scan, early_minutes)
-    if is_keyboard_closed(tx, terminal):
-        return Decided(Verdict("unknown_code"), ())
-    decided = decide(tx, terminal, scan, early_minutes)
-    if decided.verdict.result == "unknown_code":
-        count_wrong_code(tx, terminal)
-    return decided
-
-
-def _let_in_unheard(verdict: Verdict, scan: Scan) -> bool:
+def _refused_too_late(verdict: Verdict, scan: Scan) -> bool:
     """Whether the box refused a scan after the terminal had admitted the party offline.
 
-    The party is inside, so it is counted as a separate scan.
+    The party is inside, so the admission is stored as a separate scan.
     """
     return scan.was_let_in and verdict.admitted <= 0 and verdict.colour != "green"
 
 
-def _find_conflict(terminal: Terminal, verdict: Verdict, scan: Scan) -> str | None:
+def _conflict_kind(terminal: Terminal, verdict: Verdict, scan: Scan) -> str | None:
     if not scan.was_let_in:
         return None
     seen = verdict.reservation
@@ -184,27 +160,29 @@ def _find_conflict(terminal: Terminal, verdict: Verdict, scan: Scan) -> str | No
     if seen.arrived > seen.guests and not scan.overfills(verdict.overrode or ""):
         return ADMITTED_TWICE
     if terminal.may("override"):
-        against = scan.reason is None and verdict.overrode in _NEVER
+        against = scan.reason is None and verdict.overrode in _ALWAYS_CONFLICT
     else:
         against = verdict.overrode is not None
     return ADMITTED_ANYWAY if against else None
 
 
-def _open(tx: Transaction, verdict: Verdict, seq: int, kind: str) -> Conflict:
-    seen = verdict.reservation
-    despite = verdict.overrode or verdict.result
-    if seen is None:
-        conflict_id = add_conflict(tx, seq, None, kind, despite, None, (0, 0))
-    else:
-        other = find_first_admission_seq(tx, seen.id, before=seq)
-        party = (seen.arrived, seen.guests)
-        conflict_id = add_conflict(tx, seq, other, kind, despite, seen.id, party)
-    tx.notices.append(ConflictChanged(conflict_id))
-    return get_conflict(tx, conflict_id)
+def _add_conflict(tx: Transaction, verdict: Verdict, seq: int, kind: str) -> Conflict:
+    values = {
+        "id": tx.new_id(), "scan_seq": seq, "kind": kind, "found_at": tx.now, "arrived": 0,
+        "guests": 0, "despite": verdict.overrode or verdict.result,
+    }  # fmt: skip
+    if seen := verdict.reservation:
+        values |= {"reservation_id": seen.id, "arrived": seen.arrived, "guests": seen.guests}
+        first = find_first_admission(tx, seen.id)
+        if first and first[0] < seq:
+            values["other_seq"] = first[0]
+    tx.insert("door_conflict", values)
+    tx.notices.append(ConflictChanged(str(values["id"])))
+    return get_conflict(tx, str(values["id"]))
 
 
 def acknowledge_conflict(tx: Transaction, conflict_id: str, *, actor: str) -> Conflict:
-    """Mark a conflict as acknowledged. Idempotent. NotFound if unknown.
+    """Mark a conflict as acknowledged. Idempotent. Raises NotFound if unknown.
 
     `actor` is `staff:<id>` or `terminal:<id>`. The counts do not change.
     """

@@ -6,7 +6,7 @@ The box and the agent use `classify` and `read_pass`; the door app follows the s
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from appliance.core.tokens import Keyring
@@ -20,7 +20,7 @@ from appliance.door.guest_pass import (
     parse_access_code,
     resembles_pass,
 )
-from appliance.door.signing_keys import find_leaked_key, find_verifying_key, get_venue_tag
+from appliance.door.signing_keys import find_verifying_key, get_venue_tag
 from appliance.door.verdict import COLOURS
 from appliance.reservations.rows import list_evening
 from appliance.reservations.search import is_name, search_by_name
@@ -28,18 +28,17 @@ from appliance.staff.model import StaffMember
 from appliance.venue.rows import find_tonight
 
 TAKEN_BACK = "undone"  # shown by a terminal that admitted a party offline and undid it
-_UNHEARD = "~apart"
 _LINK = re.compile(r"/access/([A-Za-z0-9_-]+)(/?(?:[?#].*)?$)?")
-_DAMAGED_BYTES = 2  # a venue tag with at most this many different bytes is ours, but damaged
+_DAMAGED_BYTES = 2  # a venue tag with more different bytes is another venue's
 _FULL = frozenset({"already_checked_in", "party_full"})
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The text that was read, and the reservations that it may stand for.
+    """The text that was read, and the reservations that it may refer to.
 
-    `kind` is pass, link, code, name, list, or other. A genuine pass is in `guest_pass`;
-    other kinds have `reservation_ids`. `refused` is a result that does not depend on a
+    `kind` is pass, link, code, name, list or other. A genuine pass is in `guest_pass`;
+    the other kinds have `reservation_ids`. `refused` is a result that does not depend on a
     reservation. `read_hash` is the SHA-256 of an unknown text.
     """
 
@@ -54,12 +53,13 @@ class Reading:
 class Scan:
     """A reading with its context. The same `id` from the same terminal is the same scan.
 
-    `arrivals`: the number of people present, None for all who are missing. `reason`: why staff
-    override a refusal, or undid an admission. `simulate`: decide without changes. `device_at`:
-    the time by the terminal's clock, in ms. `staff`: who checked in from the portal.
+    `arrivals`: the number of people who are here; None is the whole remaining party. `reason`:
+    why staff override a refusal, or undid an admission. `simulate`: decide without changes.
+    `device_at`: the time by the terminal's clock, in ms since 1970. `staff`: the account that
+    checks in from the portal.
 
-    For an offline scan, `shown` is the result that the terminal showed, and `happened_at` the
-    time, converted to the box's clock.
+    For an offline scan, `shown` is the result that the terminal showed, and `happened_at` is the
+    time of the scan by the box's clock.
     """
 
     id: str
@@ -74,7 +74,7 @@ class Scan:
 
     @property
     def was_let_in(self) -> bool:
-        """Whether the party was admitted offline, so it is inside regardless of the verdict."""
+        """Whether the party was admitted offline. It is inside, whatever the verdict is."""
         if self.shown is None or self.was_taken_back:
             return False
         return self._shown_green or self.reason is not None
@@ -85,13 +85,13 @@ class Scan:
         return self.shown == TAKEN_BACK
 
     def overfills(self, result: str) -> bool:
-        """Whether staff knowingly admitted more than were booked, with a reason.
+        """Whether staff knowingly admitted more people than were booked, with a reason.
 
-        Judged by the result that the terminal showed; for an online scan, or if it showed green,
-        by `result`, the box's own.
+        The result that they overrode is the one that the terminal showed. For an online scan, or
+        if the terminal showed green, it is `result`, the box's own.
         """
-        before = result if self.shown is None or self._shown_green else self.shown
-        return self.reason is not None and before in _FULL
+        overridden = result if self.shown is None or self._shown_green else self.shown
+        return self.reason is not None and overridden in _FULL
 
     @property
     def _shown_green(self) -> bool:
@@ -99,18 +99,19 @@ class Scan:
 
 
 def compensation_id(scan_id: str) -> str:
-    """Return the id of the admission that compensates a refusal which came too late.
+    """Return the scan id of an admission that was made offline before the box's refusal arrived.
 
-    The refusal keeps the scan's own id; the terminal's offline admission is logged beside it.
+    The refusal is logged under the scan's own id, the offline admission under this one.
     """
-    return f"{scan_id}{_UNHEARD}"
+    return f"{scan_id}~apart"
 
 
 def classify(text: str) -> tuple[str, str]:
     """Classify a scanned or typed text by its form. Returns (kind, value).
 
-    pass (the text), link (its token, "" if other text follows it), code (the access code;
-    four letters may also be a name), name or other (the text).
+    The kinds are pass, link, code, name and other. The value of a link is its token, or "" if
+    other text follows the token; of a code, the access code, though four letters may also be a
+    name; of the other kinds, the text.
     """
     access_code = parse_access_code(text)
     if access_code is not None:
@@ -128,7 +129,7 @@ def read_pass(
 ) -> GuestPass | str:
     """Return the genuine pass of `text`, or the result that refuses it.
 
-    `verify` returns the valid pass, or None if no key of the box made the signature.
+    `verify` returns the pass, or None if its signature is not by a key of this box.
     """
     likeliest: ReadPass | None = None
     for read in decode_passes(text):
@@ -151,7 +152,7 @@ def _find_foreign(read: ReadPass, environment: str, venue_tag: bytes) -> str | N
     return "wrong_venue" if sum(a != b for a, b in pairs) > _DAMAGED_BYTES else None
 
 
-_REPLACED = -1  # never a reservation's generation; set for passes signed by a leaked key
+_REPLACED = -1  # the generation of passes signed by a leaked key; no reservation has it
 
 
 def look_up_code(
@@ -160,7 +161,7 @@ def look_up_code(
 ) -> Reading:  # fmt: skip
     """Look up a guest pass, access link, access code of tonight or, if `by_name`, a name.
 
-    `at` is the time of the scan in ms since 1970, by default now; it determines tonight.
+    `at` is the time of the scan in ms since 1970, by default now. Tonight is the evening then.
     """
     kind, value = classify(text)
     if kind == "pass":
@@ -182,37 +183,32 @@ def look_up_code(
 
 def _read_pass(reader: Reader, keyring: Keyring, environment_name: str, text: str) -> Reading:
     def verify(read: ReadPass) -> GuestPass | None:
-        key = find_verifying_key(reader, keyring, read.guest_pass.kid)
-        if key is not None and read.is_signed_with(key):
-            return read.guest_pass
-        leaked = find_leaked_key(reader, keyring, read.guest_pass.kid)
-        if leaked is not None and read.is_signed_with(leaked):
-            return replace(read.guest_pass, generation=_REPLACED)
-        return None
+        key, has_leaked = find_verifying_key(reader, keyring, read.guest_pass.kid) or (None, False)
+        if key is None or not read.is_signed_with(key):
+            return None
+        return replace(read.guest_pass, generation=_REPLACED) if has_leaked else read.guest_pass
 
-    found = read_pass(text, environment_name, get_venue_tag(reader), verify)
-    if isinstance(found, GuestPass):
-        return Reading("pass", guest_pass=found)
-    return Reading("pass", refused=found, read_hash=_hash(text))
+    outcome = read_pass(text, environment_name, get_venue_tag(reader), verify)
+    if isinstance(outcome, GuestPass):
+        return Reading("pass", guest_pass=outcome)
+    return Reading("pass", refused=outcome, read_hash=_hash(text))
 
 
 def _find_by_code(reader: Reader, access_code: str, evening: str) -> tuple[str, ...]:
     """Return the evening's reservation with that code, else those with similar codes."""
-    exact = _find_codes(reader, [access_code], evening)
-    return exact or _find_codes(reader, lookalikes(access_code), evening)
-
-
-def _find_codes(reader: Reader, codes: Iterable[str], evening: str) -> tuple[str, ...]:
     sql = """SELECT id FROM reservation
              WHERE access_code IN (SELECT value FROM json_each(:codes)) AND date = :evening
              ORDER BY access_code"""
-    rows = reader.rows(sql, {"codes": json.dumps(list(codes)), "evening": evening})
-    return tuple(row[0] for row in rows)
+    for codes in ([access_code], lookalikes(access_code)):
+        found = reader.rows(sql, {"codes": json.dumps(codes), "evening": evening})
+        if ids := tuple(row[0] for row in found):
+            return ids
+    return ()
 
 
 def _find_by_name(reader: Reader, text: str, evening: str) -> tuple[str, ...]:
-    everybody = list_evening(reader, evening)
-    return tuple(found.id for found in search_by_name(everybody, text) if found.holds)
+    found = search_by_name(list_evening(reader, evening), text)
+    return tuple(reservation.id for reservation in found if reservation.holds)
 
 
 def _hash(text: str) -> bytes:

@@ -19,11 +19,13 @@ CHAINED = (
 )  # fmt: skip
 
 _encode = json.JSONEncoder(default=bytes.hex, separators=(",", ":")).encode
+_STANDS = "s.admitted > 0 AND NOT EXISTS (SELECT 1 FROM scan u WHERE u.undoes = s.seq)"
+_ADMISSION = "s.seq, s.terminal_id, s.at, s.reservation_id, s.result, s.admitted"
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """A scan that may be undone. `undo` is the verdict of its undo, as JSON, or None."""
+    """A scan that may be undone. If it was, `undo` is the verdict of that undo, as JSON."""
 
     seq: int
     terminal_id: str
@@ -34,70 +36,53 @@ class Admission:
     undo: str | None
 
 
-def find_verdict(reader: Reader, terminal_id: str, scan_id: str) -> str | None:
-    """Return the stored verdict of a terminal's scan as JSON, or None."""
-    sql = "SELECT verdict FROM scan WHERE terminal_id = :terminal_id AND scan_id = :scan_id"
-    return reader.one(str, sql, {"terminal_id": terminal_id, "scan_id": scan_id})
-
-
-def find_first_admission_seq(reader: Reader, reservation_id: str, *, before: int) -> int | None:
-    """Return the number of a party's first admission before `before` that was not undone."""
-    sql = """SELECT min(seq) FROM scan s
-             WHERE reservation_id = :id AND admitted > 0 AND seq < :before
-                 AND NOT EXISTS (SELECT 1 FROM scan u WHERE u.undoes = s.seq)"""
-    seq: int | None = reader.value(sql, {"id": reservation_id, "before": before})
-    return seq
-
-
 def find_admission(reader: Reader, terminal_id: str, scan_id: str) -> Admission | None:
-    """Return the scan with that id: this terminal's, else the latest of another, or None."""
-    sql = """SELECT s.seq, s.terminal_id, s.at, s.reservation_id, s.result, s.admitted, u.verdict
-             FROM terminal t
-             JOIN scan s ON s.terminal_id = t.id AND s.scan_id = :scan_id
-             LEFT JOIN scan u ON u.undoes = s.seq
-             ORDER BY t.id = :terminal_id DESC, s.seq DESC LIMIT 1"""
+    """Return the scan with that id, of this terminal or else the latest of another, or None."""
+    sql = f"""SELECT {_ADMISSION}, u.verdict
+              FROM terminal t
+              JOIN scan s ON s.terminal_id = t.id AND s.scan_id = :scan_id
+              LEFT JOIN scan u ON u.undoes = s.seq
+              ORDER BY t.id = :terminal_id DESC, s.seq DESC LIMIT 1"""  # noqa: S608
     return reader.one(Admission, sql, {"terminal_id": terminal_id, "scan_id": scan_id})
+
+
+def find_last_admission(reader: Reader, reservation_id: str) -> Admission | None:
+    """Return a party's latest admission that was not undone, or None."""
+    sql = f"""SELECT {_ADMISSION}, NULL FROM scan s
+              WHERE s.reservation_id = :id AND {_STANDS} ORDER BY s.seq DESC LIMIT 1"""  # noqa: S608
+    return reader.one(Admission, sql, {"id": reservation_id})
 
 
 def find_first_admission(
     reader: Reader, reservation_id: str
-) -> tuple[int, str | None, str | None] | None:
-    """Return (ms since 1970, terminal, staff) of a party's first admission that still stands."""
-    sql = """SELECT coalesce(s.happened_at, s.at), t.name, staff.name
-             FROM scan s
-             JOIN terminal t ON t.id = s.terminal_id
-             LEFT JOIN staff ON staff.id = s.staff_id
-             WHERE s.reservation_id = :id AND s.admitted > 0
-                 AND NOT EXISTS (SELECT 1 FROM scan u WHERE u.undoes = s.seq)
-             ORDER BY s.seq LIMIT 1"""
-    row = reader.row(sql, {"id": reservation_id})
-    return None if row is None else (row[0], row[1], row[2])
+) -> tuple[int, int, str | None, str | None] | None:
+    """Return a party's first admission that was not undone, or None.
+
+    The columns are (number, ms since 1970, terminal's name, staff member's name).
+    """
+    sql = f"""SELECT s.seq, coalesce(s.happened_at, s.at), t.name, staff.name
+              FROM scan s
+              JOIN terminal t ON t.id = s.terminal_id
+              LEFT JOIN staff ON staff.id = s.staff_id
+              WHERE s.reservation_id = :id AND {_STANDS} ORDER BY s.seq LIMIT 1"""  # noqa: S608
+    return reader.row(sql, {"id": reservation_id})
 
 
 def list_first_admissions(
     reader: Reader, date: str
 ) -> dict[str, tuple[int, str | None, str | None]]:
-    """Return `find_first_admission` of each party of an evening that is in, by reservation id."""
-    sql = """SELECT s.reservation_id, coalesce(s.happened_at, s.at), t.name, staff.name
-             FROM reservation r
-             JOIN scan s ON s.seq = (
-                 SELECT min(a.seq) FROM scan a
-                 WHERE a.reservation_id = r.id AND a.admitted > 0
-                     AND NOT EXISTS (SELECT 1 FROM scan u WHERE u.undoes = a.seq))
-             JOIN terminal t ON t.id = s.terminal_id
-             LEFT JOIN staff ON staff.id = s.staff_id
-             WHERE r.date = :date AND r.arrived > 0"""
-    return {row[0]: (row[1], row[2], row[3]) for row in reader.rows(sql, {"date": date})}
+    """Return the first admission of each party of an evening that is in, by reservation id.
 
-
-def find_last_admission(reader: Reader, reservation_id: str) -> tuple[str, str] | None:
-    """Return (terminal id, scan id) of a party's latest admission that was not undone, or None."""
-    sql = """SELECT terminal_id, scan_id FROM scan s
-             WHERE reservation_id = :id AND admitted > 0
-                 AND NOT EXISTS (SELECT 1 FROM scan u WHERE u.undoes = s.seq)
-             ORDER BY seq DESC LIMIT 1"""
-    row = reader.row(sql, {"id": reservation_id})
-    return None if row is None else (row[0], row[1])
+    The values are (ms since 1970, terminal's name, staff member's name).
+    """
+    # With min(), SQLite takes the other columns from the row that has the minimum.
+    sql = f"""SELECT r.id, coalesce(s.happened_at, s.at), t.name, staff.name, min(s.seq)
+              FROM reservation r
+              JOIN scan s ON s.reservation_id = r.id AND {_STANDS}
+              JOIN terminal t ON t.id = s.terminal_id
+              LEFT JOIN staff ON staff.id = s.staff_id
+              WHERE r.date = :date AND r.arrived > 0 GROUP BY r.id"""  # noqa: S608
+    return {id_: (at, name, by) for id_, at, name, by, _ in reader.rows(sql, {"date": date})}
 
 
 def add_scan(tx: Transaction, values: dict[str, Any]) -> int:
@@ -110,7 +95,7 @@ def add_scan(tx: Transaction, values: dict[str, Any]) -> int:
 
 
 def count_scans(reader: Reader) -> int:
-    """Return the number of rows."""
+    """Return the number of rows in the log."""
     return int(reader.value("SELECT count(*) FROM scan"))
 
 
@@ -130,7 +115,7 @@ def follow(previous: bytes, row: list[Any]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class LoggedScan:
-    """A row of the door log: the hashed columns, in order, and further data.
+    """A row of the log: the hashed columns, in order, and further data.
 
     Erased texts are None. `table`, `customer_name` and `access_code` are the reservation's.
     """
@@ -151,23 +136,22 @@ class LoggedScan:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """A range of the log, both ends included. `previous` is the hash before it, None if deleted."""
+class LogRange:
+    """A range of the log, both ends included.
+
+    `previous` is the hash of the row before the range, or None if that row was deleted.
+    """
 
     first: int
     last: int
     previous: bytes | None
 
-    @property
-    def count(self) -> int:
-        """The number of rows."""
-        return self.last - self.first + 1
 
-
-def measure_stretch(reader: Reader, since: int | None, until: int | None) -> Stretch | None:
+def find_log_range(reader: Reader, since: int | None, until: int | None) -> LogRange | None:
     """Return the range with every scan in [since, until) (ms since 1970); None if there is none.
 
-    If the clock was set back, it may include scans of other times, to keep the chain unbroken.
+    If the clock was set back, the range may include scans of other times, because the chain must
+    be unbroken.
     """
     sql = """SELECT min(seq), max(seq) FROM scan
              WHERE at >= coalesce(:since, at) AND (:until IS NULL OR at < :until)"""
@@ -177,11 +161,11 @@ def measure_stretch(reader: Reader, since: int | None, until: int | None) -> Str
     previous: bytes | None = START
     if row[0] > 1:
         previous = reader.value("SELECT hash FROM scan WHERE seq = :seq", {"seq": row[0] - 1})
-    return Stretch(row[0], row[1], previous)
+    return LogRange(row[0], row[1], previous)
 
 
 def list_scans(reader: Reader, after: int, last: int, limit: int = -1) -> Iterator[LoggedScan]:
-    """Yield the rows after number `after` up to `last`, in order, at most `limit`."""
+    """Return the rows after number `after` up to `last`, in order, at most `limit`."""
     columns = ", ".join(f"s.{name}" for name in CHAINED)
     sql = f"""SELECT {columns}, s.hash, s.reason, t.name, staff.name, vt.name,
                      r.customer_name, r.access_code
@@ -191,10 +175,9 @@ def list_scans(reader: Reader, after: int, last: int, limit: int = -1) -> Iterat
               LEFT JOIN reservation r ON r.id = s.reservation_id
               LEFT JOIN venue_table vt ON vt.id = r.table_id
               WHERE s.seq > :after AND s.seq <= :last
-              ORDER BY s.seq LIMIT :limit"""  # noqa: S608 - names of columns, from the code
+              ORDER BY s.seq LIMIT :limit"""  # noqa: S608
     rows = reader.rows(sql, {"after": after, "last": last, "limit": limit})
-    for row in rows:
-        yield LoggedScan(row[: len(CHAINED)], *row[len(CHAINED) :])
+    return (LoggedScan(row[: len(CHAINED)], *row[len(CHAINED) :]) for row in rows)
 
 
 def list_types(reader: Reader) -> dict[str, str]:
@@ -208,7 +191,7 @@ def list_log_keys(reader: Reader) -> list[bytes]:
     return [row[0] for row in reader.rows("SELECT public_key FROM signing_key ORDER BY kid")]
 
 
-_REFUSED = json.dumps([name for name, colour in COLOURS.items() if colour in {"amber", "red"}])
+_REFUSALS = json.dumps([name for name, colour in COLOURS.items() if colour in {"amber", "red"}])
 _FROM = """
     FROM scan s
     JOIN terminal t ON t.id = s.terminal_id
@@ -268,22 +251,19 @@ def page_log(
     reader: Reader, since: int, until: int, wanted: LogFilter, size: int, number: int
 ) -> LogPage:
     """Return page `number` (from 1) of the matching scans in [since, until) (ms since 1970)."""
-    bounds: dict[str, Any] = {"since": since, "until": until, "refusals": _REFUSED}
-    where = "s.at >= :since AND s.at < :until"
+    values = {
+        "since": since, "until": until, "refusals": _REFUSALS, "only_refused": wanted.refused,
+        "terminal_id": wanted.terminal_id, "text": wanted.text,
+    }  # fmt: skip
     sql = f"""SELECT count(*), coalesce(sum(s.admitted), 0), coalesce(sum({_IS_REFUSED}), 0)
-              FROM scan s WHERE {where}"""  # noqa: S608 - conditions from the code
-    scans, admitted, refused = reader.row(sql, bounds) or (0, 0, 0)
-    values = dict(bounds)
-    if wanted.refused:
-        where += f" AND {_IS_REFUSED}"
-    if wanted.terminal_id is not None:
-        where += " AND s.terminal_id = :terminal_id"
-        values["terminal_id"] = wanted.terminal_id
-    if wanted.text:
-        where += """ AND (instr(lower(coalesce(r.customer_name, '')), lower(:text))
+              FROM scan s WHERE s.at >= :since AND s.at < :until"""  # noqa: S608
+    scans, admitted, refused = reader.row(sql, values) or (0, 0, 0)
+    where = f"""s.at >= :since AND s.at < :until
+        AND (NOT :only_refused OR {_IS_REFUSED})
+        AND (:terminal_id IS NULL OR s.terminal_id = :terminal_id)
+        AND (:text = '' OR instr(lower(coalesce(r.customer_name, '')), lower(:text))
             OR instr(lower(coalesce(r.access_code, '')), lower(:text))
             OR lower(coalesce(vt.number, '')) = lower(:text))"""
-        values["text"] = wanted.text
     total = reader.value(f"SELECT count(*) {_FROM} WHERE {where}", values)
     sql = f"""SELECT s.seq, s.at, s.happened_at, t.name, s.staff_id, s.kind, s.result, s.admitted,
                      s.reason, s.reservation_id, r.customer_name, r.access_code, vt.number
@@ -315,19 +295,24 @@ def log_scan(
     return seq
 
 
-def recall(tx: Transaction, kept: str) -> Decided:
-    """Restore a stored verdict, with the present state of its reservations."""
-    verdict = Verdict.from_json(kept)
-    spoken_of = [seen.id for seen in verdict.candidates]
-    if verdict.reservation is not None:
-        spoken_of.append(verdict.reservation.id)
-    found = (find_reservation(tx, reservation_id) for reservation_id in spoken_of)
+def find_decided(tx: Transaction, terminal_id: str, scan_id: str) -> Decided | None:
+    """Return the stored decision on a terminal's scan, or None."""
+    sql = "SELECT verdict FROM scan WHERE terminal_id = :terminal_id AND scan_id = :scan_id"
+    stored = tx.value(sql, {"terminal_id": terminal_id, "scan_id": scan_id})
+    return None if stored is None else recall(tx, stored)
+
+
+def recall(tx: Transaction, stored: str) -> Decided:
+    """Parse a stored verdict, and read the present state of its reservations."""
+    verdict = Verdict.from_json(stored)
+    seen = (*verdict.candidates, verdict.reservation)
+    found = (find_reservation(tx, reservation.id) for reservation in seen if reservation)
     return Decided(verdict, tuple(reservation for reservation in found if reservation))
 
 
 @dataclass(frozen=True, slots=True)
 class DoorChanged:
-    """Notice: a scan admitted `verdict.admitted` people; negative for an undo."""
+    """Notice after commit: a scan admitted `verdict.admitted` people; negative for an undo."""
 
     at: int
     terminal_id: str

@@ -1,8 +1,8 @@
-"""Exports of the scan log: signed JSON lines that can be verified anywhere, or plain CSV.
+"""Exports of the scan log: signed JSON lines, which `venuebox doorlog verify` checks, or CSV.
 
-Each JSON line has the stored hash of its row and ends with its seal: SHA-256 over the previous
-seal and its own text. The seal also covers the names, which the hash leaves out so that they can
-be erased. The last line is a signed statement.
+Each JSON line has the stored hash of its row and ends with a seal: SHA-256 over the previous line's
+seal and the line's text. The seal also covers the guests' names. The hash does not, so that names
+can be erased from the log. The last line is a signed statement.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from appliance.clock import format_instant
 from appliance.core.text import BYTE_ORDER_MARK, write_cell, write_cells
 from appliance.core.tokens import Keyring
 from appliance.database.connection import Reader
-from appliance.door.scan_log import LoggedScan, follow, list_scans, list_types, measure_stretch
+from appliance.door.scan_log import LoggedScan, find_log_range, follow, list_scans, list_types
 from appliance.door.signing_keys import get_signing_key
 from appliance.venue.model import evening_end
 from appliance.venue.rows import get_venue
@@ -49,31 +49,28 @@ class Export:
         self, reader: Reader, environment: str, keyring: Keyring, kind: Format,
         since: date | None, until: date | None,
     ) -> None:  # fmt: skip
-        """`keyring` is the environment's. A date of None is the beginning or end of the log."""
+        """`keyring` is the environment's. `since` and `until` are None for the whole log."""
         venue = get_venue(reader)
         self._zone = reader.zones.zone(venue.time_zone)
 
         def end_of(day: date | None) -> int | None:
             return None if day is None else evening_end(day, self._zone, venue.evening_ends_at)
 
-        stretch = measure_stretch(
-            reader, end_of(since and since - timedelta(days=1)), end_of(until)
-        )
-        self.total = stretch.count if stretch else 0
+        found = find_log_range(reader, end_of(since and since - timedelta(days=1)), end_of(until))
+        self.total = found.last - found.first + 1 if found else 0
         self.count = 0
         self.broken: int | None = None
         self.key: Ed25519PrivateKey = get_signing_key(reader, keyring)[1]
         self._kind = kind
         self._seal = _FIRST_SEAL
-        self._previous = stretch.previous if stretch else None
-        self._after, self._last = (stretch.first - 1, stretch.last) if stretch else (0, 0)
+        self._previous = found.previous if found else None
+        self._after, self._last = (found.first - 1, found.last) if found else (0, 0)
         self._first_row: dict[str, Any] = {}
         self._last_row: dict[str, Any] = {}
-        types = list_types(reader)
-        self._instants = [name for name in types if name == "at" or name.endswith("_at")]
-        told = [f"{name}_{place}" for name in self._instants for place in ("utc", "venue")]
-        self._types = types
-        self._columns = [*types, "previous_hash", "hash", *told, *_STORED]
+        self._types = list_types(reader)
+        self._instants = [name for name in self._types if name == "at" or name.endswith("_at")]
+        times = [f"{name}_{place}" for name in self._instants for place in ("utc", "venue")]
+        self._columns = [*self._types, "previous_hash", "hash", *times, *_STORED]
         self._header = {
             "format": _FORMAT,
             "environment": environment,
@@ -82,7 +79,7 @@ class Export:
             "from": since and since.isoformat(),
             "to": until and until.isoformat(),
             "exportedAt": format_instant(reader.now),
-            "chained": types,
+            "chained": self._types,
             "columns": self._columns,
         }
 
@@ -102,8 +99,8 @@ class Export:
         """Return the signed statement; empty for CSV."""
         if self._kind == "csv":
             return b""
-        said = _state(self._header, self.count, self._first_row, self._last_row, self._seal)
-        return sign_statement(said, self.key)
+        statement = _state(self._header, self.count, self._first_row, self._last_row, self._seal)
+        return sign_statement(statement, self.key)
 
     def _write_row(self, scan: LoggedScan) -> bytes:
         if self._last_row and scan.seq != self._last_row["seq"] + 1:
@@ -121,10 +118,9 @@ class Export:
         values = chained | {"previous_hash": self._previous, "hash": scan.hash}
         values = {name: v.hex() if isinstance(v, bytes) else v for name, v in values.items()}
         for name in self._instants:
-            values[f"{name}_utc"] = _tell(chained[name], UTC)
-            values[f"{name}_venue"] = _tell(chained[name], self._zone)
-        words = (scan.customer_name or "").split(maxsplit=1)
-        first_name = words[0] if words else None
+            values[f"{name}_utc"] = _format_time(chained[name], UTC)
+            values[f"{name}_venue"] = _format_time(chained[name], self._zone)
+        first_name = next(iter((scan.customer_name or "").split()), None)
         stored = (scan.terminal, scan.staff, scan.table, first_name, scan.access_code, scan.reason)
         return values | dict(zip(_STORED, stored, strict=True))
 
@@ -152,11 +148,11 @@ def check_export(  # noqa: PLR0911 - one return for each problem
     count, number, seal, header = 0, 0, _FIRST_SEAL, None
     first: dict[str, Any] = {}
     last: dict[str, Any] = {}
-    # A line that is too long for a row is read in pieces, which are invalid.
+    # A line longer than any row is read in pieces, which are invalid.
     for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), b""), 1):
         if header is not None and line.startswith(_STATEMENT_START):
-            said = _state(header, count, first, last, seal)
-            if not _is_signed(line, said, keys(header)):
+            statement = _state(header, count, first, last, seal)
+            if not _is_signed(line, statement, keys(header)):
                 return Checked(count, number, "the signature of this box does not match the file")
             if file.read(1):
                 return Checked(count, number + 1, "something was added after the signed statement")
@@ -182,8 +178,9 @@ def check_export(  # noqa: PLR0911 - one return for each problem
 def sign_statement(statement: dict[str, Any], key: Ed25519PrivateKey) -> bytes:
     """Return the last line of an export, with its signature.
 
-    Ed25519 over the ASCII bytes `svc-door-log-v1` followed by the statement as compact JSON
-    with sorted members. The prefix separates it from guest passes, which the key also signs.
+    The signature is Ed25519 over the ASCII bytes `svc-door-log-v1` followed by the statement as
+    compact JSON with sorted members. The prefix prevents confusion with the signatures of guest
+    passes, which are made with the same key.
     """
     signature = key.sign(_FORMAT.encode() + _encode(statement))
     return _statement_line(statement, key.public_key().public_bytes_raw(), signature) + b"\n"
@@ -220,21 +217,20 @@ def _is_signed(line: bytes, statement: dict[str, Any], keys: Iterable[bytes]) ->
 
 
 def _statement_line(statement: dict[str, Any], key: bytes, signature: bytes) -> bytes:
-    signed = {"statement": statement, "publicKey": key.hex(), "signature": signature.hex()}
-    return _encode(signed)
+    return _encode({"statement": statement, "publicKey": key.hex(), "signature": signature.hex()})
 
 
 def _follows(values: dict[str, Any], header: dict[str, Any], last: dict[str, Any]) -> bool:
     if list(values) != header["columns"]:
         return False
-    seq, before = values["seq"], values["previous_hash"]
-    is_next = not last or (seq, before) == (last["seq"] + 1, last["hash"])
+    seq, previous = values["seq"], values["previous_hash"]
+    is_next = not last or (seq, previous) == (last["seq"] + 1, last["hash"])
     if not (isinstance(seq, int) and is_next):
         return False
-    if before is None:  # the row before was deleted: the first is not checked
+    if previous is None:  # the previous row was deleted, so the hash of this one is not checked
         return True
     try:
-        expected = follow(bytes.fromhex(before), [values[name] for name in header["chained"]])
+        expected = follow(bytes.fromhex(previous), [values[name] for name in header["chained"]])
     except (TypeError, ValueError):
         return False
     return bool(values["hash"] == expected.hex())
@@ -265,13 +261,11 @@ def _encode(data: dict[str, Any]) -> bytes:
     return json.dumps(data, sort_keys=True, separators=(",", ":")).encode()
 
 
-def _tell(instant: int | None, zone: Any) -> str | None:
+def _format_time(instant: int | None, zone: Any) -> str | None:
     if instant is None:
         return None
     try:
-        told = datetime.fromtimestamp(instant // 1000, UTC).replace(
-            microsecond=instant % 1000 * 1000
-        )
-        return told.astimezone(zone).isoformat(timespec="milliseconds")
-    except (OverflowError, ValueError, OSError):  # a terminal may have sent any number
+        time = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=instant)
+        return time.astimezone(zone).isoformat(timespec="milliseconds")
+    except OverflowError:  # a terminal may have sent any number
         return None

@@ -1,15 +1,10 @@
 """Terminals: issue, pair, edit and revoke, and limit wrong codes (docs/security.md, S13)."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from appliance.core.errors import (
-    ChangedMeanwhile,
-    OperatorError,
-    TerminalRevoked,
-    TooManyWrongCodes,
-)
+from appliance.core.errors import ChangedMeanwhile, OperatorError, TerminalRevoked
 from appliance.core.tokens import hash_token
 from appliance.database.connection import Reader, Transaction, known
 from appliance.door.verdict import LANGUAGES
@@ -17,16 +12,16 @@ from appliance.outbox import TerminalEdited, TerminalGone
 from appliance.staff.audit_log import CONSOLE, NOBODY, record_audit
 from appliance.venue.model import fingerprint
 
-ROLES = ("scan", "search", "override")  # each includes the one before
+ROLES = ("scan", "search", "override")  # each role includes the previous roles
 NAME_MAX = 100
-PORTAL_TERMINAL_ID = "00000000-0000-7000-8000-00000000da00"  # stands for the portal's check-ins
+PORTAL_TERMINAL_ID = "00000000-0000-7000-8000-00000000da00"  # for check-ins from the portal
 
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """A row of `terminal`, without its token. `language` is that of its verdicts.
+    """A row of `terminal`, without its token. `language` is the language of its verdicts.
 
-    `version` is the software version that it last reported.
+    `version` is the software version that the terminal last reported.
     """
 
     id: str
@@ -43,47 +38,17 @@ class Terminal:
         return ROLES.index(self.role) >= ROLES.index(role)
 
 
-MOST_TRIES = 5
-_OPEN = "used_at IS NULL AND expires_at > :now"
-
-
-@dataclass(frozen=True, slots=True)
-class Pairing:
-    """An open pairing offer, accepted by its link's secret or by its digits."""
-
-    secret_hash: bytes
-    code_hash: bytes
-    terminal_name: str
-    role: str
-
-
-def add_pairing(tx: Transaction, pairing: Pairing, expires_at: int) -> None:
-    """Store an offer until `expires_at` (ms since 1970), and delete used and expired ones."""
-    tx.execute(f"DELETE FROM pairing WHERE NOT ({_OPEN})", {"now": tx.now})  # noqa: S608
-    tx.insert("pairing", asdict(pairing) | {"expires_at": expires_at})
-
-
-def find_pairing_by_secret(reader: Reader, secret_hash: bytes) -> Pairing | None:
-    """Return the offer of a link, or None if it is unknown, used or expired."""
-    return _find(reader, "secret_hash = :hash", secret_hash)
-
-
-def take_code(tx: Transaction, code_hash: bytes) -> Pairing | None:
-    """Return the offer of the digits, or None if unknown, used, expired or after five wrong tries.
-
-    Wrong digits count against every open offer, because the intended one is unknown. After the
-    fifth, an offer's digits are refused; its link stays valid.
-    """
-    found = _find(tx, f"code_hash = :hash AND tries < {MOST_TRIES}", code_hash)
-    if found is None:
-        sql = f"UPDATE pairing SET tries = tries + 1 WHERE {_OPEN} AND tries < {MOST_TRIES}"  # noqa: S608
-        tx.execute(sql, {"now": tx.now})
-    return found
+_OPEN = "used_at IS NULL AND expires_at > :now"  # a pairing offer
+_SELECT_OFFER = f"""
+    SELECT terminal_name, role, expires_at,
+           CASE WHEN used_at IS NOT NULL THEN 'used' WHEN {_OPEN} THEN 'open' ELSE 'over' END
+    FROM pairing
+"""  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """An offer as shown to its creator. `state` is open, used or over."""
+    """A pairing offer as shown to its creator. `state` is open, used or over."""
 
     terminal_name: str
     role: str
@@ -92,29 +57,18 @@ class Offer:
 
 
 def find_offer(reader: Reader, secret_hash: bytes) -> Offer | None:
-    """Return the state of a link's offer; None once it is deleted."""
-    sql = f"""SELECT terminal_name, role, expires_at,
-                     CASE WHEN used_at IS NOT NULL THEN 'used' WHEN {_OPEN} THEN 'open'
-                          ELSE 'over' END
-              FROM pairing WHERE secret_hash = :hash"""  # noqa: S608
+    """Return the state of a link's pairing offer; None once it is deleted."""
+    sql = f"{_SELECT_OFFER} WHERE secret_hash = :hash"
     return reader.one(Offer, sql, {"hash": secret_hash, "now": reader.now})
 
 
 def list_open_offers(reader: Reader) -> list[Offer]:
-    """Return all open offers, the next to expire first."""
-    sql = f"""SELECT terminal_name, role, expires_at, 'open' FROM pairing
-              WHERE {_OPEN} ORDER BY expires_at"""  # noqa: S608
+    """Return all open pairing offers, the next to expire first."""
+    sql = f"{_SELECT_OFFER} WHERE {_OPEN} ORDER BY expires_at"
     return [Offer(*row) for row in reader.rows(sql, {"now": reader.now})]
 
 
-def _find(reader: Reader, which: str, found_by: bytes) -> Pairing | None:
-    sql = f"""SELECT secret_hash, code_hash, terminal_name, role FROM pairing
-              WHERE {which} AND {_OPEN}"""  # noqa: S608 - conditions of this file
-    return reader.one(Pairing, sql, {"hash": found_by, "now": reader.now})
-
-
 _COLUMNS = "id, name, role, language, created_at, last_seen_at, revoked_at, version"
-_BY_ID = f"SELECT {_COLUMNS} FROM terminal WHERE id = :id"  # noqa: S608
 
 
 def find_by_token(reader: Reader, token_hash: bytes) -> Terminal | None:
@@ -124,18 +78,20 @@ def find_by_token(reader: Reader, token_hash: bytes) -> Terminal | None:
 
 
 def get_terminal(reader: Reader, terminal_id: str) -> Terminal:
-    """Return the terminal with that id. NotFound if unknown."""
-    return known(reader.one(Terminal, _BY_ID, {"id": terminal_id}))
+    """Return the terminal with that id. Raises NotFound if unknown."""
+    sql = f"SELECT {_COLUMNS} FROM terminal WHERE id = :id"  # noqa: S608
+    return known(reader.one(Terminal, sql, {"id": terminal_id}))
 
 
-def get_portal_terminal(reader: Reader) -> Terminal | None:
-    """Return the terminal of check-ins from the portal, or None before the first one."""
-    return reader.one(Terminal, _BY_ID, {"id": PORTAL_TERMINAL_ID})
+def get_portal_terminal(tx: Transaction) -> Terminal:
+    """Return the terminal of check-ins from the portal; create it if it is missing.
 
-
-def insert_portal_terminal(tx: Transaction) -> None:
-    """Insert the portal's terminal. It has no token, so no device can use it."""
-    tx.insert("terminal", {"id": PORTAL_TERMINAL_ID, "name": "Portail", "created_at": tx.now})
+    The terminal has no token, so no device can use it.
+    """
+    sql = """INSERT INTO terminal (id, name, created_at) VALUES (:id, 'Portail', :now)
+             ON CONFLICT DO NOTHING"""
+    tx.execute(sql, {"id": PORTAL_TERMINAL_ID, "now": tx.now})
+    return get_terminal(tx, PORTAL_TERMINAL_ID)
 
 
 def list_terminals(reader: Reader) -> list[Terminal]:
@@ -145,23 +101,20 @@ def list_terminals(reader: Reader) -> list[Terminal]:
 
 
 def touch_terminal(tx: Transaction, terminal_id: str, version: str | None = None) -> None:
-    """Set `last_seen_at` to now, and `version` if it was reported."""
+    """Set `last_seen_at` to now, and `version` unless it is None."""
     sql = """UPDATE terminal SET last_seen_at = :now, version = coalesce(:version, version)
              WHERE id = :id"""
     tx.execute(sql, {"now": tx.now, "id": terminal_id, "version": version})
-
-
-def list_wrong_codes(reader: Reader, terminal_id: str, *, since: int) -> list[int]:
-    """Return the times of wrong codes on a terminal after `since`, in ms since 1970."""
-    kept = reader.value("SELECT wrong_codes FROM terminal WHERE id = :id", {"id": terminal_id})
-    return [at for at in json.loads(kept or "[]") if since < at <= reader.now]
 
 
 def issue_terminal(
     tx: Transaction, name: str, role: str = "override", language: str = "fr",
     *, actor: str = CONSOLE,
 ) -> tuple[str, str]:  # fmt: skip
-    """Create a terminal. Returns (id, token). OperatorError for an invalid name, role, language."""
+    """Create a terminal. Returns (id, token).
+
+    Raises OperatorError for an invalid name, role or language.
+    """
     name = check_terminal(name, role)
     if language not in LANGUAGES:
         raise OperatorError(f"language is {language!r}: {', '.join(LANGUAGES)} are allowed")
@@ -176,27 +129,27 @@ def issue_terminal(
 
 
 def check_terminal(name: str, role: str) -> str:
-    """Return `name` with white space normalised. OperatorError for an invalid name or role."""
-    tidy = " ".join(name.split())
-    if not 1 <= len(tidy) <= NAME_MAX:
+    """Return `name` with white space normalised. Raises OperatorError for a bad name or role."""
+    name = " ".join(name.split())
+    if not 1 <= len(name) <= NAME_MAX:
         raise OperatorError(f"a terminal's name has 1 to {NAME_MAX} characters")
     if role not in ROLES:
         raise OperatorError(f"role is {role!r}: {', '.join(ROLES)} are allowed")
-    return tidy
+    return name
 
 
 def terminal_mark(name: str, role: str) -> str:
-    """Return the fingerprint of a terminal that forms carry, to detect changes."""
+    """Return the fingerprint of a terminal. Forms carry it to detect later changes."""
     return fingerprint((name, role))
 
 
 def edit_terminal(
     tx: Transaction, terminal_id: str, seen: str, name: str, role: str, *, actor: str = CONSOLE
 ) -> None:
-    """Rename a terminal or change its role. NotFound, ChangedMeanwhile, TerminalRevoked.
+    """Rename a terminal or change its role. Raises NotFound, ChangedMeanwhile, TerminalRevoked.
 
-    `seen` is the `terminal_mark` that the form showed. The terminal's live feed ends, and it
-    reconnects with the new role.
+    `seen` is the `terminal_mark` that the form showed. The terminal's live feed ends, and the
+    terminal reconnects with the new role.
     """
     terminal = get_terminal(tx, terminal_id)
     if terminal.revoked_at is not None:
@@ -210,7 +163,7 @@ def edit_terminal(
 
 
 def revoke_terminal(tx: Transaction, terminal_id: str, *, actor: str = CONSOLE) -> None:
-    """Revoke a terminal permanently. Idempotent. NotFound if unknown."""
+    """Revoke a terminal permanently. Idempotent. Raises NotFound if unknown."""
     terminal = get_terminal(tx, terminal_id)
     if terminal.revoked_at is None:
         tx.update("terminal", terminal_id, revoked_at=tx.now)
@@ -222,28 +175,25 @@ WRONG_CODES_A_MINUTE = 10
 _MINUTE = 60_000
 
 
-def check_wrong_codes(tx: Transaction, terminal: Terminal) -> None:
-    """Raise TooManyWrongCodes after ten wrong codes within a minute (docs/security.md, S10)."""
-    if is_keyboard_closed(tx, terminal):
-        raise TooManyWrongCodes
-
-
-def is_keyboard_closed(tx: Transaction, terminal: Terminal) -> bool:
-    """Whether ten wrong codes were typed on the terminal within the last minute."""
-    return len(_recent(tx, terminal)) >= WRONG_CODES_A_MINUTE
+def has_too_many_wrong_codes(tx: Transaction, terminal: Terminal) -> bool:
+    """Whether the terminal had ten wrong codes within a minute (docs/security.md, S10)."""
+    return len(_list_wrong_codes(tx, terminal)) >= WRONG_CODES_A_MINUTE
 
 
 def count_wrong_code(tx: Transaction, terminal: Terminal) -> None:
     """Count a wrong code now; simulated scans count too."""
-    wrong_codes = json.dumps([*_recent(tx, terminal), tx.now])
+    wrong_codes = json.dumps([*_list_wrong_codes(tx, terminal), tx.now])
     tx.update("terminal", terminal.id, wrong_codes=wrong_codes)
 
 
-def _recent(tx: Transaction, terminal: Terminal) -> list[int]:
-    return list_wrong_codes(tx, terminal.id, since=tx.now - _MINUTE)
+def _list_wrong_codes(tx: Transaction, terminal: Terminal) -> list[int]:
+    """Return the times of the wrong codes of the last minute, in ms since 1970."""
+    stored = tx.value("SELECT wrong_codes FROM terminal WHERE id = :id", {"id": terminal.id})
+    return [at for at in json.loads(stored or "[]") if tx.now - _MINUTE < at <= tx.now]
 
 
 PAIRING_LIFE_MS = 10 * 60_000
+_MOST_TRIES = 5
 
 
 class Offered(NamedTuple):
@@ -260,15 +210,19 @@ class Offered(NamedTuple):
 def offer_pairing(
     tx: Transaction, name: str, role: str = "override", *, actor: str = CONSOLE
 ) -> Offered:
-    """Create an offer, valid once, for ten minutes. OperatorError for an invalid name or role."""
+    """Create an offer, valid once for ten minutes. Raises OperatorError for a bad name or role."""
     name = check_terminal(name, role)
     code = tx.tokens.new_pairing_code()
-    sql = "SELECT 1 FROM pairing WHERE code_hash = :hash"  # expired offers too
+    sql = "SELECT 1 FROM pairing WHERE code_hash = :hash"  # also of expired offers
     while tx.row(sql, {"hash": hash_token(code)}) is not None:
         code = tx.tokens.new_pairing_code()
     offered = Offered(tx.tokens.new_link_secret(), code)
-    pairing = Pairing(hash_token(offered.secret), hash_token(code), name, role)
-    add_pairing(tx, pairing, tx.now + PAIRING_LIFE_MS)
+    tx.execute(f"DELETE FROM pairing WHERE NOT ({_OPEN})", {"now": tx.now})  # noqa: S608
+    tx.insert(
+        "pairing",
+        {"secret_hash": hash_token(offered.secret), "code_hash": hash_token(code),
+         "terminal_name": name, "role": role, "expires_at": tx.now + PAIRING_LIFE_MS},
+    )  # fmt: skip
     record_audit(tx, actor, "pairing_offered", name=name, role=role)
     return offered
 
@@ -281,7 +235,7 @@ def pair_by_secret(
     `name` defaults to the offer's. Wrong secrets are not counted, because 256 bits cannot be
     guessed.
     """
-    return _take(tx, find_pairing_by_secret(tx, hash_token(secret)), name, language)
+    return _pair(tx, "secret_hash = :hash", secret, name, language)
 
 
 def pair_by_code(
@@ -289,16 +243,24 @@ def pair_by_code(
 ) -> tuple[str, str] | None:
     """Pair by typed digits, as `pair_by_secret`.
 
-    Returns None for wrong digits instead of raising, so that their count is committed.
+    Wrong digits count against every open offer, because the intended one is unknown. After five
+    wrong tries, an offer's digits are refused; its link stays valid. Returns None for wrong digits
+    instead of raising, so that their count is committed.
     """
-    return _take(tx, take_code(tx, hash_token(code)), name, language)
+    paired = _pair(tx, f"code_hash = :hash AND tries < {_MOST_TRIES}", code, name, language)
+    if paired is None:
+        sql = f"UPDATE pairing SET tries = tries + 1 WHERE {_OPEN} AND tries < {_MOST_TRIES}"  # noqa: S608
+        tx.execute(sql, {"now": tx.now})
+    return paired
 
 
-def _take(
-    tx: Transaction, pairing: Pairing | None, name: str | None, language: str
+def _pair(
+    tx: Transaction, condition: str, secret: str, name: str | None, language: str
 ) -> tuple[str, str] | None:
-    if pairing is None:
+    sql = f"""UPDATE pairing SET used_at = :now WHERE {condition} AND {_OPEN}
+              RETURNING terminal_name, role"""  # noqa: S608
+    offer = tx.row(sql, {"hash": hash_token(secret), "now": tx.now})
+    if offer is None:
         return None
-    sql = "UPDATE pairing SET used_at = :now WHERE secret_hash = :hash"
-    tx.execute(sql, {"now": tx.now, "hash": pairing.secret_hash})
-    return issue_terminal(tx, name or pairing.terminal_name, pairing.role, language, actor=NOBODY)
+    terminal_name, role = offer
+    return issue_terminal(tx, name or terminal_name, role, language, actor=NOBODY)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import date
 
 from babel.dates import format_date
@@ -25,8 +25,9 @@ OVERRIDABLE = frozenset({
     "cancelled", "declined", "revoked",
 })  # fmt: skip
 
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-_UNSETTLED = {"requested": "not_confirmed", "pending": "payment_due", "partial": "payment_due"}
+_NOT_SETTLED = {
+    "requested": "not_confirmed", "pending": "payment_due", "partial": "payment_due",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +46,9 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class FirstCheckIn:
-    """When and where a party was first admitted, and by whom.
+    """The first admission of a party.
 
-    `at` is in ms since 1970; `clock` is the same in venue time, HH:MM. `by` is a staff
+    `at` is in ms since 1970; `clock` is the same time in venue time, HH:MM. `by` is a staff
     member's name, or None for a scan on a terminal.
     """
 
@@ -78,33 +79,28 @@ class Verdict:
 
     def to_json(self) -> str:
         """Return the JSON stored in the scan log, to repeat the answer to the same scan id."""
-        return _encode(
-            {
-                "result": self.result,
-                "reservation": self.reservation and _values(self.reservation),
-                "admitted": self.admitted,
-                "first": self.first_check_in and _values(self.first_check_in),
-                "candidates": [_values(seen) for seen in self.candidates],
-                "overrode": self.overrode,
-            }
-        )
+        values = {
+            "result": self.result,
+            "reservation": self.reservation and astuple(self.reservation),
+            "admitted": self.admitted,
+            "first": self.first_check_in and astuple(self.first_check_in),
+            "candidates": [astuple(seen) for seen in self.candidates],
+            "overrode": self.overrode,
+        }
+        return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> "Verdict":
         """Parse a verdict written by `to_json`."""
-        kept = json.loads(text)
+        stored = json.loads(text)
         return cls(
-            result=kept["result"],
-            reservation=Seen(*kept["reservation"]) if kept["reservation"] else None,
-            admitted=kept["admitted"],
-            first_check_in=FirstCheckIn(*kept["first"]) if kept["first"] else None,
-            candidates=tuple(Seen(*seen) for seen in kept["candidates"]),
-            overrode=kept["overrode"],
+            result=stored["result"],
+            reservation=Seen(*stored["reservation"]) if stored["reservation"] else None,
+            admitted=stored["admitted"],
+            first_check_in=FirstCheckIn(*stored["first"]) if stored["first"] else None,
+            candidates=tuple(Seen(*seen) for seen in stored["candidates"]),
+            overrode=stored["overrode"],
         )
-
-
-def _values(part: Seen | FirstCheckIn) -> list[str | int | None]:
-    return [getattr(part, name) for name in part.__slots__]
 
 
 def see(reservation: Reservation, *, arrived: int | None = None) -> Seen:
@@ -120,18 +116,20 @@ def judge(
 ) -> str:  # fmt: skip
     """Return the result for a known reservation, by the checks of docs/decisions/door.md.
 
-    `generation` is that of the scanned pass, or None. `arrivals` is the number present, None
-    for all who are missing. `too_early`: the slot is more than `early_minutes` ahead.
+    `generation` is that of the scanned pass, or None. `arrivals` is the number of people who are
+    here; None is the whole remaining party. `too_early`: the slot is more than `early_minutes`
+    ahead.
     """
     if generation is not None and generation != reservation.generation:
         return "revoked"
     if not reservation.holds:
         return reservation.status
-    if (evening := date.fromisoformat(reservation.date)) != tonight:
-        return "not_yet" if evening > tonight else "too_late"
-    if too_early:
+    evening = date.fromisoformat(reservation.date)
+    if evening < tonight:
+        return "too_late"
+    if evening > tonight or too_early:
         return "not_yet"
-    return _UNSETTLED.get(reservation.status) or _count_party(reservation, arrivals)
+    return _NOT_SETTLED.get(reservation.status) or _count_party(reservation, arrivals)
 
 
 def _count_party(reservation: Reservation, arrivals: int | None) -> str:
@@ -159,7 +157,7 @@ def phrase(verdict: Verdict, language: str) -> Sentences:
     known = load_languages().get(language)
     staff, details = _STAFF[verdict.result], _details(verdict, known)
     if verdict.result == "already_checked_in" and verdict.first_check_in is None:
-        staff = _IN_BEFORE
+        staff = _ALREADY_IN
     return Sentences(known.plain(staff, **details), known.plain(_GUEST[verdict.result], **details))
 
 
@@ -170,18 +168,18 @@ def _details(verdict: Verdict, language: Language) -> dict[str, str]:
     if seen is not None:
         details |= {
             "table": seen.table_name,
-            "admitted": _people(verdict.admitted, language),
-            "party": _people(seen.guests, language),
+            "admitted": _count_people(verdict.admitted, language),
+            "party": _count_people(seen.guests, language),
             "arrived": str(seen.arrived),
             "guests": str(seen.guests),
             "when": _when(seen.date, seen.slot, language),
         }
-    if language.code == "ar":  # keep Latin names in place
+    if language.code == "ar":  # Latin names stay in place in a right-to-left sentence
         return {name: isolate(text) or "" for name, text in details.items()}
     return details
 
 
-def _people(count: int, language: Language) -> str:
+def _count_people(count: int, language: Language) -> str:
     return language.ngettext("%(count)s guest", "%(count)s guests", abs(count))
 
 
@@ -190,9 +188,8 @@ def _when(day: str, slot: str | None, language: Language) -> str:
     return when if slot is None else language.plain("%(date)s at %(time)s", date=when, time=slot)
 
 
-_IN_BEFORE = _(
-    "Already in: %(arrived)s of %(guests)s."
-)  # the time of the first check-in is unknown
+# For a party whose first check-in is no longer in the log.
+_ALREADY_IN = _("Already in: %(arrived)s of %(guests)s.")
 _STAFF: Mapping[str, str] = {
     "checked_in": _("Let in: %(table)s, %(admitted)s."),
     "party_added": _("Same party, %(admitted)s more: %(arrived)s of %(guests)s are in."),

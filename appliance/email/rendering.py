@@ -26,7 +26,7 @@ from appliance.core.qr import qr_png
 from appliance.database.connection import Reader
 from appliance.door.signing_keys import pass_text
 from appliance.environment import Environment
-from appliance.reservations.calendar_file import CalendarEntry, hours_of
+from appliance.reservations.calendar_file import CalendarEntry
 from appliance.reservations.emails import (
     UNASKED,
     WITH_CALENDAR,
@@ -35,7 +35,7 @@ from appliance.reservations.emails import (
     get_email,
     was_written_to,
 )
-from appliance.reservations.model import Reservation
+from appliance.reservations.model import Reservation, hours_of
 from appliance.reservations.rows import get_reservation, sum_payments
 from appliance.venue.model import Venue, evening_end
 from appliance.venue.rows import find_table, get_venue, list_slots

@@ -211,8 +211,8 @@ class EmailWorker:
         if self._server is None or self._closed:
             return
         for notice in notices:
-            if isinstance(notice, EmailQueued) and self._under_way(notice.letter_id) is None:
-                self._take_up(notice.letter_id)
+            if isinstance(notice, EmailQueued) and self._under_way(notice.email_id) is None:
+                self._take_up(notice.email_id)
 
     def _under_way(self, letter_id: str) -> asyncio.Future[Outcome] | None:
         if self._in_flight is not None and self._in_flight[0] == letter_id:

@@ -9,12 +9,11 @@ from zoneinfo import ZoneInfo
 from appliance.database.connection import Reader, Transaction
 from appliance.environment import Environment
 from appliance.outbox import ReservationChanged
-from appliance.reservations.calendar_file import evening_hours, minute_of
 from appliance.reservations.change import decline
 from appliance.reservations.emails import add_no_reminders, email_guest, wants_no_reminders
 from appliance.reservations.rows import add_history, get_reservation
 from appliance.scheduler import Job
-from appliance.venue.model import Venue, evening_end, tonight
+from appliance.venue.model import Venue, evening_end, evening_hours, minute_of, tonight
 from appliance.venue.rows import get_venue, list_slots
 
 

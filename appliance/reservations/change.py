@@ -1,6 +1,5 @@
-"""Change a reservation: amend, accept, decline, cancel (interface, section 3)."""
+"""Change a reservation: amend, move, accept, decline, cancel, claim (interface, section 3)."""
 
-import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -10,6 +9,7 @@ from appliance.core.errors import (
     ChangedMeanwhile,
     GuestsOutOfRange,
     NotFound,
+    RateLimited,
     TableNotFound,
     TableTaken,
     TooLateToCancel,
@@ -18,10 +18,14 @@ from appliance.core.errors import (
 )
 from appliance.database.connection import Reader, Transaction
 from appliance.outbox import announce
-from appliance.reservations.emails import email_guest
-from appliance.reservations.guest_terms import cancel_deadline
-from appliance.reservations.model import LAST_GENERATION, Reservation
-from appliance.reservations.request import NOTES_MAX, check_customer, plain_phone
+from appliance.reservations.emails import LANGUAGES, email_guest
+from appliance.reservations.model import (
+    LAST_GENERATION,
+    OPEN_STATUSES,
+    Reservation,
+    cancel_deadline,
+)
+from appliance.reservations.request import NOTES_MAX, check_customer, check_length, plain_phone
 from appliance.reservations.rows import add_history, get_reservation, is_held, update_reservation
 from appliance.staff.audit_log import record_audit
 from appliance.venue.rows import find_table, get_venue, list_slots
@@ -29,13 +33,8 @@ from appliance.venue.rows import find_table, get_venue, list_slots
 P = ParamSpec("P")
 R = TypeVar("R")
 
-
-def get_as_seen(reader: Reader, reservation_id: str, seen: int) -> Reservation:
-    """Return the reservation. ChangedMeanwhile if its version is not `seen`; NotFound."""
-    reservation = get_reservation(reader, reservation_id)
-    if reservation.version != seen:
-        raise ChangedMeanwhile
-    return reservation
+# Limit for each reservation: everyone with the link can add entries to its history.
+_GUEST_CHANGES_MAX = 100
 
 
 def as_seen(
@@ -47,17 +46,31 @@ def as_seen(
     `seen` is the version that the form showed, so a form sent twice applies once. Raises
     ChangedMeanwhile or NotFound.
     """
-    get_as_seen(tx, reservation_id, seen)
+    _get_as_seen(tx, reservation_id, seen)
     return action(tx, reservation_id, *args, **kwargs)
 
 
+def _get_as_seen(reader: Reader, reservation_id: str, seen: int) -> Reservation:
+    reservation = get_reservation(reader, reservation_id)
+    if reservation.version != seen:
+        raise ChangedMeanwhile
+    return reservation
+
+
+def _get_open(tx: Transaction, reservation_id: str, seen: int) -> Reservation:
+    reservation = _get_as_seen(tx, reservation_id, seen)
+    if reservation.status not in OPEN_STATUSES:
+        raise WrongState(state=reservation.status)
+    return reservation
+
+
 def accept(tx: Transaction, reservation_id: str, *, actor: str) -> Reservation:
-    """Accept: requested → confirmed, with `reservation.confirmed` and an email. WrongState."""
+    """Accept a request: requested → confirmed, with an event and an email. Raises WrongState."""
     return _answer(tx, reservation_id, "confirmed", "accepted", actor)
 
 
 def decline(tx: Transaction, reservation_id: str, *, actor: str) -> Reservation:
-    """Decline: requested → declined, with `reservation.declined` and an email. WrongState."""
+    """Decline a request: requested → declined, with an event and an email. Raises WrongState."""
     return _answer(tx, reservation_id, "declined", "declined", actor)
 
 
@@ -76,7 +89,7 @@ def _answer(
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """A cancelled reservation, and whether it already was."""
+    """A cancelled reservation. `already` is true if it was cancelled before."""
 
     reservation: Reservation
     already: bool
@@ -85,17 +98,38 @@ class Cancelled:
 def cancel_own(
     tx: Transaction, key: ApiKey, reservation_id: str, *, notify: bool = True
 ) -> Cancelled:
-    """Cancel for a partner. NotFound unless its key's lineage created it (interface, section 4)."""
+    """Cancel for a partner (interface, section 4).
+
+    Raises NotFound unless a key of the same lineage created the reservation.
+    """
     if get_reservation(tx, reservation_id).lineage != key.lineage:
         raise NotFound
     return cancel(tx, reservation_id, actor=f"key:{key.id}", notify=notify)
 
 
+def cancel_by_guest(tx: Transaction, reservation_id: str, cancel_hours: int) -> Cancelled:
+    """Cancel for a guest, as `cancel` does. Idempotent.
+
+    Raises TooLateToCancel if the guests have checked in, or are expected within `cancel_hours`;
+    WrongState if the reservation was declined or is over.
+    """
+    reservation = get_reservation(tx, reservation_id)
+    if reservation.status == "completed":
+        raise WrongState(state=reservation.status)
+    if reservation.holds:
+        venue = get_venue(tx)
+        zone = tx.zones.zone(venue.time_zone)
+        deadline = cancel_deadline(reservation, list_slots(tx), venue, zone, cancel_hours)
+        if reservation.checked_in_at is not None or tx.now >= deadline:
+            raise TooLateToCancel
+    return cancel(tx, reservation_id, actor="guest")
+
+
 def cancel(tx: Transaction, reservation_id: str, *, actor: str, notify: bool = True) -> Cancelled:
     """Cancel in any state that holds the table; `checkedInAt` is kept. Idempotent.
 
-    The guest gets an email, if one is due, unless `notify` is false. NotFound for an unknown
-    id; WrongState if it was declined.
+    The guest gets an email, if one is due, unless `notify` is false. Raises NotFound for an unknown
+    id; WrongState if the reservation was declined.
     """
     reservation = get_reservation(tx, reservation_id)
     if reservation.status == "cancelled":
@@ -110,9 +144,6 @@ def cancel(tx: Transaction, reservation_id: str, *, actor: str, notify: bool = T
     return Cancelled(get_reservation(tx, reservation_id), already=False)
 
 
-_OPEN = ("requested", "pending", "partial", "confirmed")
-
-
 @dataclass(frozen=True, slots=True)
 class Amendment:
     """The new values of a reservation's editable fields, changed or not."""
@@ -125,12 +156,20 @@ class Amendment:
     vip: bool = False
 
 
+def check_amendment(amendment: Amendment) -> None:
+    """Validate the fields as at creation; staff need no guest contact."""
+    check_customer(
+        amendment.customer_name, amendment.customer_email, amendment.customer_phone, "customer_"
+    )
+    check_length(amendment.notes or "", "notes", NOTES_MAX)
+
+
 def amend_reservation(
     tx: Transaction, reservation_id: str, seen: int, amendment: Amendment, *, actor: str
 ) -> Reservation:
     """Change party, customer and notes. The guest's pass stays valid.
 
-    `seen` is the version that the form showed. ChangedMeanwhile if it is not the present one;
+    `seen` is the version that the form showed. Raises ChangedMeanwhile if the version is another;
     WrongState once the reservation is over; field errors as at creation; GuestsOutOfRange if
     `guests` exceeds the table's capacity or is less than the number arrived.
     """
@@ -140,15 +179,23 @@ def amend_reservation(
     least = max(1, reservation.arrived)
     if table is not None and not least <= amendment.guests <= table.capacity_max:
         raise GuestsOutOfRange(field="guests", capacity_min=least, capacity_max=table.capacity_max)
-    wanted = asdict(amendment) | {"customer_phone": plain_phone(amendment.customer_phone)}
+    return _amend(tx, reservation, asdict(amendment), actor)
+
+
+def _amend(
+    tx: Transaction, reservation: Reservation, wanted: dict[str, Any], actor: str
+) -> Reservation:
+    """Store the columns of `wanted` that differ, and record which."""
+    wanted = wanted | {"customer_phone": plain_phone(wanted["customer_phone"])}
     changed = {name: value for name, value in wanted.items() if getattr(reservation, name) != value}
-    if changed:
-        update_reservation(tx, reservation_id, **changed)
-        detail: dict[str, Any] = {"changed": sorted(changed)}
-        if "guests" in changed:
-            detail |= {"guests": [reservation.guests, amendment.guests]}
-        add_history(tx, reservation_id, "amended", actor, json.dumps(detail))
-    return get_reservation(tx, reservation_id)
+    if not changed:
+        return reservation
+    detail: dict[str, Any] = {"changed": sorted(changed)}
+    if "guests" in changed:
+        detail["guests"] = [reservation.guests, changed["guests"]]
+    update_reservation(tx, reservation.id, **changed)
+    add_history(tx, reservation.id, "amended", actor, **detail)
+    return get_reservation(tx, reservation.id)
 
 
 def move_to_table(
@@ -156,8 +203,9 @@ def move_to_table(
 ) -> Reservation:
     """Move the party to another table in the same evening and slot; the pass stays valid.
 
-    Staff may use tables that partners cannot book. TableNotFound; TableTaken;
-    GuestsOutOfRange if the table is too small; other errors as `amend_reservation`.
+    Staff may use tables that partners cannot book. Raises TableNotFound, TableTaken,
+    GuestsOutOfRange if the table is too small, and ChangedMeanwhile and WrongState as
+    `amend_reservation` does.
     """
     reservation = _get_open(tx, reservation_id, seen)
     table = find_table(tx, table_id)
@@ -169,20 +217,19 @@ def move_to_table(
         raise GuestsOutOfRange(
             field="guests", capacity_min=table.capacity_min, capacity_max=table.capacity_max
         )
-    if is_held(
-        tx, table_id, reservation.date, reservation.starts, reservation.ends, reservation.seq
-    ):
+    if is_held(tx, table_id, reservation.date, reservation.starts, reservation.ends):
         raise TableTaken
     update_reservation(tx, reservation_id, table_id=table_id)
-    detail = {"from": reservation.table_id, "to": table_id}
-    add_history(tx, reservation_id, "moved", actor, json.dumps(detail))
+    add_history(
+        tx, reservation_id, "moved", actor, **{"from": reservation.table_id, "to": table_id}
+    )
     return get_reservation(tx, reservation_id)
 
 
 def mark_late(
     tx: Transaction, reservation_id: str, seen: int, *, late: bool, actor: str
 ) -> Reservation:
-    """Set or clear the note that the party announced to be late. WrongState once over."""
+    """Set or clear the note that the party will be late. Raises WrongState once over."""
     reservation = _get_open(tx, reservation_id, seen)
     if (reservation.late_at is not None) != late:
         update_reservation(tx, reservation_id, late_at=tx.now if late else None)
@@ -193,7 +240,7 @@ def mark_late(
 def reissue_pass(tx: Transaction, reservation_id: str, seen: int, *, actor: str) -> Reservation:
     """Issue a new pass, which the guest's link shows at once; older passes are `revoked`.
 
-    The access code is kept. ChangedMeanwhile; NotFound; WrongState once the reservation is
+    The access code is kept. Raises ChangedMeanwhile; NotFound; WrongState once the reservation is
     over, or if no generation is left.
     """
     reservation = _get_open(tx, reservation_id, seen)
@@ -208,35 +255,65 @@ def reissue_pass(tx: Transaction, reservation_id: str, seen: int, *, actor: str)
     return get_reservation(tx, reservation_id)
 
 
-def _get_open(tx: Transaction, reservation_id: str, seen: int) -> Reservation:
-    reservation = get_as_seen(tx, reservation_id, seen)
-    if reservation.status not in _OPEN:
-        raise WrongState(state=reservation.status)
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """A guest's correction of their data; None leaves a field unchanged."""
+
+    name: str | None = None
+    email: str | None = None
+    phone: str | None = None
+    language: str | None = None
+
+
+def claim(
+    tx: Transaction, reservation_id: str, device_hash: bytes | None,
+    correction: Correction | None = None,
+) -> Reservation:  # fmt: skip
+    """Correct the reservation, and save it in a browser unless `device_hash` is None.
+
+    Idempotent for each browser. A cancelled or past reservation is neither saved nor
+    corrected. Errors as `correct`; RateLimited also for too many browsers.
+    """
+    reservation = get_reservation(tx, reservation_id)
+    if reservation.status not in OPEN_STATUSES:
+        return reservation
+    if correction is not None:
+        reservation = correct(tx, reservation_id, correction)
+    sql = """INSERT INTO claim (device_hash, reservation_id, at)
+             VALUES (:device, :id, :at) ON CONFLICT DO NOTHING"""
+    claimed = {"device": device_hash, "id": reservation_id, "at": tx.now}
+    if device_hash is not None and tx.execute(sql, claimed):
+        add_history(tx, reservation_id, "claimed", "guest")
+        _check_guest_changes(tx, reservation_id)
     return reservation
 
 
-def check_amendment(amendment: Amendment) -> None:
-    """Validate the fields as at creation; staff need no guest contact."""
-    of_customer = amendment.customer_name, amendment.customer_email, amendment.customer_phone
-    check_customer(*of_customer, prefix="customer_")
-    if amendment.notes is not None and len(amendment.notes) > NOTES_MAX:
-        raise field_invalid("notes", "at_most", longest=NOTES_MAX)
+def correct(tx: Transaction, reservation_id: str, correction: Correction) -> Reservation:
+    """Update the guest's name, contacts and language. The guest's pass stays valid.
 
-
-def cancel_by_guest(tx: Transaction, reservation_id: str, cancel_hours: int) -> Cancelled:
-    """Cancel for a guest, as `cancel`. Idempotent.
-
-    TooLateToCancel if the guests have checked in, or are expected within `cancel_hours`;
-    WrongState if it was declined or is over.
+    Raises CustomerNameRequired, InvalidEmail and ValidationError as at creation; WrongState once
+    the reservation is cancelled or over; RateLimited after a hundred changes.
     """
     reservation = get_reservation(tx, reservation_id)
-    if reservation.status == "cancelled":
-        return Cancelled(reservation, already=True)
-    if not reservation.holds or reservation.status == "completed":
+    if reservation.status not in OPEN_STATUSES:
         raise WrongState(state=reservation.status)
-    venue = get_venue(tx)
-    zone = tx.zones.zone(venue.time_zone)
-    deadline = cancel_deadline(reservation, tuple(list_slots(tx)), venue, zone, cancel_hours)
-    if reservation.checked_in_at is not None or tx.now >= deadline:
-        raise TooLateToCancel
-    return cancel(tx, reservation_id, actor="guest")
+    check_customer(correction.name, correction.email, correction.phone, "")
+    if correction.language is not None and correction.language not in LANGUAGES:
+        raise field_invalid("language", "language")
+    wanted = {
+        "customer_name": correction.name or reservation.customer_name,
+        "customer_email": correction.email or reservation.customer_email,
+        "customer_phone": correction.phone or reservation.customer_phone,
+        "language": correction.language or reservation.language,
+    }
+    corrected = _amend(tx, reservation, wanted, "guest")
+    if corrected.version != reservation.version:
+        _check_guest_changes(tx, reservation_id)
+    return corrected
+
+
+def _check_guest_changes(tx: Transaction, reservation_id: str) -> None:
+    """Raise RateLimited if this reservation has more than a hundred changes by guests."""
+    sql = "SELECT count(*) FROM history WHERE reservation_id = :id AND actor = 'guest'"
+    if tx.value(sql, {"id": reservation_id}) > _GUEST_CHANGES_MAX:
+        raise RateLimited

@@ -1,9 +1,8 @@
 """Create a reservation: by a partner, a guest or staff (interface, sections 2.6, 3 and 4)."""
 
 import hashlib
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from appliance.api_keys import ApiKey
 from appliance.core.errors import (
@@ -20,26 +19,26 @@ from appliance.core.errors import (
 from appliance.core.tokens import EnvironmentName
 from appliance.database.connection import Reader, Transaction
 from appliance.outbox import announce
-from appliance.reservations.availability import find_availability, find_closure
-from appliance.reservations.emails import email_guest, queue_email
-from appliance.reservations.guest_terms import has_begun, has_ended, wanted_interval
+from appliance.reservations.emails import email_guest
 from appliance.reservations.model import Issued, Reservation
 from appliance.reservations.request import Booking, plain_phone
 from appliance.reservations.rows import (
     add_history,
-    count_body_mismatch,
     find_issued,
     get_reservation,
     insert_reservation,
     is_held,
     list_holds,
-    set_email_outcome,
 )
+from appliance.reservations.search import find_availability
 from appliance.venue.model import (
     Slot,
     Table,
     Venue,
+    find_closure,
     find_slot,
+    has_begun,
+    has_ended,
     interval,
     link_expiry,
     may_be_booked,
@@ -57,14 +56,18 @@ def grant(
 
     Checks in this order: venue active and open that evening, table exists, is bookable, guests
     in range, slot offered on that weekday, date not past, slot not over, table free. Staff may
-    enter a slot that is over.
+    enter a slot that is over. `columns` are further columns of `reservation`.
     """
     venue, day = get_venue(tx), booking.date.isoformat()
     closure = find_closure(venue, list_closings(tx), day)
     if closure is not None:
         raise closure
     _check_table(find_table(tx, booking.table_id), booking.guests)
-    slot = _find_slot(tx, booking)
+    slot = None
+    if booking.slot is not None:
+        slot = find_slot(list_slots(tx, booking.slot), booking.slot, booking.date)
+        if slot is None:
+            raise InvalidSlot(field="slot")
     starts, ends = interval(slot, venue.evening_ends_at)
     zone = tx.zones.zone(venue.time_zone)
     if not may_be_booked(booking.date, tonight(tx.now, zone, venue.evening_ends_at)):
@@ -102,17 +105,8 @@ def _check_table(table: Table | None, guests: int) -> None:
         )
 
 
-def _find_slot(tx: Transaction, booking: Booking) -> Slot | None:
-    if booking.slot is None:
-        return None
-    slot = find_slot(list_slots(tx, booking.slot), booking.slot, booking.date)
-    if slot is None:
-        raise InvalidSlot(field="slot")
-    return slot
-
-
 def _fresh_code(tx: Transaction) -> str:
-    """Return an unused access code. Unavailable if nearly all codes are in use."""
+    """Return an unused access code. Raises Unavailable if 64 random codes are all in use."""
     sql = "SELECT 1 FROM reservation WHERE access_code = :code"
     for _ in range(_CODE_TRIES):
         code = tx.tokens.new_access_code()
@@ -121,7 +115,7 @@ def _fresh_code(tx: Transaction) -> str:
     raise Unavailable
 
 
-SHOWN = 200
+SHOWN = 200  # mismatches in the portal
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,14 +146,14 @@ def list_mismatches(reader: Reader, limit: int = SHOWN) -> list[Mismatch]:
 class Granted:
     """The outcome of a booking request, and whether it is a replay.
 
-    `letter_id` is the email to send before answering. For a replay, `status` is the
+    `email_id` is the email to send before answering. For a replay, `status` is the
     reservation's present status, and `other_body` is true if the body differs from the first
     request's.
     """
 
     issued: Issued
     replayed: bool
-    letter_id: str | None = None
+    email_id: str | None = None
     other_body: bool = False
     status: str = "confirmed"
 
@@ -176,71 +170,57 @@ def reserve(
     earlier = find_issued(tx, key.lineage, booking.idempotency_key)
     if earlier is not None:
         return _replay(tx, *earlier, booking)
-    writes_letter = booking.notify_customer and booking.customer_email is not None
-    email_outcome = _outcome_so_far(environment, writes_letter=writes_letter)
+    email_outcome = None  # until the mail server has answered
+    if not booking.notify_customer or booking.customer_email is None:
+        email_outcome = "skipped"
+    elif environment == "test":
+        email_outcome = "sent"  # stored in the test outbox
     issued = grant(
-        tx,
-        booking,
-        source="partner",
-        status="confirmed",
-        actor=f"key:{key.id}",
-        external_ref=booking.external_ref,
-        lineage=key.lineage,
-        idempotency_key=booking.idempotency_key,
-        request_hash=booking.fingerprint(),
+        tx, booking, source="partner", status="confirmed", actor=f"key:{key.id}",
+        external_ref=booking.external_ref, lineage=key.lineage,
+        idempotency_key=booking.idempotency_key, request_hash=booking.fingerprint(),
         email_outcome=email_outcome,
-    )
-    letter_id = None
-    if writes_letter and booking.customer_email is not None:
-        letter_id = queue_email(
-            tx, issued.reservation_id, "confirmation", booking.customer_email, booking.language,
-            keep=environment == "test",
-        )  # fmt: skip
-    return Granted(
-        replace(issued, email_outcome=email_outcome), replayed=False, letter_id=letter_id
-    )
+    )  # fmt: skip
+    email_id = None
+    if email_outcome != "skipped":
+        email_id = email_guest(tx, issued.reservation_id, "confirmation")
+    return Granted(replace(issued, email_outcome=email_outcome), replayed=False, email_id=email_id)
 
 
 def settle_email(tx: Transaction, issued: Issued, outcome: str) -> Issued:
     """Store the final `notifications.email`, which replays return too."""
-    set_email_outcome(tx, issued.reservation_id, outcome)
+    sql = "UPDATE reservation SET email_outcome = :outcome WHERE id = :id AND email_outcome IS NULL"
+    tx.execute(sql, {"outcome": outcome, "id": issued.reservation_id})
     return replace(issued, email_outcome=outcome)
-
-
-def _outcome_so_far(environment: EnvironmentName, *, writes_letter: bool) -> str | None:
-    """Return `skipped`, `sent` (test outbox), or None until the mail server has answered."""
-    if not writes_letter:
-        return "skipped"
-    return "sent" if environment == "test" else None
 
 
 def _replay(
     tx: Transaction, earlier: Issued, request_hash: bytes | None, booking: Booking
 ) -> Granted:
-    # The hash is gone if the guest was erased.
+    # The hash is None once the guest is erased: the bodies can no longer be compared.
     other_body = request_hash is not None and request_hash != booking.fingerprint()
     if other_body:
-        count_body_mismatch(tx, earlier.reservation_id)
+        sql = "UPDATE reservation SET body_mismatches = body_mismatches + 1 WHERE id = :id"
+        tx.execute(sql, {"id": earlier.reservation_id})
     if earlier.email_outcome is None:  # the box stopped between the commit and the answer
         earlier = settle_email(tx, earlier, "failed")
     status = get_reservation(tx, earlier.reservation_id).status
     return Granted(earlier, replayed=True, other_body=other_body, status=status)
 
 
-_HOUR = 3_600_000
-GUEST_LINE = "guest"  # the lineage of booking forms, each with an idempotency key of its own
-_LETTERS = {"confirmed": "confirmation", "requested": "requested", "pending": "payment_due"}
+_HOUR = 3_600_000  # ms
+_GUEST_LINEAGE = "guest"  # of booking forms; each form has its own idempotency key
+_EMAIL_KINDS = {"confirmed": "confirmation", "requested": "requested", "pending": "payment_due"}
 
 
 def enter_for_guest(
-    tx: Transaction, booking: Booking, *, writes: bool = False, request_hash: bytes | None = None
+    tx: Transaction, booking: Booking, *, notify: bool = False, request_hash: bytes | None = None
 ) -> Reservation:
-    """Create a reservation from the booking page (`platform`); email the guest if `writes`.
+    """Create a reservation from the booking page (`platform`); email the guest if `notify`.
 
-    `request_hash` is the form's hash if the venue chose the table.
-
-    Status: confirmed if free with autoConfirm; requested if free without, until
-    `requestExpiryHours` have passed; pending if prepaid, until staff record the payment.
+    `request_hash` is the form's hash if the venue chose the table. Status: confirmed if free with
+    autoConfirm; requested if free without, until `requestExpiryHours` have passed; pending if
+    prepaid, until staff record the payment.
     """
     venue = get_venue(tx)
     expires_at = None
@@ -252,28 +232,23 @@ def enter_for_guest(
         status, expires_at = "requested", tx.now + venue.request_expiry_hours * _HOUR
     issued = grant(
         tx, booking, source="platform", status=status, actor="guest", expires_at=expires_at,
-        lineage=GUEST_LINE if booking.idempotency_key is not None else None,
+        lineage=_GUEST_LINEAGE if booking.idempotency_key is not None else None,
         idempotency_key=booking.idempotency_key, request_hash=request_hash or booking.fingerprint(),
     )  # fmt: skip
-    if writes:
-        email_guest(tx, issued.reservation_id, _LETTERS[status], by_guest=True)
+    if notify:
+        email_guest(tx, issued.reservation_id, _EMAIL_KINDS[status], by_guest=True)
     return get_reservation(tx, issued.reservation_id)
 
 
 def enter_by_staff(
-    tx: Transaction, booking: Booking,
-    *, actor: str, letter: Literal["send", "keep"] | None = None, vip: bool = False,
-) -> Reservation:  # fmt: skip
-    """Create a confirmed reservation entered by staff (`manual`).
+    tx: Transaction, booking: Booking, *, actor: str, notify: bool = False, vip: bool = False
+) -> Reservation:
+    """Create a confirmed reservation entered by staff (`manual`); email the guest if `notify`.
 
-    Idempotent for each actor and `idempotency_key`; FormUsed if the content differs. With
-    `letter`, the guest gets a confirmation email if there is an address (`keep`: only stored
-    in the outbox, for the test environment).
+    Idempotent for each actor and `idempotency_key`; FormUsed if the content differs.
     """
-    request_hash = hashlib.sha256(
-        booking.fingerprint() + repr((letter is not None, vip)).encode()
-    ).digest()
-    earlier = find_made(tx, actor, booking.idempotency_key, request_hash)
+    request_hash = hashlib.sha256(booking.fingerprint() + repr((notify, vip)).encode()).digest()
+    earlier = _find_made(tx, actor, booking.idempotency_key, request_hash)
     if earlier is not None:
         return earlier
     issued = grant(
@@ -281,28 +256,25 @@ def enter_by_staff(
         lineage=actor if booking.idempotency_key is not None else None,
         idempotency_key=booking.idempotency_key, request_hash=request_hash,
     )  # fmt: skip
-    if letter is not None and booking.customer_email is not None:
-        queue_email(
-            tx, issued.reservation_id, "confirmation", booking.customer_email, booking.language,
-            keep=letter == "keep",
-        )  # fmt: skip
+    if notify:
+        email_guest(tx, issued.reservation_id, "confirmation")
     return get_reservation(tx, issued.reservation_id)
 
 
-def find_made(
+def _find_made(
     tx: Transaction, lineage: str, form_id: str | None, request_hash: bytes
 ) -> Reservation | None:
-    """Return the reservation that this form has made, or None if it is new.
+    """Return the reservation that this form has made, or None if it was not sent before.
 
-    FormUsed if its content differs, or if its reservation no longer holds a table: sending the
-    form again then means another reservation.
+    Raises FormUsed if the form's content differs, or if its reservation no longer holds a table:
+    sending the form again then means another reservation.
     """
     earlier = find_issued(tx, lineage, form_id) if form_id is not None else None
     if earlier is None:
         return None
     issued, first_hash = earlier
     made = get_reservation(tx, issued.reservation_id)
-    # The hash is gone if the guest was erased.
+    # The hash is None once the guest is erased: the contents can no longer be compared.
     if not made.holds or (first_hash is not None and first_hash != request_hash):
         raise FormUsed
     return made
@@ -312,15 +284,14 @@ ANY_TABLE = ""  # the venue chooses the table
 
 
 def book(tx: Transaction, booking: Booking) -> Reservation:
-    """Book for a guest and email them; a form sent twice books once.
+    """Book for a guest and email them. Idempotent for each `idempotency_key`, the form's id.
 
     The best free table is chosen if the guest chose none. Errors as `grant`; also TableTaken
     if no table is left, InvalidSlot if the slot has begun, and FormUsed if the form was sent
     before with other content.
     """
-    assert booking.idempotency_key is not None  # noqa: S101 - every form has one
-    wished = booking.fingerprint()
-    earlier = find_made(tx, GUEST_LINE, booking.idempotency_key, wished)
+    request_hash = booking.fingerprint()
+    earlier = _find_made(tx, _GUEST_LINEAGE, booking.idempotency_key, request_hash)
     if earlier is not None:
         return earlier
     venue, slots = get_venue(tx), list_slots(tx)
@@ -329,26 +300,25 @@ def book(tx: Transaction, booking: Booking) -> Reservation:
     if has_begun(slot, slots, booking.date, venue, zone, tx.now):
         raise InvalidSlot(field="slot")
     if booking.table_id == ANY_TABLE:
-        free = free_tables(tx, venue, booking, slot)
-        if not free:
-            raise TableTaken
-        booking = replace(booking, table_id=best_table(free).id)
-    return enter_for_guest(tx, booking, writes=True, request_hash=wished)
+        booking = replace(booking, table_id=_best_table(tx, venue, booking, slot).id)
+    return enter_for_guest(tx, booking, notify=True, request_hash=request_hash)
 
 
-def free_tables(reader: Reader, venue: Venue, booking: Booking, slot: Slot | None) -> list[Table]:
-    """Return the free tables that fit the booking's party, in the venue's order."""
+def _best_table(reader: Reader, venue: Venue, booking: Booking, slot: Slot | None) -> Table:
+    """Return the free table with the lowest capacity, then lowest minimum spend, then first.
+
+    Raises TableTaken if no free table fits the party.
+    """
     day = booking.date.isoformat()
     closed = any(closing.holds(day) for closing in list_closings(reader))
-    wanted = wanted_interval(slot, venue)
-    found = find_availability(list_tables(reader), list_holds(reader, day), wanted, closed=closed)
-    return [
-        one.table
-        for one in found
-        if one.available and one.table.capacity_min <= booking.guests <= one.table.capacity_max
+    hours = interval(slot, venue.evening_ends_at)
+    found = find_availability(list_tables(reader), list_holds(reader, day), hours, closed=closed)
+    free = [
+        entry.table
+        for entry in found
+        if entry.available
+        and entry.table.capacity_min <= booking.guests <= entry.table.capacity_max
     ]
-
-
-def best_table(free: Iterable[Table]) -> Table:
-    """Return the table with the lowest capacity, then lowest minimum spend, then first in order."""
+    if not free:
+        raise TableTaken
     return min(free, key=lambda table: (table.capacity_max, table.minimum_spend))

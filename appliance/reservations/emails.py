@@ -1,4 +1,4 @@
-"""The email outbox: kinds of emails to guests, rows of `letter`, and queueing."""
+"""The email outbox, table `letter`: kinds of emails to guests, queries, and queueing."""
 
 import hashlib
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ KINDS = (
     "confirmation", "requested", "accepted", "declined", "cancelled", "reminder", "payment_due",
 )  # fmt: skip
 WITH_PASS = ("confirmation", "accepted", "reminder")  # the pass is attached
-WITH_CALENDAR = (*WITH_PASS, "cancelled")  # `cancelled` removes the entry
+WITH_CALENDAR = (*WITH_PASS, "cancelled")  # a calendar file is attached; `cancelled` deletes it
 UNASKED = ("reminder",)  # guests may unsubscribe from these
 LANGUAGES = ("fr", "en", "ar")
 RETRY_SECONDS = (60, 300, 1800, 7200, 21600)
@@ -23,7 +23,7 @@ SETTINGS_TROUBLE = "settings: "  # prefix of errors that the owner must fix
 
 @dataclass(frozen=True, slots=True)
 class Email:
-    """A row of `letter`. Instants are ms since 1970; `recipient` is null once erased."""
+    """A row of `letter`. Times are ms since 1970; `recipient` is None once erased."""
 
     id: str
     reservation_id: str
@@ -56,15 +56,15 @@ def retry_delay(attempts: int) -> int:
     return RETRY_SECONDS[attempts - 1] if attempts <= len(RETRY_SECONDS) else DAILY_SECONDS
 
 
-def remaining_delay(letter: Email, now: int) -> float:
-    """Return the seconds until a waiting email is due after a restart, at most its retry delay.
+def remaining_delay(email: Email, now: int) -> float:
+    """Return the seconds until a waiting email is due after a restart.
 
-    A wrong clock therefore cannot postpone it further. An email that failed because of the
-    settings is retried at once, as they may have changed.
+    At most its retry delay, so that a wrong clock cannot postpone it further. An email that
+    failed because of the settings is retried at once, because they may have changed.
     """
-    if letter.attempts == 0 or (letter.trouble or "").startswith(SETTINGS_TROUBLE):
+    if email.attempts == 0 or (email.trouble or "").startswith(SETTINGS_TROUBLE):
         return 0.0
-    return min(max(0.0, (letter.due_at - now) / 1000), float(retry_delay(letter.attempts)))
+    return min(max(0.0, (email.due_at - now) / 1000), float(retry_delay(email.attempts)))
 
 
 _COLUMNS = """
@@ -73,20 +73,20 @@ _COLUMNS = """
 """
 
 
-def find_email(reader: Reader, letter_id: str) -> Email | None:
+def find_email(reader: Reader, email_id: str) -> Email | None:
     """Return the email with that id, or None."""
     sql = f"SELECT {_COLUMNS} FROM letter WHERE id = :id"  # noqa: S608
-    return reader.one(Email, sql, {"id": letter_id})
+    return reader.one(Email, sql, {"id": email_id})
 
 
-def get_email(reader: Reader, letter_id: str) -> Email:
-    """Return the email with that id. NotFound if unknown."""
-    return known(find_email(reader, letter_id))
+def get_email(reader: Reader, email_id: str) -> Email:
+    """Return the email with that id. Raises NotFound if unknown."""
+    return known(find_email(reader, email_id))
 
 
-def email_state(reader: Reader, letter_id: str) -> str | None:
+def email_state(reader: Reader, email_id: str) -> str | None:
     """Return `waiting`, `sent`, `failed` or `kept`; None if there is no such email."""
-    return reader.one(str, "SELECT state FROM letter WHERE id = :id", {"id": letter_id})
+    return reader.one(str, "SELECT state FROM letter WHERE id = :id", {"id": email_id})
 
 
 def list_emails(reader: Reader, *, limit: int = 100) -> list[Email]:
@@ -101,20 +101,23 @@ def list_waiting_emails(reader: Reader) -> list[Email]:
     return [Email(*row) for row in reader.rows(sql)]
 
 
-def is_test_outbox(reader: Reader) -> bool:
+def _is_test_outbox(reader: Reader) -> bool:
     """Whether this is the test environment (`test.db`), whose outbox sends nothing."""
     return Path(reader.connection.filename).stem == "test"
 
 
 def was_written_to(reader: Reader, reservation_id: str) -> bool:
-    """Whether an email about this reservation was sent or is waiting, cancellations aside."""
+    """Whether an email about this reservation, except a cancellation, was sent or is waiting."""
     sql = """SELECT EXISTS (SELECT 1 FROM letter
              WHERE reservation_id = :id AND state <> 'failed' AND kind <> 'cancelled')"""
     return bool(reader.value(sql, {"id": reservation_id}))
 
 
-def count_emails_to(reader: Reader, address: str, since: int) -> int:
-    """Count the emails to a mailbox since `since` (ms since 1970); `me+tag@…` is `me@…`."""
+def _count_emails_to(reader: Reader, address: str, since: int) -> int:
+    """Count the emails to a mailbox from `since` (ms since 1970) on.
+
+    `me+tag@example.com` is the mailbox `me@example.com`.
+    """
     sql = "SELECT recipient FROM letter WHERE id >= :first AND recipient IS NOT NULL"
     rows = reader.rows(sql, {"first": first_id_of(since)})
     wanted = _mailbox_of(address)
@@ -126,7 +129,7 @@ def _mailbox_of(address: str) -> str:
     return f"{name.partition('+')[0]}@{domain}"
 
 
-def find_email_queued_now(tx: Transaction, reservation_id: str, kind: str) -> str | None:
+def _find_email_queued_now(tx: Transaction, reservation_id: str, kind: str) -> str | None:
     """Return the id of an email of `kind` that this transaction has queued, or None."""
     sql = """SELECT id FROM letter
              WHERE reservation_id = :id AND kind = :kind AND created_at = :now"""
@@ -135,8 +138,7 @@ def find_email_queued_now(tx: Transaction, reservation_id: str, kind: str) -> st
 
 def count_emails(reader: Reader) -> dict[str, int]:
     """Return the number of emails in each state."""
-    rows = reader.rows("SELECT state, count(*) FROM letter GROUP BY state")
-    return {row[0]: row[1] for row in rows}
+    return dict(reader.rows("SELECT state, count(*) FROM letter GROUP BY state"))
 
 
 def list_email_errors(reader: Reader, limit: int) -> list[tuple[int, str]]:
@@ -144,7 +146,7 @@ def list_email_errors(reader: Reader, limit: int) -> list[tuple[int, str]]:
     sql = """SELECT created_at, trouble FROM letter
              WHERE trouble IS NOT NULL AND state IN ('waiting', 'failed')
              ORDER BY created_at DESC LIMIT :limit"""
-    return [(row[0], row[1]) for row in reader.rows(sql, {"limit": limit})]
+    return [(created_at, error) for created_at, error in reader.rows(sql, {"limit": limit})]
 
 
 def add_no_reminders(tx: Transaction, address: str) -> None:
@@ -171,14 +173,14 @@ def _hash(address: str) -> bytes:
 
 
 _DAY = 86_400_000  # ms
-_LETTERS_A_DAY = 6
+_EMAILS_A_DAY = 6
 
 
 @dataclass(frozen=True, slots=True)
 class EmailQueued:
     """Notice after commit: this email is waiting to be sent."""
 
-    letter_id: str
+    email_id: str
 
 
 def email_guest(
@@ -186,23 +188,22 @@ def email_guest(
 ) -> str | None:
     """Queue an email of `kind` in the guest's language. Returns its id, or None if none is due.
 
-    None is due without an address, if the partner set `notifyCustomer` to false, or for a
-    cancellation if no email was sent before. A kind is queued once in a transaction. With
+    No email is due without an address, if the partner set `notifyCustomer` to false, or for a
+    cancellation if no email was sent before. A transaction queues each kind once. With
     `by_guest`, an address gets at most six emails a day, because anyone may have typed it.
     """
     reservation = get_reservation(tx, reservation_id)
-    if reservation.source == "partner" and reservation.email_outcome == "skipped":
-        return None
-    if reservation.customer_email is None:
+    is_unwanted = reservation.source == "partner" and reservation.email_outcome == "skipped"
+    if is_unwanted or reservation.customer_email is None:
         return None
     if kind == "cancelled" and not was_written_to(tx, reservation_id):
         return None
-    had = count_emails_to(tx, reservation.customer_email, tx.now - _DAY) if by_guest else 0
-    if had >= _LETTERS_A_DAY:
+    yesterday = tx.now - _DAY
+    if by_guest and _count_emails_to(tx, reservation.customer_email, yesterday) >= _EMAILS_A_DAY:
         return None
-    return find_email_queued_now(tx, reservation_id, kind) or queue_email(
+    return _find_email_queued_now(tx, reservation_id, kind) or queue_email(
         tx, reservation_id, kind, reservation.customer_email, reservation.language,
-        keep=is_test_outbox(tx),
+        keep=_is_test_outbox(tx),
     )  # fmt: skip
 
 
@@ -210,18 +211,17 @@ def queue_email(
     tx: Transaction, reservation_id: str, kind: str, recipient: str, language: str | None,
     *, keep: bool,
 ) -> str:  # fmt: skip
-    """Add an email of `kind` to the outbox. Returns its id.
+    """Add an email of `kind` to the outbox. Returns its id. An unsupported language becomes French.
 
-    With `keep` (the test environment) it is stored and never sent. An unsupported language
-    becomes French.
+    With `keep` (the test environment) the email is stored and never sent.
     """
-    letter_id = tx.new_id()
+    email_id = tx.new_id()
     tx.insert(
         "letter",
-        {"id": letter_id, "reservation_id": reservation_id, "kind": kind, "recipient": recipient,
+        {"id": email_id, "reservation_id": reservation_id, "kind": kind, "recipient": recipient,
          "language": language if language in LANGUAGES else "fr",
          "state": "kept" if keep else "waiting", "due_at": tx.now, "created_at": tx.now},
     )  # fmt: skip
     if not keep:
-        tx.notices.append(EmailQueued(letter_id))
-    return letter_id
+        tx.notices.append(EmailQueued(email_id))
+    return email_id

@@ -1,17 +1,26 @@
-"""Reservations from any source: statuses and data (interface, sections 2.5 and 3)."""
+"""Reservations from any source: statuses, data, deadlines (interface, sections 2.5 and 3)."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import date
+from zoneinfo import ZoneInfo
+
+from appliance.venue.model import Slot, Venue, evening_end, evening_hours, minute_of
 
 STATUSES = ("requested", "confirmed", "completed", "pending", "partial", "cancelled", "declined")
 FREEING_STATUSES = ("cancelled", "declined")
+OPEN_STATUSES = ("requested", "pending", "partial", "confirmed")  # may still be changed
+LAST_GENERATION = 255  # of a guest pass
 SOURCES = ("platform", "manual", "partner")
-_HALVES = frozenset({"عبد", "أبو", "ابو", "أم", "ابن", "abd", "abou", "abu", "oum", "umm"})
+# A given name that begins with one of these has a second word, or a third after an article.
+_NAME_PREFIXES = frozenset({"عبد", "أبو", "ابو", "أم", "ابن", "abd", "abou", "abu", "oum", "umm"})
 _ARTICLES = frozenset({"el", "al", "er", "ar", "es", "as", "en", "an"})
+_HOUR = 3_600_000  # ms
 
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """The result of a booking, returned again when its idempotency key is replayed.
+    """The result of a booking, which a replay of its idempotency key returns again.
 
     `email_outcome` is None until the mail server has answered (interface, section 2.7).
     """
@@ -73,14 +82,42 @@ class Reservation:
     def customer_given_name(self) -> str | None:
         """The given name, for salutations; keeps compound names such as “Abd el …” together."""
         words = (self.customer_name or "").split()
-        if words[1:] == [] or words[0].casefold() not in _HALVES:
+        if len(words) < 2 or words[0].casefold() not in _NAME_PREFIXES:
             return self.customer_first_name
         return " ".join(words[: 3 if words[1].casefold() in _ARTICLES else 2])
 
     @property
     def holds(self) -> bool:
-        """Whether it blocks its table (interface, section 3)."""
+        """Whether the reservation blocks its table (interface, section 3)."""
         return self.status not in FREEING_STATUSES
 
 
-LAST_GENERATION = 255
+def hours_of(
+    reservation: Reservation, slots: Iterable[Slot], evening_ends_at: str
+) -> tuple[int, int] | None:
+    """Return the reservation's (start, end) in minutes after midnight: its slot, or all slots.
+
+    None for a whole evening without slots.
+    """
+    if reservation.slot is not None:
+        return reservation.starts, reservation.ends
+    return evening_hours(slots, date.fromisoformat(reservation.date), evening_ends_at)
+
+
+def cancel_deadline(
+    reservation: Reservation, slots: Iterable[Slot], venue: Venue, zone: ZoneInfo, hours: int
+) -> int:
+    """Return the guest's cancellation deadline in ms since 1970: `hours` before the start.
+
+    For a whole evening without slots, it is `hours` before the evening's end.
+    """
+    day = date.fromisoformat(reservation.date)
+    expected = hours_of(reservation, slots, venue.evening_ends_at)
+    if expected is None:
+        return evening_end(day, zone, venue.evening_ends_at) - hours * _HOUR
+    return minute_of(day, expected[0], zone) - hours * _HOUR
+
+
+def evening_is_over(reservation: Reservation, venue: Venue, zone: ZoneInfo, now: int) -> bool:
+    """Whether the reservation's evening has ended at `now` (ms)."""
+    return now >= evening_end(date.fromisoformat(reservation.date), zone, venue.evening_ends_at)

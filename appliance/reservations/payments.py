@@ -1,7 +1,5 @@
 """Record and void payments of prepaid reservations (interface, section 3)."""
 
-import json
-
 from appliance.core.errors import NotFound, UnusualAmount, WrongState, field_invalid
 from appliance.database.connection import Transaction
 from appliance.outbox import announce
@@ -18,8 +16,8 @@ from appliance.staff.audit_log import record_audit
 from appliance.venue.rows import find_table, get_venue
 
 AMOUNT_MAX = 10**9
-# An amount above this multiple of the table's minimum spend, or this much a guest if there is none,
-# must be confirmed. A hard limit would not fit every currency.
+# A payment must be confirmed if it exceeds this multiple of the table's minimum spend, or this
+# amount for each guest if there is no minimum. A fixed maximum would not fit every currency.
 USUAL_TIMES = 10
 USUAL_PER_GUEST = 10_000
 
@@ -31,7 +29,7 @@ def record_payment(
     """Record a payment: pending → partial, or → confirmed with an event if `complete`.
 
     The guest gets a confirmation email, or one about the amount due. `amount` is in whole
-    currency units. WrongState unless pending or partial; ValidationError if out of range;
+    currency units. Raises WrongState unless pending or partial; ValidationError if out of range;
     UnusualAmount if it is unusually high, unless `sure`.
     """
     reservation = get_reservation(tx, reservation_id)
@@ -39,7 +37,7 @@ def record_payment(
         raise WrongState(state=reservation.status)
     if not 0 < amount <= AMOUNT_MAX:
         raise field_invalid("amount", "whole_number", largest=AMOUNT_MAX)
-    if amount > _usual_most(tx, reservation) and not sure:
+    if amount > _usual_maximum(tx, reservation) and not sure:
         raise UnusualAmount
     tx.insert(
         "payment",
@@ -47,7 +45,7 @@ def record_payment(
          "method": method, "staff_id": actor.removeprefix("staff:")},
     )  # fmt: skip
     update_reservation(tx, reservation_id, status="confirmed" if complete else "partial")
-    add_history(tx, reservation_id, "payment", actor, json.dumps({"amount": amount}))
+    add_history(tx, reservation_id, "payment", actor, amount=amount)
     if complete:
         announce(tx, "reservation.confirmed", reservation_id)
     email_guest(tx, reservation_id, "confirmation" if complete else "payment_due")
@@ -57,31 +55,31 @@ def record_payment(
 def void_payment(
     tx: Transaction, reservation_id: str, payment_id: str, *, reason: str, actor: str
 ) -> Reservation:
-    """Void a payment. Its row is kept; history and audit log record the actor and the reason.
+    """Void a payment. Its row is kept; history and audit log record the actor.
 
     A partial or confirmed reservation becomes partial if other payments remain, else pending;
     it still holds its table. Other statuses do not change. No event is sent; the next full
-    payment announces `reservation.confirmed` again.
-    NotFound for a payment of another reservation, or one already voided.
+    payment announces `reservation.confirmed` again. Raises NotFound if the reservation has no such
+    payment, or if the payment is already voided.
     """
     reservation = get_reservation(tx, reservation_id)
-    standing = {p.id: p for p in list_payments(tx, reservation_id) if p.voided_at is None}
-    if payment_id not in standing:
+    valid = {p.id: p.amount for p in list_payments(tx, reservation_id) if p.voided_at is None}
+    if payment_id not in valid:
         raise NotFound
-    amount = standing[payment_id].amount
+    amount = valid[payment_id]
     tx.update("payment", payment_id, voided_at=tx.now)
     status = reservation.status
     if status in {"partial", "confirmed"}:
         status = "partial" if sum_payments(tx, reservation_id) else "pending"
     update_reservation(tx, reservation_id, status=status)
-    detail = {"amount": amount, "reason": reason}  # erased with the guest's data
-    add_history(tx, reservation_id, "payment_voided", actor, json.dumps(detail))
-    money = f"{amount} {get_venue(tx).currency}"
-    record_audit(tx, actor, "payment_voided", amount=money, reservation=reservation_id)
+    # The reason may name the guest. Erasure clears the history, but not the audit log.
+    add_history(tx, reservation_id, "payment_voided", actor, amount=amount, reason=reason)
+    with_currency = f"{amount} {get_venue(tx).currency}"
+    record_audit(tx, actor, "payment_voided", amount=with_currency, reservation=reservation_id)
     return get_reservation(tx, reservation_id)
 
 
-def _usual_most(tx: Transaction, reservation: Reservation) -> int:
+def _usual_maximum(tx: Transaction, reservation: Reservation) -> int:
     table = find_table(tx, reservation.table_id)
     minimum = table.minimum_spend if table else 0
     return USUAL_TIMES * minimum or USUAL_PER_GUEST * reservation.guests

@@ -51,7 +51,7 @@ class Booking:
     language: str | None = None
 
     def fingerprint(self) -> bytes:
-        """Return a SHA-256 of all members, to detect a replay with another body."""
+        """Return a SHA-256 of all members, to detect a replay with a different body."""
         members = [getattr(self, name) for name in self.__slots__]
         members[1] = self.date.isoformat()
         return hashlib.sha256(repr(members).encode()).digest()
@@ -80,8 +80,8 @@ def parse_booking(body: Mapping[str, Any]) -> Booking:
         raise IdempotencyKeyRequired(field="idempotencyKey")
     notes = _optional_text(body.get("notes"), "notes", NOTES_MAX)
     external_ref = _optional_text(body.get("externalRef"), "externalRef", REFERENCE_MAX)
-    _check_length(key, "idempotencyKey", REFERENCE_MAX)
-    _check_length(name, "customer.name", NAME_MAX)
+    check_length(key, "idempotencyKey", REFERENCE_MAX)
+    check_length(name, "customer.name", NAME_MAX)
     check_phone(phone, "customer.phone")
     language = body["customer"].get("language")
     if language is not None and language not in LANGUAGES:
@@ -96,9 +96,7 @@ def parse_booking(body: Mapping[str, Any]) -> Booking:
 
 def parse_uuid(text: object) -> str | None:
     """Return a UUID in canonical lower case, or None if `text` is not one."""
-    if not isinstance(text, str):
-        return None
-    lower = text.lower()
+    lower = text.lower() if isinstance(text, str) else ""
     return lower if _UUID.fullmatch(lower) else None
 
 
@@ -108,7 +106,7 @@ def is_email(text: object) -> bool:
 
 
 def is_phone(text: object) -> bool:
-    """Whether `text` holds 6 to 20 digits of any script, in at most PHONE_MAX characters."""
+    """Whether `text` has 6 to 20 digits of any script, and at most PHONE_MAX characters."""
     if not isinstance(text, str) or len(text) > PHONE_MAX:
         return False
     return 6 <= sum(c.isdecimal() for c in text) <= 20
@@ -120,13 +118,12 @@ def plain_phone(phone: str | None) -> str | None:
 
 
 def _parse_customer(customer: object) -> tuple[str, str | None, str | None]:
-    if not isinstance(customer, dict):
-        raise CustomerNameRequired(field="customer.name")
-    name = customer.get("name")
+    members = customer if isinstance(customer, dict) else {}
+    name = members.get("name")
     if not isinstance(name, str) or not is_visible(name):
         raise CustomerNameRequired(field="customer.name")
-    email = _absent_if_empty(customer.get("email"))
-    phone = _absent_if_empty(customer.get("phone"))
+    contacts = members.get("email"), members.get("phone")
+    email, phone = (None if contact == "" else contact for contact in contacts)
     if email is None and phone is None:
         raise CustomerContactRequired(field="customer.email")
     if email is not None and not is_email(email):
@@ -139,10 +136,6 @@ def is_visible(text: str) -> bool:
     return any(c.isprintable() and not c.isspace() for c in text)
 
 
-def _absent_if_empty(contact: Any) -> Any:
-    return None if contact == "" else contact
-
-
 def check_customer(name: str | None, email: str | None, phone: str | None, prefix: str) -> None:
     """Validate customer fields; None is skipped. `prefix` is prepended to the field names."""
     if name is not None and not is_visible(name):
@@ -150,7 +143,7 @@ def check_customer(name: str | None, email: str | None, phone: str | None, prefi
     if email is not None and not is_email(email):
         raise InvalidEmail(field=f"{prefix}email")
     check_phone(phone, f"{prefix}phone")
-    _check_length(name or "", f"{prefix}name", NAME_MAX)
+    check_length(name or "", f"{prefix}name", NAME_MAX)
 
 
 def check_phone(phone: object, field: str) -> None:
@@ -164,10 +157,11 @@ def _optional_text(value: Any, field: str, longest: int) -> str | None:
         return None
     if not isinstance(value, str):
         raise field_invalid(field, "text")
-    _check_length(value, field, longest)
+    check_length(value, field, longest)
     return value or None
 
 
-def _check_length(value: str, field: str, longest: int) -> None:
+def check_length(value: str, field: str, longest: int) -> None:
+    """Raise ValidationError for `field` if `value` has more than `longest` characters."""
     if len(value) > longest:
         raise field_invalid(field, "at_most", longest=longest)

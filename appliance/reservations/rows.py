@@ -1,4 +1,4 @@
-"""Queries for reservations, their history and payments, and an evening's totals."""
+"""Queries for reservations, their history, payments, claims and erasure requests."""
 
 import json
 from collections.abc import Collection
@@ -26,11 +26,11 @@ _HOLDING = "status NOT IN ('cancelled', 'declined')"
 
 def find_reservation(reader: Reader, reservation_id: str) -> Reservation | None:
     """Return the reservation with that id, or None."""
-    return _one(reader, "r.id = :id", {"id": reservation_id})
+    return _find(reader, "r.id = :id", {"id": reservation_id})
 
 
 def get_reservation(reader: Reader, reservation_id: str) -> Reservation:
-    """Return the reservation with that id. NotFound if unknown."""
+    """Return the reservation with that id. Raises NotFound if unknown."""
     return known(find_reservation(reader, reservation_id))
 
 
@@ -45,12 +45,12 @@ def find_reservations(reader: Reader, ids: Collection[str]) -> dict[str, Reserva
 
 def find_by_pass(reader: Reader, pass_id: bytes) -> Reservation | None:
     """Return the reservation whose guest pass has `pass_id`, in any generation, or None."""
-    return _one(reader, "r.pass_id = :pass_id", {"pass_id": pass_id})
+    return _find(reader, "r.pass_id = :pass_id", {"pass_id": pass_id})
 
 
 def find_by_access_code(reader: Reader, access_code: str) -> Reservation | None:
     """Return the reservation that has the access code `SVC-XXXX` at present, or None."""
-    return _one(reader, "r.access_code = :code", {"code": access_code})
+    return _find(reader, "r.access_code = :code", {"code": access_code})
 
 
 def find_issued(reader: Reader, lineage: str, key: str) -> tuple[Issued, bytes | None] | None:
@@ -78,77 +78,63 @@ def list_holds(reader: Reader, date: str) -> list[tuple[str, int, int, str]]:
     return list(reader.rows(sql, {"date": date}))
 
 
-def is_held(reader: Reader, table_id: str, date: str, starts: int, ends: int, but: int = 0) -> bool:
-    """Whether a reservation other than `but` (a `seq`) holds the table in [starts, ends)."""
+def is_held(reader: Reader, table_id: str, date: str, starts: int, ends: int) -> bool:
+    """Whether a reservation holds the table on a date in the minutes [starts, ends)."""
     sql = f"""SELECT 1 FROM reservation
               WHERE date = :date AND table_id = :table_id AND {_HOLDING}
-                  AND starts < :ends AND :starts < ends AND seq <> :but LIMIT 1"""  # noqa: S608
-    span = {"date": date, "table_id": table_id, "starts": starts, "ends": ends, "but": but}
+                  AND starts < :ends AND :starts < ends LIMIT 1"""  # noqa: S608
+    span = {"date": date, "table_id": table_id, "starts": starts, "ends": ends}
     return reader.row(sql, span) is not None
 
 
 def insert_reservation(tx: Transaction, values: dict[str, Any]) -> None:
-    """Insert a row. TableTaken if the schema finds an overlapping reservation."""
+    """Insert a row. Raises TableTaken if the row overlaps another reservation of the table."""
     try:
         tx.insert("reservation", values)
     except apsw.ConstraintError as error:
-        raise refused_by_schema(error) from error
+        raise _convert_overlap(error) from error
     tx.notices.append(ReservationChanged(values["id"]))
 
 
-def refused_by_schema(error: apsw.ConstraintError) -> Exception:
-    """Convert a constraint error: TableTaken for an overlap, otherwise `error` itself."""
+def _convert_overlap(error: apsw.ConstraintError) -> Exception:
+    """Return TableTaken if the schema refused an overlap, otherwise `error` itself."""
     text = str(error)
     taken = "table_taken" in text or "reservation.date, reservation.table_id" in text
     return TableTaken() if taken else error
 
 
 def update_reservation(tx: Transaction, reservation_id: str, **values: Any) -> None:
-    """Update columns of one row, and set `updated_at` and `version`. TableTaken on overlap."""
+    """Update columns of one row, and set `updated_at` and `version`.
+
+    Raises TableTaken if the row now overlaps another reservation of the table.
+    """
     changes = ", ".join(f"{name} = :{name}" for name in values)
     try:
         sql = f"""UPDATE reservation SET {changes}, updated_at = :now_, version = version + 1
                   WHERE id = :id_"""  # noqa: S608
         tx.execute(sql, {**values, "now_": tx.now, "id_": reservation_id})
     except apsw.ConstraintError as error:
-        raise refused_by_schema(error) from error
+        raise _convert_overlap(error) from error
     tx.notices.append(ReservationChanged(reservation_id, moved="date" in values))
 
 
-def set_email_outcome(tx: Transaction, reservation_id: str, outcome: str) -> None:
-    """Store the outcome of the first email, once; `updated_at` and `version` do not change."""
-    sql = "UPDATE reservation SET email_outcome = :outcome WHERE id = :id AND email_outcome IS NULL"
-    tx.execute(sql, {"outcome": outcome, "id": reservation_id})
-
-
-def count_body_mismatch(tx: Transaction, reservation_id: str) -> None:
-    """Count a replay with another body; the portal warns about these."""
-    sql = "UPDATE reservation SET body_mismatches = body_mismatches + 1 WHERE id = :id"
-    tx.execute(sql, {"id": reservation_id})
-
-
-def add_history(
-    tx: Transaction, reservation_id: str, what: str, actor: str, detail: str | None = None
-) -> None:
-    """Append a history entry; `detail` is JSON without personal data."""
+def add_history(tx: Transaction, reservation_id: str, what: str, actor: str, **detail: Any) -> None:
+    """Append a history entry. `detail` has no personal data except a reason typed by staff."""
     tx.insert(
         "history",
         {"reservation_id": reservation_id, "at": tx.now, "what": what, "actor": actor,
-         "detail": detail},
+         "detail": json.dumps(detail) if detail else None},
     )  # fmt: skip
 
 
-def _one(reader: Reader, condition: str, parameters: dict[str, Any]) -> Reservation | None:
-    return reader.one(
-        Reservation,
-        f"SELECT {RESERVATION_COLUMNS} {RESERVATION_FROM} WHERE {condition}",
-        parameters,
-    )
+def _find(reader: Reader, condition: str, parameters: dict[str, Any]) -> Reservation | None:
+    sql = f"SELECT {RESERVATION_COLUMNS} {RESERVATION_FROM} WHERE {condition}"
+    return reader.one(Reservation, sql, parameters)
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One entry. `actor` names a key, staff, terminal, guest or box; `name` is its present name."""
+    """An entry. `actor` is as in `record_audit`, or `guest`; `name` is the actor's present name."""
 
     at: int
     what: str
@@ -172,7 +158,7 @@ class Payment:
 def list_history(reader: Reader, reservation_id: str) -> list[HistoryEntry]:
     """Return the reservation's history, latest first, without staff names.
 
-    Staff accounts are only in the live database: the caller adds them by `staff_names`.
+    Only the live database has staff accounts; see `staff_names`.
     """
     sql = """SELECT h.at, h.what, h.actor, coalesce(k.name, t.name), h.detail
              FROM history h
@@ -180,14 +166,11 @@ def list_history(reader: Reader, reservation_id: str) -> list[HistoryEntry]:
              LEFT JOIN terminal t ON h.actor = 'terminal:' || t.id
              WHERE h.reservation_id = :id ORDER BY h.seq DESC"""
     rows = reader.rows(sql, {"id": reservation_id})
-    return [
-        HistoryEntry(at, what, actor, name, json.loads(detail) if detail else {})
-        for at, what, actor, name, detail in rows
-    ]
+    return [HistoryEntry(*(*columns, json.loads(detail or "{}"))) for *columns, detail in rows]
 
 
 def list_payments(reader: Reader, reservation_id: str) -> list[Payment]:
-    """Return the reservation's payments, in order; `staff_name` has the staff id."""
+    """Return the reservation's payments, in order. `staff_name` contains the staff id."""
     sql = """SELECT id, at, amount, method, staff_id, voided_at FROM payment
              WHERE reservation_id = :id ORDER BY at, id"""
     return [Payment(*row) for row in reader.rows(sql, {"id": reservation_id})]
@@ -207,7 +190,7 @@ def count_other_bodies(reader: Reader, reservation_id: str) -> int:
 
 
 def staff_names(reader: Reader) -> dict[str, str]:
-    """Return the staff names by id; call it on the live database."""
+    """Return staff names by id. Only the live database has them."""
     return dict(reader.rows("SELECT id, name FROM staff"))
 
 
@@ -229,9 +212,44 @@ class Totals:
 
 def count_evening(reader: Reader, date: str) -> Totals:
     """Return the totals of an evening (YYYY-MM-DD)."""
-    sql = """SELECT coalesce(sum(guests) FILTER (WHERE holds), 0), count(*) FILTER (WHERE holds),
-                    coalesce(sum(arrived), 0), count(*) FILTER (WHERE arrived > 0)
-             FROM (SELECT guests, arrived, status NOT IN ('cancelled', 'declined') AS holds
-                   FROM reservation WHERE date = :date)"""
+    sql = f"""SELECT coalesce(sum(guests) FILTER (WHERE holds), 0), count(*) FILTER (WHERE holds),
+                     coalesce(sum(arrived), 0), count(*) FILTER (WHERE arrived > 0)
+              FROM (SELECT guests, arrived, {_HOLDING} AS holds
+                    FROM reservation WHERE date = :date)"""  # noqa: S608
     people, holders, arrived, parties = reader.row(sql, {"date": date}) or (0, 0, 0, 0)
     return Totals(Count(people, holders), Count(arrived, parties))
+
+
+def is_claimed(reader: Reader, device_hash: bytes, reservation_id: str) -> bool:
+    """Whether a guest has saved the reservation in that browser."""
+    sql = "SELECT 1 FROM claim WHERE device_hash = :device AND reservation_id = :reservation_id"
+    return reader.row(sql, {"device": device_hash, "reservation_id": reservation_id}) is not None
+
+
+def list_claimed(reader: Reader, device_hash: bytes, *, limit: int = 50) -> list[str]:
+    """Return the ids of the reservations saved in a browser, latest evenings first."""
+    sql = """SELECT r.id FROM claim c JOIN reservation r ON r.id = c.reservation_id
+             WHERE c.device_hash = :device ORDER BY r.date DESC, r.starts DESC, r.id LIMIT :limit"""
+    return [row[0] for row in reader.rows(sql, {"device": device_hash, "limit": limit})]
+
+
+def delete_claims(tx: Transaction, device_hash: bytes) -> None:
+    """Delete all claims of a browser."""
+    tx.execute("DELETE FROM claim WHERE device_hash = :device", {"device": device_hash})
+
+
+def has_asked_for_erasure(reader: Reader, reservation_id: str) -> bool:
+    """Whether the guest has requested erasure of their data."""
+    sql = "SELECT 1 FROM erasure_request WHERE reservation_id = :id"
+    return reader.row(sql, {"id": reservation_id}) is not None
+
+
+def find_erasure_request(reader: Reader, reservation_id: str) -> int | None:
+    """Return the time of an open erasure request, in ms since 1970, or None."""
+    return dict(list_erasure_requests(reader)).get(reservation_id)
+
+
+def list_erasure_requests(reader: Reader) -> list[tuple[str, int]]:
+    """Return open erasure requests, earliest first: (reservation id, ms since 1970)."""
+    sql = "SELECT reservation_id, at FROM erasure_request WHERE done_at IS NULL ORDER BY at"
+    return [(id_, at) for id_, at in reader.rows(sql)]

@@ -1,22 +1,22 @@
-"""Search reservations by name, code, table or phone, in one evening or in all."""
+"""Search reservations by name, code, table or phone, and tables by availability."""
 
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, Literal
 
 from appliance.core.text import fold
 from appliance.database.connection import Reader
 from appliance.reservations.model import Reservation
 from appliance.reservations.rows import RESERVATION_COLUMNS, RESERVATION_FROM
+from appliance.venue.model import Table, overlap
 from appliance.venue.rows import list_tables
 
 _FEWEST_DIGITS = 3
 _LAST_DIGITS = 4
-_WHOLE_NUMBER = 9  # digits of a phone number without its country and its leading 0
-_COUNTRY = re.compile(
+_NATIONAL_DIGITS = 9  # fewest digits of a whole phone number without country code and leading 0
+_COUNTRY_CODE = re.compile(
     r"(?:1|7|2(?:[07]|[1-689]\d)|3(?:[0-469]|[578]\d)|4(?:2\d|[013-9])|5(?:[1-8]|[09]\d)"
     r"|6(?:[0-6]|[7-9]\d)|8(?:[1246]|[03579]\d)|9(?:[0-58]|[679]\d))0?"
 )
@@ -30,16 +30,16 @@ def search(reservations: Iterable[Reservation], query: str) -> list[Reservation]
     A phone matches only by the whole number or its last four digits, so that numbers cannot be
     guessed digit by digit (docs/security.md, S4).
     """
-    return [found for found in reservations if _matches(found, query, _is_known)]
+    return [found for found in reservations if _matches(found, query, _ends_or_equals)]
 
 
 def fits(reservation: Reservation, query: str) -> bool:
     """Whether every word of `query` matches, or its digits are in the phone number."""
-    return _matches(reservation, query, _has)
+    return _matches(reservation, query, _contains)
 
 
 def asks_phone(query: str) -> bool:
-    """Whether `search` would compare a part of `query` with phone numbers."""
+    """Whether `search` would compare digits of `query` with phone numbers."""
     numbers = (_read_number(text) for text in (query, *query.split()))
     return any(len(number) >= _LAST_DIGITS for number in numbers)
 
@@ -47,10 +47,15 @@ def asks_phone(query: str) -> bool:
 def search_by_name(reservations: Iterable[Reservation], query: str) -> list[Reservation]:
     """Return reservations where each word of `query` begins a word of the name."""
     words = fold(query).split()
-    return [found for found in reservations if words and _is_named(found, words)]
+
+    def matches(reservation: Reservation) -> bool:
+        names = fold(reservation.customer_name or "").split()
+        return all(any(name.startswith(word) for name in names) for word in words)
+
+    return [found for found in reservations if words and matches(found)]
 
 
-def names_table(name: str, number: str, word: str) -> bool:
+def _names_table(name: str, number: str, word: str) -> bool:
     """Whether a folded word is in the table's name, or is its number."""
     return word in fold(name) or word == fold(number)
 
@@ -64,16 +69,16 @@ def is_name(text: str) -> bool:
 def _matches(reservation: Reservation, query: str, by_phone: Callable[[str, str], bool]) -> bool:
     phone = _digits(reservation.customer_phone)
     return all(
-        _fits(reservation, word) or by_phone(phone, _read_number(word))
+        _matches_word(reservation, word) or by_phone(phone, _read_number(word))
         for word in fold(query).split()
     ) or by_phone(phone, _read_number(query))
 
 
-def _fits(reservation: Reservation, word: str) -> bool:
+def _matches_word(reservation: Reservation, word: str) -> bool:
     code = (reservation.access_code or "").lower()
     return (
         word in fold(reservation.customer_name or "")
-        or names_table(reservation.table_name, reservation.table_number, word)
+        or _names_table(reservation.table_name, reservation.table_number, word)
         or (bool(code) and word in {code, code[4:], code.replace("-", "")})
     )
 
@@ -86,23 +91,23 @@ def _read_number(query: str) -> str:
     return digits if is_number and len(digits) >= _FEWEST_DIGITS else ""
 
 
-def _has(phone: str, number: str) -> bool:
-    return bool(number) and (number in phone or _is_whole(phone, number))
+def _contains(phone: str, number: str) -> bool:
+    return bool(number) and (number in phone or _is_same_number(phone, number))
 
 
-def _is_known(phone: str, number: str) -> bool:
+def _ends_or_equals(phone: str, number: str) -> bool:
     if len(number) == _LAST_DIGITS:
         return phone.endswith(number)
-    return _is_whole(phone, number)
+    return _is_same_number(phone, number)
 
 
-def _is_whole(phone: str, number: str) -> bool:
+def _is_same_number(phone: str, number: str) -> bool:
     """Whether both are the same number; either may lack its country code or leading 0."""
     short, long = sorted((phone.lstrip("0"), number.lstrip("0")), key=len)
-    if len(short) < _WHOLE_NUMBER:
+    if len(short) < _NATIONAL_DIGITS:
         return short == long != ""
     return long.endswith(short) and (
-        short == long or _COUNTRY.fullmatch(long[: -len(short)]) is not None
+        short == long or _COUNTRY_CODE.fullmatch(long[: -len(short)]) is not None
     )
 
 
@@ -110,21 +115,17 @@ def _digits(text: str | None) -> str:
     return "".join(sign for sign in fold(text or "") if sign.isdecimal())
 
 
-def _is_named(reservation: Reservation, words: list[str]) -> bool:
-    names = fold(reservation.customer_name or "").split()
-    return all(any(name.startswith(word) for name in names) for word in words)
-
-
 Order = Literal["slot", "evening", "latest-evening", "newest"]
 _ORDERS = {
-    "slot": "r.date, r.slot, r.created_at, r.id",  # as partners list them (interface, section 4)
+    "slot": "r.date, r.slot, r.created_at, r.id",  # for `GET /v1/reservations`
     "evening": "r.date, r.starts, r.created_at, r.id",
     "latest-evening": "r.date DESC, r.starts, r.created_at, r.id",
     "newest": "r.created_at DESC, r.id DESC",
 }
 
 
-_KNOWN = """(r.customer_name IS NOT NULL OR r.customer_phone IS NOT NULL
+# Erased reservations have no name, phone or code, and can match only by their table.
+_MAY_MATCH = """(r.customer_name IS NOT NULL OR r.customer_phone IS NOT NULL
     OR r.access_code IS NOT NULL OR r.table_id IN (SELECT value FROM json_each(:tables)))"""
 
 
@@ -145,7 +146,7 @@ def page_found(
 ) -> tuple[list[Reservation], int]:
     """Return page `page` (from 1) of the results, and the total number of results."""
     begin = (page - 1) * limit
-    if wanted.text:  # SQL cannot compare names without case and accents
+    if wanted.text:  # names are compared in Python, which ignores case and accents
         shown, total = [], 0
         for total, found in enumerate(_iterate(reader, wanted), 1):
             if begin < total <= begin + limit:
@@ -153,7 +154,7 @@ def page_found(
         return shown, total
     where, values = _conditions(reader, wanted)
     total = reader.value(f"SELECT count(*) FROM reservation r WHERE {where}", values)  # noqa: S608
-    return list(islice(_iterate(reader, wanted, begin, limit), limit)), int(total)
+    return list(_iterate(reader, wanted, begin, limit)), int(total)
 
 
 def list_found(reader: Reader, wanted: Wanted) -> list[int]:
@@ -188,12 +189,12 @@ def _iterate(
 def _conditions(reader: Reader, wanted: Wanted) -> tuple[str, dict[str, Any]]:
     conditions: list[str] = ["1"]
     values: dict[str, Any] = {}
-    if wanted.text:  # most guests are erased, and can only match by table
-        conditions.append(_KNOWN)
+    if wanted.text:
+        conditions.append(_MAY_MATCH)
         words = fold(wanted.text).split()
         values["tables"] = json.dumps([
             table.id for table in list_tables(reader)
-            if any(names_table(table.name, table.number, word) for word in words)
+            if any(_names_table(table.name, table.number, word) for word in words)
         ])  # fmt: skip
     if wanted.first is not None:
         conditions.append("r.date >= :first")
@@ -207,3 +208,36 @@ def _conditions(reader: Reader, wanted: Wanted) -> tuple[str, dict[str, Any]]:
             conditions.append(f"r.{column} IN ({', '.join(':' + name for name in names)})")
             values |= dict(zip(names, chosen, strict=True))
     return " AND ".join(conditions), values
+
+
+@dataclass(frozen=True, slots=True)
+class TableAvailability:
+    """A table's availability; `blocked_by` is a source, or None if free or not bookable."""
+
+    table: Table
+    available: bool
+    blocked_by: str | None
+
+
+def find_availability(
+    tables: Iterable[Table], holds: Iterable[tuple[str, int, int, str]], wanted: tuple[int, int],
+    *, closed: bool = False,
+) -> list[TableAvailability]:  # fmt: skip
+    """Return each table's availability (interface, section 2.4).
+
+    `holds` are (table id, starts, ends, source), earliest created first. `wanted` are the minutes
+    [starts, ends) that must be free. If `closed`, no table is available. `blocked_by` is the
+    earliest hold's source, except for unbookable tables.
+    """
+    blocked: dict[str, str] = {}
+    for table_id, starts, ends, source in holds:
+        if overlap(wanted, (starts, ends)):
+            blocked.setdefault(table_id, source)
+    return [
+        TableAvailability(
+            table,
+            available=table.bookable and not closed and table.id not in blocked,
+            blocked_by=blocked.get(table.id) if table.bookable else None,
+        )
+        for table in tables
+    ]

@@ -1,21 +1,30 @@
-"""Create, change and disable staff accounts. At least one owner can always sign in."""
+"""Create, change and disable staff accounts; set up a new box with its first owner.
 
+At least one owner can always sign in.
+"""
+
+import json
 from dataclasses import dataclass
 
 from appliance.core.errors import ChangedMeanwhile, LastOwner, NameTaken, NotFound
 from appliance.core.tokens import account_hash, hash_token
-from appliance.database.connection import Transaction, known
+from appliance.database.connection import Reader, Transaction, known
 from appliance.staff.audit_log import CONSOLE, record_audit
 from appliance.staff.model import (
     StaffMember,
     find_invited,
     find_staff,
-    insert_invitation,
+    has_owner,
     list_staff,
     set_password,
-    use_invitations,
 )
-from appliance.staff.sign_in import clear_failures, delete_session, delete_sessions
+from appliance.staff.sign_in import (
+    OpenedSession,
+    clear_failures,
+    delete_session,
+    delete_sessions,
+    start_session,
+)
 
 # Long enough for an invitation sent on Friday and read on Monday.
 INVITATION_MILLISECONDS = 72 * 3600 * 1000
@@ -30,27 +39,34 @@ class Invitation:
 
 
 def create_staff(tx: Transaction, name: str, role: str, *, actor: str = CONSOLE) -> Invitation:
-    """Create an account with one of ROLES, without a password. The link works once, for 72 hours.
+    """Create an account without a password; `role` is in ROLES. The link works once for 72 hours.
 
-    NameTaken if an enabled account has that name.
+    Raises NameTaken if an enabled account has that name.
     """
     name = " ".join(name.split())
-    check_free(tx, name)
+    _check_name_is_free(tx, name)
     staff_id = tx.new_id()
     tx.insert("staff", {"id": staff_id, "name": name, "role": role, "created_at": tx.now})
     record_audit(tx, actor, "person_invited", person=staff_id, name=name, role=role)
-    return invite(tx, staff_id)
+    return _invite(tx, staff_id)
 
 
-def invite(tx: Transaction, staff_id: str) -> Invitation:
+def _invite(tx: Transaction, staff_id: str) -> Invitation:
     """Add an invitation link, which works once and for 72 hours."""
-    invitation = Invitation(staff_id, tx.tokens.new_link_secret())
+    secret = tx.tokens.new_link_secret()
     expires_at = tx.now + INVITATION_MILLISECONDS
-    insert_invitation(tx, hash_token(invitation.secret), staff_id, expires_at)
-    return invitation
+    values = {"hash": hash_token(secret), "staff_id": staff_id, "expires_at": expires_at}
+    tx.insert("invitation", values)
+    return Invitation(staff_id, secret)
 
 
-def check_free(tx: Transaction, name: str) -> None:
+def _use_invitations(tx: Transaction, staff_id: str) -> None:
+    """Mark all open invitations of an account as used."""
+    sql = "UPDATE invitation SET used_at = :now WHERE staff_id = :id AND used_at IS NULL"
+    tx.execute(sql, {"id": staff_id, "now": tx.now})
+
+
+def _check_name_is_free(tx: Transaction, name: str) -> None:
     """Raise NameTaken if an enabled account has that name, ignoring case."""
     if any(p.name.casefold() == name.casefold() for p in list_staff(tx) if not p.disabled_at):
         raise NameTaken(name=name)
@@ -62,7 +78,7 @@ def accept_invitation(tx: Transaction, link_hash: bytes, password_hash: str) -> 
     if invited is None:
         return False
     set_password(tx, invited.id, password_hash)
-    use_invitations(tx, invited.id)
+    _use_invitations(tx, invited.id)
     delete_sessions(tx, invited.id)  # sessions opened with the old password
     record_audit(tx, f"staff:{invited.id}", "link_used")
     return True
@@ -71,29 +87,29 @@ def accept_invitation(tx: Transaction, link_hash: bytes, password_hash: str) -> 
 def invite_again(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> Invitation:
     """Return a new link for 72 hours; revoke earlier links and clear failed sign-ins.
 
-    The password stays valid until the link is used. NotFound if the account is unknown or
+    The password stays valid until the link is used. Raises NotFound if the account is unknown or
     disabled.
     """
     person = known(find_staff(tx, staff_id))
     if person.disabled_at is not None:
         raise NotFound
-    use_invitations(tx, staff_id)
+    _use_invitations(tx, staff_id)
     clear_failures(tx, account_hash(person.name))
     record_audit(tx, actor, "link_made", person=staff_id)
-    return invite(tx, staff_id)
+    return _invite(tx, staff_id)
 
 
 def disable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> None:
     """Disable an account, from the next request on. Idempotent.
 
-    NotFound if unknown; LastOwner if no other owner can sign in.
+    Raises NotFound if unknown; LastOwner if no other owner can sign in.
     """
     person = known(find_staff(tx, staff_id))
     if person.disabled_at is not None:
         return
-    _keep_an_owner(tx, person)
+    _check_other_owner(tx, person)
     tx.update("staff", staff_id, disabled_at=tx.now)
-    use_invitations(tx, staff_id)
+    _use_invitations(tx, staff_id)
     delete_sessions(tx, staff_id)
     record_audit(tx, actor, "person_disabled", person=staff_id)
 
@@ -101,12 +117,12 @@ def disable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> No
 def enable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> None:
     """Enable an account again, with the same password. Idempotent.
 
-    NotFound if unknown; NameTaken if another enabled account has the name.
+    Raises NotFound if unknown; NameTaken if another enabled account has the name.
     """
     person = known(find_staff(tx, staff_id))
     if person.disabled_at is None:
         return
-    check_free(tx, person.name)
+    _check_name_is_free(tx, person.name)
     tx.update("staff", staff_id, disabled_at=None)
     record_audit(tx, actor, "person_enabled", person=staff_id)
 
@@ -114,9 +130,9 @@ def enable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> Non
 def change_role(
     tx: Transaction, staff_id: str, seen: str, role: str, *, actor: str = CONSOLE
 ) -> None:
-    """Change the role to one of ROLES, from the next request on. `seen` is the role shown before.
+    """Change the role from the next request on. `role` is in ROLES; `seen` is the old role.
 
-    NotFound if unknown; ChangedMeanwhile if the role is not `seen`; LastOwner.
+    Raises NotFound if unknown; ChangedMeanwhile if the role is not `seen`; LastOwner.
     """
     person = known(find_staff(tx, staff_id))
     if person.role != seen:
@@ -124,19 +140,19 @@ def change_role(
     if role == person.role:
         return
     if role != "owner":
-        _keep_an_owner(tx, person)
+        _check_other_owner(tx, person)
     tx.update("staff", staff_id, role=role)
     record_audit(tx, actor, "role_changed", person=staff_id, before=person.role, after=role)
 
 
 def unlock(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> None:
-    """Clear the failed sign-ins of an account. NotFound if unknown."""
+    """Clear the failed sign-ins of an account. Raises NotFound if unknown."""
     clear_failures(tx, account_hash(known(find_staff(tx, staff_id)).name))
     record_audit(tx, actor, "unlocked", person=staff_id)
 
 
 def end_session(tx: Transaction, staff_id: str, session_id: str, *, actor: str) -> None:
-    """End one session of an account. NotFound if it has already ended."""
+    """End one session of an account. Raises NotFound if it has already ended."""
     if not delete_session(tx, staff_id, session_id):
         raise NotFound
     record_audit(tx, actor, "session_ended", person=staff_id)
@@ -149,7 +165,7 @@ def end_sessions(tx: Transaction, staff_id: str, *, actor: str) -> int:
     return ended
 
 
-def _keep_an_owner(tx: Transaction, person: StaffMember) -> None:
+def _check_other_owner(tx: Transaction, person: StaffMember) -> None:
     """Raise LastOwner if `person` is the only owner who can sign in."""
     others = any(
         p.role == "owner" and p.has_password and p.disabled_at is None and p.id != person.id
@@ -157,3 +173,90 @@ def _keep_an_owner(tx: Transaction, person: StaffMember) -> None:
     )
     if person.role == "owner" and person.has_password and not others:
         raise LastOwner
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """The state of the setup. If `closed`, only the setup page is served until an owner exists."""
+
+    closed: bool
+    steps: tuple[str, ...]
+
+
+def find_setup(reader: Reader) -> Setup | None:
+    """Return the state of the setup, or None if it was never begun."""
+    row = reader.row("SELECT closed, steps FROM setup")
+    return None if row is None else Setup(bool(row[0]), tuple(json.loads(row[1])))
+
+
+def is_closed(reader: Reader) -> bool:
+    """Whether the box is closed because it has no owner."""
+    sql = """SELECT 1 FROM setup WHERE closed = 1 AND NOT EXISTS (
+                 SELECT 1 FROM staff
+                 WHERE role = 'owner' AND password IS NOT NULL AND disabled_at IS NULL)"""
+    return reader.row(sql) is not None
+
+
+def begin_setup(tx: Transaction, *, closed: bool) -> None:
+    """Insert the setup row unless it exists."""
+    sql = "INSERT INTO setup (id, closed) VALUES (1, :closed) ON CONFLICT DO NOTHING"
+    tx.execute(sql, {"closed": int(closed)})
+
+
+def _set_setup_link(tx: Transaction, link_hash: bytes | None, expires_at: int | None) -> None:
+    """Set the only valid setup link and its expiry (ms since 1970)."""
+    sql = "UPDATE setup SET link_hash = :hash, link_expires_at = :expires_at"
+    tx.execute(sql, {"hash": link_hash, "expires_at": expires_at})
+
+
+def is_setup_link(reader: Reader, link_hash: bytes) -> bool:
+    """Whether the setup link is valid now."""
+    sql = "SELECT 1 FROM setup WHERE link_hash = :hash AND link_expires_at > :now"
+    return reader.row(sql, {"hash": link_hash, "now": reader.now}) is not None
+
+
+SETUP_LINK_MILLISECONDS = 30 * 60 * 1000
+STEPS = ("venue", "tables", "slots", "mail", "address", "phone")
+
+
+def offer_setup(tx: Transaction) -> str | None:
+    """Return the secret of a new setup link, or None if there is an owner.
+
+    The link works once, for 30 minutes. Earlier links are revoked.
+    """
+    if has_owner(tx):
+        return None
+    begin_setup(tx, closed=False)
+    secret = tx.tokens.new_link_secret()
+    _set_setup_link(tx, hash_token(secret), tx.now + SETUP_LINK_MILLISECONDS)
+    return secret
+
+
+def create_first_owner(
+    tx: Transaction, link_hash: bytes, name: str, password_hash: str,
+    *, language: str, device_secret: str | None = None, device: str = "",
+) -> OpenedSession | None:  # fmt: skip
+    """Create the first owner and sign in; None if the link is used, expired or unknown.
+
+    Of two concurrent requests, only one succeeds.
+    """
+    if has_owner(tx) or not is_setup_link(tx, link_hash):
+        return None
+    _set_setup_link(tx, None, None)
+    # An account of that name may have been invited from the console meanwhile.
+    sql = """UPDATE staff SET disabled_at = :now
+             WHERE name = :name COLLATE NOCASE AND disabled_at IS NULL"""
+    tx.execute(sql, {"now": tx.now, "name": name})
+    staff_id = tx.new_id()
+    tx.insert(
+        "staff",
+        {"id": staff_id, "name": name, "role": "owner", "password": password_hash,
+         "language": language, "created_at": tx.now},
+    )  # fmt: skip
+    record_audit(tx, f"staff:{staff_id}", "box_founded", person=staff_id, role="owner")
+    return start_session(tx, staff_id, device_secret, device)
+
+
+def close_setup(tx: Transaction) -> None:
+    """Mark all steps of the setup as done or skipped."""
+    tx.execute("UPDATE setup SET steps = :steps", {"steps": json.dumps(STEPS)})

@@ -8,13 +8,16 @@ from typing import Any
 
 from appliance.database.connection import Reader, Row, Transaction
 
+CONSOLE = "console"  # a command on the machine
+NOBODY = "nobody"  # an unauthenticated person
+START = bytes(32)  # the hash before the first entry
 _CHAINED = "seq, at, actor, what, detail"
-FOUND = 5000
+_BATCH = 5000
 
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One entry. `actor` is as in `history`, or `console`, `nobody`; `at` in ms since 1970."""
+    """An entry. `actor` is as in `record_audit`; `at` is in ms since 1970."""
 
     seq: int
     at: int
@@ -23,14 +26,17 @@ class AuditEntry:
     detail: dict[str, Any]
 
 
-def add_audit_entry(tx: Transaction, actor: str, what: str, detail: dict[str, Any]) -> int:
-    """Append an entry at `tx.now`. Returns its number."""
+def record_audit(tx: Transaction, actor: str, what: str, /, **detail: Any) -> None:
+    """Append an entry to the audit log (docs/security.md, S23).
+
+    `actor` is `staff:<id>`, `key:<id>`, `terminal:<id>`, `box`, CONSOLE or NOBODY. `detail`
+    has ids and names of the venue's own objects: no secrets, guests or mistyped input.
+    """
     last = tx.row("SELECT seq, hash FROM security_log ORDER BY seq DESC LIMIT 1")
     seq, previous = (1, START) if last is None else (last[0] + 1, last[1])
-    words = json.dumps(detail, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
-    row = {"seq": seq, "at": tx.now, "actor": actor, "what": what, "detail": words}
+    text = json.dumps(detail, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    row = {"seq": seq, "at": tx.now, "actor": actor, "what": what, "detail": text}
     tx.insert("security_log", {**row, "hash": _chain(previous, tuple(row.values()))})
-    return int(seq)
 
 
 def list_audit_entries(
@@ -40,10 +46,7 @@ def list_audit_entries(
     sql = f"""SELECT {_CHAINED} FROM security_log
               WHERE :before IS NULL OR seq < :before ORDER BY seq DESC LIMIT :limit"""  # noqa: S608
     rows = reader.rows(sql, {"before": before, "limit": limit})
-    return [
-        AuditEntry(seq, at, actor, what, json.loads(detail))
-        for seq, at, actor, what, detail in rows
-    ]
+    return [AuditEntry(*(*columns, json.loads(detail))) for *columns, detail in rows]
 
 
 def find_broken_audit_link(reader: Reader) -> int | None:
@@ -62,7 +65,7 @@ def find_old_audit_entries(reader: Reader, before: int) -> list[tuple[int, ...]]
                  (SELECT min(seq) FROM security_log WHERE at >= :before),
                  (SELECT max(seq) FROM security_log))
              ORDER BY seq LIMIT :limit"""
-    return list(reader.rows(sql, {"before": before, "limit": FOUND}))
+    return list(reader.rows(sql, {"before": before, "limit": _BATCH}))
 
 
 def drop_audit_entries(tx: Transaction, keys: Sequence[tuple[int, ...]]) -> None:
@@ -71,32 +74,19 @@ def drop_audit_entries(tx: Transaction, keys: Sequence[tuple[int, ...]]) -> None
 
 
 def _chain(previous: bytes, row: Sequence[Any]) -> bytes:
-    line = json.dumps(list(row), ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(previous + line.encode()).digest()
-
-
-CONSOLE = "console"  # a command on the machine
-NOBODY = "nobody"  # an unauthenticated person
-
-
-def record_audit(tx: Transaction, actor: str, what: str, /, **detail: Any) -> None:
-    """Append an entry to the audit log (docs/security.md, S23).
-
-    `actor` is `staff:<id>`, `key:<id>`, `terminal:<id>`, `box`, CONSOLE or NOBODY. `detail`
-    has ids and names of the venue's own objects: no secrets, guests or mistyped input.
-    """
-    add_audit_entry(tx, actor, what, detail)
-
-
-START = bytes(32)
+    text = json.dumps(list(row), ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(previous + text.encode()).digest()
 
 
 def find_break(rows: Iterable[Row], chain: Callable[[bytes, list[Any]], bytes]) -> int | None:
-    """Return the seq of the first of `rows` (hash, seq, …) that breaks the chain, or None."""
+    """Return the seq of the first of `rows` (hash, seq, …) that breaks the chain, or None.
+
+    If the first row is not number 1, older rows were deleted, and its hash is not checked.
+    """
     previous = None
     for found, *row in rows:
-        taken_at_its_word = previous is None and row[0] != 1
-        if not taken_at_its_word and found != chain(previous or START, row):
+        can_be_checked = previous is not None or row[0] == 1
+        if can_be_checked and found != chain(previous or START, row):
             return int(row[0])
         previous = found
     return None

@@ -1,4 +1,4 @@
-"""Staff accounts and invitations: roles, and the rows of `staff` and `invitation`."""
+"""Staff accounts: roles, and queries for `staff` and `invitation`."""
 
 from dataclasses import dataclass
 
@@ -11,12 +11,12 @@ PASSWORD_MAX = 256
 
 @dataclass(frozen=True, slots=True)
 class StaffMember:
-    """A staff account. `has_password` is false until the invitation was used."""
+    """A staff account. `has_password` is 0 until the invitation was used, then 1."""
 
     id: str
     name: str
     role: str
-    has_password: bool
+    has_password: int
     created_at: int
     disabled_at: int | None
     language: str = "fr"
@@ -31,18 +31,13 @@ STAFF_COLUMNS = (
 )
 
 
-def insert_invitation(tx: Transaction, link_hash: bytes, staff_id: str, expires_at: int) -> None:
-    """Store a one-time link by the SHA-256 of its secret; `expires_at` in ms since 1970."""
-    tx.insert("invitation", {"hash": link_hash, "staff_id": staff_id, "expires_at": expires_at})
-
-
 def find_invited(reader: Reader, link_hash: bytes) -> StaffMember | None:
     """Return the account that a link invites, or None if it is unknown, used or expired."""
     sql = f"""SELECT {STAFF_COLUMNS}
               FROM invitation i JOIN staff s ON s.id = i.staff_id
               WHERE i.hash = :hash AND i.used_at IS NULL AND i.expires_at > :now
                   AND s.disabled_at IS NULL"""  # noqa: S608
-    return reader.one(staff_member, sql, {"hash": link_hash, "now": reader.now})
+    return reader.one(StaffMember, sql, {"hash": link_hash, "now": reader.now})
 
 
 def find_by_name(reader: Reader, name: str) -> tuple[StaffMember, str] | None:
@@ -51,7 +46,7 @@ def find_by_name(reader: Reader, name: str) -> tuple[StaffMember, str] | None:
               WHERE s.name = :name COLLATE NOCASE AND s.password IS NOT NULL
                   AND s.disabled_at IS NULL"""  # noqa: S608
     row = reader.row(sql, {"name": name})
-    return None if row is None else (staff_member(*row[:-1]), row[-1])
+    return None if row is None else (StaffMember(*row[:-1]), row[-1])
 
 
 def find_password(reader: Reader, staff_id: str) -> str | None:
@@ -64,18 +59,18 @@ def find_password(reader: Reader, staff_id: str) -> str | None:
 def find_staff(reader: Reader, staff_id: str) -> StaffMember | None:
     """Return the account with that id, or None."""
     sql = f"SELECT {STAFF_COLUMNS} FROM staff s WHERE s.id = :id"  # noqa: S608
-    return reader.one(staff_member, sql, {"id": staff_id})
+    return reader.one(StaffMember, sql, {"id": staff_id})
 
 
 def list_staff(reader: Reader) -> list[StaffMember]:
     """Return all accounts by name, disabled ones last."""
     sql = f"""SELECT {STAFF_COLUMNS} FROM staff s
               ORDER BY s.disabled_at IS NOT NULL, s.name COLLATE NOCASE"""  # noqa: S608
-    return [staff_member(*row) for row in reader.rows(sql)]
+    return [StaffMember(*row) for row in reader.rows(sql)]
 
 
 def has_owner(reader: Reader) -> bool:
-    """Whether an enabled owner with a password exists, so the box has been set up."""
+    """Whether an enabled owner with a password exists: the box has been set up."""
     sql = """SELECT 1 FROM staff
              WHERE role = 'owner' AND password IS NOT NULL AND disabled_at IS NULL LIMIT 1"""
     return reader.row(sql) is not None
@@ -97,22 +92,9 @@ def list_open_invitations(reader: Reader) -> dict[str, int]:
     """Return the accounts with a valid invitation: staff id to expiry (ms since 1970)."""
     sql = """SELECT staff_id, max(expires_at) FROM invitation
              WHERE used_at IS NULL AND expires_at > :now GROUP BY staff_id"""
-    return {row[0]: row[1] for row in reader.rows(sql, {"now": reader.now})}
-
-
-def staff_member(
-    id_: str, name: str, role: str, password: int, made: int, left: int | None, language: str
-) -> StaffMember:
-    """Build an account from a row of STAFF_COLUMNS."""
-    return StaffMember(id_, name, role, bool(password), made, left, language)
+    return dict(reader.rows(sql, {"now": reader.now}))
 
 
 def set_password(tx: Transaction, staff_id: str, password_hash: str) -> None:
     """Store an Argon2id hash in its standard encoding."""
     tx.update("staff", staff_id, password=password_hash)
-
-
-def use_invitations(tx: Transaction, staff_id: str) -> None:
-    """Mark all open invitations of an account as used."""
-    sql = "UPDATE invitation SET used_at = :now WHERE staff_id = :id AND used_at IS NULL"
-    tx.execute(sql, {"id": staff_id, "now": tx.now})

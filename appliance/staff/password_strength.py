@@ -1,7 +1,7 @@
 """Detection of passwords that attackers try first (docs/security.md, S7).
 
-password_strength.txt has words, names, cities and keyboard rows; the rules below add digits,
-years, symbols and leetspeak. Long lists of leaked passwords consist of such combinations.
+Lists of leaked passwords consist mostly of a few words with additions. password_strength.txt has
+words, names, cities and keyboard rows; the rules below add digits, years, symbols and leetspeak.
 """
 
 import re
@@ -12,18 +12,17 @@ _PRODUCT = "venuebox"
 _DIFFERENT_MIN = 4
 _YEARS = re.compile(r"(?:19|20)\d\d")
 _LEET = str.maketrans("@4310$5!7+8", "aaeiossittb")
-_EDGES = " 0123456789!?.,;:@#*-_+=$€%&/()'\""
-
-_RUN_MIN = 3
-_NUMBER_MAX = 12  # a date, a phone number
-_UNUSUAL = 4  # fewest characters outside keyboard runs
+_AFFIXES = " 0123456789!?.,;:@#*-_+=$€%&/()'\""
+_RUN_MIN = 3  # keys
+_NUMBER_MAX = 12  # a number up to this length may be a date or a phone number
+_OUTSIDE_RUNS_MIN = 4  # characters
 
 
 def is_guessable(password: str, names: tuple[str, ...]) -> bool:
     """Whether an attacker would try `password` early.
 
-    `names` are those of the account and the venue, which are also refused doubled, reversed or
-    with digits.
+    `names` are the names of the account and the venue. Passwords made of them are refused too:
+    doubled, reversed or with digits.
     """
     lower = password.casefold()
     words = {_PRODUCT} | _listed()[0] | {part for name in names for part in _spellings(name)}
@@ -31,68 +30,67 @@ def is_guessable(password: str, names: tuple[str, ...]) -> bool:
         len(set(lower)) < _DIFFERENT_MIN
         or _repeats(lower)
         or (lower.isdecimal() and len(lower) <= _NUMBER_MAX)
-        or len(_without_walks(lower)) < _UNUSUAL
+        or len(_without_runs(lower)) < _OUTSIDE_RUNS_MIN
         or any(_is_made_of(core, words) for core in _cores(lower))
     )
 
 
 def _cores(lower: str) -> set[str]:
-    """Return the password's cores: without leading and trailing digits, also as leetspeak."""
-    found = {lower.strip(_EDGES), _YEARS.sub("", lower).strip(_EDGES)}
+    """Return the password without digits and signs at both ends, also with leetspeak undone."""
+    found = {lower.strip(_AFFIXES), _YEARS.sub("", lower).strip(_AFFIXES)}
     found |= {core.translate(_LEET) for core in found}
     for ending in ("!", "1", "12", "123"):  # common suffixes, not leetspeak
         found.add(lower.removesuffix(ending).translate(_LEET))
-    found.add(lower.translate(_LEET).strip(_EDGES))
+    found.add(lower.translate(_LEET).strip(_AFFIXES))
     # Also without spaces, underscores, dots and hyphens.
     found |= {re.sub(r"[\s_.\-]", "", core) for core in found}
     return {core for core in found | {core[::-1] for core in found} if core}
 
 
 def _is_made_of(core: str, words: set[str]) -> bool:
-    """Whether `core` is a listed word, two of them, or one with a few more characters."""
+    """Whether `core` is a listed word, two listed words, or a word and a few characters."""
     if core in words:
         return True
     return any(
-        core[:cut] in words and (core[cut:] in words or len(_without_walks(core[cut:])) < _RUN_MIN)
+        core[:cut] in words and (core[cut:] in words or len(_without_runs(core[cut:])) < _RUN_MIN)
         for cut in range(_RUN_MIN, len(core))
     )
 
 
 def _repeats(lower: str) -> bool:
-    """Whether it repeats at most four characters: `abcabcabc`, `12121212`."""
+    """Whether the password repeats at most four characters, as `abcabcabc` and `12121212` do."""
     return any(
         lower == (lower[:period] * len(lower))[: len(lower)]
         for period in range(1, min(5, len(lower) // 2 + 1))
     )
 
 
-def _without_walks(text: str) -> str:
+def _without_runs(text: str) -> str:
     """Remove all runs of neighbouring keys or of one repeated key."""
-    left = list(text)
-    start = 0
-    while start < len(text) - 1:
-        end = start + 2
-        while end <= len(text) and _is_walk(text[start:end]):
+    outside, start = "", 0
+    while start < len(text):
+        end = start + 1
+        while end < len(text) and _is_run(text[start : end + 1]):
             end += 1
-        length = end - 1 - start
-        if length >= _RUN_MIN:
-            left[start : start + length] = [""] * length
-        start += max(1, length if length >= _RUN_MIN else 1)
-    return "".join(left)
+        if end - start < _RUN_MIN:
+            end = start + 1
+            outside += text[start]
+        start = end
+    return outside
 
 
-def _is_walk(piece: str) -> bool:
+def _is_run(piece: str) -> bool:
     if len(set(piece)) == 1:
         return True
-    return any(piece in walk or piece[::-1] in walk for walk in _listed()[1])
+    return any(piece in row or piece[::-1] in row for row in _listed()[1])
 
 
 @cache
 def _listed() -> tuple[frozenset[str], tuple[str, ...]]:
     """Return (words, keyboard rows) of password_strength.txt."""
     text = Path(__file__).with_suffix(".txt").read_text("utf-8")
-    words, walks = re.sub(r"^#.*\n", "", text, flags=re.MULTILINE).split("\n\n")
-    return frozenset(words.split()), tuple(walks.split())
+    words, rows = re.sub(r"^#.*\n", "", text, flags=re.MULTILINE).split("\n\n")
+    return frozenset(words.split()), tuple(rows.split())
 
 
 def _spellings(name: str) -> set[str]:

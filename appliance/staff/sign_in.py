@@ -1,12 +1,11 @@
 """Sign-in and sessions. Each attempt is counted before it is checked (docs/security.md, S6)."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from appliance.core.errors import ChangedMeanwhile, SignInLater
 from appliance.core.tokens import account_hash, hash_token
-from appliance.database.connection import Reader, Row, Transaction
+from appliance.database.connection import Reader, Transaction
 from appliance.outbox import SessionEnded
 from appliance.staff.audit_log import NOBODY, list_audit_entries, record_audit
 from appliance.staff.model import (
@@ -15,17 +14,20 @@ from appliance.staff.model import (
     find_by_name,
     find_password,
     set_password,
-    staff_member,
 )
 
 IDLE_MILLISECONDS = 12 * 3600 * 1000  # a shift at the door
 LONGEST_MILLISECONDS = 7 * 24 * 3600 * 1000
-MINUTE_MILLISECONDS = 60_000
+_MINUTE = 60 * 1000
+_DAY = 24 * 3600 * 1000
+FREE_TRIES = 5
+_FIRST_DELAY = 30_000
+_LONGEST_DELAY = 15 * 60_000
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session of a staff account. `id` is an identifier for lists, not a secret."""
+    """A session of a staff account. `id` identifies it in lists and is not a secret."""
 
     id: str
     person: StaffMember
@@ -41,7 +43,7 @@ class Session:
 
     def is_due_for_touch(self, now: int) -> bool:
         """Whether `seen_at` should be updated, at most once a minute."""
-        return not 0 <= now - self.seen_at < MINUTE_MILLISECONDS
+        return not 0 <= now - self.seen_at < _MINUTE
 
 
 def sign_in_delay(wrong: int) -> int:
@@ -51,13 +53,7 @@ def sign_in_delay(wrong: int) -> int:
     """
     if wrong < FREE_TRIES:
         return 0
-    doublings = min(wrong - FREE_TRIES, 10)
-    return min(_FIRST_DELAY << doublings, _LONGEST_DELAY)
-
-
-FREE_TRIES = 5
-_FIRST_DELAY = 30_000
-_LONGEST_DELAY = 15 * 60_000
+    return min(_FIRST_DELAY << min(wrong - FREE_TRIES, 10), _LONGEST_DELAY)
 
 
 _COLUMNS = f"x.id, x.device, x.created_at, x.seen_at, {STAFF_COLUMNS}"
@@ -66,7 +62,7 @@ _FROM = "session x JOIN staff s ON s.id = x.staff_id AND s.disabled_at IS NULL"
 
 
 def find_session(reader: Reader, session_hash: bytes) -> Session | None:
-    """Return the session of a cookie, even if it is over; None if the account is disabled."""
+    """Return the session of a cookie, even an expired one; None if the account is disabled."""
     sql = f"SELECT {_COLUMNS} FROM {_FROM} WHERE x.hash = :hash"  # noqa: S608
     return reader.one(_session, sql, {"hash": session_hash})
 
@@ -84,24 +80,26 @@ def touch_session(tx: Transaction, session_id: str) -> None:
 
 def delete_session(tx: Transaction, staff_id: str, session_id: str) -> bool:
     """End one session of an account. Returns whether it existed."""
-    sql = "DELETE FROM session WHERE id = :id AND staff_id = :staff_id"
-    was_there = tx.execute(sql, {"id": session_id, "staff_id": staff_id}) > 0
-    if was_there:
-        tx.notices.append(SessionEnded(session_id))
-    return was_there
+    return _end_sessions(tx, "id = :id", staff_id, session_id) > 0
 
 
 def delete_sessions(tx: Transaction, staff_id: str) -> int:
     """End all sessions and pending sign-ins of an account. Returns the number of sessions."""
     tx.execute("DELETE FROM asked_code WHERE staff_id = :id", {"id": staff_id})
-    sql = "DELETE FROM session WHERE staff_id = :id RETURNING id"
-    return _tell_ended(tx, tx.rows(sql, {"id": staff_id}))
+    return _end_sessions(tx, "id <> :id", staff_id, "")
 
 
 def delete_other_sessions(tx: Transaction, staff_id: str, session_id: str) -> int:
     """End all sessions of an account except `session_id`. Returns their number."""
-    sql = "DELETE FROM session WHERE staff_id = :staff_id AND id <> :id RETURNING id"
-    return _tell_ended(tx, tx.rows(sql, {"staff_id": staff_id, "id": session_id}))
+    return _end_sessions(tx, "id <> :id", staff_id, session_id)
+
+
+def _end_sessions(tx: Transaction, condition: str, staff_id: str, session_id: str) -> int:
+    sql = f"DELETE FROM session WHERE staff_id = :staff_id AND {condition} RETURNING id"  # noqa: S608
+    rows = tx.rows(sql, {"staff_id": staff_id, "id": session_id})
+    ended = [SessionEnded(found_id) for (found_id,) in rows]
+    tx.notices.extend(ended)
+    return len(ended)
 
 
 def count_sessions(reader: Reader) -> dict[str, int]:
@@ -124,23 +122,11 @@ def delete_old_sign_ins(tx: Transaction, guessed_before: int) -> int:
     return sessions + tx.execute("DELETE FROM sign_in_failure WHERE at < :guessed", over)
 
 
-def is_known_device(reader: Reader, device_hash: bytes, staff_id: str) -> bool:
-    """Whether this account has signed in with that browser before."""
-    sql = "SELECT 1 FROM known_device WHERE hash = :hash AND staff_id = :staff_id"
+def is_known_browser(reader: Reader, device_hash: bytes, staff_id: str | None = None) -> bool:
+    """Whether this account, or any account if None, has signed in with that browser before."""
+    sql = """SELECT 1 FROM known_device
+             WHERE hash = :hash AND (:staff_id IS NULL OR staff_id = :staff_id)"""
     return reader.row(sql, {"hash": device_hash, "staff_id": staff_id}) is not None
-
-
-def is_known_browser(reader: Reader, device_hash: bytes) -> bool:
-    """Whether any account has signed in with that browser before."""
-    sql = "SELECT EXISTS (SELECT 1 FROM known_device WHERE hash = :hash)"
-    return bool(reader.value(sql, {"hash": device_hash}))
-
-
-def count_failures(reader: Reader, account: bytes, device: bytes) -> tuple[int, int]:
-    """Return (consecutive failures, time of the latest in ms since 1970); (0, 0) if none."""
-    sql = "SELECT wrong, at FROM sign_in_failure WHERE account = :account AND device = :device"
-    wrong, at = reader.row(sql, {"account": account, "device": device}) or (0, 0)
-    return wrong, at
 
 
 def add_failure(tx: Transaction, account: bytes, device: bytes) -> None:
@@ -158,34 +144,21 @@ def clear_failures(tx: Transaction, account: bytes, device: bytes | None = None)
     tx.execute(sql, {"account": account, "device": device})
 
 
-def _tell_ended(tx: Transaction, rows: Iterable[Row]) -> int:
-    """Add a `SessionEnded` notice for each row. Returns their number."""
-    ended = [SessionEnded(session_id) for (session_id,) in rows]
-    tx.notices.extend(ended)
-    return len(ended)
-
-
 def _over(reader: Reader, guessed_before: int) -> dict[str, int]:
-    now = reader.now
-    return {
-        "seen": now - IDLE_MILLISECONDS,
-        "created": now - LONGEST_MILLISECONDS,
-        "guessed": guessed_before,
-    }
+    seen, created = reader.now - IDLE_MILLISECONDS, reader.now - LONGEST_MILLISECONDS
+    return {"seen": seen, "created": created, "guessed": guessed_before}
 
 
 def _session(id_: str, device: str, created_at: int, seen_at: int, *person: Any) -> Session:
-    return Session(id_, staff_member(*person), device, created_at, seen_at)
+    return Session(id_, StaffMember(*person), device, created_at, seen_at)
 
 
-_STRANGER = b""
-_MINUTE = 60 * 1000
-_DAY = 24 * 3600 * 1000
+_UNKNOWN_BROWSER = b""  # all unknown browsers share one counter of failures
 
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """A sign-in attempt: the account of the typed name, if any, and the key of its counter."""
+    """A sign-in attempt: the account with the typed name, if any, and the key of its counter."""
 
     person: StaffMember | None
     password_hash: str | None
@@ -195,7 +168,7 @@ class Try:
     @property
     def is_strangers(self) -> bool:
         """Whether the account has never signed in with this browser."""
-        return self.device == _STRANGER
+        return self.device == _UNKNOWN_BROWSER
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,18 +180,18 @@ class OpenedSession:
 
 
 def begin_sign_in(tx: Transaction, name: str, device_secret: str | None) -> Try:
-    """Count an attempt as failed until `open_session` clears it. SignInLater after too many.
+    """Count an attempt as failed, so that concurrent guesses are all counted.
 
-    Concurrent guesses are therefore all counted. A known browser of the account has its own
-    counter, so guesses from other browsers do not lock it out.
+    `open_session` clears the count. A known browser of the account has its own counter, so
+    guesses from other browsers do not lock it out. Raises SignInLater after too many attempts.
     """
     account = account_hash(name)
     found = find_by_name(tx, " ".join(name.split()))
     person, password_hash = found or (None, None)
-    device = _STRANGER
+    device = _UNKNOWN_BROWSER
     if person is not None and device_secret:
         device_hash = hash_token(device_secret)
-        if is_known_device(tx, device_hash, person.id):
+        if is_known_browser(tx, device_hash, person.id):
             device = device_hash
     count_try(tx, account, device, SignInLater)
     return Try(person, password_hash, account, device)
@@ -226,13 +199,14 @@ def begin_sign_in(tx: Transaction, name: str, device_secret: str | None) -> Try:
 
 def count_try(tx: Transaction, account: bytes, device: bytes, refusal: type[SignInLater]) -> None:
     """Count one more failure. Raises `refusal`, with the delay, after too many."""
-    wrong, at = count_failures(tx, account, device)
+    sql = "SELECT wrong, at FROM sign_in_failure WHERE account = :account AND device = :device"
+    wrong, at = tx.row(sql, {"account": account, "device": device}) or (0, 0)
     if at and not 0 <= tx.now - at < _DAY:  # a day has passed, or the clock was set back
         clear_failures(tx, account, device)
         wrong = 0
-    left = at + sign_in_delay(wrong) - tx.now
-    if wrong and left > 0:
-        raise refusal(seconds=-(-left // 1000))
+    remaining = at + sign_in_delay(wrong) - tx.now
+    if wrong and remaining > 0:
+        raise refusal(seconds=-(-remaining // 1000))
     add_failure(tx, account, device)
 
 
@@ -247,10 +221,10 @@ def open_session(
 
 
 def note_wrong_password(tx: Transaction, attempt: Try) -> None:
-    """Record a failed sign-in in the audit log; the typed name only if it is an account's.
+    """Record a failed sign-in in the audit log, with the account if the typed name has one.
 
-    Unknown names are recorded at most once a minute, because their number is not limited by
-    delays.
+    Failures with unknown names are recorded at most once a minute in a row, because delays do not
+    limit their number.
     """
     if attempt.person is not None:
         record_audit(tx, NOBODY, "sign_in_failed", person=attempt.person.id)
@@ -264,7 +238,7 @@ def note_wrong_password(tx: Transaction, attempt: Try) -> None:
 def still_fits(tx: Transaction, attempt: Try) -> bool:
     """Whether the account still has the password hash that was compared.
 
-    Comparison is slow: meanwhile the password may be changed, or the account disabled.
+    Comparing is slow, and the password may be changed, or the account disabled, in the meantime.
     """
     assert attempt.person is not None  # noqa: S101 - a password was compared
     return find_password(tx, attempt.person.id) == attempt.password_hash
@@ -309,7 +283,7 @@ def change_password(
 ) -> None:
     """Set a new password and end all sessions of the account (docs/security.md, S6).
 
-    ChangedMeanwhile if `session_id`, the requesting session, has ended meanwhile.
+    Raises ChangedMeanwhile if `session_id`, the requesting session, has ended meanwhile.
     """
     if session_id is not None and session_id not in {s.id for s in list_sessions(tx, staff_id)}:
         raise ChangedMeanwhile

@@ -21,20 +21,11 @@ ASKED_MILLISECONDS = 5 * 60_000
 
 @dataclass(frozen=True, slots=True)
 class TwoFactor:
-    """An account's TOTP secret, encrypted. It is in force unless `since` is None."""
+    """An account's encrypted TOTP secret. It is in force unless `since` is None."""
 
     wrapped: bytes
     offered_at: int
     since: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class AskedCode:
-    """A pending sign-in that awaits a code after the right password."""
-
-    staff_id: str
-    device: bytes
-    is_counted: bool
 
 
 def normalise_recovery_code(typed: str) -> str:
@@ -42,7 +33,7 @@ def normalise_recovery_code(typed: str) -> str:
     return "".join(c for c in typed.upper() if c in ACCESS_CODE_ALPHABET)
 
 
-SECRET_BYTES = 20  # the length of the HMAC-SHA-1 output (RFC 4226, section 4)
+SECRET_BYTES = 20  # as long as the output of HMAC-SHA-1 (RFC 4226, section 4)
 STEP_MILLISECONDS = 30_000
 _LABEL_MAX = 30  # characters; a longer text makes the QR code hard to scan
 
@@ -55,8 +46,8 @@ def totp_code(secret: bytes, step: int) -> str:
     return f"{number % 10**6:06d}"
 
 
-def fitting_steps(secret: bytes, typed: str, now: int) -> list[int]:
-    """Return the time steps at `now` (ms), one before or one after whose code matches."""
+def matching_steps(secret: bytes, typed: str, now: int) -> list[int]:
+    """Return the matching time steps: the step at `now` (ms), the previous and the next one."""
     code, present = _read_code(typed), now // STEP_MILLISECONDS
     near = range(max(present - 1, 0), present + 2)
     return [step for step in near if hmac.compare_digest(totp_code(secret, step), code)]
@@ -90,12 +81,9 @@ _KEPT_STEPS = 2880  # one day
 
 
 def find_two_factor(reader: Reader, staff_id: str) -> TwoFactor | None:
-    """Return the account's two-factor secret, in force or only offered, or None."""
-    return reader.one(
-        TwoFactor,
-        "SELECT secret, offered_at, since FROM second_step WHERE staff_id = :id",
-        {"id": staff_id},
-    )
+    """Return the account's two-factor secret, even if it is not in force yet, or None."""
+    sql = "SELECT secret, offered_at, since FROM second_step WHERE staff_id = :id"
+    return reader.one(TwoFactor, sql, {"id": staff_id})
 
 
 def has_two_factor(reader: Reader, staff_id: str) -> bool:
@@ -109,12 +97,6 @@ def list_two_factor(reader: Reader) -> set[str]:
     return {id_ for (id_,) in reader.rows("SELECT staff_id FROM second_step WHERE since NOT NULL")}
 
 
-def delete_two_factor(tx: Transaction, staff_id: str) -> None:
-    """Delete an account's secret, recovery codes, used steps and pending sign-ins."""
-    for table in ("second_step", "spent_step", "recovery_code", "asked_code"):
-        tx.execute(f"DELETE FROM {table} WHERE staff_id = :id", {"id": staff_id})  # noqa: S608
-
-
 def spend_step(tx: Transaction, staff_id: str, step: int) -> bool:
     """Mark a time step as used. Returns False if it was used before."""
     spent = {"id": staff_id, "step": step}
@@ -125,40 +107,16 @@ def spend_step(tx: Transaction, staff_id: str, step: int) -> bool:
     return is_first
 
 
-def spend_recovery_code(tx: Transaction, staff_id: str, code: bytes) -> bool:
-    """Delete a recovery code by its hash. Returns whether it existed."""
-    sql = "DELETE FROM recovery_code WHERE staff_id = :id AND hash = :hash"
-    return tx.execute(sql, {"id": staff_id, "hash": code}) > 0
-
-
 def count_recovery_codes(reader: Reader, staff_id: str) -> int:
     """Return the number of unused recovery codes."""
     sql = "SELECT count(*) FROM recovery_code WHERE staff_id = :id"
     return int(reader.value(sql, {"id": staff_id}))
 
 
-def insert_asked_code(tx: Transaction, asked_hash: bytes, staff_id: str, device: bytes) -> None:
-    """Store a pending sign-in, already counted with the password, and delete expired ones."""
-    tx.execute("DELETE FROM asked_code WHERE expires_at <= :now", {"now": tx.now})
-    tx.insert(
-        "asked_code",
-        {"hash": asked_hash, "staff_id": staff_id, "device": device,
-         "expires_at": tx.now + ASKED_MILLISECONDS, "is_counted": 1},
-    )  # fmt: skip
-
-
-def find_asked_code(reader: Reader, asked_hash: bytes) -> AskedCode | None:
-    """Return the pending sign-in of a form's secret; None if expired, used or unknown."""
-    sql = """SELECT staff_id, device, is_counted FROM asked_code
-             WHERE hash = :hash AND expires_at > :now AND expires_at <= :latest"""
-    latest = reader.now + ASKED_MILLISECONDS
-    return reader.one(AskedCode, sql, {"hash": asked_hash, "now": reader.now, "latest": latest})
-
-
 def offer_two_factor(tx: Transaction, keyring: Keyring, staff_id: str) -> bytes:
     """Return a new TOTP secret, which is not in force until `confirm_two_factor`.
 
-    ChangedMeanwhile if two-factor sign-in is already in force.
+    Raises ChangedMeanwhile if two-factor sign-in is already in force.
     """
     if has_two_factor(tx, staff_id):
         raise ChangedMeanwhile
@@ -171,7 +129,7 @@ def offer_two_factor(tx: Transaction, keyring: Keyring, staff_id: str) -> bytes:
 
 
 def offered_secret(reader: Reader, keyring: Keyring, staff_id: str) -> bytes:
-    """Return the secret offered in the last 15 minutes. OfferOver if there is none."""
+    """Return the secret offered in the last 15 minutes. Raises OfferOver if there is none."""
     found = find_two_factor(reader, staff_id)
     if found is None or found.since is not None:
         raise OfferOver
@@ -185,9 +143,9 @@ def confirm_two_factor(
 ) -> list[str] | None:
     """Put the offered secret in force and return the recovery codes; None for a wrong code.
 
-    OfferOver if the offer has expired.
+    Raises OfferOver if the offer has expired.
     """
-    steps = fitting_steps(offered_secret(tx, keyring, staff_id), typed, tx.now)
+    steps = matching_steps(offered_secret(tx, keyring, staff_id), typed, tx.now)
     if not steps:
         return None
     for step in steps:
@@ -203,10 +161,11 @@ def confirm_two_factor(
 
 
 def remove_two_factor(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> bool:
-    """Remove two-factor sign-in. Returns whether it was in force. NotFound if unknown."""
+    """Remove two-factor sign-in. Returns whether it was in force. Raises NotFound if unknown."""
     known(find_staff(tx, staff_id))
     was_in_force = has_two_factor(tx, staff_id)
-    delete_two_factor(tx, staff_id)
+    for table in ("second_step", "spent_step", "recovery_code", "asked_code"):
+        tx.execute(f"DELETE FROM {table} WHERE staff_id = :id", {"id": staff_id})  # noqa: S608
     if was_in_force:
         record_audit(tx, actor, "second_step_removed", person=staff_id)
     return was_in_force
@@ -220,7 +179,7 @@ class CodeAsked:
 
 
 class NoSession(Enum):
-    """Why a code opens no session: it is wrong, or the form has expired (5 min) or was used."""
+    """Why no session was opened: the code is wrong, or the form has expired (5 min) or was used."""
 
     WRONG = 1
     OVER = 2
@@ -248,7 +207,12 @@ def pass_password(
     if not has_two_factor(tx, attempt.person.id):
         return open_session(tx, attempt, device_secret, device)
     secret = tx.tokens.new_link_secret()
-    insert_asked_code(tx, hash_token(secret), attempt.person.id, attempt.device)
+    tx.execute("DELETE FROM asked_code WHERE expires_at <= :now", {"now": tx.now})
+    tx.insert(
+        "asked_code",
+        {"hash": hash_token(secret), "staff_id": attempt.person.id, "device": attempt.device,
+         "expires_at": tx.now + ASKED_MILLISECONDS, "is_counted": 1},
+    )  # fmt: skip
     return CodeAsked(secret)
 
 
@@ -257,30 +221,33 @@ def verify_second_factor(
 ) -> OpenedSession | NoSession:
     """Open a session if the code is right. The first code is counted with the password.
 
-    Each further code counts as another failed attempt. CodeLater after too many.
+    Each further code counts as another failed attempt. Raises CodeLater after too many.
     """
     asked_hash = hash_token(given.form)
-    asked = find_asked_code(tx, asked_hash)
-    person = None if asked is None else find_staff(tx, asked.staff_id)
-    if asked is None or person is None or person.disabled_at is not None:
+    sql = """SELECT staff_id, device, is_counted FROM asked_code
+             WHERE hash = :hash AND expires_at > :now AND expires_at <= :latest"""
+    window = {"now": tx.now, "latest": tx.now + ASKED_MILLISECONDS}
+    staff_id, device_hash, is_counted = tx.row(sql, {"hash": asked_hash, **window}) or ("", b"", 0)
+    person = find_staff(tx, staff_id)
+    if person is None or person.disabled_at is not None:
         return NoSession.OVER
     account = account_hash(person.name)
-    if not asked.is_counted:
-        count_try(tx, account, asked.device, CodeLater)
+    if not is_counted:
+        count_try(tx, account, device_hash, CodeLater)
     if not _is_right(tx, keyring, person.id, given):
-        # The next code counts as a new attempt.
         tx.execute("UPDATE asked_code SET is_counted = 0 WHERE hash = :hash", {"hash": asked_hash})
         record_audit(tx, NOBODY, "wrong_code", person=person.id)
         return NoSession.WRONG
     tx.execute("DELETE FROM asked_code WHERE hash = :hash", {"hash": asked_hash})
-    return open_session(tx, Try(person, None, account, asked.device), device_secret, device)
+    return open_session(tx, Try(person, None, account, device_hash), device_secret, device)
 
 
 def _is_right(tx: Transaction, keyring: Keyring, staff_id: str, given: GivenCode) -> bool:
     if given.code:
         return _is_code_of_app(tx, keyring, staff_id, given.code)
     code = hash_token(normalise_recovery_code(given.recovery))
-    if not spend_recovery_code(tx, staff_id, code):
+    sql = "DELETE FROM recovery_code WHERE staff_id = :id AND hash = :hash"
+    if not tx.execute(sql, {"id": staff_id, "hash": code}):
         return False
     left = count_recovery_codes(tx, staff_id)
     record_audit(tx, f"staff:{staff_id}", "recovery_code_used", left=left)
@@ -291,5 +258,5 @@ def _is_code_of_app(tx: Transaction, keyring: Keyring, staff_id: str, typed: str
     found = find_two_factor(tx, staff_id)
     if found is None or found.since is None:
         return False
-    steps = fitting_steps(keyring.unwrap(found.wrapped), typed, tx.now)
+    steps = matching_steps(keyring.unwrap(found.wrapped), typed, tx.now)
     return any(spend_step(tx, staff_id, step) for step in steps)

@@ -1,8 +1,11 @@
-"""Edit the venue's rules, tables, slots and closing days; clashes must be accepted first."""
+"""Edit the venue's rules, tables, slots and closing days.
+
+An edit that affects reservations returns them as clashes and changes nothing, until it is sent
+again with their `clash_mark` as `accepted`.
+"""
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, fields, replace
 from datetime import date
 from typing import Any
@@ -14,12 +17,13 @@ from appliance.core.errors import (
     SlotIsHeld,
     field_invalid,
 )
-from appliance.database.connection import Transaction
+from appliance.database.connection import Reader, Transaction
 from appliance.outbox import VenueChanged
 from appliance.venue.model import (
     BOOKING_HORIZON_DAYS,
     Clashes,
     Closing,
+    Coming,
     Slot,
     Table,
     Venue,
@@ -47,18 +51,16 @@ from appliance.venue.venue_file import VenueFile, check_slot, check_table, check
 def close_days(
     tx: Transaction, first: date, last: date, reason: str, accepted: str | None = None
 ) -> Clashes:
-    """Close the venue from `first` to `last`, both included.
+    """Close the venue from `first` to `last`, both included, or return the clashes.
 
-    Returns the clashes, and changes nothing, unless `accepted` is their `clash_mark`. An
-    identical closing is not added again.
-
-    InvalidDateRange if the dates are reversed, past or too far ahead.
+    An identical closing is not added again. Raises InvalidDateRange if the dates are reversed,
+    past or too far ahead.
     """
     tonight = find_tonight(tx)
-    if not tonight <= last or not first <= last or (last - tonight).days > BOOKING_HORIZON_DAYS:
+    if last < max(first, tonight) or (last - tonight).days > BOOKING_HORIZON_DAYS:
         raise InvalidDateRange(field="last")
     closing = Closing(tx.new_id(), first.isoformat(), last.isoformat(), reason)
-    clashes = closing_clashes(list_future_reservations(tx, tonight.isoformat()), closing)
+    clashes = closing_clashes(_list_coming(tx), closing)
     if clashes and clash_mark(clashes) != accepted:
         return clashes
     if any(replace(other, id=closing.id) == closing for other in list_closings(tx)):
@@ -71,29 +73,26 @@ def close_days(
 
 
 def open_days(tx: Transaction, closing_id: str) -> None:
-    """Delete a closing. NotFound if unknown."""
+    """Delete a closing. Raises NotFound if unknown."""
     if not tx.execute("DELETE FROM closing_day WHERE id = :id", {"id": closing_id}):
         raise NotFound
 
 
-@contextmanager
-def refuse_freed_slots(tx: Transaction) -> Iterator[None]:
-    """Wrap a change of slots or of the evening's end.
+def _list_coming(reader: Reader) -> list[Coming]:
+    return list_future_reservations(reader, find_tonight(reader).isoformat())
 
-    SlotIsHeld if it would move a booked slot across midnight: the same table could then be
+
+def _check_shifts(
+    tx: Transaction, slots: Sequence[Slot] | None = None, evening_ends_at: str | None = None
+) -> None:
+    """Check new slots, or a new end of the evening, before the change; None is unchanged.
+
+    Raises SlotIsHeld if a booked slot would move across midnight: the same table could then be
     booked again for the same slot.
     """
-    if tx.value("SELECT id FROM venue") is None:  # nothing can be booked yet
-        yield
-        return
-    coming = list_future_reservations(tx, find_tonight(tx).isoformat())
-
-    def find() -> frozenset[str]:
-        return find_shifted(coming, list_slots(tx), get_venue(tx).evening_ends_at)
-
-    before = find()
-    yield
-    if find() - before:
+    coming, present, ends_at = _list_coming(tx), list_slots(tx), get_venue(tx).evening_ends_at
+    after = find_shifted(coming, present if slots is None else slots, evening_ends_at or ends_at)
+    if after - find_shifted(coming, present, ends_at):
         raise SlotIsHeld
 
 
@@ -104,22 +103,27 @@ _VENUE = tuple(field.name for field in fields(Venue) if field.name != "id")
 def apply_venue(tx: Transaction, file: VenueFile, *, venue_id: str | None = None) -> str:
     """Make the venue match `file`. Returns its id. Reservations are not changed.
 
-    Tables are matched by number; those missing from the file become unbookable, never
+    Tables are matched by number; tables missing from the file become unbookable and are never
     deleted. `venue_id` is the id for a new venue (generated if None).
-    SlotIsHeld if a booked slot would move across midnight.
+    Raises SlotIsHeld if a booked slot would move across midnight.
     """
-    with refuse_freed_slots(tx):
-        applied_id = _apply_head(tx, file, venue_id)
-        apply_tables(tx, file.tables)
-        apply_slots(tx, file.slots)
+    applied_id: str | None = tx.value("SELECT id FROM venue")
+    if applied_id is None:
+        applied_id = venue_id or tx.new_id()
+        tx.insert("venue", {"id": applied_id, **_venue_columns(file)})
+    else:
+        _check_shifts(tx, file.slots, file.evening_ends_at)
+        _update_venue(tx, file)
+    _apply_tables(tx, file.tables)
+    _apply_slots(tx, file.slots)
     return applied_id
 
 
-def apply_tables(tx: Transaction, tables: Sequence[Table]) -> None:
+def _apply_tables(tx: Transaction, tables: Sequence[Table]) -> None:
     """Make the tables match, by number. Other tables become unbookable and are listed last."""
     known: dict[str, str] = dict(tx.rows("SELECT number, id FROM venue_table"))
     for position, table in enumerate(tables):
-        values = {"position": position, **table_columns(table)}
+        values = {"position": position, **_table_columns(table)}
         if table.number in known:
             tx.update("venue_table", known[table.number], **values)
         else:
@@ -130,13 +134,14 @@ def apply_tables(tx: Transaction, tables: Sequence[Table]) -> None:
     tx.execute(sql, {"after": len(tables), "numbers": numbers})
 
 
-def update_venue(tx: Transaction, venue: Venue) -> None:
+def _update_venue(tx: Transaction, venue: Venue) -> None:
     """Update the venue's row from `venue`, except for its id."""
     changes = ", ".join(f"{name} = :{name}" for name in _VENUE)
-    tx.execute(f"UPDATE venue SET {changes}", _venue_columns(venue))  # noqa: S608 - of the code
+    tx.execute(f"UPDATE venue SET {changes}", _venue_columns(venue))  # noqa: S608 - constants
+    tx.notices.append(VenueChanged())
 
 
-def table_columns(table: Table) -> dict[str, Any]:
+def _table_columns(table: Table) -> dict[str, Any]:
     """Return the column values of a table, without id and position."""
     return {name: getattr(table, name) for name in _TABLE} | {"bookable": int(table.bookable)}
 
@@ -147,115 +152,99 @@ def _venue_columns(venue: Venue) -> dict[str, Any]:
     return {**values, "auto_confirm": int(venue.auto_confirm), "policies": policies}
 
 
-def _apply_head(tx: Transaction, file: VenueFile, venue_id: str | None) -> str:
-    found = tx.value("SELECT id FROM venue")
-    if found is None:
-        fresh_id = venue_id or tx.new_id()
-        tx.insert("venue", {"id": fresh_id, **_venue_columns(file)})
-        return fresh_id
-    update_venue(tx, file)
-    tx.notices.append(VenueChanged())
-    return str(found)
-
-
-def apply_slots(tx: Transaction, slots: Sequence[Slot]) -> None:
+def _apply_slots(tx: Transaction, slots: Sequence[Slot]) -> None:
     """Replace all slots. A slot with the same start and days as an old one keeps its id."""
-    known = {
-        (start, days): id_
-        for id_, start, days in tx.rows("SELECT id, start, days_of_week FROM slot")
-    }
+    known = {(slot.start, slot.days_of_week): slot.id for slot in list_slots(tx)}
     tx.execute("DELETE FROM slot")
     for position, slot in enumerate(slots):
-        days = json.dumps(slot.days_of_week)
-        slot_id = known.get((slot.start, days)) or tx.new_id()
-        tx.insert("slot", slot_row(slot) | {"id": slot_id, "position": position})
+        slot_id = known.get((slot.start, slot.days_of_week)) or tx.new_id()
+        tx.insert("slot", _slot_row(slot) | {"id": slot_id, "position": position})
 
 
-def slot_row(slot: Slot) -> dict[str, Any]:
+def _slot_row(slot: Slot) -> dict[str, Any]:
     """Return the column values of a slot, without its position."""
     return asdict(slot) | {"days_of_week": json.dumps(slot.days_of_week)}
 
 
 def edit_venue(tx: Transaction, seen: str, wished: Venue) -> None:
-    """Update the venue to `wished`, except for its id.
+    """Update the venue to `wished`, except for its id. `seen` is its `fingerprint` in the form.
 
-    ChangedMeanwhile; ValidationError; SlotIsHeld if the evening's end would move past a booked
-    slot.
+    Raises ChangedMeanwhile; ValidationError; SlotIsHeld if the evening's end would move past a
+    booked slot.
     """
     _check_seen(get_venue(tx), seen)
     check_venue(wished, tx.zones)
-    with refuse_freed_slots(tx):
-        update_venue(tx, wished)
-    tx.notices.append(VenueChanged())
+    _check_shifts(tx, evening_ends_at=wished.evening_ends_at)
+    _update_venue(tx, wished)
 
 
 def add_tables(tx: Transaction, entries: Sequence[Table]) -> list[str]:
-    """Add tables after the others. Returns their ids. ValidationError if a number is taken."""
+    """Append tables. Returns their ids. Raises ValidationError if a number is taken."""
     tables = list_tables(tx)
     taken = {table.number for table in tables}
     ids = []
-    for place, entry in enumerate(entries, len(tables)):
+    for position, entry in enumerate(entries, len(tables)):
         check_table(entry, taken)
         taken.add(entry.number)
-        table_id = tx.new_id()
-        tx.insert("venue_table", {"id": table_id, "position": place, **table_columns(entry)})
-        ids.append(table_id)
-    _number(tx, [table.id for table in tables] + ids)
+        ids.append(tx.new_id())
+        tx.insert("venue_table", {"id": ids[-1], "position": position, **_table_columns(entry)})
+    _store_order(tx, [table.id for table in tables] + ids)
     return ids
 
 
 def edit_table(
     tx: Transaction, table_id: str, seen: str, entry: Table, accepted: str | None = None
 ) -> Clashes:
-    """Change a table, or return its clashes. NotFound, ChangedMeanwhile, ValidationError."""
+    """Change a table, or return its clashes. Raises NotFound, ChangedMeanwhile, ValidationError."""
     table = get_table(tx, table_id)
     _check_seen(table, seen)
     check_table(entry, {other.number for other in list_tables(tx) if other.id != table_id})
     after = replace(entry, id=table_id)
-    clashes = table_clashes(
-        list_future_reservations(tx, find_tonight(tx).isoformat()), table, after
-    )
+    clashes = table_clashes(_list_coming(tx), table, after)
     if clashes and clash_mark(clashes) != accepted:
         return clashes
-    tx.update("venue_table", table_id, **table_columns(entry))
+    tx.update("venue_table", table_id, **_table_columns(entry))
     return ()
 
 
 def remove_table(tx: Transaction, table_id: str, seen: str) -> None:
-    """Delete a table. NotFound, ChangedMeanwhile; ValidationError if it was ever booked."""
+    """Delete a table. Raises NotFound, ChangedMeanwhile; ValidationError if it was ever booked."""
     table = get_table(tx, table_id)
     _check_seen(table, seen)
     if table_id in list_used_tables(tx):
         raise field_invalid("number", "table_used")
     tx.execute("DELETE FROM venue_table WHERE id = :id", {"id": table_id})
-    _number(tx, [other.id for other in list_tables(tx)])
+    _store_order(tx, [other.id for other in list_tables(tx)])
 
 
 def order_tables(tx: Transaction, seen: str, ids: Sequence[str]) -> None:
-    """Put all tables in the order of `ids`. ChangedMeanwhile unless `seen` is their fingerprint."""
+    """Put all tables in the order of `ids`.
+
+    `seen` is the fingerprint of the order that the form showed. Raises ChangedMeanwhile.
+    """
     present = [table.id for table in list_tables(tx)]
     if fingerprint(present) != seen or sorted(ids) != sorted(present):
         raise ChangedMeanwhile
-    _number(tx, ids)
+    _store_order(tx, ids)
 
 
 def move_table(tx: Transaction, table_id: str, steps: int) -> None:
-    """Move a table down by `steps` places, or up if negative. NotFound if unknown."""
+    """Move a table down by `steps` places, or up if `steps` is negative. Raises NotFound."""
     get_table(tx, table_id)
     ids = [table.id for table in list_tables(tx)]
     place = ids.index(table_id)
     ids.insert(min(max(place + steps, 0), len(ids) - 1), ids.pop(place))
-    _number(tx, ids)
+    _store_order(tx, ids)
 
 
 def copy_room(tx: Transaction, tables: Sequence[Table], slots: Sequence[Slot]) -> None:
-    """Copy the tables and slots of another environment, matched by number.
+    """Make the tables match another environment's, by number, and replace the slots.
 
-    Other tables are deleted, or become unbookable if they were ever booked. For the test
+    Other tables are deleted, or become unbookable if they were ever booked. This is for the test
     environment: clashes are not checked.
     """
-    apply_tables(tx, tables)
-    apply_slots(tx, slots)
+    _apply_tables(tx, tables)
+    _apply_slots(tx, slots)
     used, numbers = list_used_tables(tx), {table.number for table in tables}
     for table in list_tables(tx):
         if table.number not in numbers and table.id not in used:
@@ -263,61 +252,56 @@ def copy_room(tx: Transaction, tables: Sequence[Table], slots: Sequence[Slot]) -
 
 
 def add_slot(tx: Transaction, entry: Slot) -> str:
-    """Add a slot after the others. Returns its id. ValidationError if its start is taken."""
+    """Append a slot. Returns its id. Raises ValidationError if its start is taken, SlotIsHeld."""
     slots = list_slots(tx)
     slot = replace(entry, id=tx.new_id())
     check_slot(slot, slots)
-    with refuse_freed_slots(tx):
-        tx.insert("slot", slot_row(slot) | {"position": len(slots)})
+    _check_shifts(tx, [*slots, slot])
+    tx.insert("slot", _slot_row(slot) | {"position": len(slots)})
     return slot.id
 
 
 def edit_slot(
     tx: Transaction, slot_id: str, seen: str, entry: Slot, accepted: str | None = None
 ) -> Clashes:
-    """Change a slot, or return clashes. NotFound, ChangedMeanwhile, ValidationError, SlotIsHeld."""
+    """Change a slot, or return its clashes.
+
+    Raises NotFound, ChangedMeanwhile, ValidationError, SlotIsHeld.
+    """
     _check_seen(get_slot(tx, slot_id), seen)
-    slots, slot = list_slots(tx), replace(entry, id=slot_id)
-    others = [other for other in slots if other.id != slot_id]
+    slot = replace(entry, id=slot_id)
+    others = [other for other in list_slots(tx) if other.id != slot_id]
     check_slot(slot, others)
-    clashes = _settle(tx, slots, [*others, slot], accepted)
+    clashes = _check_slots(tx, [*others, slot], accepted)
     if not clashes:
-        tx.update("slot", slot_id, **slot_row(slot))
+        tx.update("slot", slot_id, **_slot_row(slot))
     return clashes
 
 
 def remove_slot(tx: Transaction, slot_id: str, seen: str, accepted: str | None = None) -> Clashes:
-    """Delete a slot, or return its clashes. NotFound, ChangedMeanwhile, SlotIsHeld."""
+    """Delete a slot, or return its clashes. Raises NotFound, ChangedMeanwhile, SlotIsHeld."""
     _check_seen(get_slot(tx, slot_id), seen)
-    slots = list_slots(tx)
-    others = [other for other in slots if other.id != slot_id]
-    clashes = _settle(tx, slots, others, accepted)
+    others = [other for other in list_slots(tx) if other.id != slot_id]
+    clashes = _check_slots(tx, others, accepted)
     if not clashes:
         tx.execute("DELETE FROM slot WHERE id = :id", {"id": slot_id})
     return clashes
 
 
-def _check_seen(thing: object, seen: str) -> None:
-    if fingerprint(thing) != seen:
+def _check_seen(present: object, seen: str) -> None:
+    if fingerprint(present) != seen:
         raise ChangedMeanwhile
 
 
-def _number(tx: Transaction, ids: Sequence[str]) -> None:
+def _store_order(tx: Transaction, ids: Sequence[str]) -> None:
     """Set the tables' positions to 0, 1, … in the order of `ids`."""
     for position, table_id in enumerate(ids):
         sql = "UPDATE venue_table SET position = :position WHERE id = :id AND position <> :position"
         tx.execute(sql, {"position": position, "id": table_id})
 
 
-def _settle(
-    tx: Transaction, before: Sequence[Slot], after: Sequence[Slot], accepted: str | None
-) -> Clashes:
-    """Return the clashes of a change of slots that were not accepted. Raises SlotIsHeld."""
-    coming, ends = (
-        list_future_reservations(tx, find_tonight(tx).isoformat()),
-        get_venue(tx).evening_ends_at,
-    )
-    if find_shifted(coming, after, ends) - find_shifted(coming, before, ends):
-        raise SlotIsHeld
-    clashes = slot_clashes(coming, before, after)
+def _check_slots(tx: Transaction, slots: Sequence[Slot], accepted: str | None) -> Clashes:
+    """Return the clashes of new slots, unless they were accepted. Raises SlotIsHeld."""
+    _check_shifts(tx, slots)
+    clashes = slot_clashes(_list_coming(tx), list_slots(tx), slots)
     return () if clash_mark(clashes) == accepted else clashes

@@ -1,17 +1,21 @@
 """The venue: tables, slots, evenings, and which reservations a change affects (interface, 2.1).
 
-A slot is a date and an `HH:MM`, never an instant: a change of time zone rules moves no booking.
+A booked slot is stored as a date and `HH:MM`, not as an instant, so that new time zone rules do
+not move bookings.
 """
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
+from itertools import combinations
 from typing import Any
 from urllib.parse import quote
 from zoneinfo import ZoneInfo
+
+from appliance.core.errors import VenueClosed, VenueInactive
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +91,17 @@ class Venue:
         return f"https://www.openstreetmap.org/search?query={quote(self.address, safe='')}"
 
 
+def find_closure(venue: Venue, closings: Iterable[Closing], day: str) -> VenueInactive | None:
+    """Return the error if the venue is closed on `day` (YYYY-MM-DD), or None if it is open."""
+    if venue.status != "active":
+        return VenueInactive()
+    if any(closing.holds(day) for closing in closings):
+        return VenueClosed(field="date")
+    return None
+
+
 def fingerprint(value: object) -> str:
-    """Return a hash of a value, which forms carry to detect changes since it was shown."""
+    """Return a hash of a value. Forms carry it to detect later changes of the value."""
     return hashlib.sha256(repr(value).encode()).hexdigest()[:32]
 
 
@@ -124,6 +137,12 @@ def day_of_week(day: date) -> int:
     return day.isoweekday() % 7
 
 
+def offered_slots(slots: Iterable[Slot], day: date) -> list[Slot]:
+    """Return the slots offered on `day`, in the venue's order."""
+    weekday = day_of_week(day)
+    return [slot for slot in slots if weekday in slot.days_of_week]
+
+
 def find_slot(slots: Iterable[Slot], start: str, day: date) -> Slot | None:
     """Return the slot offered on `day` that starts at `start` (`HH:MM`), or None."""
     weekday = day_of_week(day)
@@ -136,7 +155,7 @@ def find_slot(slots: Iterable[Slot], start: str, day: date) -> Slot | None:
 def interval(slot: Slot | None, evening_ends_at: str) -> tuple[int, int]:
     """Return the minutes [starts, ends) of a slot; None stands for the whole evening.
 
-    They count from midnight of the evening's date. A slot that starts before `evening_ends_at`
+    Minutes count from midnight of the evening's date. A slot that starts before `evening_ends_at`
     is after midnight and may overlap an earlier slot that runs past midnight.
     """
     if slot is None:
@@ -150,30 +169,63 @@ def interval(slot: Slot | None, evening_ends_at: str) -> tuple[int, int]:
 
 
 def overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Whether two intervals share a minute."""
+    """Whether two intervals [starts, ends) share a minute."""
     return one[0] < other[1] and other[0] < one[1]
 
 
-def tonight(now: int, zone: ZoneInfo, evening_ends_at: str) -> date:
-    """Return the evening of `now` (ms since 1970): before `evening_ends_at`, yesterday's.
+def evening_hours(slots: Iterable[Slot], day: date, evening_ends_at: str) -> tuple[int, int] | None:
+    """Return the minutes (first start, last end) of the slots on `day`; None without slots."""
+    offered = [interval(slot, evening_ends_at) for slot in offered_slots(slots, day)]
+    if not offered:
+        return None
+    return min(start for start, _ in offered), max(end for _, end in offered)
 
-    Compares instants, so it does not go back when the clocks repeat an hour.
+
+def has_begun(
+    slot: Slot | None, slots: Iterable[Slot], day: date, venue: Venue, zone: ZoneInfo, now: int
+) -> bool:
+    """Whether a slot has begun at `now` (ms); for None, whether the last slot of `day` has.
+
+    Without slots, a whole evening begins at 23:59.
+    """
+    offered = offered_slots(slots, day) if slot is None else [slot]
+    begins = [interval(each, venue.evening_ends_at)[0] for each in offered]
+    return now >= minute_of(day, max(begins, default=_DAY - 1), zone)
+
+
+def has_ended(slot: Slot | None, day: date, venue: Venue, zone: ZoneInfo, now: int) -> bool:
+    """Whether a slot is over at `now` (ms); always False for the whole evening (None)."""
+    if slot is None:
+        return False
+    return now >= minute_of(day, interval(slot, venue.evening_ends_at)[1], zone)
+
+
+def tonight(now: int, zone: ZoneInfo, evening_ends_at: str) -> date:
+    """Return the evening's date at `now` (ms since 1970): before `evening_ends_at`, yesterday.
+
+    Instants are compared, not times of day, so that the result does not go back when the clocks
+    repeat an hour.
     """
     today = datetime.fromtimestamp(now / 1000, UTC).astimezone(zone).date()
     yesterday = today - timedelta(days=1)
     return yesterday if now < evening_end(yesterday, zone, evening_ends_at) else today
 
 
-def may_be_booked(day: date, tonight_is: date) -> bool:
-    """Whether `day` is between `tonight_is` and 730 days later."""
-    return tonight_is <= day <= tonight_is + timedelta(days=BOOKING_HORIZON_DAYS)
+def may_be_booked(day: date, first: date) -> bool:
+    """Whether `day` is between `first`, tonight's date, and 730 days later."""
+    return first <= day <= first + timedelta(days=BOOKING_HORIZON_DAYS)
 
 
 @lru_cache(maxsize=2048)
 def instant(day: date, clock_time: str, zone: ZoneInfo) -> int:
     """Return the ms since 1970 of a date and `HH:MM` in venue time."""
-    at = time(int(clock_time[:2]), int(clock_time[3:]))
-    return round(datetime.combine(day, at, zone).timestamp() * 1000)
+    return minute_of(day, minutes(clock_time), zone)
+
+
+def minute_of(day: date, offset: int, zone: ZoneInfo) -> int:
+    """Return the ms since 1970 of `offset` minutes after midnight of `day`, in venue time."""
+    local = datetime.combine(day, time(), zone) + timedelta(minutes=offset)
+    return round(local.timestamp() * 1000)
 
 
 def evening_end(day: date, zone: ZoneInfo, evening_ends_at: str) -> int:
@@ -186,15 +238,9 @@ def link_expiry(day: date, zone: ZoneInfo) -> int:
     return instant(day + timedelta(days=1), "12:00", zone)
 
 
-OVER_CAPACITY = "over_capacity"
-TABLE_RETIRED = "table_retired"
-SLOT_GONE = "slot_gone"
-CLOSED = "closed"
-
-
 @dataclass(frozen=True, slots=True)
 class Coming:
-    """A future reservation, for clash checks; `starts` is in minutes, as `reservation.starts`."""
+    """A future reservation, to check for clashes. `starts` is in minutes after midnight."""
 
     id: str
     date: str
@@ -208,7 +254,10 @@ class Coming:
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """A reservation that a change affects; over_capacity, table_retired, slot_gone or closed."""
+    """A reservation affected by a change.
+
+    `kind` is `over_capacity`, `table_retired`, `slot_gone` or `closed`.
+    """
 
     kind: str
     reservation: Coming
@@ -218,91 +267,87 @@ Clashes = tuple[Clash, ...]
 
 
 def clash_mark(clashes: Clashes) -> str:
-    """Return the fingerprint of the clashes, by which "save all the same" accepts them."""
+    """Return the fingerprint of the clashes. Saving again with this mark accepts them."""
     return fingerprint([(clash.kind, clash.reservation.id) for clash in clashes])
 
 
 def table_clashes(coming: Iterable[Coming], before: Table, after: Table) -> Clashes:
     """Return reservations affected by a smaller capacity or by retiring the table."""
-    found = []
-    for one in coming:
-        if one.table_id != before.id:
-            continue
-        if before.bookable and not after.bookable:
-            found.append(Clash(TABLE_RETIRED, one))
-        elif after.capacity_max < one.guests <= before.capacity_max:
-            found.append(Clash(OVER_CAPACITY, one))
-    return tuple(found)
+    held = [reservation for reservation in coming if reservation.table_id == before.id]
+    if before.bookable and not after.bookable:
+        return tuple(Clash("table_retired", reservation) for reservation in held)
+    return tuple(
+        Clash("over_capacity", reservation)
+        for reservation in held
+        if after.capacity_max < reservation.guests <= before.capacity_max
+    )
 
 
 def slot_clashes(
-    coming: Iterable[Coming], before: Iterable[Slot], after: Iterable[Slot]
+    coming: Iterable[Coming], before: Sequence[Slot], after: Sequence[Slot]
 ) -> Clashes:
     """Return reservations whose slot is no longer offered on that weekday."""
-    before, after = tuple(before), tuple(after)
+    return tuple(
+        Clash("slot_gone", reservation)
+        for reservation in coming
+        if _find_booked(before, reservation) and not _find_booked(after, reservation)
+    )
 
-    def is_gone(one: Coming) -> bool:
-        if one.slot is None:
-            return False
-        day = date.fromisoformat(one.date)
-        was_offered = find_slot(before, one.slot, day) is not None
-        return was_offered and find_slot(after, one.slot, day) is None
 
-    return tuple(Clash(SLOT_GONE, one) for one in coming if is_gone(one))
+def _find_booked(slots: Iterable[Slot], reservation: Coming) -> Slot | None:
+    """Return the reservation's slot if it is among `slots` on that weekday, or None."""
+    if reservation.slot is None:
+        return None
+    return find_slot(slots, reservation.slot, date.fromisoformat(reservation.date))
 
 
 def closing_clashes(coming: Iterable[Coming], closing: Closing) -> Clashes:
     """Return reservations on the days of a closing."""
-    return tuple(Clash(CLOSED, one) for one in coming if closing.holds(one.date))
+    return tuple(Clash("closed", found) for found in coming if closing.holds(found.date))
 
 
 def find_shifted(
-    coming: Iterable[Coming], slots: Iterable[Slot], evening_ends_at: str
+    coming: Iterable[Coming], slots: Sequence[Slot], evening_ends_at: str
 ) -> frozenset[str]:
     """Return the ids of reservations whose slot would start at another time than they hold.
 
-    They would not block a second reservation for the same table and slot.
+    Such a reservation would not block a second one for the same table and slot.
     """
-    slots = tuple(slots)
-
-    def is_shifted(one: Coming) -> bool:
-        if one.slot is None:
-            return False
-        slot = find_slot(slots, one.slot, date.fromisoformat(one.date))
-        return slot is not None and interval(slot, evening_ends_at)[0] != one.starts
-
-    return frozenset(one.id for one in coming if is_shifted(one))
+    booked = ((found, _find_booked(slots, found)) for found in coming)
+    return frozenset(
+        found.id
+        for found, slot in booked
+        if slot is not None and interval(slot, evening_ends_at)[0] != found.starts
+    )
 
 
 def overlapping_slots(slots: Iterable[Slot], evening_ends_at: str) -> list[tuple[Slot, Slot]]:
-    """Return pairs of slots that share a weekday and a minute, so they block each other."""
-    slots = sorted(slots, key=lambda slot: interval(slot, evening_ends_at))
+    """Return the pairs of slots that share a weekday and a minute. They block each other."""
+    pairs = combinations(sorted(slots, key=lambda slot: interval(slot, evening_ends_at)), 2)
     return [
-        (one, other)
-        for number, one in enumerate(slots)
-        for other in slots[number + 1 :]
-        if set(one.days_of_week) & set(other.days_of_week)
-        and interval(other, evening_ends_at)[0] < interval(one, evening_ends_at)[1]
+        (first, second)
+        for first, second in pairs
+        if set(first.days_of_week) & set(second.days_of_week)
+        and overlap(interval(first, evening_ends_at), interval(second, evening_ends_at))
     ]
 
 
 def standing_clashes(
     coming: Iterable[Coming], tables: Iterable[Table],
-    slots: Iterable[Slot], closings: Iterable[Closing],
+    slots: Sequence[Slot], closings: Sequence[Closing],
 ) -> Clashes:  # fmt: skip
     """Return reservations that conflict with the present venue, kept after an accepted change."""
     by_id = {table.id: table for table in tables}
-    slots, closings = tuple(slots), tuple(closings)
 
-    def kind_of(one: Coming) -> str | None:
-        table = by_id[one.table_id]
-        if any(closing.holds(one.date) for closing in closings):
-            return CLOSED
-        if one.slot and find_slot(slots, one.slot, date.fromisoformat(one.date)) is None:
-            return SLOT_GONE
+    def kind_of(reservation: Coming) -> str | None:
+        table = by_id[reservation.table_id]
+        if any(closing.holds(reservation.date) for closing in closings):
+            return "closed"
+        if reservation.slot and _find_booked(slots, reservation) is None:
+            return "slot_gone"
         if not table.bookable:
-            return TABLE_RETIRED
-        return OVER_CAPACITY if one.guests > table.capacity_max else None
+            return "table_retired"
+        return "over_capacity" if reservation.guests > table.capacity_max else None
 
-    kinds = ((kind_of(one), one) for one in coming)
-    return tuple(Clash(kind, one) for kind, one in kinds if kind is not None)
+    kinds = ((kind_of(reservation), reservation) for reservation in coming)
+    return tuple(Clash(kind, reservation) for kind, reservation in kinds if kind is not None)

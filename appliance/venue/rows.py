@@ -13,16 +13,19 @@ _TABLE_COLUMNS = """
 
 
 def get_venue(reader: Reader) -> Venue:
-    """Return the venue. LookupError if there is none yet."""
+    """Return the venue. Raises LookupError if none is stored yet."""
     sql = """SELECT id, name, slug, status, reservation_mode, auto_confirm, request_expiry_hours,
                     currency, time_zone, evening_ends_at, policies, address, map_url
              FROM venue"""
-    row = reader.row(sql)
-    if row is None:
+    venue = reader.one(_venue, sql)
+    if venue is None:
         raise LookupError("the box has no venue yet")
-    *head, auto_confirm, hours, currency, zone, ends_at, policies, address, map_url = row
-    tail = (hours, currency, zone, ends_at, policies and json.loads(policies), address, map_url)
-    return Venue(*(*head, bool(auto_confirm), *tail))
+    return venue
+
+
+def _venue(*row: Any) -> Venue:
+    policies = row[10] and json.loads(row[10])
+    return Venue(*(*row[:5], bool(row[5]), *row[6:10], policies, *row[11:]))
 
 
 def list_tables(reader: Reader) -> list[Table]:
@@ -38,7 +41,7 @@ def find_table(reader: Reader, table_id: str) -> Table | None:
 
 
 def get_table(reader: Reader, table_id: str) -> Table:
-    """Return the table with that id. NotFound if unknown."""
+    """Return the table with that id. Raises NotFound if unknown."""
     return known(find_table(reader, table_id))
 
 
@@ -56,7 +59,7 @@ def list_slots(reader: Reader, start: str | None = None) -> list[Slot]:
 
 
 def get_slot(reader: Reader, slot_id: str) -> Slot:
-    """Return the slot with that id. NotFound if unknown."""
+    """Return the slot with that id. Raises NotFound if unknown."""
     return known(next((slot for slot in list_slots(reader) if slot.id == slot_id), None))
 
 
@@ -81,8 +84,7 @@ def list_future_reservations(reader: Reader, since: str) -> list[Coming]:
 
 
 def _table(*row: Any) -> Table:
-    *head, bookable = row
-    return Table(*(*head, bool(bookable)))
+    return Table(*(*row[:-1], bool(row[-1])))
 
 
 def find_tonight(reader: Reader, at: int | None = None) -> date:

@@ -1,4 +1,4 @@
-"""Parser for pasted lists of tables: one a line, or a range such as T1-T12 (portal, Venue)."""
+"""Parser of pasted table lists: each line is a table, or a range such as T1-T12 (portal, Venue)."""
 
 import re
 from dataclasses import dataclass
@@ -7,10 +7,10 @@ from appliance.venue.model import Table
 from appliance.venue.venue_file import CAPACITY_MAX, NAME_MAX, NUMBER_MAX, SPEND_MAX, TYPE_MAX
 
 TABLES_MAX = 500
-_CAPACITY = (1, 4)  # the default
+_CAPACITY_MIN, _CAPACITY_MAX = 1, 4  # defaults
 _COLUMNS = 6
 _RANGE = re.compile(r"(\D*?)(\d{1,6})\s*(?:-|–|\.\.)\s*(\D*?)(\d{1,6})")
-_HEADS = frozenset({"number", "numéro", "numero", "table", "n°", "no", "nº", "رقم"})
+_HEADINGS = frozenset({"number", "numéro", "numero", "table", "n°", "no", "nº", "رقم"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,59 +34,59 @@ class PastedTables:
     faults: tuple[Fault, ...]
 
 
-class _Wrong(Exception):
+class _InvalidLine(Exception):
     """An invalid line; the message is the fault's `what`."""
 
 
 def parse_tables(text: str, taken: frozenset[str] = frozenset()) -> PastedTables:
     """Parse lines of `number;name;fewest;most;type;minimum spend`; only the number is required.
 
-    Columns are separated by semicolons, tabs or commas. `T1-T12` is twelve tables; a name that
-    ends with the first number is numbered too. `taken` are the venue's existing numbers.
+    Columns are separated by semicolons, tabs or commas. `T1-T12` stands for twelve tables; a name
+    that ends with the first number is numbered too. `taken` are the numbers of existing tables.
     """
     tables: list[Table] = []
     faults: list[Fault] = []
-    seen: set[str] = set()
+    numbers: set[str] = set()
     for line, raw in enumerate(text.split("\n"), 1):
         if not raw.strip():
             continue
         cells = _cells(raw)
-        if not tables and not faults and cells[0].casefold() in _HEADS:
+        if not tables and not faults and cells[0].casefold() in _HEADINGS:
             continue
         try:
             found = _read(cells)
-            _check_new(found, seen, taken)
-        except _Wrong as wrong:
-            faults.append(Fault(line, raw.strip()[:NAME_MAX], str(wrong)))
+            _check_new(found, numbers, taken)
+        except _InvalidLine as invalid:
+            faults.append(Fault(line, raw.strip()[:NAME_MAX], str(invalid)))
             continue
-        seen.update(table.number for table in found)
+        numbers.update(table.number for table in found)
         tables += found
     return PastedTables(tuple(tables), tuple(faults))
 
 
 def _cells(raw: str) -> list[str]:
-    separator = next((one for one in (";", "\t") if one in raw), ",")
+    separator = next((sign for sign in ";\t" if sign in raw), ",")
     cells = [" ".join(cell.strip().strip('"').split()) for cell in raw.split(separator)]
     while len(cells) > 1 and not cells[-1]:
-        cells.pop()
+        del cells[-1]
     return cells
 
 
 def _read(cells: list[str]) -> list[Table]:
     if len(cells) > _COLUMNS:
-        raise _Wrong("columns")
-    number, name, fewest, most, kind, spend = cells + [""] * (_COLUMNS - len(cells))
-    capacity_min = _whole(fewest, 1, CAPACITY_MAX, "capacity_min", _CAPACITY[0])
-    capacity_max = _whole(most, 1, CAPACITY_MAX, "capacity_max", max(capacity_min, _CAPACITY[1]))
+        raise _InvalidLine("columns")
+    number, name, fewest, most, type_, spend = cells + [""] * (_COLUMNS - len(cells))
+    capacity_min = _whole(fewest, 1, CAPACITY_MAX, "capacity_min", _CAPACITY_MIN)
+    capacity_max = _whole(most, 1, CAPACITY_MAX, "capacity_max", max(capacity_min, _CAPACITY_MAX))
     if capacity_max < capacity_min:
-        raise _Wrong("order")
-    if len(kind) > TYPE_MAX:
-        raise _Wrong("type")
+        raise _InvalidLine("order")
+    if len(type_) > TYPE_MAX:
+        raise _InvalidLine("type")
     minimum_spend = _whole(spend, 0, SPEND_MAX, "minimum_spend", 0)
     return [
-        Table("", each, called, capacity_min, capacity_max, minimum_spend, kind or "standard",
-                   bookable=True)
-        for each, called in _numbered(number, name)
+        Table("", each, its_name, capacity_min, capacity_max, minimum_spend, type_ or "standard",
+              bookable=True)
+        for each, its_name in _numbered(number, name)
     ]  # fmt: skip
 
 
@@ -97,9 +97,9 @@ def _numbered(number: str, name: str) -> list[tuple[str, str]]:
         return [_checked(number, name or number)]
     head, first, other_head, last = found.groups()
     if other_head not in {"", head} or int(first) > int(last):
-        raise _Wrong("range")
+        raise _InvalidLine("range")
     if int(last) - int(first) >= TABLES_MAX:
-        raise _Wrong("too_many")
+        raise _InvalidLine("too_many")
     width = len(first) if first.startswith("0") else 0
     counted = [str(n).zfill(width) for n in range(int(first), int(last) + 1)]
     stem = name.removesuffix(first).rstrip() if name.endswith(first) else name
@@ -108,9 +108,9 @@ def _numbered(number: str, name: str) -> list[tuple[str, str]]:
 
 def _checked(number: str, name: str) -> tuple[str, str]:
     if not 1 <= len(number) <= NUMBER_MAX:
-        raise _Wrong("number")
+        raise _InvalidLine("number")
     if len(name) > NAME_MAX:
-        raise _Wrong("name")
+        raise _InvalidLine("name")
     return number, name
 
 
@@ -120,15 +120,15 @@ def _whole(text: str, smallest: int, largest: int, what: str, default: int) -> i
     digits = text.replace("\u202f", "").replace("\u00a0", "").replace(" ", "")
     fits = digits.isascii() and digits.isdecimal() and len(digits) <= len(str(largest))
     if not fits or not smallest <= int(digits) <= largest:
-        raise _Wrong(what)
+        raise _InvalidLine(what)
     return int(digits)
 
 
-def _check_new(found: list[Table], seen: set[str], taken: frozenset[str]) -> None:
-    if len(seen) + len(found) > TABLES_MAX:
-        raise _Wrong("too_many")
+def _check_new(found: list[Table], numbers: set[str], taken: frozenset[str]) -> None:
+    if len(numbers) + len(found) > TABLES_MAX:
+        raise _InvalidLine("too_many")
     for table in found:
-        if table.number in seen:
-            raise _Wrong("twice")
+        if table.number in numbers:
+            raise _InvalidLine("twice")
         if table.number in taken:
-            raise _Wrong("taken")
+            raise _InvalidLine("taken")

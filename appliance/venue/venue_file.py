@@ -28,16 +28,15 @@ _VENUE_NAME_MAX = 200
 _LATEST_END = 12 * 60
 _MAP_URL = re.compile(r"https://[^\s\"'<>]{4,490}")
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-_ZONE = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")  # it names a file
+_ZONE = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")  # used as a file path
 _WEEK = frozenset(range(7))
-# Fields whose name in the file differs from the portal's.
-_NAMES = {"days": "days_of_week"}
+_FILE_NAMES = {"days": "days_of_week"}  # names in errors → names in the file, if they differ
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class VenueFile(Venue):
-    """A valid venue file; nothing in it has an id."""
+    """A valid venue file. The ids of the venue, its tables and its slots are empty."""
 
     tables: tuple[Table, ...] = ()
     slots: tuple[Slot, ...] = ()
@@ -54,22 +53,19 @@ _VENUE: dict[str, Any] = {
     "request_expiry_hours": 24, "currency": "MAD", "time_zone": "Africa/Casablanca",
     "evening_ends_at": "06:00", "policies": None,
 }  # fmt: skip
-# The placeholder venue of a box that is not set up.
+# The placeholder venue of a box before its setup.
 UNFURNISHED = VenueFile(**{**_VENUE, "name": "venuebox", "slug": "venuebox", "status": "inactive"})
 
 
 def check_venue(venue: Venue, zones: ZoneDatabase) -> None:
-    """Validate a venue. ValidationError for the first invalid field."""
+    """Validate a venue. Raises ValidationError for the first invalid field."""
     if not venue.name.strip():
         raise field_invalid("name", "name")
     _check_length("name", venue.name, _VENUE_NAME_MAX)
     if len(venue.slug) > NAME_MAX or not _SLUG.fullmatch(venue.slug):
         raise field_invalid("slug", "slug")
-    for name, value, choices in (
-        ("status", venue.status, STATUSES),
-        ("reservation_mode", venue.reservation_mode, MODES),
-    ):
-        if value not in choices:
+    for name, choices in (("status", STATUSES), ("reservation_mode", MODES)):
+        if getattr(venue, name) not in choices:
             raise field_invalid(name, "among", allowed=", ".join(choices))
     if not 1 <= venue.request_expiry_hours <= HOURS_MAX:
         raise field_invalid("request_expiry_hours", "hours", longest=HOURS_MAX)
@@ -94,7 +90,7 @@ def _check_zone(name: str, zones: ZoneDatabase) -> None:
 
 
 def check_table(table: Table, taken: Collection[str]) -> None:
-    """Validate a table; `taken` are the other tables' numbers. ValidationError."""
+    """Validate a table; `taken` are the other tables' numbers. Raises ValidationError."""
     if table.number in taken:
         raise field_invalid("number", "number_taken", number=table.number)
     for name, longest in (("number", NUMBER_MAX), ("name", NAME_MAX), ("type", TYPE_MAX)):
@@ -114,7 +110,7 @@ def check_table(table: Table, taken: Collection[str]) -> None:
 
 
 def check_slot(slot: Slot, others: Iterable[Slot]) -> None:
-    """Validate a slot against the `others`. ValidationError for the first invalid field."""
+    """Validate a slot against the `others`. Raises ValidationError for the first invalid field."""
     for name, value in (("start", slot.start), ("end", slot.end)):
         if not is_slot(value):
             raise field_invalid(name, "time")
@@ -133,16 +129,17 @@ def _check_length(name: str, value: str, longest: int) -> None:
 
 
 def parse_venue_file(text: str, zones: ZoneDatabase) -> VenueFile:
-    """Parse a venue file. OperatorError names the field, its value and the allowed values."""
+    """Parse a venue file.
+
+    Raises OperatorError, which names the field, its value and the allowed values.
+    """
     try:
         document = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # also a 5,000-digit number, or deep nesting
+    except (ValueError, RecursionError) as error:  # a number of 5,000 digits, or deep nesting
         raise OperatorError(f"the venue file is not TOML: {error}") from None
     tables: list[Table] = []
     for path, members in _entries(document, "tables"):
-        table = _read(Table, path, members, **_TABLE)
-        if "name" not in members:
-            table = replace(table, name=table.number)
+        table = _read(Table, path, {"name": members.get("number"), **members}, **_TABLE)
         with _named(path, members):
             check_table(table, {other.number for other in tables})
         tables.append(table)
@@ -159,14 +156,12 @@ def parse_venue_file(text: str, zones: ZoneDatabase) -> VenueFile:
         check_venue(venue, zones)
     _check_policies(venue.policies)
     if not tables:
-        raise OperatorError(
-            "tables is missing from the venue file: at least one [[tables]] is needed"
-        )
+        raise OperatorError("tables is missing from the venue file: add at least one [[tables]]")
     return venue
 
 
 def _entries(document: Mapping[str, Any], name: str) -> list[tuple[str, dict[str, Any]]]:
-    """Return (path prefix, members) of each table of `[[name]]`. OperatorError if invalid."""
+    """Return (path prefix, members) of each table of `[[name]]`. Raises OperatorError."""
     value = document.get(name, [])
     if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
         raise OperatorError(f"{name} is {value!r} in the venue file: [[{name}]] is allowed")
@@ -174,7 +169,10 @@ def _entries(document: Mapping[str, Any], name: str) -> list[tuple[str, dict[str
 
 
 def _read(kind: type[T], path: str, members: Mapping[str, Any], **defaults: Any) -> T:
-    """Build a `kind` from a TOML table. OperatorError for unknown, missing or mistyped members."""
+    """Build a `kind` from a TOML table.
+
+    Raises OperatorError for unknown, missing or mistyped members.
+    """
     known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
     for name in members:
         if name not in known or name == "id":
@@ -217,7 +215,7 @@ def _named(path: str, members: Mapping[str, Any]) -> Iterator[None]:
     try:
         yield
     except ValidationError as refusal:
-        name = _NAMES.get(refusal.field or "", refusal.field or "")
+        name = _FILE_NAMES.get(refusal.field or "", refusal.field or "")
         rule = refusal.rule.english.format(**refusal.rule.blanks) if refusal.rule else ""
         value = members.get(name)
         raise OperatorError(f"{path}{name} is {value!r} in the venue file: {rule}") from None
@@ -226,12 +224,7 @@ def _named(path: str, members: Mapping[str, Any]) -> Iterator[None]:
 def _check_policies(policies: dict[str, Any] | None) -> None:
     try:
         json.dumps(policies, allow_nan=False)
-    except RecursionError:  # almost too deep for the parser
+    except (RecursionError, TypeError, ValueError):
         raise OperatorError(
-            "policies is nested too deep in the venue file: use fewer levels"
-        ) from None
-    except (TypeError, ValueError):
-        raise OperatorError(
-            f"policies is {policies!r} in the venue file: "
-            "a table of strings, numbers, booleans and arrays is allowed"
+            "policies is not a table of strings, numbers, booleans and arrays in the venue file"
         ) from None

@@ -51,6 +51,8 @@ def add_reservation(tx: Transaction, **changes: Any) -> Reservation:
     number = changes.pop("table", "T1")
     slot = changes.get("slot")
     starts = 0 if slot is None else int(slot[:2]) * 60 + int(slot[3:])
+    if slot is not None and slot < "06:00":  # after midnight, as the venue's evening ends at 06:00
+        starts += 24 * 60
     values = _SALMA | {
         "id": tx.new_id(),
         "table_id": table_id(number),

@@ -26,7 +26,7 @@ from appliance.clock import StoppedClock
 from appliance.core.tokens import hash_token
 from appliance.door.terminals import issue_terminal
 from appliance.http.request import PRINCIPALS
-from appliance.reservations.claims import claim
+from appliance.reservations.change import claim
 from appliance.staff.model import set_password
 from tests.appliance.arrivals import add_reservation
 from tests.application import application_of

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.api_keys import SCOPES, list_keys, mark_key_revoked
+from appliance.api_keys import SCOPES, list_keys, revoke_key
 from appliance.clock import StoppedClock
 from tests.builders import a_key
 from tests.conftest import running_box, with_settings
@@ -62,7 +62,7 @@ async def test_a_key_of_the_other_environment_is_unauthorized(running):
 async def test_a_revoked_key_is_refused_on_the_next_request(running):
     before, _, _ = await running.call("GET", "/v1/venue")
     key = running.live.database.peek(list_keys)[0]
-    await running.live.database.write(mark_key_revoked, key.id)
+    await running.live.database.write(revoke_key, key.id)
     after, body, _ = await running.call("GET", "/v1/venue")
     assert (before, after, body["code"]) == (200, 401, "KEY_REVOKED")
 

@@ -70,9 +70,9 @@ async def _grant_and_notify(services: Services, key: ApiKey, booking: Booking) -
     """Reserve. If an email is due, wait up to 5 s for its first attempt and store the result."""
     environment = services.environment
     granted = await environment.database.write(reserve, environment.name, key, booking)
-    if granted.letter_id is None or granted.issued.email_outcome is not None:
+    if granted.email_id is None or granted.issued.email_outcome is not None:
         return granted
-    outcome = await services.email_worker.send_now(granted.letter_id)
+    outcome = await services.email_worker.send_now(granted.email_id)
     try:
         settled = await environment.database.write(settle_email, granted.issued, outcome)
     except Unavailable:  # the booking is committed: answer as a replay would

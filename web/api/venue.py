@@ -8,10 +8,19 @@ from appliance.core.errors import DateOutOfRange, InvalidSlot
 from appliance.database.connection import Reader
 from appliance.http.json import answer
 from appliance.http.request import ENVIRONMENT
-from appliance.reservations.availability import TableAvailability, find_availability, find_closure
-from appliance.reservations.guest_terms import has_ended
 from appliance.reservations.rows import list_holds
-from appliance.venue.model import Slot, Table, Venue, find_slot, interval, may_be_booked, tonight
+from appliance.reservations.search import TableAvailability, find_availability
+from appliance.venue.model import (
+    Slot,
+    Table,
+    Venue,
+    find_closure,
+    find_slot,
+    has_ended,
+    interval,
+    may_be_booked,
+    tonight,
+)
 from appliance.venue.rows import get_venue, list_closings, list_slots, list_tables
 from web.api.query import read_availability_query
 from web.api.wire import availability_answer, venue_answer

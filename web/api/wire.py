@@ -13,9 +13,9 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from appliance.api_keys import ApiKey
 from appliance.clock import format_instant, optional_instant
 from appliance.environment import Environment
-from appliance.reservations import availability
 from appliance.reservations import model as reservation
 from appliance.reservations import request as booking
+from appliance.reservations import search
 from appliance.reservations.change import Cancelled
 from appliance.venue import model as venue
 from appliance.webhooks import endpoints as endpoint
@@ -252,7 +252,7 @@ def venue_answer(
 
 
 def availability_answer(
-    day: str, slot: str | None, tables: list[availability.TableAvailability]
+    day: str, slot: str | None, tables: list[search.TableAvailability]
 ) -> Availability:
     """Return the Availability object (interface, section 2.4); date and slot repeat the query."""
     entries = [

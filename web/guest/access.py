@@ -12,7 +12,8 @@ from markupsafe import Markup
 from appliance.core.i18n import Language
 from appliance.core.qr import qr_png, qr_svg
 from appliance.core.tokens import Keyring
-from appliance.reservations.calendar_file import CalendarEntry, hours_of
+from appliance.reservations.calendar_file import CalendarEntry
+from appliance.reservations.model import hours_of
 from web.guest.card import make_card
 from web.guest.responses import (
     LINK_ENDS,

@@ -12,12 +12,12 @@ from appliance.core.errors import (
 from appliance.core.tokens import Keyring
 from appliance.database.connection import Transaction
 from appliance.environment import Environment
-from appliance.reservations.claims import claim, is_claimed
+from appliance.reservations.change import claim
 from appliance.reservations.create import book as book_table
 from appliance.reservations.emails import was_written_to
 from appliance.reservations.model import Reservation
 from appliance.reservations.request import Booking
-from appliance.reservations.rows import find_reservations
+from appliance.reservations.rows import find_reservations, is_claimed
 from appliance.venue.model import parse_date
 from appliance.venue.rows import find_tonight, get_venue
 from web.guest.booking_form import (

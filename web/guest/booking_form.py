@@ -23,9 +23,7 @@ from appliance.core.i18n import Language, isolate
 from appliance.core.tokens import made_at
 from appliance.database.connection import Reader
 from appliance.environment import Environment
-from appliance.reservations.availability import find_availability
 from appliance.reservations.create import ANY_TABLE
-from appliance.reservations.guest_terms import has_begun, offered_slots, wanted_interval
 from appliance.reservations.request import (
     NAME_MAX,
     NOTES_MAX,
@@ -36,13 +34,17 @@ from appliance.reservations.request import (
     parse_uuid,
 )
 from appliance.reservations.rows import list_holds
+from appliance.reservations.search import find_availability
 from appliance.venue.model import (
     BOOKING_HORIZON_DAYS,
     Slot,
     Table,
     Venue,
+    has_begun,
+    interval,
     is_slot,
     may_be_booked,
+    offered_slots,
     parse_date,
     tonight,
 )
@@ -111,7 +113,7 @@ def read_offer(reader: Reader, wanted: date | None, guests: int) -> Offer:
         return any(closing.holds(evening.isoformat()) for closing in closings)
 
     def choice(slot: Slot | None) -> Choice:
-        hours = wanted_interval(slot, venue)
+        hours = interval(slot, venue.evening_ends_at)
         found = find_availability(tables, holds, hours, closed=is_closed(day))
         free = tuple(
             one.table
@@ -122,7 +124,7 @@ def read_offer(reader: Reader, wanted: date | None, guests: int) -> Offer:
         return Choice(slot.start if slot else WHOLE_EVENING, slot, free, is_late)
 
     days = (this_evening + timedelta(days=n) for n in range(_NEXT_DAYS))
-    offered = sorted(offered_slots(slots, day), key=lambda s: wanted_interval(s, venue))
+    offered = sorted(offered_slots(slots, day), key=lambda s: interval(s, venue.evening_ends_at))
     return Offer(
         venue=venue,
         tonight=this_evening,

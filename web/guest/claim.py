@@ -13,8 +13,8 @@ from appliance.core.errors import (
 )
 from appliance.core.i18n import Language
 from appliance.core.tokens import Keyring
-from appliance.reservations.claims import Correction
-from appliance.reservations.claims import claim as claim_reservation
+from appliance.reservations.change import Correction
+from appliance.reservations.change import claim as claim_reservation
 from appliance.reservations.model import Reservation
 from web.guest.card import make_card
 from web.guest.device import device_for, keep_device

@@ -8,9 +8,9 @@ from aiohttp import web
 from appliance.core.errors import ApiError, RateLimited
 from appliance.jobs.reservation_states import stop_reminders
 from appliance.privacy import ask_erasure, export_guests
-from appliance.reservations.claims import correct, delete_claims
+from appliance.reservations.change import correct
 from appliance.reservations.request import parse_uuid
-from appliance.reservations.rows import find_reservation
+from appliance.reservations.rows import delete_claims, find_reservation
 from web.guest.booking_form import takes_bookings
 from web.guest.card import make_card, moment_in_words
 from web.guest.claim import correction_values, read_correction, refusal_in_words

@@ -31,8 +31,8 @@ from appliance.email.smtp import send_trial
 from appliance.http.request import ENVIRONMENT
 from appliance.reservations.emails import SETTINGS_TROUBLE, Outcome, count_emails, list_email_errors
 from appliance.reservations.request import is_email
+from appliance.staff.accounts import STEPS, close_setup, find_setup
 from appliance.staff.audit_log import record_audit
-from appliance.staff.first_run import STEPS, close_setup, find_setup
 from appliance.venue.rows import get_venue, list_slots, list_tables
 from appliance.venue.venue_file import UNFURNISHED
 from web.portal.box_jobs import BACKING_UP, EXAMINER, directory_of, summarise_backups

@@ -16,11 +16,9 @@ from appliance.core.errors import Unavailable
 from appliance.database.connection import Reader
 from appliance.door.live_feed import Change, Listener
 from appliance.http.request import ENVIRONMENT
-from appliance.reservations.calendar_file import minute_of
-from appliance.reservations.guest_terms import offered_slots
 from appliance.reservations.model import Reservation
 from appliance.reservations.rows import count_evening, list_evening
-from appliance.venue.model import Slot, interval, overlap
+from appliance.venue.model import Slot, interval, minute_of, offered_slots, overlap
 from appliance.venue.rows import find_closing, find_tonight, get_venue, list_slots, list_tables
 from web.portal.forms import date_parameter
 from web.portal.guard import find_living_session

@@ -23,11 +23,11 @@ from appliance.reservations.change import (
     move_to_table,
     reissue_pass,
 )
-from appliance.reservations.claims import find_erasure_request
 from appliance.reservations.payments import AMOUNT_MAX, record_payment, void_payment
 from appliance.reservations.request import parse_uuid
 from appliance.reservations.rows import (
     count_other_bodies,
+    find_erasure_request,
     get_reservation,
     is_held,
     list_history,

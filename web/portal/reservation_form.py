@@ -10,11 +10,8 @@ from appliance.core.errors import FormUsed, InvalidDate, InvalidSlot, InvalidTab
 from appliance.core.i18n import mark as _
 from appliance.database.connection import Reader
 from appliance.http.request import ENVIRONMENT
-from appliance.reservations.availability import find_availability
-from appliance.reservations.calendar_file import minute_of
 from appliance.reservations.change import Amendment, check_amendment
 from appliance.reservations.create import enter_by_staff
-from appliance.reservations.guest_terms import has_ended, offered_slots
 from appliance.reservations.request import (
     EMAIL_MAX,
     NAME_MAX,
@@ -24,7 +21,8 @@ from appliance.reservations.request import (
     parse_uuid,
 )
 from appliance.reservations.rows import list_holds
-from appliance.venue.model import interval, is_slot, parse_date
+from appliance.reservations.search import find_availability
+from appliance.venue.model import has_ended, interval, is_slot, minute_of, offered_slots, parse_date
 from appliance.venue.rows import (
     find_closing,
     find_table,
@@ -109,7 +107,7 @@ async def make_new(request: web.Request, form: Form) -> web.StreamResponse:
         enter_by_staff,
         _read_booking(form, language_of(request).code),
         actor=actor_of(request),
-        letter=("keep" if environment.name == "test" else "send") if letter else None,
+        notify=letter,
         vip=form.checked("vip"),
     )
     note = "entered"

@@ -12,9 +12,8 @@ from appliance.core.i18n import Language
 from appliance.core.text import BYTE_ORDER_MARK, phone_text, write_cell, write_cells
 from appliance.database.connection import Reader
 from appliance.http.request import ENVIRONMENT
-from appliance.reservations.claims import list_erasure_requests
 from appliance.reservations.model import SOURCES, STATUSES, Reservation
-from appliance.reservations.rows import get_reservation, sum_payments
+from appliance.reservations.rows import get_reservation, list_erasure_requests, sum_payments
 from appliance.reservations.search import Order, Wanted, list_by_seq, list_found, page_found
 from appliance.staff.audit_log import record_audit
 from appliance.venue.model import parse_date

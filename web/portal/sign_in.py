@@ -17,8 +17,7 @@ from appliance.core.tokens import hash_token
 from appliance.database.connection import Reader
 from appliance.http.rate_limit import RateLimit
 from appliance.http.request import is_from_our_page
-from appliance.staff.accounts import accept_invitation
-from appliance.staff.first_run import create_first_owner, is_setup_link
+from appliance.staff.accounts import accept_invitation, create_first_owner, is_setup_link
 from appliance.staff.model import (
     PASSWORD_MAX,
     PASSWORD_MIN,

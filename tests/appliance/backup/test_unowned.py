@@ -9,7 +9,7 @@ from appliance.commands.init import found_unfurnished_box
 from appliance.core.data_directory import DataDirectory
 from appliance.core.tokens import Tokens
 from appliance.database.integrity import session
-from appliance.staff.first_run import begin_setup, offer_setup
+from appliance.staff.accounts import begin_setup, offer_setup
 from tests.appliance.backup.making import KEY_TEXT, a_box_with_guests, a_maker
 from web.main import main
 

@@ -18,12 +18,13 @@ from appliance.door.signing_keys import pass_text
 from appliance.privacy import find_reservations_of
 from appliance.reservations.change import (
     Amendment,
+    Correction,
     amend_reservation,
     cancel,
+    correct,
     mark_late,
     move_to_table,
 )
-from appliance.reservations.claims import Correction, correct
 from appliance.reservations.create import enter_by_staff
 from appliance.reservations.request import is_phone
 from tests.appliance.rows import history

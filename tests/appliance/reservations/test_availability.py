@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.reservations.availability import find_availability
+from appliance.reservations.search import find_availability
 from appliance.venue.model import Slot, Table, interval
 
 DINNER = Slot("a", "Dîner", "19:30", "22:00", tuple(range(7)))

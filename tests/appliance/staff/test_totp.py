@@ -5,7 +5,7 @@ import pytest
 from appliance.core.tokens import Tokens
 from appliance.staff.two_factor import (
     app_address,
-    fitting_steps,
+    matching_steps,
     normalise_recovery_code,
     totp_code,
 )
@@ -32,23 +32,23 @@ def test_the_codes_are_those_of_the_standard(seconds, code):
 
 @pytest.mark.parametrize(("beside", "fits"), [(-2, False), (-1, True), (1, True), (2, False)])
 def test_one_step_before_and_after_the_present_one_fits_and_no_other(beside, fits):
-    assert fitting_steps(SECRET, totp_code(SECRET, STEP + beside), NOW) == [STEP + beside] * fits
+    assert matching_steps(SECRET, totp_code(SECRET, STEP + beside), NOW) == [STEP + beside] * fits
 
 
 def test_a_box_that_has_forgotten_the_date_compares_codes_too():
-    assert fitting_steps(SECRET, totp_code(SECRET, 0), 0) == [0]
+    assert matching_steps(SECRET, totp_code(SECRET, 0), 0) == [0]
 
 
 @pytest.mark.parametrize("typed", ["050471", "050 471", " 0504 71 ", "٠٥٠٤٧١", "۰۵۰۴۷۱"])
 def test_a_code_fits_however_its_digits_are_typed(typed):
-    assert fitting_steps(SECRET, typed, NOW) == [STEP]
+    assert matching_steps(SECRET, typed, NOW) == [STEP]
 
 
 @pytest.mark.parametrize(
     "typed", ["", "05047", "0504710", "14050471", "o50471", "²50471", "-50471"]
 )
 def test_what_is_no_code_fits_nothing(typed):
-    assert fitting_steps(SECRET, typed, NOW) == []
+    assert matching_steps(SECRET, typed, NOW) == []
 
 
 def test_the_app_is_told_the_secret_the_house_and_the_person():

@@ -6,7 +6,7 @@ import pytest
 
 from appliance.door.signing_keys import pass_text
 from appliance.privacy import ask_erasure
-from appliance.reservations.claims import list_erasure_requests
+from appliance.reservations.rows import list_erasure_requests
 from tests.builders import table_id
 from tests.web.portal.door_room import a_terminal, scan
 from tests.web.portal.people import a_person

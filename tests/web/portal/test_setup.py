@@ -13,7 +13,7 @@ from appliance.core.data_directory import DataDirectory
 from appliance.core.settings import Settings, parse_settings, read_settings
 from appliance.core.tokens import Tokens
 from appliance.reservations.emails import Outcome
-from appliance.staff.first_run import SETUP_LINK_MILLISECONDS, offer_setup
+from appliance.staff.accounts import SETUP_LINK_MILLISECONDS, offer_setup
 from appliance.staff.sign_in import OpenedSession
 from appliance.venue.edit import add_tables, edit_venue
 from appliance.venue.model import fingerprint
