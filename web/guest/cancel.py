@@ -8,30 +8,21 @@ from appliance.core.errors import Unavailable, WrongState
 from appliance.core.tokens import Keyring
 from appliance.reservations.change import cancel_by_guest
 from web.guest.booking_form import takes_bookings
-from web.guest.card import make_card, moment_in_words
-from web.guest.claim import refusal_in_words
-from web.guest.my_reservations import find_mine
-from web.guest.responses import (
-    DeadLink,
-    OpenedLink,
-    environment_of,
-    guest_page,
-    language_of,
-    open_link,
-    page,
-)
+from web.guest.card import make_card, moment_in_words, refusal_in_words
+from web.guest.links import OpenedLink, open_link, open_mine
+from web.guest.responses import DeadLink, environment_of, guest_page, language_of, page
 
 
 @guest_page
 async def cancel_page(request: web.Request) -> web.Response:
     """`GET …/cancel`: the reservation and its deadline. A GET changes nothing."""
-    return _show(request, await _opened(request))
+    return _show(request, await _open(request))
 
 
 @guest_page
 async def cancel(request: web.Request) -> web.Response:
     """`POST …/cancel`: cancel. A second POST changes nothing."""
-    environment, opened = environment_of(request), await _opened(request)
+    environment, opened = environment_of(request), await _open(request)
     hours = environment.settings.guest.cancel_hours
     fault, status = None, 200
     try:
@@ -41,23 +32,22 @@ async def cancel(request: web.Request) -> web.Response:
     except Unavailable as refusal:
         fault, status = refusal_in_words(refusal, language_of(request)), refusal.status
     with suppress(DeadLink):  # the link may have expired meanwhile
-        opened = await _opened(request)
+        opened = await _open(request)
     return _show(request, opened, fault=fault, status=status)
 
 
-async def _opened(request: web.Request) -> OpenedLink:
+async def _open(request: web.Request) -> OpenedLink:
     if "token" in request.match_info:
         return await open_link(request, Keyring.read_claim_token)
-    return await find_mine(request)
+    return await open_mine(request)
 
 
 def _show(
     request: web.Request, opened: OpenedLink, *, fault: str | None = None, status: int = 200
 ) -> web.Response:
     environment, language = environment_of(request), language_of(request)
-    rule = (opened.venue.policies or {}).get("cancellation")
     reservation = opened.reservation
-    access_token = environment.keyring.access_token(reservation.id)
+    rule = (opened.venue.policies or {}).get("cancellation")
     is_past = opened.is_over or reservation.status == "completed"
     has_arrived = reservation.checked_in_at is not None and not is_past
     values: dict[str, object] = {
@@ -69,7 +59,7 @@ def _show(
         "may_cancel": opened.may_cancel,
         "until": moment_in_words(opened.cancel_until, opened.zone, language),
         "rule": rule if isinstance(rule, str) else None,
-        "access": f"{environment.prefix}/access/{access_token}" if opened.is_alive else None,
+        "access": opened.access_path if opened.is_alive else None,
         "books": takes_bookings(environment),
         "book": f"{environment.prefix}/book",
         "fault": fault,

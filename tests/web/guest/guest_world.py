@@ -15,10 +15,10 @@ from appliance.reservations.rows import update_reservation
 from appliance.venue.model import WHOLE_EVENING, link_expiry
 from tests.application import share_templates
 from tests.builders import TONIGHT, table_id
-from web.guest.rate_limits import make_guest_limits
-from web.guest.routes import GUEST_ROUTES
+from web.guest.responses import make_guest_limits
 from web.https_policy import SECURE, Secure
 from web.rendering import STATIC_ROUTES, prepare_pages
+from web.routes import GUEST_ROUTES
 
 HOURS = {"19:30": (1170, 1320), "22:00": (1320, 1500), "12:00": (720, 900), None: WHOLE_EVENING}
 
