@@ -9,22 +9,16 @@ import ssl
 from collections.abc import Iterator
 from email.headerregistry import Address
 from email.message import EmailMessage
-from typing import Protocol
 
 import aiosmtplib
 
 from appliance.core.settings import MailSettings
-from appliance.email.rendering import Composer, UnusableAddress, read_contents
-from appliance.environment import Environment
 from appliance.reservations.emails import SETTINGS_TROUBLE, Outcome
 
-SPEAK_WITHIN = 60.0  # seconds until the server is ready for DATA
-TAKE_WITHIN = 600.0  # seconds for DATA; a shorter limit causes duplicates (RFC 5321, 4.5.3.2.6)
-TRIAL_WITHIN = 15.0  # seconds for a whole test email
-
-_ENHANCED = re.compile(r"[245]\.\d{1,3}\.\d{1,3}(?!\d)")
-_SIGN_IN_FIRST = {530, 534, 535, 538}
-_GOING_AWAY = 421
+_TRIAL_SECONDS = 15.0  # for a whole test email
+_ENHANCED_CODE = re.compile(r"[245]\.\d{1,3}\.\d{1,3}(?!\d)")
+_AUTHENTICATION_REQUIRED = {530, 534, 535, 538}
+_SHUTTING_DOWN = 421
 _PERMANENT = 500
 _TOO_SLOW = Outcome("unreachable", "the mail server did not answer in time")
 _REFUSED = {
@@ -44,33 +38,18 @@ class Undelivered(Exception):
         self.outcome = outcome
 
 
-class MailServer(Protocol):
-    """A mail server that accepts one email at a time."""
-
-    async def send(self, message: EmailMessage) -> None:
-        """Send an email; return when the server has accepted it. Raises Undelivered if not."""
-
-    def part(self) -> None:
-        """Close the connection; no more emails follow for now."""
-
-
 class SmtpSender:
     """The mail server in the settings. Verifies certificates unless `security` is `none`.
 
-    Sends one email at a time. The connection stays open between emails, until `part`.
+    Sends one email at a time. The connection stays open between emails, until `close`.
     """
 
-    def __init__(
-        self,
-        settings: MailSettings,
-        tls: ssl.SSLContext | None = None,
-        *,
-        speak_within: float = SPEAK_WITHIN,
-        take_within: float = TAKE_WITHIN,
-    ) -> None:
+    envelope_within = 60.0  # seconds until the server is ready for DATA
+    data_within = 600.0  # seconds for DATA; a shorter limit causes duplicates (RFC 5321, 4.5.3.2.6)
+
+    def __init__(self, settings: MailSettings, tls: ssl.SSLContext | None = None) -> None:
         """`tls` replaces the system's certificate authorities."""
         self._settings, self._tls = settings, tls
-        self._speak_within, self._take_within = speak_within, take_within
         self._client: aiosmtplib.SMTP | None = None
 
     async def send(self, message: EmailMessage) -> None:
@@ -81,16 +60,16 @@ class SmtpSender:
         sender, recipient = message["From"].addresses[0], message["To"].addresses[0]
         raw = await asyncio.to_thread(message.as_bytes)
         try:
-            with _judged():
-                client = await self._introduce(sender, recipient)
-                async with asyncio.timeout(self._take_within):
+            with _smtp_errors():
+                client = await self._open_envelope(sender, recipient)
+                async with asyncio.timeout(self.data_within):
                     await client.data(raw)
         except BaseException:
-            self.part()
+            self.close()
             raise
 
-    def part(self) -> None:
-        """Send QUIT and close at once: after acceptance, errors no longer matter."""
+    def close(self) -> None:
+        """Send QUIT and close without waiting for the reply: the emails are accepted already."""
         client, self._client = self._client, None
         if client is None:
             return
@@ -99,7 +78,7 @@ class SmtpSender:
                 client.protocol.write(b"QUIT\r\n")
         client.close()
 
-    async def _introduce(self, sender: Address, recipient: Address) -> aiosmtplib.SMTP:
+    async def _open_envelope(self, sender: Address, recipient: Address) -> aiosmtplib.SMTP:
         """Return a connection whose envelope is accepted and that is ready for DATA.
 
         If a reused connection fails, retry on a new one: servers close idle connections or limit
@@ -107,67 +86,40 @@ class SmtpSender:
         """
         if self._client is not None:
             try:
-                async with asyncio.timeout(self._speak_within):
-                    await _envelope(self._client, sender, recipient)
+                async with asyncio.timeout(self.envelope_within):
+                    await _send_envelope(self._client, sender, recipient)
             except (aiosmtplib.SMTPException, OSError):
-                self.part()
+                self.close()
             else:
                 return self._client
-        # The client gets a local hostname; without one, the library queries DNS first.
         client = self._client = _new_client(self._settings, sender.domain, self._tls)
-        async with asyncio.timeout(self._speak_within):
+        async with asyncio.timeout(self.envelope_within):
             await _connect(client)
-            await _envelope(client, sender, recipient)
+            await _send_envelope(client, sender, recipient)
         return client
 
 
-async def send_email(
-    environment: Environment, composer: Composer, server: MailServer, letter_id: str
-) -> Outcome:
-    """Render and send an email. Returns the outcome; raises only CancelledError."""
-    try:
-        await server.send(await _written(environment, composer, letter_id))
-    except Undelivered as undelivered:
-        return undelivered.outcome
-    except UnusableAddress:
-        return Outcome("refused", "the address cannot be used")
-    except Exception as error:  # noqa: BLE001 - the email stays queued
-        return Outcome("deferred", f"our own fault: {type(error).__name__}")
-    return Outcome("accepted")
-
-
-async def _written(environment: Environment, composer: Composer, letter_id: str) -> EmailMessage:
-    """Render the email in a thread. Raises Undelivered if it cannot or must not be sent."""
-    contents = await environment.database.read(read_contents, environment, letter_id)
-    if contents.moot is not None:
-        raise Undelivered(Outcome("refused", contents.moot))
-    if not composer.has_sender:
-        trouble = f"{SETTINGS_TROUBLE}mail.sender is not an address"
-        raise Undelivered(Outcome("unreachable", trouble))
-    return await asyncio.to_thread(composer.compose, contents)
-
-
 async def send_trial(settings: MailSettings, recipient: str, subject: str, text: str) -> Outcome:
-    """Send a test email with these settings, within 15 s. Returns the outcome; stores nothing."""
+    """Send a test email with these settings, within 15 s. Return the outcome; store nothing."""
     if not settings.host or not settings.sender:
         return Outcome("unreachable", f"{SETTINGS_TROUBLE}mail.host or mail.sender is empty")
     try:
-        message = _compose(settings.sender, recipient, subject, text)
+        message = _trial_message(settings.sender, recipient, subject, text)
     except (ValueError, IndexError):
         return Outcome("refused", "an address cannot be used")
     server = SmtpSender(settings)
     try:
-        async with asyncio.timeout(TRIAL_WITHIN):
+        async with asyncio.timeout(_TRIAL_SECONDS):
             await server.send(message)
     except Undelivered as undelivered:
         return undelivered.outcome
     except TimeoutError:
         return _TOO_SLOW
-    server.part()
+    server.close()
     return Outcome("accepted")
 
 
-def _compose(sender: str, recipient: str, subject: str, text: str) -> EmailMessage:
+def _trial_message(sender: str, recipient: str, subject: str, text: str) -> EmailMessage:
     message = EmailMessage()
     message["From"] = Address(addr_spec=sender)
     message["To"] = Address(addr_spec=recipient)
@@ -179,10 +131,10 @@ def _compose(sender: str, recipient: str, subject: str, text: str) -> EmailMessa
 
 
 async def find_trouble(settings: MailSettings, within: float) -> str | None:
-    """Connect and sign in to the mail server. Returns the failure, or None on success."""
+    """Connect and sign in within `within` seconds. Return the failure, or None on success."""
     client = _new_client(settings, "localhost", None)
     try:
-        with _judged():
+        with _smtp_errors():
             async with asyncio.timeout(within):
                 await _connect(client)
     except Undelivered as undelivered:
@@ -193,6 +145,7 @@ async def find_trouble(settings: MailSettings, within: float) -> str | None:
 
 
 def _new_client(settings: MailSettings, domain: str, tls: ssl.SSLContext | None) -> aiosmtplib.SMTP:
+    """Return an unconnected client; without the local `domain` the library would query DNS."""
     return aiosmtplib.SMTP(
         hostname=settings.host,
         port=settings.port,
@@ -207,12 +160,12 @@ def _new_client(settings: MailSettings, domain: str, tls: ssl.SSLContext | None)
 
 
 @contextlib.contextmanager
-def _judged() -> Iterator[None]:
+def _smtp_errors() -> Iterator[None]:
     """Convert SMTP, TLS, network and timeout errors to Undelivered."""
     try:
         yield
     except aiosmtplib.SMTPException as error:
-        raise Undelivered(_judge(error)) from None
+        raise Undelivered(_classify(error)) from None
     except TimeoutError:
         raise Undelivered(_TOO_SLOW) from None
     except OSError as error:
@@ -228,7 +181,7 @@ async def _connect(client: aiosmtplib.SMTP) -> None:
         raise Undelivered(_settings("mail.host or mail.sender cannot be used")) from None
 
 
-async def _envelope(client: aiosmtplib.SMTP, sender: Address, recipient: Address) -> None:
+async def _send_envelope(client: aiosmtplib.SMTP, sender: Address, recipient: Address) -> None:
     """Send MAIL FROM and RCPT TO, without the library's RSET after a rejection."""
     foreign = not (sender.addr_spec + recipient.addr_spec).isascii()
     if foreign and client.is_ehlo_or_helo_needed:
@@ -244,29 +197,26 @@ async def _envelope(client: aiosmtplib.SMTP, sender: Address, recipient: Address
         raise Undelivered(Outcome("refused", "an address cannot be used")) from None
 
 
-def _judge(error: aiosmtplib.SMTPException) -> Outcome:
-    if isinstance(error, aiosmtplib.SMTPResponseException):
-        return _judge_answer(error)
-    if isinstance(error, OSError):
-        return _unreachable(error)
-    return _settings("the mail server lacks the security or the sign-in that was asked for")
-
-
-def _judge_answer(error: aiosmtplib.SMTPResponseException) -> Outcome:
-    """Classify a reply: 5xx is permanent unless it concerns our authorisation to send."""
+def _classify(error: aiosmtplib.SMTPException) -> Outcome:
+    """Classify an SMTP error: 5xx is permanent unless it concerns our authorisation to send."""
+    if not isinstance(error, aiosmtplib.SMTPResponseException):
+        if isinstance(error, OSError):
+            return _unreachable(error)
+        return _settings("the mail server lacks the security or the sign-in that was asked for")
     code, permanent = _code(error), error.code >= _PERMANENT
-    if permanent and (error.code in _SIGN_IN_FIRST or " 5.7." in code):
+    if permanent and (error.code in _AUTHENTICATION_REQUIRED or " 5.7." in code):
         return _settings(f"not allowed to send: {code}")
-    what = next((what for kind, what in _REFUSED.items() if isinstance(error, kind)), None)
-    trouble = f"{what} refused with {code}"
-    if what in {"sign-in", "sender"}:
+    refused = next((part for kind, part in _REFUSED.items() if isinstance(error, kind)), None)
+    trouble = f"{refused} refused with {code}"
+    if refused in {"sign-in", "sender"}:
         return _settings(trouble) if permanent else Outcome("unreachable", trouble)
-    if what is not None and error.code != _GOING_AWAY:
+    if refused is not None and error.code != _SHUTTING_DOWN:
         return Outcome("refused" if permanent else "deferred", trouble)
     return Outcome("unreachable", f"the mail server answered {code}")
 
 
 def _unreachable(error: BaseException) -> Outcome:
+    """Classify a network error by its first cause that is a DNS or TLS error."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, socket.gaierror):
@@ -283,6 +233,6 @@ def _settings(trouble: str) -> Outcome:
 
 
 def _code(error: aiosmtplib.SMTPResponseException) -> str:
-    """Return the codes only, such as `550 5.1.1`: the text often repeats the address."""
-    enhanced = _ENHANCED.match(error.message)
+    """Return the codes alone, such as `550 5.1.1`: the text often repeats the address."""
+    enhanced = _ENHANCED_CODE.match(error.message)
     return f"{error.code} {enhanced[0]}" if enhanced else str(error.code)

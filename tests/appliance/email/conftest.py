@@ -182,8 +182,10 @@ async def deliver(at_port, clock, a_letter, letter_row):
 
     async def through(port, *, answer_within=5.0, deadlines=None, **letter):
         environment = at_port(port)
-        server = SmtpSender(environment.settings.mail, **(deadlines or {}))
-        email_worker = EmailWorker(environment, clock, server, answer_within=answer_within)
+        server = SmtpSender(environment.settings.mail)
+        vars(server).update(deadlines or {})
+        email_worker = EmailWorker(environment, clock, server)
+        email_worker.answer_within = answer_within
         await email_worker.start()
         postmen.append(email_worker)
         letter_id = await a_letter(**letter)

@@ -11,7 +11,7 @@ from appliance.reservations.emails import Outcome
 
 async def settle(email_worker):
     """Let everything that is under way come to its end."""
-    await until(lambda: not email_worker._fresh and email_worker._round is None)
+    await until(lambda: email_worker._round is None and email_worker._next() is None)
 
 
 async def until(condition):
@@ -58,8 +58,8 @@ class Mailbox:
         finally:
             self.sending -= 1
 
-    def part(self):
-        """The connection is left."""
+    def close(self):
+        """Close the connection."""
 
     def refuse(self, result, trouble="because"):
         self.trouble = Outcome(result, trouble)

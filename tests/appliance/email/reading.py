@@ -32,7 +32,7 @@ def parts(message):
 
 
 def with_changes(contents, **changes):
-    """The contents with fields of letter, reservation or venue replaced: `venue__name=…`."""
+    """The contents with fields of email, reservation or venue replaced: `venue__name=…`."""
     for path, value in changes.items():
         part, _, field = path.partition("__")
         inner = dataclasses.replace(getattr(contents, part), **{field: value})

@@ -171,7 +171,7 @@ async def test_a_server_that_hangs_over_a_letter_is_left_in_the_end(deliver):
 
     async with raw_server(swallow) as port:
         outcome, row, email_worker = await deliver(
-            port, answer_within=0.1, deadlines={"take_within": 0.5}
+            port, answer_within=0.1, deadlines={"data_within": 0.5}
         )
         assert (outcome, row.state) == ("failed", "waiting")
         await settle(email_worker)
@@ -187,7 +187,7 @@ async def test_a_server_that_ponders_over_a_letter_is_not_given_it_twice(deliver
 
     async with smtp_server(Pondering()) as (port, handler):
         outcome, row, email_worker = await deliver(
-            port, answer_within=0.1, deadlines={"speak_within": 0.4}
+            port, answer_within=0.1, deadlines={"envelope_within": 0.4}
         )
         assert outcome == "failed"
         await settle(email_worker)

@@ -68,7 +68,7 @@ async def test_a_letter_is_given_up_once_the_evening_is_over(
 async def test_a_slow_server_answers_failed_in_time_and_the_attempt_goes_on(
     email_worker, a_letter, mailbox, letter_row
 ):
-    email_worker._answer_within = 0.2
+    email_worker.answer_within = 0.2
     mailbox.gate.clear()
     letter_id = await a_letter()
 
@@ -82,11 +82,11 @@ async def test_a_slow_server_answers_failed_in_time_and_the_attempt_goes_on(
 async def test_a_server_that_hangs_costs_one_booking_its_wait_and_the_next_ones_nothing(
     email_worker, a_letter, mailbox, letter_row
 ):
-    email_worker._answer_within = 0.2
+    email_worker.answer_within = 0.2
     mailbox.gate.clear()
     first, second, third = [await a_letter() for _ in range(3)]
     assert await email_worker.send_now(first) == "failed"
-    email_worker._answer_within = 60.0
+    email_worker.answer_within = 60.0
 
     before = time.monotonic()
     for letter_id in (second, third):
@@ -285,7 +285,7 @@ async def test_closing_does_not_wait_for_a_server_that_hangs(
     asked = asyncio.create_task(email_worker.send_now(letter_id))
     await until(lambda: mailbox.sending)
 
-    email_worker._answer_within = 0.1
+    email_worker.answer_within = 0.1
     await email_worker.close()
 
     assert await asked == "failed"
