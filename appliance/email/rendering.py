@@ -1,6 +1,7 @@
 """Render an email from the current reservation, not from its state when the email was queued.
 
-`Composer.compose` is pure, and slow enough to need a thread.
+`read_contents` reads what the email needs. `Composer.compose` does no I/O and is slow: call it in
+a thread.
 """
 
 import asyncio
@@ -40,7 +41,7 @@ from appliance.reservations.rows import get_reservation, sum_payments
 from appliance.venue.model import Venue, evening_end
 from appliance.venue.rows import find_table, get_venue, list_slots
 
-_NO_SENDER = Address("", "letters", "venuebox.invalid")  # for previews while no sender is set
+_NO_SENDER = Address("", "letters", "venuebox.invalid")  # of previews while no sender is configured
 _PASS_SCALE = 10  # pixels per module; displayed at half size to stay sharp on every screen
 _NOT_IN_ADDRESSES = re.compile(r"""[\s<>()\[\]\\,;:"'@\x00-\x1f\x7f-\x9f]""")
 _ADDRESS_DELIMITERS = re.compile(r'[()<>\[\]:;@\\,"=?]')
@@ -52,7 +53,7 @@ _FIRST_NAME_MAX = 40
 
 
 class EmailKind(NamedTuple):
-    """The message ids of one kind of email, and the reservation states in which it is sent."""
+    """A kind of email: the reservation states in which it may be sent, and its message ids."""
 
     states: set[str]
     subject: str
@@ -148,10 +149,10 @@ class Composer:
     """Renders the emails of one sender. Thread-safe."""
 
     def __init__(self, sender: str) -> None:
-        """`sender` is the From address in the settings."""
-        self._sender: Address | None = None
+        """`sender` is the From address in the settings; an unusable one allows previews only."""
+        self.sender: Address | None = None
         with contextlib.suppress(UnusableAddress):
-            self._sender = _parse_address(sender)
+            self.sender = _parse_address(sender)
         self._templates = jinja2.Environment(
             loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
             autoescape=jinja2.select_autoescape(("html",), default=False),
@@ -159,11 +160,6 @@ class Composer:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-
-    @property
-    def has_sender(self) -> bool:
-        """Whether the settings contain a usable sender address."""
-        return self._sender is not None
 
     def compose(self, contents: Contents) -> EmailMessage:
         """Render the email: a text part, an HTML part and, if the guest is expected, the pass.
@@ -176,7 +172,7 @@ class Composer:
         """
         language = load_languages().get(contents.email.language)
         values = _template_values(contents, language)
-        sender, recipient = self._sender or _NO_SENDER, _parse_address(contents.email.recipient)
+        sender, recipient = self.sender or _NO_SENDER, _parse_address(contents.email.recipient)
         is_ascii = (sender.addr_spec + recipient.addr_spec).isascii()
         message = EmailMessage(policy=_POLICY.clone(utf8=not is_ascii))  # raw UTF-8 needs SMTPUTF8
         message["Date"] = datetime.fromtimestamp(contents.at / 1000, UTC)
@@ -238,7 +234,7 @@ def _find_moot(reader: Reader, email: Email, reservation: Reservation, venue: Ve
     if reservation.status not in EMAIL_KINDS[email.kind].states:
         return f"the reservation is {reservation.status}"
     if email.kind == "cancelled" and not was_written_to(reader, reservation.id):
-        return "the guest was never told of this reservation"
+        return "no email about this reservation was sent"
     day, zone = date.fromisoformat(reservation.date), reader.zones.zone(venue.time_zone)
     if reader.now >= evening_end(day, zone, venue.evening_ends_at):
         return "the evening is over"
@@ -257,7 +253,7 @@ def one_line(text: str) -> str:
 
 
 def name_to_greet(given_name: str | None) -> str | None:
-    """Return the first name if it is plausible, else None: a URL must not become a link."""
+    """Return the first name if it has only letters and hyphens, else None: it may be a URL."""
     name = one_line(given_name or "")
     letters = all(unicodedata.category(c)[0] in "LM" or c in "-'’ʼ " for c in name)
     return name if name and letters and len(name) <= _FIRST_NAME_MAX else None
@@ -338,7 +334,7 @@ def _add_calendar(
 def _display_name(venue: str) -> str:
     """Return the venue's name without address delimiters, cut to fit one encoded word.
 
-    The delimiters go, because Python before 3.12.5 loses their quotes when it folds a long name.
+    Python before 3.12.5 loses the quotes around delimiters when it folds a long name.
     """
     name = " ".join(_ADDRESS_DELIMITERS.sub(" ", venue).split())
     return name.encode()[:_DISPLAY_NAME_MAX].decode(errors="ignore").strip()

@@ -1,4 +1,4 @@
-"""Send an email by SMTP and classify the server's reply for the next attempt."""
+"""Send emails by SMTP. Classify errors by whether and when another attempt makes sense."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,7 @@ import aiosmtplib
 from appliance.core.settings import MailSettings
 from appliance.reservations.emails import SETTINGS_TROUBLE, Outcome
 
-_TRIAL_SECONDS = 15.0  # for a whole test email
+_TRIAL_SECONDS = 15.0  # time limit of a whole test email
 _ENHANCED_CODE = re.compile(r"[245]\.\d{1,3}\.\d{1,3}(?!\d)")
 _AUTHENTICATION_REQUIRED = {530, 534, 535, 538}
 _SHUTTING_DOWN = 421
@@ -25,13 +25,13 @@ _REFUSED = {
     aiosmtplib.SMTPAuthenticationError: "sign-in",
     aiosmtplib.SMTPSenderRefused: "sender",
     aiosmtplib.SMTPRecipientRefused: "recipient",
-    aiosmtplib.SMTPDataError: "letter",
+    aiosmtplib.SMTPDataError: "email",
 }
 _LOST_CONNECTION = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 
 
 class Undelivered(Exception):
-    """The mail server did not accept the email. The outcome contains no personal data."""
+    """The mail server did not accept the email. `outcome` contains no personal data."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(outcome.trouble)
@@ -39,9 +39,10 @@ class Undelivered(Exception):
 
 
 class SmtpSender:
-    """The mail server in the settings. Verifies certificates unless `security` is `none`.
+    """A client of the configured mail server. It sends one email at a time.
 
-    Sends one email at a time. The connection stays open between emails, until `close`.
+    Certificates are verified unless `security` is `none`. The connection stays open between
+    emails, until `close`.
     """
 
     envelope_within = 60.0  # seconds until the server is ready for DATA
@@ -69,7 +70,7 @@ class SmtpSender:
             raise
 
     def close(self) -> None:
-        """Send QUIT and close without waiting for the reply: the emails are accepted already."""
+        """Send QUIT and close without waiting for the reply: no email depends on it."""
         client, self._client = self._client, None
         if client is None:
             return
@@ -79,9 +80,9 @@ class SmtpSender:
         client.close()
 
     async def _open_envelope(self, sender: Address, recipient: Address) -> aiosmtplib.SMTP:
-        """Return a connection whose envelope is accepted and that is ready for DATA.
+        """Return a connection that has accepted the envelope and is ready for DATA.
 
-        If a reused connection fails, retry on a new one: servers close idle connections or limit
+        If the open connection fails, a new one is used: servers close idle connections or limit
         the number of emails per connection.
         """
         if self._client is not None:
@@ -103,31 +104,24 @@ async def send_trial(settings: MailSettings, recipient: str, subject: str, text:
     """Send a test email with these settings, within 15 s. Return the outcome; store nothing."""
     if not settings.host or not settings.sender:
         return Outcome("unreachable", f"{SETTINGS_TROUBLE}mail.host or mail.sender is empty")
+    message, server = EmailMessage(), SmtpSender(settings)
     try:
-        message = _trial_message(settings.sender, recipient, subject, text)
-    except (ValueError, IndexError):
-        return Outcome("refused", "an address cannot be used")
-    server = SmtpSender(settings)
-    try:
+        message["From"] = Address(addr_spec=settings.sender)
+        message["To"] = Address(addr_spec=recipient)
+        message["Subject"] = subject
+        message["Date"] = email.utils.localtime()
+        message["Message-ID"] = email.utils.make_msgid("trial", "venuebox.invalid")
+        message.set_content(text)
         async with asyncio.timeout(_TRIAL_SECONDS):
             await server.send(message)
     except Undelivered as undelivered:
         return undelivered.outcome
     except TimeoutError:
         return _TOO_SLOW
+    except (ValueError, IndexError):
+        return Outcome("refused", "an address cannot be used")
     server.close()
     return Outcome("accepted")
-
-
-def _trial_message(sender: str, recipient: str, subject: str, text: str) -> EmailMessage:
-    message = EmailMessage()
-    message["From"] = Address(addr_spec=sender)
-    message["To"] = Address(addr_spec=recipient)
-    message["Subject"] = subject
-    message["Date"] = email.utils.localtime()
-    message["Message-ID"] = email.utils.make_msgid("trial", "venuebox.invalid")
-    message.set_content(text)
-    return message
 
 
 async def find_trouble(settings: MailSettings, within: float) -> str | None:
@@ -145,7 +139,7 @@ async def find_trouble(settings: MailSettings, within: float) -> str | None:
 
 
 def _new_client(settings: MailSettings, domain: str, tls: ssl.SSLContext | None) -> aiosmtplib.SMTP:
-    """Return an unconnected client; without the local `domain` the library would query DNS."""
+    """Return an unconnected client. `domain` is for EHLO; without it the library queries DNS."""
     return aiosmtplib.SMTP(
         hostname=settings.host,
         port=settings.port,
@@ -175,21 +169,21 @@ def _smtp_errors() -> Iterator[None]:
 async def _connect(client: aiosmtplib.SMTP) -> None:
     try:
         await client.connect()
-    except ssl.SSLError:  # an untrusted certificate is a ValueError too
+    except ssl.SSLError:  # SSLCertVerificationError is a ValueError too
         raise
     except ValueError:
         raise Undelivered(_settings("mail.host or mail.sender cannot be used")) from None
 
 
 async def _send_envelope(client: aiosmtplib.SMTP, sender: Address, recipient: Address) -> None:
-    """Send MAIL FROM and RCPT TO, without the library's RSET after a rejection."""
-    foreign = not (sender.addr_spec + recipient.addr_spec).isascii()
-    if foreign and client.is_ehlo_or_helo_needed:
+    """Send MAIL FROM and RCPT TO. Unlike `sendmail` of the library, send no RSET on rejection."""
+    needs_utf8 = not (sender.addr_spec + recipient.addr_spec).isascii()
+    if needs_utf8 and client.is_ehlo_or_helo_needed:
         with contextlib.suppress(aiosmtplib.SMTPHeloError):
             await client.ehlo()
-    if foreign and not client.supports_extension("smtputf8"):
+    if needs_utf8 and not client.supports_extension("smtputf8"):
         raise Undelivered(Outcome("refused", "the mail server has no SMTPUTF8"))
-    encoding, options = ("utf-8", ["SMTPUTF8"]) if foreign else ("ascii", [])
+    encoding, options = ("utf-8", ["SMTPUTF8"]) if needs_utf8 else ("ascii", [])
     try:
         await client.mail(sender.addr_spec, options=options, encoding=encoding)
         await client.rcpt(recipient.addr_spec, encoding=encoding)
@@ -202,7 +196,7 @@ def _classify(error: aiosmtplib.SMTPException) -> Outcome:
     if not isinstance(error, aiosmtplib.SMTPResponseException):
         if isinstance(error, OSError):
             return _unreachable(error)
-        return _settings("the mail server lacks the security or the sign-in that was asked for")
+        return _settings("the mail server does not offer the configured security or sign-in")
     code, permanent = _code(error), error.code >= _PERMANENT
     if permanent and (error.code in _AUTHENTICATION_REQUIRED or " 5.7." in code):
         return _settings(f"not allowed to send: {code}")
@@ -220,8 +214,8 @@ def _unreachable(error: BaseException) -> Outcome:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, socket.gaierror):
-            return Outcome("unreachable", "mail.host is not found: check its spelling and the way "
-                           "to the internet")  # fmt: skip
+            trouble = "mail.host is not found: check its spelling and the internet connection"
+            return Outcome("unreachable", trouble)
         if isinstance(cause, ssl.SSLError) and not isinstance(cause, _LOST_CONNECTION):
             return _settings(f"no trusted TLS with the mail server ({cause.reason})")
         cause = cause.__cause__ or cause.__context__

@@ -38,7 +38,7 @@ from appliance.venue.rows import get_venue
 
 log = logging.getLogger(__name__)
 
-MAIL_SETTINGS = "mail_settings"  # only the owner can resolve it
+MAIL_SETTINGS = "mail_settings"  # an alert that only the owner can resolve
 MAIL_UNREACHABLE = "mail_unreachable"
 _REFUSED = "refused with"
 _NEW = (-math.inf, 0)  # the due time of an email that is sent before all retries
@@ -47,9 +47,9 @@ _NEW = (-math.inf, 0)  # the due time of an email that is sent before all retrie
 def record_email_attempt(tx: Transaction, email_id: str, outcome: Outcome) -> int | None:
     """Record an attempt. Return the seconds until the next one, or None if there is none.
 
-    An email is retried until the evening is over. If it is no longer waiting, nothing changes,
-    so that a repeated outcome counts once. A failure of the mail server or its settings raises an
-    alert, which ends when an email is accepted.
+    An email is retried until the evening is over. An email that is no longer waiting does not
+    change, so an outcome that is recorded twice counts once. A failure of the mail server or its
+    settings raises an alert, which ends when an email is accepted.
     """
     email = find_email(tx, email_id)
     if email is None or email.state != "waiting":
@@ -95,7 +95,7 @@ def _update_alerts(tx: Transaction, outcome: Outcome) -> None:
 
 
 class EmailWorker:
-    """Sends the emails of one environment. Belongs to the event loop that starts it."""
+    """Sends the emails of one environment. Use it only in the event loop that started it."""
 
     answer_within = 5.0  # seconds that a booking waits for its email
 
@@ -113,10 +113,10 @@ class EmailWorker:
             server = SmtpSender(mail)
         self._environment, self._clock, self._server = environment, clock, server
         self._composer = Composer(mail.sender)
-        # Due time of each waiting email, by the monotonic clock (s) and by the wall clock (ms
-        # since 1970).
+        # When each waiting email is due: by the monotonic clock (s) and by the wall clock (ms since
+        # 1970).
         self._due: dict[str, tuple[float, int]] = {}
-        # Calls of `send_now` wait here for the attempt; the result is whether it succeeded.
+        # For calls of `send_now`: the result of the next attempt, True if the server accepts it.
         self._waiters: dict[str, asyncio.Future[bool]] = {}
         self._in_progress: str | None = None
         self._unrecorded: tuple[str, Outcome] | None = None
@@ -190,7 +190,7 @@ class EmailWorker:
                 self._send_first(notice.letter_id)
 
     def _send_first(self, email_id: str) -> None:
-        """Send an email before the retries, unless it is being sent."""
+        """Move an email before the retries, unless it is being sent now."""
         if not self._closed and email_id != self._in_progress:
             self._due[email_id] = _NEW
             self.wake()
@@ -245,7 +245,7 @@ class EmailWorker:
             )
             if contents.moot is not None:
                 outcome = Outcome("refused", contents.moot)
-            elif not self._composer.has_sender:
+            elif self._composer.sender is None:
                 trouble = f"{SETTINGS_TROUBLE}mail.sender is not an address"
                 outcome = Outcome("unreachable", trouble)
             else:
@@ -256,7 +256,7 @@ class EmailWorker:
         except UnusableAddress:
             outcome = Outcome("refused", "the address cannot be used")
         except Exception as error:  # noqa: BLE001 - the email stays queued
-            outcome = Outcome("deferred", f"our own fault: {type(error).__name__}")
+            outcome = Outcome("deferred", f"internal error: {type(error).__name__}")
         log.warning("email: %s was not sent: %s", email_id, outcome.trouble)
         return outcome
 
@@ -280,11 +280,14 @@ class EmailWorker:
         return self._clock.monotonic() + seconds, self._clock.now() + round(seconds * 1000)
 
     def _remaining(self, due: tuple[float, int]) -> float:
-        """Return the seconds left, by the earlier clock: the monotonic one stops during sleep."""
+        """Return the seconds until `due`, the smaller value of the two clocks.
+
+        The monotonic clock stops while the machine sleeps.
+        """
         return min(due[0] - self._clock.monotonic(), (due[1] - self._clock.now()) / 1000)
 
     def _postpone(self) -> None:
-        """Postpone all emails by a minute, so that a failing server is tried once a minute."""
+        """Postpone all emails by a minute. A failing server is then contacted once a minute."""
         later = self._after(RETRY_SECONDS[0])
         self._due = {email_id: max(due, later) for email_id, due in self._due.items()}
         self._fail_waiters()

@@ -75,7 +75,7 @@ class ExampleBooking:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """What openapi.md does not say about a call. `refusals` are the errors of this call alone."""
+    """Details of a call that openapi.md does not contain. `refusals` are its specific errors."""
 
     tag: str
     answers: Mapping[int, type[wire.Answer]]
@@ -219,8 +219,8 @@ def sample_event(event_type: str) -> Schema:
 def describe_callbacks() -> dict[str, Schema]:
     """Return a callback for each event type. Raises KeyError for a type without a description.
 
-    The document has no `webhooks` section: openapi-generator would generate from it files that
-    neither Python nor TypeScript can parse.
+    Callbacks are used instead of the section `webhooks`, from which openapi-generator generates
+    files that neither Python nor TypeScript can parse.
     """
     return {
         event_type: {"{$request.body#/url}": {"post": _delivery(event_type)}}

@@ -137,7 +137,7 @@ def _list_item(
 
 
 async def _grant_and_notify(services: Services, key: ApiKey, booking: Booking) -> Granted:
-    """Reserve. If an email is due, wait up to 5 s for its first attempt and store the result."""
+    """Reserve a table. If an email is due, wait up to 5 s for it and store its outcome."""
     environment = services.environment
     granted = await environment.database.write(reserve, environment.name, key, booking)
     if granted.letter_id is None or granted.issued.email_outcome is not None:
@@ -145,7 +145,7 @@ async def _grant_and_notify(services: Services, key: ApiKey, booking: Booking) -
     outcome = await services.email_worker.send_now(granted.letter_id)
     try:
         settled = await environment.database.write(settle_email, granted.issued, outcome)
-    except Unavailable:  # the booking is committed: answer as a replay would
+    except Unavailable:  # the booking is committed, so return what a replay would
         settled = replace(granted.issued, email_outcome="failed")
     return Granted(settled, replayed=False)
 

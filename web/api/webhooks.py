@@ -79,7 +79,7 @@ async def send_test_webhook(request: web.Request) -> web.Response:
 
 
 def _list_item(endpoint: Endpoint, lineage: str) -> WebhookEndpoint:
-    """Return a list item. The URL's query may be a secret: keys of other lineages do not get it."""
+    """Return a list item. Omit the URL's query, which may be a secret, for other lineages."""
     own = endpoint.lineage == lineage
     return WebhookEndpoint.of(
         endpoint,

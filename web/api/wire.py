@@ -1,8 +1,8 @@
 """The objects that the partner API returns, as structs; and parsing of ids and query strings.
 
-`web.api.openapi` generates the schemas of answers from these structs. openapi.md has their
-descriptions, and the schemas of request bodies: those are parsed by hand, so that each error has
-the code and the field that the interface documents.
+`web.api.openapi` generates the schemas of answers from these structs, with the descriptions in
+openapi.md. Request bodies are parsed by hand, so that each error has its documented code and
+field; their schemas are in openapi.md too.
 """
 # ruff: noqa: D101 - openapi.md describes each object and member
 
@@ -57,7 +57,7 @@ def read_id(text: str) -> str:
 
 
 class Answer(Struct, rename="camel"):
-    """An object in an answer. Its schema allows additional members: /v1 may add some."""
+    """An object in an answer. Its schema allows more members, which later versions may add."""
 
     @classmethod
     def of(cls, row: object, **others: Any) -> Self:

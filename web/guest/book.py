@@ -46,7 +46,6 @@ from web.guest.responses import (
     page,
     see_other,
 )
-from web.rendering import LANGUAGES
 
 _DEFAULT_PARTY = 2
 
@@ -71,7 +70,7 @@ async def send_booking(request: web.Request) -> web.Response:
     if notice or errors:
         return await _show(request, form, errors=errors, notice=notice, status=400)
     try:
-        return await _booked(request, await _grant(request, environment, form))
+        return await _redirect(request, await _book(request, environment, form))
     except ApiError as refusal:
         return await _show(request, form, refusal=refusal, status=max(refusal.status, 409))
 
@@ -95,7 +94,8 @@ async def booked_page(request: web.Request) -> web.Response:
     return page(request, "guest/booked.html", values)
 
 
-async def _grant(request: web.Request, environment: Environment, form: BookingForm) -> Reservation:
+async def _book(request: web.Request, environment: Environment, form: BookingForm) -> Reservation:
+    """Book, within the rate limits. Raises the errors of `book` and RateLimited."""
     booked, most = guest_limits_of(request).count_booking(request)
     offer = await environment.database.read(read_offer, form.day, form.guests)
     booking = form.to_booking(form.day or offer.tonight, language_of(request))
@@ -117,7 +117,8 @@ def _book_within_limit(
     return made
 
 
-async def _booked(request: web.Request, reservation: Reservation) -> web.Response:
+async def _redirect(request: web.Request, reservation: Reservation) -> web.Response:
+    """Store the reservation in this browser, and redirect to its page."""
     environment, device = environment_of(request), device_for(request)
     token = environment.keyring.access_token(reservation.id)
     response = see_other(f"{environment.prefix}/book/{token}?lang={language_of(request).code}")
@@ -161,13 +162,12 @@ async def _show(
         "token": token,
         "trap": TRAP,
         "action": f"{environment.prefix}/book",
-        "all_languages": request.config_dict[LANGUAGES].all(),
         "mine": f"{environment.prefix}/me" if find_device(request) else None,
     }
     return page(request, "guest/book.html", values, status=status)
 
 
 async def _closed(request: web.Request) -> web.Response:
-    """Return the page of a venue that takes no bookings on this page."""
+    """Return the page of a venue that takes no bookings online."""
     venue = await environment_of(request).database.read(get_venue)
     return page(request, "guest/no_booking.html", {"venue": venue}, status=404)

@@ -45,10 +45,10 @@ from appliance.venue.rows import get_venue, list_closings, list_slots, list_tabl
 from web.guest.card import evening_in_words, refusal_in_words
 from web.portal.forms import read_form
 
-TRAP = "website"  # a field hidden from guests: only a program fills it in
+TRAP = "website"  # a field that people do not see; a value shows that a program sent the form
 WHOLE_EVENING = "evening"  # the value of the field `when` for a booking without a slot
 _NEXT_DAYS = 7
-_FASTEST = 2_000  # ms: no guest completes the form faster
+_FASTEST = 2_000  # ms; no guest completes the form faster
 _OLDEST = 6 * 3_600_000  # ms
 _TYPED_MAX = 2000
 _SHOWN_TABLES = 5
@@ -59,7 +59,11 @@ _NOT_BOOKABLE = _("This evening cannot be booked. Please choose another one.")
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A time that a guest can choose. `when` is `HH:MM`, or `evening` with `slot` None."""
+    """A time that a guest can choose.
+
+    `when` is the start of `slot` as `HH:MM`. For the whole evening, `when` is `evening` and `slot`
+    is None.
+    """
 
     when: str
     slot: Slot | None
@@ -202,7 +206,7 @@ async def read_booking_form(request: web.Request, environment: Environment) -> B
 
 
 def parse_party(text: str, otherwise: int) -> int:
-    """Return the number of guests in a form or URL; `otherwise` if there is none."""
+    """Return the number of guests in a form or URL; `otherwise` if `text` is not a number."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 5 else otherwise
 
 
@@ -213,7 +217,7 @@ def new_token(environment: Environment) -> str:
 
 
 def find_errors(form: BookingForm, language: Language) -> dict[str, str]:
-    """Return the errors of the entered values: field name to text."""
+    """Return the errors in the entered values, as texts by field name."""
     errors: dict[str, str] = {}
     if form.when != WHOLE_EVENING and not is_slot(form.when):
         errors["when"] = _("Please choose a time.")
@@ -233,7 +237,7 @@ def find_errors(form: BookingForm, language: Language) -> dict[str, str]:
 
 
 def find_doubt(form: BookingForm, language: Language) -> str | None:
-    """Return a text for the guest if the form looks automated or is stale, else None."""
+    """Return a message if a program seems to have sent the form, or if it is stale, else None."""
     gettext = language.gettext
     if form.is_trapped or (form.age is not None and 0 <= form.age < _FASTEST):
         return gettext("That was quick. Please look at it once more, and send it again.")
@@ -243,7 +247,7 @@ def find_doubt(form: BookingForm, language: Language) -> str | None:
 
 
 def offer_in_words(offer: Offer, form: BookingForm | None, language: Language) -> dict[str, object]:
-    """Return the page's values for the offer. The guest's choice is kept if it is still free.
+    """Return the template values of the offer. A choice in `form` is kept if it is still free.
 
     `days` are (form value, label such as `Ce soir`, whether the day is selected).
     """

@@ -4,7 +4,7 @@ from contextlib import suppress
 
 from aiohttp import web
 
-from appliance.core.errors import Unavailable, WrongState
+from appliance.core.errors import ApiError, Unavailable, WrongState
 from appliance.core.tokens import Keyring
 from appliance.reservations.change import cancel_by_guest
 from web.guest.booking_form import takes_bookings
@@ -23,17 +23,14 @@ async def cancel_page(request: web.Request) -> web.Response:
 async def cancel(request: web.Request) -> web.Response:
     """`POST …/cancel`: cancel. A second POST changes nothing."""
     environment, opened = environment_of(request), await _open(request)
-    hours = environment.settings.guest.cancel_hours
-    fault, status = None, 200
+    hours, refusal = environment.settings.guest.cancel_hours, None
     try:
         await environment.database.write(cancel_by_guest, opened.reservation.id, hours)
-    except WrongState as refusal:  # the page shows the reservation's current state
-        status = refusal.status
-    except Unavailable as refusal:
-        fault, status = refusal_in_words(refusal, language_of(request)), refusal.status
-    with suppress(DeadLink):  # the link may have expired meanwhile
+    except (WrongState, Unavailable) as error:
+        refusal = error
+    with suppress(DeadLink):  # if the link has expired meanwhile, show the state from before
         opened = await _open(request)
-    return _show(request, opened, fault=fault, status=status)
+    return _show(request, opened, refusal)
 
 
 async def _open(request: web.Request) -> OpenedLink:
@@ -43,8 +40,12 @@ async def _open(request: web.Request) -> OpenedLink:
 
 
 def _show(
-    request: web.Request, opened: OpenedLink, *, fault: str | None = None, status: int = 200
+    request: web.Request, opened: OpenedLink, refusal: ApiError | None = None
 ) -> web.Response:
+    """Return the page, with an error message only after Unavailable.
+
+    After WrongState, the page shows the state that prevented the cancellation.
+    """
     environment, language = environment_of(request), language_of(request)
     reservation = opened.reservation
     rule = (opened.venue.policies or {}).get("cancellation")
@@ -62,6 +63,6 @@ def _show(
         "access": opened.access_path if opened.is_alive else None,
         "books": takes_bookings(environment),
         "book": f"{environment.prefix}/book",
-        "fault": fault,
+        "fault": refusal_in_words(refusal, language) if isinstance(refusal, Unavailable) else None,
     }
-    return page(request, "guest/cancel.html", values, status=status)
+    return page(request, "guest/cancel.html", values, refusal.status if refusal else 200)

@@ -68,9 +68,9 @@ _NOT_POSSIBLE = _("This was not possible. Nothing was changed: please call the v
 
 
 def make_card(opened: OpenedLink, language: Language) -> dict[str, Any]:
-    """Return every text of the card of an opened link; None for an empty one.
+    """Return the texts of a reservation's card; a text that does not apply is None.
 
-    `first_name` is isolated for use in sentences of either direction. `way` links to a map.
+    `first_name` has Unicode isolates, for sentences in either direction. `way` links to a map.
     `chip` is the status in two words, with its icon and colour.
     """
     reservation, table = opened.reservation, opened.table
@@ -96,9 +96,9 @@ def make_card(opened: OpenedLink, language: Language) -> dict[str, Any]:
 
 
 def evening_in_words(day: date, tonight: date, language: Language) -> tuple[str, str | None]:
-    """Return `Ce soir` and `sam. 21 nov.`; from the day after tomorrow, the date and None.
+    """Return (`Ce soir`, `sam. 21 nov.`), or (`Sam. 28 nov.`, None) for an evening far away.
 
-    The date is always included: a printed card is still read on another day.
+    The date is always included, because a card may be printed and read on another day.
     """
     near = {-1: _("Last night"), 0: _("Tonight"), 1: _("Tomorrow")}.get((day - tonight).days)
     written = language.short_date(day, year=day - tonight > _YEAR_SHOWN_AFTER)

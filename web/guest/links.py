@@ -21,7 +21,7 @@ from appliance.venue.rows import find_table, get_venue, list_slots
 from web.guest.responses import PARTNERS_LANGUAGE, DeadLink, environment_of
 from web.https_policy import SECURE
 
-_LISTED_FOR = timedelta(days=60)  # after the evening, in "my reservations"
+_LISTED_FOR = timedelta(days=60)  # time after the evening
 _COOKIE_SECONDS = 400 * 24 * 3600  # the longest time that browsers keep a cookie
 
 
@@ -140,9 +140,9 @@ def _open(
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A browser that stores reservations, identified by a signed cookie; there is no account.
+    """A browser that stores reservations, identified by a signed cookie.
 
-    `hash` identifies it in the database. `is_new`: the cookie is not set yet.
+    `hash` identifies it in the database. `is_new` is true until the cookie is set.
     """
 
     token: str

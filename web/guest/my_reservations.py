@@ -1,4 +1,4 @@
-"""My reservations: those stored in this browser, without an account; and reminder opt-out."""
+"""The reservations that a browser stores without an account ("my reservations"); opt-out."""
 
 import json
 
@@ -25,7 +25,7 @@ from web.guest.responses import (
 
 
 async def my_reservations(request: web.Request) -> web.Response:
-    """`GET /me`: the stored reservations, or how to store one."""
+    """`GET /me`: the stored reservations, or instructions for storing one."""
     environment, device = environment_of(request), find_device(request)
     language, stored = language_of(request), []
     if device is not None:
@@ -87,7 +87,7 @@ async def erase_mine(request: web.Request) -> web.Response:
 
 @guest_page
 async def forget_all(request: web.Request) -> web.Response:
-    """`POST /me/forget`: remove all reservations from this browser; none is cancelled."""
+    """`POST /me/forget`: remove all reservations from this browser, without cancelling them."""
     environment, device = environment_of(request), find_device(request)
     if device is not None:
         await environment.database.write(delete_claims, device.hash)

@@ -39,7 +39,7 @@ class GuestLimits:
         self._bookings = RateLimit(clock, booking.hourly_for_address, _HOUR)
         self._all_bookings = RateLimit(clock, booking.hourly, _HOUR)
         self._open_for_address = booking.open_for_address
-        # The cache keeps one set for each of the addresses that booked most recently.
+        # The ids booked from each address; the cache drops the address that was idle longest.
         self._booked_from: Callable[[str], set[str]] = lru_cache(_MOST_ADDRESSES)(lambda _: set())
 
     def count_post(self, request: web.Request) -> None:
@@ -49,8 +49,9 @@ class GuestLimits:
     def count_booking(self, request: web.Request) -> tuple[set[str], int]:
         """Count a booking request.
 
-        Return the ids booked from this address since the start, and how many of them may be in
-        the future: 1 once the limit of all addresses is reached, so that new guests can still book.
+        Return the ids booked from this address since the process started, and how many of them
+        may be active at a time. Once all addresses together reach their limit, that is 1, so that
+        new guests can still book.
         """
         caller = request.app[SECURE].caller_of(request)
         self._bookings.spend(caller)
@@ -75,11 +76,11 @@ def guest_limits_of(request: web.Request) -> GuestLimits:
 
 
 class DeadLink(Exception):
-    """A link or path opens nothing; unknown and expired ones get the same answer."""
+    """The link or path leads to no reservation. Unknown and expired links get the same answer."""
 
 
 def guest_page(handler: Handler) -> Handler:
-    """Wrap a handler: pages for dead links, for POSTs from other sites and for too many POSTs."""
+    """Wrap a handler: reject POSTs from other sites, limit POSTs, and show pages for errors."""
 
     @wraps(handler)
     async def handle(request: web.Request) -> web.StreamResponse:
@@ -131,7 +132,7 @@ def file_answer(body: bytes, content_type: str, name: str) -> web.Response:
 
 
 def dead_link(request: web.Request) -> web.Response:
-    """Return the page of dead links, the same for expired, unknown and malformed ones."""
+    """Return the page for dead links, the same for expired, unknown and malformed ones."""
     response = page(request, "guest/dead_link.html", {}, status=404)
     response.headers[LINK_ENDS] = "0"
     return response

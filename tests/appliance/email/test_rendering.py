@@ -152,7 +152,7 @@ async def test_an_international_address_is_written_raw_and_its_domain_in_ascii(c
 async def test_no_letter_is_addressed_to_what_is_no_address(contents, address):
     with pytest.raises(UnusableAddress):
         Composer(SENDER).compose(with_changes(contents, email__recipient=address))
-    assert not Composer(address).has_sender
+    assert Composer(address).sender is None
 
 
 async def test_the_outbox_shows_a_letter_even_while_no_sender_is_set(at_port, a_letter):

@@ -48,8 +48,8 @@ async def test_a_real_server_receives_the_letter(deliver):
         ("mail", "530 5.7.0 sign in first", "waiting",
          "settings: not allowed to send: 530 5.7.0"),
         ("mail", "451 4.3.0 later", "waiting", "sender refused with 451 4.3.0"),
-        ("data", "554 5.6.0 no thanks {guest}", "failed", "letter refused with 554 5.6.0"),
-        ("data", "451 4.3.0 later", "waiting", "letter refused with 451 4.3.0"),
+        ("data", "554 5.6.0 no thanks {guest}", "failed", "email refused with 554 5.6.0"),
+        ("data", "451 4.3.0 later", "waiting", "email refused with 451 4.3.0"),
     ],
 )  # fmt: skip
 async def test_what_a_server_refuses_decides_between_giving_up_and_coming_back(

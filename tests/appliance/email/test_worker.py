@@ -180,7 +180,7 @@ async def test_our_own_fault_costs_one_step_of_the_ladder_and_tells_no_name(
     letter_id = await a_letter()
     with caplog.at_level(logging.DEBUG, "appliance"):
         assert await email_worker.send_now(letter_id) == "failed"
-    assert letter_row(letter_id).trouble == "our own fault: RuntimeError"
+    assert letter_row(letter_id).trouble == "internal error: RuntimeError"
     assert "guest.example" not in caplog.text
     mailbox.fault = None
     await pass_time(email_worker, clock, MINUTE)
