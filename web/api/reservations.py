@@ -70,7 +70,10 @@ async def create_reservation(request: web.Request) -> web.Response:
 
 
 async def cancel_reservation(request: web.Request) -> web.Response:
-    """Cancel a reservation that this key, or a key it replaced, created. Raises NotFound."""
+    """Cancel a reservation that was created with this key or with a key that it replaced.
+
+    Raises NotFound for any other id, and ValidationError for an invalid `notifyCustomer`.
+    """
     notify = read_query(request).get("notifyCustomer", "true")
     if notify not in {"true", "false"}:
         raise field_invalid("notifyCustomer", "true_or_false")

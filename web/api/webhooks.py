@@ -58,7 +58,10 @@ async def create_webhook(request: web.Request) -> web.Response:
 
 
 async def delete_webhook(request: web.Request) -> web.Response:
-    """Deactivate an endpoint and cancel its queued deliveries. Raises NotFound."""
+    """Deactivate an endpoint and cancel its queued deliveries.
+
+    Raises NotFound for an unknown id.
+    """
     endpoint_id = read_id(request.match_info["id"])
     await request[ENVIRONMENT].database.write(deactivate_by_key, endpoint_id, request[KEY])
     return answer(DeactivatedWebhookEndpoint(id=endpoint_id, active=False))

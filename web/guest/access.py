@@ -64,10 +64,10 @@ async def access_page(request: web.Request) -> web.Response:
 
 @guest_page
 async def calendar_file(request: web.Request) -> web.Response:
-    """`GET /access/{token}/calendar.ics`: one event; its SEQUENCE increases with each change.
+    """`GET /access/{token}/calendar.ics`: the reservation as a calendar file with one event.
 
-    A whole evening lasts from the first to the last slot of that weekday; without slots it is an
-    all-day event.
+    SEQUENCE increases with each change. A whole evening lasts from the first to the last slot of
+    that weekday; without slots it is an all-day event.
     """
     opened, language = await open_link(request, Keyring.read_access_token), language_of(request)
     card = make_card(opened, language)
