@@ -109,13 +109,13 @@ def test_no_name_whatever_breaks_out_of_its_place(sample, name, guest):
 
 @pytest.fixture(autouse=True)
 def without_pictures(monkeypatch):
-    """A pass is drawn in no time."""
+    """Replace the QR code by a constant, for speed."""
     monkeypatch.setattr("appliance.email.rendering.qr_png", lambda *_: b"\x89PNG")
 
 
 @pytest.fixture
 def pictures(monkeypatch, without_pictures):
-    """A pass is drawn so that it can be read."""
+    """Draw the real QR code."""
     monkeypatch.setattr("appliance.email.rendering.qr_png", qr_png)
 
 
@@ -170,7 +170,7 @@ STATUS = {"requested": "requested", "declined": "declined", "cancelled": "cancel
 
 @pytest.fixture
 def contents_of(environment):
-    """What a letter of that kind tells: `await contents_of("reminder", language="ar")`."""
+    """Return `contents_of("reminder", language="ar")`, which queues such an email and reads it."""
 
     async def read(kind, language="fr", **reservation):
         def queue(tx):

@@ -189,7 +189,7 @@ async def test_our_own_fault_costs_one_step_of_the_ladder_and_tells_no_name(
 
 
 async def a_next_start(environment, clock, mailbox):
-    """A postman of another start does what is due, and ends."""
+    """Start a new worker, let it send the due emails, and close it."""
     email_worker = EmailWorker(environment, clock, mailbox)
     await email_worker.start()
     email_worker.wake()
@@ -252,7 +252,7 @@ async def test_what_a_machine_slept_is_taken_off_the_wait_for_the_next_attempt(
     email_worker.wake()
     await settle(email_worker)
     assert letter_row(letter_id).state == "waiting"
-    clock.milliseconds += 10 * MINUTE * 1000  # and the monotonic clock did not count it
+    clock.milliseconds += 10 * MINUTE * 1000  # the monotonic clock does not advance
     assert email_worker.next_due() <= clock.now()
     email_worker.wake()
     await settle(email_worker)
