@@ -97,7 +97,7 @@ async def forget_all(request: web.Request) -> web.Response:
 
 
 async def no_reminders(request: web.Request) -> web.Response:
-    """`/no-reminders/{token}`: a button (GET) that unsubscribes the guest from reminders (POST).
+    """`GET /no-reminders/{token}`: a button, which unsubscribes from reminders by a `POST`.
 
     A GET changes nothing, because link previews send it too. A POST comes from the button or, as
     a one-click request, from an email client. It may have any origin: the token authorises it.
