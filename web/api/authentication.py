@@ -32,7 +32,8 @@ class Gate:
         self._clock = clock
         self._key_limit = RateLimit(clock, api.rate_limit_per_minute)
         self._address_limit = RateLimit(clock, api.unauthenticated_per_minute)
-        self._written_at: dict[str, float] = {}
+        self._written_at: dict[str, float] = {}  # by key id, monotonic seconds
+        # By key id: the time of the first unwritten call (ms since 1970) and the number of calls.
         self._unwritten: dict[str, tuple[int, int]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -60,8 +61,8 @@ class Gate:
 
     async def close(self) -> None:
         """Write the remaining call counts and wait for pending writes."""
-        for key_id, counted in self._unwritten.items():
-            self._write_soon(key_id, [counted], just_now=False)
+        for key_id, count in self._unwritten.items():
+            self._write_soon(key_id, [count], just_now=False)
         self._unwritten.clear()
         await asyncio.gather(*self._tasks)
 
@@ -86,18 +87,18 @@ class Gate:
             self._unwritten[key.id] = (since, calls + 1)
             return
         self._written_at[key.id] = now
-        counted = [self._unwritten.pop(key.id)] if key.id in self._unwritten else []
-        self._write_soon(key.id, [*counted, (self._clock.now(), 1)], just_now=True)
+        counts = [self._unwritten.pop(key.id)] if key.id in self._unwritten else []
+        self._write_soon(key.id, [*counts, (self._clock.now(), 1)], just_now=True)
 
     def _write_soon(
-        self, key_id: str, counted: Sequence[tuple[int, int]], *, just_now: bool
+        self, key_id: str, counts: Sequence[tuple[int, int]], *, just_now: bool
     ) -> None:
-        """Write in a background task; the request does not wait."""
+        """Write `counts` in a background task; with `just_now`, set `lastUsedAt` to now too."""
 
         async def write() -> None:
             try:
                 database = self._environment.database
-                await database.write(note_key_use, key_id, counted, just_now=just_now)
+                await database.write(note_key_use, key_id, counts, just_now=just_now)
             except ApiError as refusal:
                 log.warning("api: could not record key use: %s", refusal)
 
