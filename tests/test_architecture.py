@@ -156,7 +156,7 @@ def test_the_package_web_under_its_bare_name_is_found(tmp_path, source):
     [
         ("appliance/database/tables.py", "import sqlite3"),
         ("terminal_bridge/spool.py", "from sqlite3 import connect"),
-        ("web/api/query.py", "import aiosqlite"),
+        ("web/api/venue.py", "import aiosqlite"),
     ],
 )
 def test_another_sqlite_library_is_found(tmp_path, path, source):

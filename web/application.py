@@ -40,9 +40,7 @@ from web.docs import DOCS_ROUTES
 from web.door_app import DOOR_ROUTES
 from web.error_pages import lead_back
 from web.first_run import FIRST_START, FirstStart, keep_closed
-from web.guest.my_reservations import NO_REMINDERS_ROUTES
-from web.guest.rate_limits import make_guest_limits
-from web.guest.routes import GUEST_ROUTES
+from web.guest.responses import make_guest_limits
 from web.https_policy import SECURE, ProxyWatch, Secure, kept_secret, led_to_https
 from web.listeners import renewal
 from web.middleware import REQUESTS, Handler, answer_everything
@@ -57,7 +55,7 @@ from web.portal.session import BOX
 from web.portal.sign_in import public_portal_routes
 from web.public_pages import HOME_ROUTES
 from web.rendering import STATIC_ROUTES, prepare_pages
-from web.routes import PARTNER_ROUTE_TABLE, Route
+from web.routes import GUEST_ROUTES, PARTNER_ROUTE_TABLE, Route
 from web.sandbox import Sandbox, SandboxPages
 from web.trust_guide import CERTIFICATES, TRUST_ROUTES
 
@@ -159,7 +157,7 @@ def _add_routes(app: web.Application, services: Services) -> None:
     for method, path, handler in TERMINAL_ROUTES:
         public = _public(kept_secret(handler), environment)
         _add_readable(app, method, environment.prefix + path, public, Principal("terminal"))
-    for method, path, handler in (*DOOR_ROUTES, *GUEST_ROUTES, *NO_REMINDERS_ROUTES, *DOCS_ROUTES):
+    for method, path, handler in (*DOOR_ROUTES, *GUEST_ROUTES, *DOCS_ROUTES):
         public = _public(led_to_https(handler), environment)
         _add_readable(app, method, environment.prefix + path, public, ANYBODY)
     if environment.name == "test":

@@ -26,7 +26,7 @@ from appliance.http.json import answer
 from appliance.http.request import ENVIRONMENT, claims_https
 from appliance.venue.model import find_closure, offered_slots, tonight
 from appliance.venue.rows import get_venue, list_closings, list_slots, list_tables
-from web.api.openapi import Wish, build_document, describe_servers
+from web.api.openapi import ExampleBooking, build_document, describe_servers
 from web.public_pages import public_page
 from web.routes import PARTNER_ROUTE_TABLE
 
@@ -283,7 +283,7 @@ def _base(request: web.Request) -> str:
     return f"{scheme}://{request.host}"
 
 
-def _find_wish(reader: Reader) -> Wish:
+def _find_wish(reader: Reader) -> ExampleBooking:
     """Return a booking one week ahead that this box would accept, for trying on the page.
 
     It stays the same all day, so a second try shows a replay. Without a bookable table or slot,
@@ -297,8 +297,8 @@ def _find_wish(reader: Reader) -> Wish:
         slot = next(iter(offered_slots(slots, day)), None)
         if table and slot and find_closure(venue, closings, day.isoformat()) is None:
             guests = max(table.capacity_min, min(_PARTY, table.capacity_max))
-            return Wish(table.id, day.isoformat(), slot.start, guests, f"TRY-{day}")
-    return Wish(date=(today + timedelta(days=_DAYS_AHEAD)).isoformat())
+            return ExampleBooking(table.id, day.isoformat(), slot.start, guests, f"TRY-{day}")
+    return ExampleBooking(date=(today + timedelta(days=_DAYS_AHEAD)).isoformat())
 
 
 DOCS_ROUTES = (

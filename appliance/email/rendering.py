@@ -1,6 +1,7 @@
 """Render an email from the current reservation, not from its state when the email was queued.
 
-`Composer.compose` is pure, and slow enough to need a thread.
+`read_contents` reads what the email needs. `Composer.compose` does no I/O and is slow: call it in
+a thread.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ from datetime import UTC, date, datetime
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
-from importlib import resources
+from pathlib import Path
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -40,32 +41,35 @@ from appliance.reservations.rows import get_reservation, sum_payments
 from appliance.venue.model import Venue, evening_end
 from appliance.venue.rows import find_table, get_venue, list_slots
 
-_NO_SENDER = Address("", "letters", "venuebox.invalid")  # for previews while no sender is set
+_NO_SENDER = Address("", "letters", "venuebox.invalid")  # of previews while no sender is configured
 _PASS_SCALE = 10  # pixels per module; displayed at half size to stay sharp on every screen
 _NOT_IN_ADDRESSES = re.compile(r"""[\s<>()\[\]\\,;:"'@\x00-\x1f\x7f-\x9f]""")
-_PARTS_ADDRESSES = re.compile(r'[()<>\[\]:;@\\,"=?]')
+_ADDRESS_DELIMITERS = re.compile(r'[()<>\[\]:;@\\,"=?]')
 _DISPLAY_NAME_MAX = 45  # bytes of UTF-8, which are 60 characters of Base64
 _POLICY = SMTP.clone(cte_type="7bit")
-_UNSEEN = {"Cc", "Cs", "Zl", "Zp"}
-_TURNING = set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # bidi overrides, isolates
+_CONTROL_CATEGORIES = {"Cc", "Cs", "Zl", "Zp"}
+_BIDI_CONTROLS = set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _FIRST_NAME_MAX = 40
 
 
-class Texts(NamedTuple):
-    """Message ids of the texts of one kind of email."""
+class EmailKind(NamedTuple):
+    """A kind of email: the reservation states in which it may be sent, and its message ids."""
 
+    states: set[str]
     subject: str
     heading: str
     intro: str
 
 
-TEXTS: Mapping[str, Texts] = {
-    "confirmation": Texts(
+EMAIL_KINDS: Mapping[str, EmailKind] = {
+    "confirmation": EmailKind(
+        {"confirmed", "completed", "pending", "partial", "requested"},
         _("Your reservation: %(venue)s, %(day)s"),
         _("Your reservation is confirmed"),
         _("%(venue)s is expecting you. Here is all you need for the evening."),
     ),
-    "requested": Texts(
+    "requested": EmailKind(
+        {"requested"},
         _("Your request: %(venue)s, %(day)s"),
         _("Your request has arrived"),
         _(
@@ -73,17 +77,20 @@ TEXTS: Mapping[str, Texts] = {
             "for you."
         ),
     ),
-    "accepted": Texts(
+    "accepted": EmailKind(
+        {"confirmed", "completed"},
         _("Request accepted: %(venue)s, %(day)s"),
         _("Your request is accepted"),
         _("%(venue)s is expecting you. Here is all you need for the evening."),
     ),
-    "declined": Texts(
+    "declined": EmailKind(
+        {"declined"},
         _("Request declined: %(venue)s, %(day)s"),
         _("Your request could not be accepted"),
         _("We are sorry: %(venue)s had no room that evening. Another one may suit you."),
     ),
-    "cancelled": Texts(
+    "cancelled": EmailKind(
+        {"cancelled"},
         _("Reservation cancelled: %(venue)s, %(day)s"),
         _("Your reservation is cancelled"),
         _(
@@ -91,12 +98,14 @@ TEXTS: Mapping[str, Texts] = {
             "welcome you at %(venue)s another evening."
         ),
     ),
-    "reminder": Texts(
+    "reminder": EmailKind(
+        {"confirmed"},
         _("Reminder: %(venue)s, %(day)s"),
         _("See you soon"),
         _("%(venue)s is expecting you soon. Here again is all you need for the evening."),
     ),
-    "payment_due": Texts(
+    "payment_due": EmailKind(
+        {"pending", "partial"},
         _("Payment due: %(venue)s, %(day)s"),
         _("Your payment is still due"),
         _(
@@ -106,17 +115,6 @@ TEXTS: Mapping[str, Texts] = {
     ),
 }
 
-# Reservation states in which each kind of email may still be sent.
-_TRUE_OF = {
-    "confirmation": {"confirmed", "completed", "pending", "partial", "requested"},
-    "requested": {"requested"},
-    "accepted": {"confirmed", "completed"},
-    "declined": {"declined"},
-    "cancelled": {"cancelled"},
-    "reminder": {"confirmed"},
-    "payment_due": {"pending", "partial"},
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Contents:
@@ -124,10 +122,11 @@ class Contents:
 
     `hours` are minutes after midnight; None if the venue offers no slot that day. Amounts are
     whole currency units. `stop_url` is the unsubscribe link, for reminders only; `undo_url` is
-    the cancellation link, for active reservations only.
+    the cancellation link, for active reservations only. `moot` is the reason why the email must
+    no longer be sent; None if it may be sent.
     """
 
-    letter: Email
+    email: Email
     reservation: Reservation
     venue: Venue
     pass_text: str
@@ -139,21 +138,7 @@ class Contents:
     minimum_spend: int
     received: int
     at: int
-    evening_is_over: bool
-    was_written_to: bool
-
-    @property
-    def moot(self) -> str | None:
-        """Why this email must no longer be sent; None if it may be sent."""
-        if self.letter.recipient is None:
-            return "the address was erased"
-        if self.reservation.status not in _TRUE_OF[self.letter.kind]:
-            return f"the reservation is {self.reservation.status}"
-        if self.letter.kind == "cancelled" and not self.was_written_to:
-            return "the guest was never told of this reservation"
-        if self.evening_is_over:
-            return "the evening is over"
-        return None
+    moot: str | None
 
 
 class UnusableAddress(ValueError):
@@ -164,24 +149,17 @@ class Composer:
     """Renders the emails of one sender. Thread-safe."""
 
     def __init__(self, sender: str) -> None:
-        """`sender` is the From address in the settings."""
-        self._sender: Address | None = None
+        """`sender` is the From address in the settings; an unusable one allows previews only."""
+        self.sender: Address | None = None
         with contextlib.suppress(UnusableAddress):
-            self._sender = _address(sender)
-        folder = resources.files("appliance.email").joinpath("templates")
-        loader = jinja2.FunctionLoader(lambda name: folder.joinpath(name).read_text("utf-8"))
+            self.sender = _parse_address(sender)
         self._templates = jinja2.Environment(
-            loader=loader,
+            loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
             autoescape=jinja2.select_autoescape(("html",), default=False),
             undefined=jinja2.StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
         )
-
-    @property
-    def has_sender(self) -> bool:
-        """Whether the settings contain a usable sender address."""
-        return self._sender is not None
 
     def compose(self, contents: Contents) -> EmailMessage:
         """Render the email: a text part, an HTML part and, if the guest is expected, the pass.
@@ -192,98 +170,113 @@ class Composer:
         Without a sender, the result is a preview only. Raises UnusableAddress if the recipient's
         address is unusable.
         """
-        language = load_languages().get(contents.letter.language)
-        told = _tell(contents, language)
-        sender, recipient = self._sender or _NO_SENDER, _address(contents.letter.recipient)
-        foreign = not (sender.addr_spec + recipient.addr_spec).isascii()
-        message = EmailMessage(policy=_POLICY.clone(utf8=foreign))  # raw UTF-8 needs SMTPUTF8
+        language = load_languages().get(contents.email.language)
+        values = _template_values(contents, language)
+        sender, recipient = self.sender or _NO_SENDER, _parse_address(contents.email.recipient)
+        is_ascii = (sender.addr_spec + recipient.addr_spec).isascii()
+        message = EmailMessage(policy=_POLICY.clone(utf8=not is_ascii))  # raw UTF-8 needs SMTPUTF8
         message["Date"] = datetime.fromtimestamp(contents.at / 1000, UTC)
-        message["From"] = Address(_display_name(told["venue"]), sender.username, sender.domain)
+        message["From"] = Address(_display_name(values["venue"]), sender.username, sender.domain)
         message["To"] = recipient
-        message["Subject"] = told["subject"]
-        message["Message-ID"] = f"<{contents.letter.id}@{sender.domain}>"
+        message["Subject"] = values["subject"]
+        message["Message-ID"] = f"<{contents.email.id}@{sender.domain}>"
         message["Auto-Submitted"] = "auto-generated"
-        message.set_content(self._templates.get_template("letter.txt").render(told))
-        message.add_alternative(
-            self._templates.get_template("letter.html").render(told), subtype="html"
-        )
+        text, html = (self._templates.get_template(f"email.{end}") for end in ("txt", "html"))
+        message.set_content(text.render(values))
+        message.add_alternative(html.render(values), subtype="html")
         if contents.stop_url:
             message["List-Unsubscribe"] = f"<{contents.stop_url}>"
             if contents.stop_url.startswith("https:"):  # RFC 8058
                 message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
-        if contents.letter.kind in WITH_PASS:
-            _add_picture(message, contents, told["picture_id"])
-        if contents.letter.kind in WITH_CALENDAR:
-            _add_calendar(message, contents, told, language)
+        if contents.email.kind in WITH_PASS:
+            _add_picture(message, contents, values["picture_id"])
+        if contents.email.kind in WITH_CALENDAR:
+            _add_calendar(message, contents, values, language)
         message["Content-Language"] = language.code  # set last, else it would move into a part
         return message
 
 
-async def render_email(environment: Environment, letter_id: str) -> EmailMessage:
+async def render_email(environment: Environment, email_id: str) -> EmailMessage:
     """Render an email in any state, as the guest receives it. Raises NotFound if unknown."""
-    contents = await environment.database.read(read_contents, environment, letter_id)
+    contents = await environment.database.read(read_contents, environment, email_id)
     return await asyncio.to_thread(Composer(environment.settings.mail.sender).compose, contents)
 
 
-def read_contents(reader: Reader, environment: Environment, letter_id: str) -> Contents:
+def read_contents(reader: Reader, environment: Environment, email_id: str) -> Contents:
     """Read the contents of an email. Raises NotFound if the id is unknown."""
-    letter, venue, now = get_email(reader, letter_id), get_venue(reader), reader.now
-    reservation = get_reservation(reader, letter.reservation_id)
-    day, zone = date.fromisoformat(reservation.date), reader.zones.zone(venue.time_zone)
+    email, venue, now = get_email(reader, email_id), get_venue(reader), reader.now
+    reservation = get_reservation(reader, email.reservation_id)
     links, keyring = environment.links, environment.keyring
     token = keyring.access_token(reservation.id)
     undo_url = links.undo(keyring.claim_token(reservation.id)) if reservation.holds else None
     table = find_table(reader, reservation.table_id)
     return Contents(
-        letter=letter,
+        email=email,
         reservation=reservation,
         venue=venue,
         pass_text=pass_text(reader, keyring, environment.name, reservation),
         access_url=links.access(token),
         undo_url=undo_url,
-        stop_url=links.no_reminders(token) if letter.kind in UNASKED else None,
-        zone=zone,
+        stop_url=links.no_reminders(token) if email.kind in UNASKED else None,
+        zone=reader.zones.zone(venue.time_zone),
         hours=hours_of(reservation, tuple(list_slots(reader)), venue.evening_ends_at),
         minimum_spend=table.minimum_spend if table else 0,
         received=sum_payments(reader, reservation.id),
-        at=now if letter.state == "waiting" else letter.sent_at or letter.created_at,
-        evening_is_over=now >= evening_end(day, zone, venue.evening_ends_at),
-        was_written_to=was_written_to(reader, reservation.id),
+        at=now if email.state == "waiting" else email.sent_at or email.created_at,
+        moot=_find_moot(reader, email, reservation, venue),
     )
+
+
+def _find_moot(reader: Reader, email: Email, reservation: Reservation, venue: Venue) -> str | None:
+    """Return the reason why the email must no longer be sent, or None."""
+    if email.recipient is None:
+        return "the address was erased"
+    if reservation.status not in EMAIL_KINDS[email.kind].states:
+        return f"the reservation is {reservation.status}"
+    if email.kind == "cancelled" and not was_written_to(reader, reservation.id):
+        return "no email about this reservation was sent"
+    day, zone = date.fromisoformat(reservation.date), reader.zones.zone(venue.time_zone)
+    if reader.now >= evening_end(day, zone, venue.evening_ends_at):
+        return "the evening is over"
+    return None
 
 
 def one_line(text: str) -> str:
     """Return `text` without line breaks, control characters and bidi controls.
 
-    Prevents header and line injection by text that guests or owners typed. Also breaks up "=?":
+    Prevents header and line injection by text that guests or owners typed. "=?" is broken up too:
     Python's header writer would decode an encoded word, including its line breaks.
     """
-    kept = (" " if unicodedata.category(c) in _UNSEEN else c for c in text if c not in _TURNING)
+    visible = (c for c in text if c not in _BIDI_CONTROLS)
+    kept = (" " if unicodedata.category(c) in _CONTROL_CATEGORIES else c for c in visible)
     return " ".join("".join(kept).replace("=?", "= ?").split())
 
 
 def name_to_greet(given_name: str | None) -> str | None:
-    """Return the first name if it looks like one: a URL typed as a name must not become a link."""
+    """Return the first name if it has only letters and hyphens, else None: it may be a URL."""
     name = one_line(given_name or "")
     letters = all(unicodedata.category(c)[0] in "LM" or c in "-'’ʼ " for c in name)
     return name if name and letters and len(name) <= _FIRST_NAME_MAX else None
 
 
-def _tell(contents: Contents, language: Language) -> dict[str, Any]:
-    """Return all template values of the email, translated."""
+def _template_values(contents: Contents, language: Language) -> dict[str, Any]:
+    """Return the values of the templates, translated."""
     reservation, gettext = contents.reservation, language.gettext
     venue, code = one_line(contents.venue.name), reservation.access_code or ""
-    kind, name = TEXTS[contents.letter.kind], name_to_greet(reservation.customer_given_name)
-    day = format_date(date.fromisoformat(reservation.date), "EEEE d MMMM", language.locale)
-    in_full = format_date(date.fromisoformat(reservation.date), "EEEE d MMMM y", language.locale)
-    evening = gettext("%(day)s, the whole evening", day=in_full)
+    kind, name = EMAIL_KINDS[contents.email.kind], name_to_greet(reservation.customer_given_name)
+    date_ = date.fromisoformat(reservation.date)
+    day = format_date(date_, "EEEE d MMMM", language.locale)
+    with_year = format_date(date_, "EEEE d MMMM y", language.locale)
+    evening = gettext("%(day)s, the whole evening", day=with_year)
     if start := reservation.slot:
         end = f"{reservation.ends // 60 % 24:02d}:{reservation.ends % 60:02d}"
-        evening = gettext("%(day)s, %(start)s to %(end)s", day=in_full, start=start, end=end)
+        evening = gettext("%(day)s, %(start)s to %(end)s", day=with_year, start=start, end=end)
     currency, amounts = one_line(contents.venue.currency), []
-    if contents.letter.kind == "payment_due":
-        amounts.append((gettext("Minimum of the table"), contents.minimum_spend))
-        amounts.append((gettext("Received so far"), contents.received))
+    if contents.email.kind == "payment_due":
+        amounts = [
+            (gettext("Minimum of the table"), contents.minimum_spend),
+            (gettext("Received so far"), contents.received),
+        ]
     return {
         "_": gettext,
         "language": language,
@@ -299,8 +292,8 @@ def _tell(contents: Contents, language: Language) -> dict[str, Any]:
         "address": one_line(contents.venue.address or "") if reservation.holds else "",
         "way": contents.venue.way,
         "amounts": [(label, f"{amount} {currency}") for label, amount in amounts if amount],
-        "shows_pass": contents.letter.kind in WITH_PASS,
-        "picture_id": f"pass.{contents.letter.id}@venuebox.invalid",
+        "shows_pass": contents.email.kind in WITH_PASS,
+        "picture_id": f"pass.{contents.email.id}@venuebox.invalid",
         "access_url": contents.access_url,
         "undo_url": contents.undo_url,
         "stop_url": contents.stop_url,
@@ -317,18 +310,19 @@ def _add_picture(message: EmailMessage, contents: Contents, picture_id: str) -> 
 
 
 def _add_calendar(
-    message: EmailMessage, contents: Contents, told: dict[str, Any], language: Language
+    message: EmailMessage, contents: Contents, values: dict[str, Any], language: Language
 ) -> None:
-    gettext = language.gettext
-    code = gettext("%(field)s: %(rule)s", field=gettext("Your code"), rule=told["code"])
-    lines = (told["table"], told["party"], code * contents.reservation.holds, contents.access_url)
+    gettext, code = language.gettext, ""
+    if contents.reservation.holds:
+        code = gettext("%(field)s: %(rule)s", field=gettext("Your code"), rule=values["code"])
+    lines = (values["table"], values["party"], code, contents.access_url)
     entry = CalendarEntry(
         reservation=contents.reservation,
         day=date.fromisoformat(contents.reservation.date),
         hours=contents.hours,
         zone=contents.zone,
-        summary=gettext("Table at %(venue)s", venue=told["venue"]),
-        location=", ".join(filter(None, (told["venue"], told["address"]))),
+        summary=gettext("Table at %(venue)s", venue=values["venue"]),
+        location=", ".join(filter(None, (values["venue"], values["address"]))),
         description="\n".join(filter(None, lines)),
         url=contents.access_url,
     )
@@ -342,12 +336,15 @@ def _display_name(venue: str) -> str:
 
     Python before 3.12.5 loses the quotes around delimiters when it folds a long name.
     """
-    name = " ".join(_PARTS_ADDRESSES.sub(" ", venue).split())
+    name = " ".join(_ADDRESS_DELIMITERS.sub(" ", venue).split())
     return name.encode()[:_DISPLAY_NAME_MAX].decode(errors="ignore").strip()
 
 
-def _address(text: str | None) -> Address:
-    """Parse an address, with its domain in ASCII; None gives `erased@venuebox.invalid`."""
+def _parse_address(text: str | None) -> Address:
+    """Return the address with its domain in ASCII; `erased@venuebox.invalid` for None.
+
+    Raises UnusableAddress.
+    """
     username, at, domain = ("erased@venuebox.invalid" if text is None else text).rpartition("@")
     if not (username and at and domain) or _NOT_IN_ADDRESSES.search(username + domain):
         raise UnusableAddress

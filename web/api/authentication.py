@@ -20,30 +20,35 @@ log = logging.getLogger(__name__)
 
 KEY: web.RequestKey[ApiKey] = web.RequestKey("key", ApiKey)
 _BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +(svc_(?:live|test)_[0-9a-f]{48}) *")
-_TOUCH_SECONDS = 60.0
+_WRITE_SECONDS = 60.0
 
 
 class Gate:
-    """Authenticates the partner API of one environment."""
+    """Authenticates the callers of one environment's partner API."""
 
     def __init__(self, environment: Environment, clock: Clock) -> None:
         api = environment.settings.api
         self._environment = environment
         self._clock = clock
-        self._keys = RateLimit(clock, api.rate_limit_per_minute)
-        self._strangers = RateLimit(clock, api.unauthenticated_per_minute)
-        self._touched: dict[str, float] = {}
-        self._counted: dict[str, tuple[int, int]] = {}
+        self._key_limit = RateLimit(clock, api.rate_limit_per_minute)
+        self._address_limit = RateLimit(clock, api.unauthenticated_per_minute)
+        self._written_at: dict[str, float] = {}  # by key id, monotonic seconds
+        # By key id: the time of the first unwritten call (ms since 1970) and the number of calls.
+        self._unwritten: dict[str, tuple[int, int]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def admit(self, request: web.Request, scope: str) -> ApiKey:
-        """Return the calling key; raises Unauthorized, KeyRevoked, RateLimited, ScopeMissing."""
+        """Return the calling key and count the call.
+
+        Raises Unauthorized, KeyRevoked, RateLimited or ScopeMissing. Calls without a valid key
+        count for the caller's address.
+        """
         try:
             key = self._identify(request)
         except (Unauthorized, KeyRevoked):
-            self._strangers.spend(request.app[SECURE].caller_of(request))
+            self._address_limit.spend(request.app[SECURE].caller_of(request))
             raise
-        self._keys.spend(key.id)
+        self._key_limit.spend(key.id)
         if scope not in key.scopes:
             raise ScopeMissing(scope=scope)
         request[RECHECK_AUTHORISATION] = self._identify
@@ -52,13 +57,13 @@ class Gate:
 
     def unwritten(self, key_id: str) -> int:
         """Return the number of calls of a key that are not yet written to the database."""
-        return self._counted.get(key_id, (0, 0))[1]
+        return self._unwritten.get(key_id, (0, 0))[1]
 
     async def close(self) -> None:
         """Write the remaining call counts and wait for pending writes."""
-        for key_id, counted in self._counted.items():
-            self._write_soon(key_id, [counted], just_now=False)
-        self._counted.clear()
+        for key_id, count in self._unwritten.items():
+            self._write_soon(key_id, [count], just_now=False)
+        self._unwritten.clear()
         await asyncio.gather(*self._tasks)
 
     def _identify(self, request: web.Request) -> ApiKey:
@@ -72,28 +77,28 @@ class Gate:
         return key
 
     def _remember_use(self, key: ApiKey) -> None:
-        """Record `lastUsedAt` and the number of calls, at most one write per minute and key.
+        """Record the time and the number of calls, in at most one write per key and minute.
 
         Calls in between are counted in memory and written with the next write.
         """
         now = self._clock.monotonic()
-        if now - self._touched.get(key.id, float("-inf")) < _TOUCH_SECONDS:
-            since, calls = self._counted.get(key.id, (self._clock.now(), 0))
-            self._counted[key.id] = (since, calls + 1)
+        if now - self._written_at.get(key.id, float("-inf")) < _WRITE_SECONDS:
+            since, calls = self._unwritten.get(key.id, (self._clock.now(), 0))
+            self._unwritten[key.id] = (since, calls + 1)
             return
-        self._touched[key.id] = now
-        counted = [self._counted.pop(key.id)] if key.id in self._counted else []
-        self._write_soon(key.id, [*counted, (self._clock.now(), 1)], just_now=True)
+        self._written_at[key.id] = now
+        counts = [self._unwritten.pop(key.id)] if key.id in self._unwritten else []
+        self._write_soon(key.id, [*counts, (self._clock.now(), 1)], just_now=True)
 
     def _write_soon(
-        self, key_id: str, counted: Sequence[tuple[int, int]], *, just_now: bool
+        self, key_id: str, counts: Sequence[tuple[int, int]], *, just_now: bool
     ) -> None:
-        """Write in a background task; the request does not wait."""
+        """Write `counts` in a background task; with `just_now`, set `lastUsedAt` to now too."""
 
         async def write() -> None:
             try:
                 database = self._environment.database
-                await database.write(note_key_use, key_id, counted, just_now=just_now)
+                await database.write(note_key_use, key_id, counts, just_now=just_now)
             except ApiError as refusal:
                 log.warning("api: could not record key use: %s", refusal)
 

@@ -22,11 +22,10 @@ from web.api import wire
 from web.routes import Route
 
 Schema = dict[str, Any]
-_WORDS = Path(__file__).with_suffix(".md")
-_BRACES = re.compile(r"\{\w+\}\.?")
+_TEXTS = Path(__file__).with_suffix(".md")
+_PLACEHOLDERS = re.compile(r"\{\w+\}\.?")
 _JSON = "application/json"
-_EVERY_LINE = re.MULTILINE | re.DOTALL
-_SHARED: Mapping[str, tuple[type[ApiError], ...]] = {
+_SHARED_RESPONSES: Mapping[str, tuple[type[ApiError], ...]] = {
     "Unauthorized": (errors.Unauthorized, errors.KeyRevoked),
     "UnknownPath": (errors.NotFound,),
     "MethodNotAllowed": (errors.MethodNotAllowed,),
@@ -42,7 +41,7 @@ _ENUMS: Mapping[str, Sequence[str]] = {
     "EventType": EVENT_TYPES,
     "DeliveredEventType": (*EVENT_TYPES, *EXTRA_TYPES),
 }
-_OF_EVENTS: Mapping[str, Mapping[str, str]] = {
+_EVENT_EXAMPLES: Mapping[str, Mapping[str, str]] = {
     "reservation.cancelled": {"status": "cancelled"},
     "reservation.declined": {"status": "declined"},
     "reservation.checked_in": {"checkedInAt": "2026-11-21T19:41:07.090Z"},
@@ -50,7 +49,7 @@ _OF_EVENTS: Mapping[str, Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class Section:
     """A section of openapi.md: paragraphs, descriptions of members, JSON.
 
     `json` is the example of an object, the parameters of a call, or headers. `schema` is set for
@@ -64,8 +63,8 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """Values for the booking example. A running box fills in a booking it would accept."""
+class ExampleBooking:
+    """Values for the booking example. A running box uses a booking that it would accept."""
 
     table_id: str = "0198f0a2-5c1e-7b3d-9a40-2f6c1d8e7b11"
     date: str = "2026-11-21"
@@ -76,20 +75,14 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """Details of a call that openapi.md does not contain; `refusals` are its specific errors."""
+    """Details of a call that openapi.md does not contain. `refusals` are its specific errors."""
 
     tag: str
     answers: Mapping[int, type[wire.Answer]]
     refusals: Sequence[ApiError] = ()
     body: str = ""
     body_required: bool = True
-    headers: Sequence[str] = ()  # of its 200 answer
-
-
-def _rule(member: str, rule_fr: str, rule: str) -> ApiError:
-    return errors.ValidationError(
-        field=member, rule_fr=f"{member} : {rule_fr}", rule=f"{member}: {rule}"
-    )
+    headers: Sequence[str] = ()  # of the answer with status 200
 
 
 _CALLS: Mapping[str, _Call] = {
@@ -104,7 +97,7 @@ _CALLS: Mapping[str, _Call] = {
         {200: wire.ReservationPage},
         (
             errors.InvalidDateRange(field="from"),
-            _rule("limit", "un entier de 1 à 200.", "a whole number from 1 to 200."),
+            errors.field_invalid("limit", "whole_number", largest=200),
         ),
     ),
     "createReservation": _Call(
@@ -120,7 +113,7 @@ _CALLS: Mapping[str, _Call] = {
             errors.CustomerContactRequired(field="customer.email"),
             errors.InvalidEmail(field="customer.email"),
             errors.IdempotencyKeyRequired(field="idempotencyKey"),
-            _rule("notes", "500 caractères au plus.", "at most 500 characters."),
+            errors.field_invalid("notes", "at_most", longest=500),
             errors.VenueInactive(),
             errors.TableNotFound(),
             errors.TableNotBookable(),
@@ -133,10 +126,7 @@ _CALLS: Mapping[str, _Call] = {
     "cancelReservation": _Call(
         "Reservations",
         {200: wire.Cancellation},
-        (
-            _rule("notifyCustomer", "true ou false attendu.", "true or false expected."),
-            errors.NotFound(),
-        ),
+        (errors.field_invalid("notifyCustomer", "true_or_false"), errors.NotFound()),
     ),
     "listWebhooks": _Call("Webhook endpoints", {200: wire.WebhookEndpointList}),
     "createWebhook": _Call(
@@ -155,7 +145,7 @@ _CALLS: Mapping[str, _Call] = {
     "testWebhook": _Call(
         "Webhook endpoints",
         {202: wire.WebhookTestResult},
-        (_rule("endpointId", "texte attendu.", "text expected."), errors.NotFound()),
+        (errors.field_invalid("endpointId", "text"), errors.NotFound()),
         body="WebhookTest",
         body_required=False,
     ),
@@ -163,18 +153,18 @@ _CALLS: Mapping[str, _Call] = {
 
 
 def build_document(
-    routes: Sequence[Route], servers: list[Schema], wish: Wish | None = None
+    routes: Sequence[Route], servers: list[Schema], booking: ExampleBooking | None = None
 ) -> Schema:
-    """Return the OpenAPI document of `routes`, served at `servers`; `wish` fills its examples.
+    """Return the OpenAPI document of `routes`, served at `servers`; `booking` is its example.
 
     Raises KeyError for a route or a member that openapi.md does not describe.
     """
-    refusals, words = _all_refusals(), _sections()
+    refusals, sections = _all_refusals(), _sections()
     paths: Schema = {}
     for route in routes:
         item = paths.setdefault(route.path, {})
-        item[route.method.lower()] = _operation(route, _CALLS[route.operation_id], wish or Wish())
-    key = {"type": "http", "scheme": "bearer", "description": words["apiKey"].paragraphs[0]}
+        item[route.method.lower()] = _operation(route, booking or ExampleBooking())
+    key = {"type": "http", "scheme": "bearer", "description": sections["apiKey"].paragraphs[0]}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -185,14 +175,14 @@ def build_document(
         "servers": servers,
         "security": [{"apiKey": []}],
         "tags": [
-            {"name": name, "description": text} for name, text in words["Tags"].members.items()
+            {"name": name, "description": text} for name, text in sections["Tags"].members.items()
         ],
         "paths": paths,
         "components": {
             "securitySchemes": {"apiKey": key},
             "schemas": _schemas(refusals),
             "responses": _shared_responses(),
-            "headers": _with_meanings("Headers"),
+            "headers": _described("Headers"),
         },
     }
 
@@ -204,28 +194,33 @@ def describe_servers(base: str, environment: str) -> list[Schema]:
     return [test, live] if environment == "test" else [live, test]
 
 
-def example(name: str, wish: Wish | None = None) -> Any:
-    """Return the example of an object; `wish` fills that of a booking."""
+def example(name: str, booking: ExampleBooking | None = None) -> Any:
+    """Return the example of an object; `booking` replaces values of a CreateReservation."""
     value = deepcopy(_sections()[name].json)
-    if name == "CreateReservation" and wish:
-        asked = {"tableId": wish.table_id, "date": wish.date, "slot": wish.slot}
-        own = {"externalRef": wish.reference, "idempotencyKey": f"{wish.reference}-1"}
-        value.update(asked, guests=wish.guests, **own)
+    if name == "CreateReservation" and booking:
+        value |= {
+            "tableId": booking.table_id,
+            "date": booking.date,
+            "slot": booking.slot,
+            "guests": booking.guests,
+            "externalRef": booking.reference,
+            "idempotencyKey": f"{booking.reference}-1",
+        }
     return value
 
 
 def sample_event(event_type: str) -> Schema:
     """Return a sample delivery body of an event type."""
     body = example("Event")
-    body["data"]["reservation"].update(_OF_EVENTS.get(event_type, {}))
+    body["data"]["reservation"].update(_EVENT_EXAMPLES.get(event_type, {}))
     return {**body, "type": event_type}
 
 
 def describe_callbacks() -> dict[str, Schema]:
     """Return a callback for each event type. Raises KeyError for a type without a description.
 
-    The document's `webhooks` section is not used: from it, openapi-generator generates files that
-    neither Python nor TypeScript can parse.
+    Callbacks are used instead of the section `webhooks`, from which openapi-generator generates
+    files that neither Python nor TypeScript can parse.
     """
     return {
         event_type: {"{$request.body#/url}": {"post": _delivery(event_type)}}
@@ -233,72 +228,76 @@ def describe_callbacks() -> dict[str, Schema]:
     }
 
 
+def _source() -> tuple[str, str]:
+    """Return the two parts of openapi.md: the guide for partners, and the sections."""
+    guide, _, sections = _TEXTS.read_text("utf-8").partition("\n# Words of the document\n")
+    return guide, sections
+
+
 @cache
-def _sections() -> Mapping[str, Words]:
-    """Return the sections of openapi.md after the guide, by name."""
-    _, _, text = _WORDS.read_text("utf-8").partition("\n# Words of the document\n")
+def _sections() -> Mapping[str, Section]:
+    """Return the sections of openapi.md by name."""
     sections = {}
-    for part in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
-        name, _, rest = part.partition("\n")
-        prose = rest.partition("```json")[0]
-        found = {
-            kind: json.loads(code)
-            for kind, code in re.findall(r"^```json ?(\w*)\n(.*?)^```", rest, _EVERY_LINE)
-        }
-        items = re.findall(r"^- `([^`]+)`: ((?:.+\n)(?:  .+\n)*)", prose, re.MULTILINE)
-        lead = re.split(r"^- `", prose, maxsplit=1, flags=re.MULTILINE)[0]
-        sections[name] = Words(
-            tuple(_line(each) for each in lead.strip().split("\n\n")),
-            {member: _line(meaning) for member, meaning in items},
-            found.get(""),
-            found.get("schema"),
+    for part in re.split(r"^## ", _source()[1], flags=re.MULTILINE)[1:]:
+        name, _, text = part.partition("\n")
+        blocks = re.findall(r"^```json ?(\w*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+        prose = text.partition("```json")[0]
+        paragraphs, *_ = re.split(r"^- `", prose, maxsplit=1, flags=re.MULTILINE)
+        members = re.findall(r"^- `([^`]+)`: ((?:.+\n)(?:  .+\n)*)", prose, re.MULTILINE)
+        parsed = {kind: json.loads(code) for kind, code in blocks}
+        sections[name] = Section(
+            tuple(_one_line(each) for each in paragraphs.strip().split("\n\n")),
+            {member: _one_line(meaning) for member, meaning in members},
+            parsed.get(""),
+            parsed.get("schema"),
         )
     return sections
 
 
-def _line(text: str) -> str:
+def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
 def _guide(refusals: Iterable[ApiError]) -> str:
     """Return the guide for partners, with the scopes and a table of all errors."""
-    guide, _, _ = _WORDS.read_text("utf-8").partition("\n# Words of the document\n")
     meanings = _sections()["Scopes"].members
     rows = (
-        f"| {refusal.status} | `{refusal.code}` | {_BRACES.sub('…', refusal.english)} |"
+        f"| {refusal.status} | `{refusal.code}` | {_PLACEHOLDERS.sub('…', refusal.english)} |"
         for refusal in refusals
     )
     codes = "\n".join(["| HTTP | Code | Meaning |", "|---|---|---|", *rows])
     scopes = "\n".join(f"- `{scope}`: {meanings[scope]}" for scope in SCOPES)
-    return guide.replace("{scopes}", scopes).replace("{codes}", codes)
+    return _source()[0].replace("{scopes}", scopes).replace("{codes}", codes)
 
 
 # Objects.
 
 
-def _ref(name: str) -> Schema:
-    return {"$ref": f"#/components/schemas/{name}"}
+def _ref(kind: str, name: str) -> Schema:
+    return {"$ref": f"#/components/{kind}/{name}"}
 
 
 def _schemas(refusals: Iterable[ApiError]) -> Schema:
     """Return the component schemas by name; `refusals` are all errors of the API."""
+    answers = {kind: None for call in _CALLS.values() for kind in call.answers.values()}
     _, schemas = msgspec.json.schema_components(
-        wire.Answer.__subclasses__(), ref_template="#/components/schemas/{name}"
+        [*answers, wire.Error, wire.Event], ref_template="#/components/schemas/{name}"
     )
-    schemas |= {name: deepcopy(each.schema) for name, each in _sections().items() if each.schema}
+    sections = _sections()
+    schemas |= {name: deepcopy(each.schema) for name, each in sections.items() if each.schema}
     for name, schema in schemas.items():
-        _describe(_sections()[name], schema)
+        _describe(sections[name], schema)
     enums = {**_ENUMS, "ErrorCode": list(dict.fromkeys(refusal.code for refusal in refusals))}
     for name, values in enums.items():
-        text = _sections()[name].paragraphs[0]
+        text = sections[name].paragraphs[0]
         schemas[name] = {"type": "string", "enum": list(values), "description": text}
     return dict(sorted(schemas.items()))
 
 
-def _describe(words: Words, schema: Schema) -> None:
+def _describe(section: Section, schema: Schema) -> None:
     """Add descriptions, and rewrite msgspec's schema into a form that client generators support."""
     schema.pop("title", None)
-    schema["description"] = words.paragraphs[0]
+    schema["description"] = section.paragraphs[0]
     for name, part in schema["properties"].items():
         if "anyOf" in part:  # X or null
             known = next(each for each in part.pop("anyOf") if each != {"type": "null"})
@@ -309,17 +308,17 @@ def _describe(words: Words, schema: Schema) -> None:
             part.pop("type", None)
         elif "$ref" in part.get("items", {}):
             part["items"].pop("type", None)
-        if "$ref" not in part or name in words.members:
-            part["description"] = words.members[name]
+        if "$ref" not in part or name in section.members:
+            part["description"] = section.members[name]
 
 
 # Calls.
 
 
-def _operation(route: Route, call: _Call, wish: Wish) -> Schema:
+def _operation(route: Route, booking: ExampleBooking) -> Schema:
     """Return the Operation Object of a route; its security requirement names the scope."""
-    words = _sections()[route.operation_id]
-    summary, *description = words.paragraphs
+    call, section = _CALLS[route.operation_id], _sections()[route.operation_id]
+    summary, *description = section.paragraphs
     operation: Schema = {
         "tags": [call.tag],
         "operationId": route.operation_id,
@@ -327,22 +326,20 @@ def _operation(route: Route, call: _Call, wish: Wish) -> Schema:
         "description": "\n\n".join([*description, f"Scope: `{route.scope}`."]),
         "security": [{"apiKey": [route.scope]}],
     }
-    parameters = _with_meanings(route.operation_id)
+    parameters = _described(route.operation_id)
     if route.operation_id == "getAvailability":
-        parameters["date"]["example"], parameters["slot"]["example"] = wish.date, wish.slot
+        parameters["date"]["example"], parameters["slot"]["example"] = booking.date, booking.slot
     if parameters:
-        operation["parameters"] = [
-            {"name": name, "required": False, **more} for name, more in parameters.items()
-        ]
+        operation["parameters"] = _named(parameters)
     if call.body:
-        content = _content(call.body, wish)
+        content = _content(call.body, booking)
         operation["requestBody"] = {"required": call.body_required, "content": content}
     if route.operation_id == "createWebhook":
         operation["callbacks"] = describe_callbacks()
-    answers = {
+    answers: Schema = {
         str(status): {
-            "description": words.members[str(status)],
-            "content": _content(kind.__name__, wish),
+            "description": section.members[str(status)],
+            "content": _content(kind.__name__, booking),
         }
         for status, kind in call.answers.items()
     }
@@ -351,30 +348,34 @@ def _operation(route: Route, call: _Call, wish: Wish) -> Schema:
     return {**operation, "responses": {**answers, **_refusal_responses(call, route.scope)}}
 
 
-def _content(name: str, wish: Wish) -> Schema:
-    examples = {"example": {"value": example(name, wish)}}
-    return {_JSON: {"schema": _ref(name), "examples": examples}}
+def _content(name: str, booking: ExampleBooking) -> Schema:
+    examples = {"example": {"value": example(name, booking)}}
+    return {_JSON: {"schema": _ref("schemas", name), "examples": examples}}
 
 
-def _with_meanings(section: str) -> dict[str, Schema]:
-    """Return the parameters or headers of a section with their descriptions."""
-    words = _sections()[section]
+def _described(name: str) -> dict[str, Schema]:
+    """Return the parameters or headers in the JSON of a section, with their descriptions."""
+    section = _sections()[name]
     return {
-        name: {"description": words.members[name], **more}
-        for name, more in deepcopy(words.json or {}).items()
+        member: {"description": section.members[member], **more}
+        for member, more in deepcopy(section.json or {}).items()
     }
+
+
+def _named(parameters: Mapping[str, Schema]) -> list[Schema]:
+    return [{"name": name, "required": False, **more} for name, more in parameters.items()]
 
 
 def _delivery(event_type: str) -> Schema:
     summary, description = _sections()[event_type].paragraphs
-    headers, members = _with_meanings("Delivery"), _sections()["Delivery"].members
+    headers, members = _described("Delivery"), _sections()["Delivery"].members
     headers["X-Service-Event"]["schema"]["enum"] = [event_type]
-    media = {"schema": _ref("Event"), "example": sample_event(event_type)}
+    media = {"schema": _ref("schemas", "Event"), "example": sample_event(event_type)}
     return {
         "operationId": f"on.{event_type}",
         "summary": summary,
         "description": description,
-        "parameters": [{"name": name, **more} for name, more in headers.items()],
+        "parameters": _named(headers),
         "requestBody": {"required": True, "content": {_JSON: media}},
         "responses": {
             name: {"description": text} for name, text in members.items() if name not in headers
@@ -388,53 +389,50 @@ def _delivery(event_type: str) -> Schema:
 
 def _all_refusals() -> list[ApiError]:
     """Return each error code of the API once, ordered by HTTP status."""
-    shared = [kind() for kinds in _SHARED.values() for kind in kinds]
-    own = [refusal for call in _CALLS.values() for refusal in call.refusals]
-    first = (errors.InvalidJson(), errors.HttpsRequired(), errors.ScopeMissing(scope=""))
+    specific = [refusal for call in _CALLS.values() for refusal in call.refusals]
+    common = (errors.InvalidJson(), errors.HttpsRequired(), errors.ScopeMissing(scope=""))
+    shared = [kind() for kinds in _SHARED_RESPONSES.values() for kind in kinds]
     by_code: dict[str, ApiError] = {}
-    for refusal in [*own, *first, *shared]:
+    for refusal in [*specific, *common, *shared]:
         by_code.setdefault(refusal.code, refusal)
     return sorted(by_code.values(), key=attrgetter("status"))
 
 
 def _refusal_responses(call: _Call, scope: str) -> dict[str, Schema]:
     """Return the error responses of a call by status: its specific errors and the shared ones."""
-    own = [errors.HttpsRequired(), errors.ScopeMissing(scope=scope), *call.refusals]
-    names = ["Unauthorized", "RateLimited", "InternalError", "Unavailable"]
+    refusals = [errors.HttpsRequired(), errors.ScopeMissing(scope=scope), *call.refusals]
+    shared = ["Unauthorized", "RateLimited", "InternalError", "Unavailable"]
     if call.body:
-        own.insert(0, errors.InvalidJson())
-        names.append("BodyTooLarge")
-    meanings = _sections()["Responses"].members
+        refusals.insert(0, errors.InvalidJson())
+        shared.append("BodyTooLarge")
+    by_status = groupby(sorted(refusals, key=attrgetter("status")), key=attrgetter("status"))
     responses = {
-        str(status): _error_response(meanings[str(status)], list(group))
-        for status, group in groupby(
-            sorted(own, key=attrgetter("status")), key=attrgetter("status")
-        )
+        str(status): _error_response(str(status), list(group)) for status, group in by_status
     }
-    for name in names:
-        responses[str(_SHARED[name][0].status)] = {"$ref": f"#/components/responses/{name}"}
+    for name in shared:
+        responses[str(_SHARED_RESPONSES[name][0].status)] = _ref("responses", name)
     return dict(sorted(responses.items()))
 
 
 def _shared_responses() -> dict[str, Schema]:
     """Return the component responses by name, including those that belong to no operation."""
-    meanings = _sections()["Responses"].members
     responses = {
-        name: _error_response(meanings[name], [kind() for kind in kinds])
-        for name, kinds in _SHARED.items()
+        name: _error_response(name, [kind() for kind in kinds])
+        for name, kinds in _SHARED_RESPONSES.items()
     }
     responses["MethodNotAllowed"]["headers"] = _header_refs(["Allow"])
     return responses
 
 
-def _error_response(description: str, refusals: Sequence[ApiError]) -> Schema:
-    """Return a response with one example for each error of the same status."""
+def _error_response(name: str, refusals: Sequence[ApiError]) -> Schema:
+    """Return a response with one example for each error; openapi.md describes it under `name`."""
+    description = _sections()["Responses"].members[name]
     examples = {each.code: {"summary": each.code, "value": each.body()} for each in refusals}
-    media = {"schema": _ref("Error"), "examples": examples}
+    media = {"schema": _ref("schemas", "Error"), "examples": examples}
     response: Schema = {"description": description, "content": {_JSON: media}}
     common = set.intersection(*(set(refusal.headers) for refusal in refusals))
     return {**response, "headers": _header_refs(sorted(common))} if common else response
 
 
 def _header_refs(names: Iterable[str]) -> Schema:
-    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+    return {name: _ref("headers", name) for name in names}

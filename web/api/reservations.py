@@ -1,42 +1,57 @@
 """`/v1/reservations`: list, create, cancel (interface, sections 2.5 to 2.7 and 4)."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from aiohttp import web
+from msgspec import UNSET
 
 from appliance.api_keys import ApiKey
-from appliance.core.errors import NotFound, Unavailable
+from appliance.clock import format_instant, optional_instant
+from appliance.core.errors import InvalidDateRange, Unavailable, field_invalid
 from appliance.database.connection import Reader
+from appliance.environment import Environment
 from appliance.http.json import answer, read_object
 from appliance.http.request import ENVIRONMENT
+from appliance.reservations import model
 from appliance.reservations.change import cancel_own
 from appliance.reservations.create import Granted, reserve, settle_email
-from appliance.reservations.model import Reservation
-from appliance.reservations.request import Booking, parse_booking, parse_uuid
+from appliance.reservations.request import Booking, parse_booking
 from appliance.reservations.search import Wanted, page_found
+from appliance.venue.model import parse_date
 from appliance.venue.rows import get_venue
 from web.api.authentication import KEY
-from web.api.query import ReservationQuery, read_notify_customer, read_reservation_query
-from web.api.wire import ReservationPage, cancellation_answer, creation_answer, reservation_answer
+from web.api.wire import (
+    Cancellation,
+    CreationResult,
+    Notifications,
+    Reservation,
+    ReservationPage,
+    TableName,
+    read_id,
+    read_query,
+)
 from web.context import SERVICES, Services
+
+_LIMIT_MAX = 200
+_LIMIT_DEFAULT = 50
+_PAGE_MAX = 2**53
 
 
 async def list_reservations(request: web.Request) -> web.Response:
-    """Return a page of the venue's reservations from every source."""
-    query, key = read_reservation_query(request), request[KEY]
-    shows_contacts, items, total = await request[ENVIRONMENT].database.read(_read_page, query)
-    return answer(
-        ReservationPage(
-            items=[
-                reservation_answer(item, lineage=key.lineage, shows_contacts=shows_contacts)
-                for item in items
-            ],
-            page=query.page,
-            limit=query.limit,
-            total=total,
-            contact_details_included=shows_contacts,
-        )
-    )
+    """Return a page of the venue's reservations from every source.
+
+    Raises InvalidDateRange or ValidationError for an invalid filter, page or limit.
+    """
+    query = read_query(request)
+    first, last = _optional_date(query, "from"), _optional_date(query, "to")
+    if first and last and first > last:
+        raise InvalidDateRange(field="from")
+    wanted = Wanted(first, last, _statuses(query), order="slot")
+    page = _whole_number(query, "page", 1, _PAGE_MAX)
+    limit = _whole_number(query, "limit", _LIMIT_DEFAULT, _LIMIT_MAX)
+    database, lineage = request[ENVIRONMENT].database, request[KEY].lineage
+    return answer(await database.read(_read_page, wanted, page, limit, lineage))
 
 
 async def create_reservation(request: web.Request) -> web.Response:
@@ -45,7 +60,7 @@ async def create_reservation(request: web.Request) -> web.Response:
     services, key = request[SERVICES], request[KEY]
     async with services.turns.take((key.lineage, booking.idempotency_key)):
         granted = await _grant_and_notify(services, key, booking)
-    body = creation_answer(granted.issued, services.environment)
+    body = _creation_result(granted.issued, services.environment)
     if not granted.replayed:
         return answer(body, 201)
     headers = {"Idempotent-Replayed": "true", "Reservation-Status": granted.status}
@@ -55,19 +70,77 @@ async def create_reservation(request: web.Request) -> web.Response:
 
 
 async def cancel_reservation(request: web.Request) -> web.Response:
-    """Cancel a reservation that this key's lineage created."""
-    notify = read_notify_customer(request)
-    reservation_id = parse_uuid(request.match_info["id"])
-    if reservation_id is None:
-        raise NotFound
+    """Cancel a reservation that was created with this key or with a key that it replaced.
+
+    Raises NotFound for any other id, and ValidationError for an invalid `notifyCustomer`.
+    """
+    notify = read_query(request).get("notifyCustomer", "true")
+    if notify not in {"true", "false"}:
+        raise field_invalid("notifyCustomer", "true_or_false")
     cancelled = await request[ENVIRONMENT].database.write(
-        cancel_own, request[KEY], reservation_id, notify=notify
+        cancel_own, request[KEY], read_id(request.match_info["id"]), notify=notify == "true"
     )
-    return answer(cancellation_answer(cancelled))
+    reservation = cancelled.reservation
+    return answer(
+        Cancellation(
+            service_reservation_id=reservation.id,
+            status=reservation.status,
+            cancelled_at=format_instant(reservation.cancelled_at or reservation.updated_at),
+            already_cancelled=cancelled.already or UNSET,
+        )
+    )
+
+
+def _optional_date(query: Mapping[str, str], name: str) -> str | None:
+    if name in query and parse_date(query[name]) is None:
+        raise InvalidDateRange(field=name)
+    return query.get(name)
+
+
+def _statuses(query: Mapping[str, str]) -> tuple[str, ...]:
+    if "status" not in query:
+        return ()
+    names = tuple(dict.fromkeys(query["status"].split(",")))
+    if not all(name in model.STATUSES for name in names):
+        raise field_invalid("status", "among", allowed=", ".join(model.STATUSES))
+    return names
+
+
+def _whole_number(query: Mapping[str, str], name: str, default: int, largest: int) -> int:
+    text = query.get(name, str(default))
+    if not (text.isascii() and text.isdecimal() and len(text) <= 16 and 1 <= int(text) <= largest):
+        raise field_invalid(name, "whole_number", largest=largest)
+    return int(text)
+
+
+def _read_page(
+    reader: Reader, wanted: Wanted, page: int, limit: int, lineage: str
+) -> ReservationPage:
+    """Return a page; contact details only if the venue shows them (interface, section 4)."""
+    shows_contacts = get_venue(reader).shows_contacts
+    found, total = page_found(reader, wanted, page, limit)
+    items = [_list_item(each, lineage, shows_contacts=shows_contacts) for each in found]
+    return ReservationPage(items, page, limit, total, contact_details_included=shows_contacts)
+
+
+def _list_item(
+    reservation: model.Reservation, lineage: str, *, shows_contacts: bool
+) -> Reservation:
+    """Return the reservation with the fields that `lineage` may see (interface, section 2.5)."""
+    own = reservation.lineage == lineage and reservation.external_ref is not None
+    return Reservation.of(
+        reservation,
+        table=TableName(id=reservation.table_id, name=reservation.table_name),
+        checked_in_at=optional_instant(reservation.checked_in_at),
+        created_at=format_instant(reservation.created_at),
+        external_ref=reservation.external_ref if own else UNSET,
+        customer_email=reservation.customer_email if shows_contacts else UNSET,
+        customer_phone=reservation.customer_phone if shows_contacts else UNSET,
+    )
 
 
 async def _grant_and_notify(services: Services, key: ApiKey, booking: Booking) -> Granted:
-    """Reserve. If an email is due, wait up to 5 s for its first attempt and store the result."""
+    """Reserve a table. If an email is due, wait up to 5 s for it and store its outcome."""
     environment = services.environment
     granted = await environment.database.write(reserve, environment.name, key, booking)
     if granted.email_id is None or granted.issued.email_outcome is not None:
@@ -75,12 +148,20 @@ async def _grant_and_notify(services: Services, key: ApiKey, booking: Booking) -
     outcome = await services.email_worker.send_now(granted.email_id)
     try:
         settled = await environment.database.write(settle_email, granted.issued, outcome)
-    except Unavailable:  # the booking is committed: answer as a replay would
+    except Unavailable:  # the booking is committed, so return what a replay would
         settled = replace(granted.issued, email_outcome="failed")
     return Granted(settled, replayed=False)
 
 
-def _read_page(reader: Reader, query: ReservationQuery) -> tuple[bool, list[Reservation], int]:
-    wanted = Wanted(query.first, query.last, query.statuses, order="slot")
-    items, total = page_found(reader, wanted, query.page, query.limit)
-    return get_venue(reader).shows_contacts, items, total
+def _creation_result(issued: model.Issued, environment: Environment) -> CreationResult:
+    """Return the creation result (interface, section 2.7), the same for each replay."""
+    keyring, links = environment.keyring, environment.links
+    return CreationResult(
+        service_reservation_id=issued.reservation_id,
+        access_code=issued.access_code,
+        status="confirmed",
+        guest_access_url=links.access(keyring.access_token(issued.reservation_id)),
+        claim_url=links.claim(keyring.claim_token(issued.reservation_id)),
+        access_link_expires_at=format_instant(issued.link_expires_at),
+        notifications=Notifications(email=issued.email_outcome or "failed", sms="skipped"),
+    )

@@ -4,46 +4,64 @@ from datetime import date
 
 from aiohttp import web
 
-from appliance.core.errors import DateOutOfRange, InvalidSlot
+from appliance.core.errors import DateOutOfRange, InvalidDate, InvalidSlot
 from appliance.database.connection import Reader
 from appliance.http.json import answer
 from appliance.http.request import ENVIRONMENT
 from appliance.reservations.rows import list_holds
-from appliance.reservations.search import TableAvailability, find_availability
+from appliance.reservations.search import find_availability
 from appliance.venue.model import (
-    Slot,
-    Table,
-    Venue,
     find_closure,
     find_slot,
     has_ended,
     interval,
+    is_slot,
     may_be_booked,
+    parse_date,
     tonight,
 )
 from appliance.venue.rows import get_venue, list_closings, list_slots, list_tables
-from web.api.query import read_availability_query
-from web.api.wire import availability_answer, venue_answer
+from web.api.wire import (
+    Availability,
+    Slot,
+    Table,
+    TableAvailability,
+    Venue,
+    VenueIdentity,
+    read_query,
+)
 
 
 async def show_venue(request: web.Request) -> web.Response:
     """Return the venue with its tables and slots."""
-    venue = request[ENVIRONMENT].database.peek(_read_venue)
-    return answer(venue_answer(*venue))
+    return answer(request[ENVIRONMENT].database.peek(_read_venue))
 
 
 async def show_availability(request: web.Request) -> web.Response:
-    """Return the free tables on a date or in one of its slots; indicative only."""
-    day, slot = read_availability_query(request)
-    tables = request[ENVIRONMENT].database.peek(_read_availability, day, slot)
-    return answer(availability_answer(day.isoformat(), slot, tables))
+    """Return the state of each table on a date or in one of its slots; indicative only.
+
+    Raises InvalidDate, DateOutOfRange or InvalidSlot.
+    """
+    query = read_query(request)
+    day, start = parse_date(query.get("date")), query.get("slot")
+    if day is None:
+        raise InvalidDate(field="date")
+    if start is not None and not is_slot(start):
+        raise InvalidSlot(field="slot")
+    return answer(request[ENVIRONMENT].database.peek(_read_availability, day, start))
 
 
-def _read_venue(reader: Reader) -> tuple[Venue, list[Table], list[Slot]]:
-    return get_venue(reader), list_tables(reader), list_slots(reader)
+def _read_venue(reader: Reader) -> Venue:
+    venue = get_venue(reader)
+    return Venue.of(
+        venue,
+        venue=VenueIdentity.of(venue),
+        tables=[Table.of(table) for table in list_tables(reader)],
+        slots=[Slot.of(slot) for slot in list_slots(reader)],
+    )
 
 
-def _read_availability(reader: Reader, day: date, start: str | None) -> list[TableAvailability]:
+def _read_availability(reader: Reader, day: date, start: str | None) -> Availability:
     venue, slot = get_venue(reader), None
     zone = reader.zones.zone(venue.time_zone)
     if not may_be_booked(day, tonight(reader.now, zone, venue.evening_ends_at)):
@@ -52,8 +70,10 @@ def _read_availability(reader: Reader, day: date, start: str | None) -> list[Tab
         slot = find_slot(list_slots(reader), start, day)
         if slot is None:
             raise InvalidSlot(field="slot")
-    wanted = interval(slot, venue.evening_ends_at)
     date_ = day.isoformat()
     closed = find_closure(venue, list_closings(reader), date_) is not None
     closed |= has_ended(slot, day, venue, zone, reader.now)
-    return find_availability(list_tables(reader), list_holds(reader, date_), wanted, closed=closed)
+    wanted = interval(slot, venue.evening_ends_at)
+    found = find_availability(list_tables(reader), list_holds(reader, date_), wanted, closed=closed)
+    tables = [TableAvailability.of(each, id=each.table.id, name=each.table.name) for each in found]
+    return Availability(date=date_, slot=start, tables=tables)

@@ -3,12 +3,12 @@
 from aiohttp import web
 
 from appliance.clock import format_instant
-from appliance.core.errors import NotFound, field_invalid
+from appliance.core.errors import field_invalid
 from appliance.http.json import answer, read_object
 from appliance.http.request import ENVIRONMENT, recheck_authorisation
 from appliance.outbox import EVENT_TYPES
-from appliance.reservations.request import parse_uuid
 from appliance.webhooks.endpoints import (
+    Endpoint,
     deactivate_by_key,
     list_endpoints,
     parse_event_types,
@@ -19,9 +19,10 @@ from web.api.authentication import KEY
 from web.api.wire import (
     DeactivatedWebhookEndpoint,
     NewWebhookEndpoint,
+    WebhookEndpoint,
     WebhookEndpointList,
     WebhookTestResult,
-    endpoint_answer,
+    read_id,
 )
 from web.context import SERVICES
 
@@ -29,12 +30,15 @@ from web.context import SERVICES
 async def list_webhooks(request: web.Request) -> web.Response:
     """Return all endpoints of the venue and the available event types."""
     endpoints = request[ENVIRONMENT].database.peek(list_endpoints)
-    items = [endpoint_answer(each, request[KEY]) for each in endpoints]
+    items = [_list_item(endpoint, request[KEY].lineage) for endpoint in endpoints]
     return answer(WebhookEndpointList(items=items, events=EVENT_TYPES))
 
 
 async def create_webhook(request: web.Request) -> web.Response:
-    """Register an endpoint; its secret is returned only in this answer."""
+    """Register an endpoint; only this answer contains its secret.
+
+    Raises InvalidWebhookUrl, InvalidEventType or TooManyEndpoints.
+    """
     body, environment = await read_object(request), request[ENVIRONMENT]
     dispatcher = request[SERVICES].dispatcher
     url = await dispatcher.check_url(body.get("url"))
@@ -54,28 +58,35 @@ async def create_webhook(request: web.Request) -> web.Response:
 
 
 async def delete_webhook(request: web.Request) -> web.Response:
-    """Deactivate an endpoint and cancel its queued deliveries."""
-    endpoint_id = parse_uuid(request.match_info["id"])
-    if endpoint_id is None:
-        raise NotFound
+    """Deactivate an endpoint and cancel its queued deliveries.
+
+    Raises NotFound for an unknown id.
+    """
+    endpoint_id = read_id(request.match_info["id"])
     await request[ENVIRONMENT].database.write(deactivate_by_key, endpoint_id, request[KEY])
     return answer(DeactivatedWebhookEndpoint(id=endpoint_id, active=False))
 
 
 async def send_test_webhook(request: web.Request) -> web.Response:
-    """Queue a signed `webhook.test` for one endpoint, or for all active ones."""
-    body = await read_object(request, optional=True)
-    endpoint_id = _parse_endpoint_id(body.get("endpointId"))
+    """Queue a signed `webhook.test` for one endpoint, or for all active ones.
+
+    Raises ValidationError if `endpointId` is not a string, and NotFound if it is unknown.
+    """
+    endpoint_id = (await read_object(request, optional=True)).get("endpointId")
+    if endpoint_id is not None:
+        if not isinstance(endpoint_id, str):
+            raise field_invalid("endpointId", "text")
+        endpoint_id = read_id(endpoint_id)
     delivery_ids = await request[ENVIRONMENT].database.write(send_test_event, endpoint_id)
     return answer(WebhookTestResult(queued=len(delivery_ids), delivery_ids=delivery_ids), 202)
 
 
-def _parse_endpoint_id(value: object) -> str | None:
-    if value is None:
-        return None
-    if not isinstance(value, str):
-        raise field_invalid("endpointId", "text")
-    endpoint_id = parse_uuid(value)
-    if endpoint_id is None:
-        raise NotFound
-    return endpoint_id
+def _list_item(endpoint: Endpoint, lineage: str) -> WebhookEndpoint:
+    """Return a list item. Omit the URL's query, which may be a secret, for other lineages."""
+    own = endpoint.lineage == lineage
+    return WebhookEndpoint.of(
+        endpoint,
+        url=endpoint.url if own else endpoint.url.partition("?")[0],
+        created_at=format_instant(endpoint.created_at),
+        created_by_this_key=own,
+    )

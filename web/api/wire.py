@@ -1,24 +1,18 @@
-"""All objects that the partner API returns, as structs that encode and describe themselves.
+"""The objects that the partner API returns, as structs; and parsing of ids and query strings.
 
-`web.api.openapi` generates the schemas from them, with descriptions from openapi.md. Requests
-are also described there, but validated by our own parsers, so that each error has its exact
-code and field.
+`web.api.openapi` generates the schemas of answers from these structs, with the descriptions in
+openapi.md. Request bodies are parsed by hand, so that each error has its documented code and
+field; their schemas are in openapi.md too.
 """
 # ruff: noqa: D101 - openapi.md describes each object and member
 
 from typing import Annotated, Any, Self
 
+from aiohttp import web
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from appliance.api_keys import ApiKey
-from appliance.clock import format_instant, optional_instant
-from appliance.environment import Environment
-from appliance.reservations import model as reservation
-from appliance.reservations import request as booking
-from appliance.reservations import search
-from appliance.reservations.change import Cancelled
-from appliance.venue import model as venue
-from appliance.webhooks import endpoints as endpoint
+from appliance.core.errors import NotFound
+from appliance.reservations.request import REFERENCE_MAX, parse_uuid
 
 
 def _json(**schema: object) -> Meta:
@@ -43,15 +37,31 @@ Status = Annotated[str, _ref("ReservationStatus")]
 Source = Annotated[str, _ref("ReservationSource")]
 EventType = Annotated[str, _ref("EventType")]
 DeliveredEventType = Annotated[str, _ref("DeliveredEventType")]
-Reference = Annotated[str, Meta(min_length=1, max_length=booking.REFERENCE_MAX)]
+Reference = Annotated[str, Meta(min_length=1, max_length=REFERENCE_MAX)]
+
+
+def read_query(request: web.Request) -> dict[str, str]:
+    """Return the query parameters. The values of a repeated parameter are joined with a comma.
+
+    `status` is a comma-separated list; every other parameter rejects the joined value.
+    """
+    return {name: ",".join(request.query.getall(name)) for name in request.query}
+
+
+def read_id(text: str) -> str:
+    """Return the UUID `text` in lower case. Raises NotFound if it is not a UUID."""
+    uuid = parse_uuid(text)
+    if uuid is None:
+        raise NotFound
+    return uuid
 
 
 class Answer(Struct, rename="camel"):
-    """An object in an answer. Its schema is open: /v1 may add members."""
+    """An object in an answer. Its schema allows more members, which later versions may add."""
 
     @classmethod
     def of(cls, row: object, **others: Any) -> Self:
-        """Build the object from the attributes of `row`; `others` take precedence."""
+        """Build the object from `others` and, for the remaining fields, attributes of `row`."""
         for name in cls.__struct_fields__:
             if name not in others:
                 others[name] = getattr(row, name)
@@ -59,7 +69,7 @@ class Answer(Struct, rename="camel"):
 
 
 class Error(Answer, rename=None):
-    """The body of every error; `ApiError.body` renders it."""
+    """The body of every error, created by `ApiError.body`."""
 
     error: str
     error_en: str
@@ -171,21 +181,19 @@ class Cancellation(Answer):
     already_cancelled: Annotated[bool, _json(const=True)] | UnsetType = UNSET
 
 
-class WebhookEndpoint(Answer):
+class EndpointFields(Answer):
     id: Uuid
     url: Uri
     events: tuple[DeliveredEventType, ...]
     active: bool
     created_at: Instant
+
+
+class WebhookEndpoint(EndpointFields):
     created_by_this_key: bool
 
 
-class NewWebhookEndpoint(Answer):
-    id: Uuid
-    url: Uri
-    events: tuple[DeliveredEventType, ...]
-    active: bool
-    created_at: Instant
+class NewWebhookEndpoint(EndpointFields):
     secret: Annotated[str, Meta(pattern="^whsec_[A-Za-z0-9_-]+$")]
 
 
@@ -210,7 +218,7 @@ class VenueName(Answer):
 
 
 class EventReservation(Answer, kw_only=True):
-    """The reservation in a delivery; `appliance.webhooks.payload` renders it."""
+    """The reservation in a webhook delivery, created by `appliance.webhooks.payload`."""
 
     service_reservation_id: Uuid
     access_code: AccessCode
@@ -237,77 +245,3 @@ class Event(Answer):
     type: DeliveredEventType
     occurred_at: Instant
     data: EventData
-
-
-def venue_answer(
-    found: venue.Venue, tables: list[venue.Table], slots: list[venue.Slot]
-) -> Venue:  # fmt: skip
-    """Return the Venue object (interface, section 2.1)."""
-    return Venue.of(
-        found,
-        venue=VenueIdentity.of(found),
-        tables=[Table.of(table) for table in tables],
-        slots=[Slot.of(slot) for slot in slots],
-    )
-
-
-def availability_answer(
-    day: str, slot: str | None, tables: list[search.TableAvailability]
-) -> Availability:
-    """Return the Availability object (interface, section 2.4); date and slot repeat the query."""
-    entries = [
-        TableAvailability.of(each, id=each.table.id, name=each.table.name) for each in tables
-    ]
-    return Availability(date=day, slot=slot, tables=entries)
-
-
-def reservation_answer(
-    reservation: reservation.Reservation, *, lineage: str, shows_contacts: bool
-) -> Reservation:
-    """Return a list item (interface, section 2.5) with the fields visible to `lineage`."""
-    own = reservation.lineage == lineage and reservation.external_ref is not None
-    return Reservation.of(
-        reservation,
-        table=TableName(id=reservation.table_id, name=reservation.table_name),
-        checked_in_at=optional_instant(reservation.checked_in_at),
-        created_at=format_instant(reservation.created_at),
-        external_ref=reservation.external_ref if own else UNSET,
-        customer_email=reservation.customer_email if shows_contacts else UNSET,
-        customer_phone=reservation.customer_phone if shows_contacts else UNSET,
-    )
-
-
-def creation_answer(issued: reservation.Issued, environment: Environment) -> CreationResult:
-    """Return the creation result (interface, section 2.7), identical for each replay."""
-    keyring, links = environment.keyring, environment.links
-    return CreationResult(
-        service_reservation_id=issued.reservation_id,
-        access_code=issued.access_code,
-        status="confirmed",
-        guest_access_url=links.access(keyring.access_token(issued.reservation_id)),
-        claim_url=links.claim(keyring.claim_token(issued.reservation_id)),
-        access_link_expires_at=format_instant(issued.link_expires_at),
-        notifications=Notifications(email=issued.email_outcome or "failed", sms="skipped"),
-    )
-
-
-def cancellation_answer(cancelled: Cancelled) -> Cancellation:
-    """Return the answer to `DELETE /v1/reservations/{id}` (interface, section 4)."""
-    reservation = cancelled.reservation
-    return Cancellation(
-        service_reservation_id=reservation.id,
-        status=reservation.status,
-        cancelled_at=format_instant(reservation.cancelled_at or reservation.updated_at),
-        already_cancelled=cancelled.already or UNSET,
-    )
-
-
-def endpoint_answer(found: endpoint.Endpoint, key: ApiKey) -> WebhookEndpoint:
-    """Return a list item. Omits the URL's query, which may be a secret, for other keys."""
-    own = found.lineage == key.lineage
-    return WebhookEndpoint.of(
-        found,
-        url=found.url if own else found.url.partition("?")[0],
-        created_at=format_instant(found.created_at),
-        created_by_this_key=own,
-    )

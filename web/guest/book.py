@@ -1,5 +1,7 @@
 """The booking page: choose evening, time and table; send the booking; see its state."""
 
+from collections import defaultdict
+
 from aiohttp import web
 
 from appliance.core.errors import (
@@ -21,7 +23,6 @@ from appliance.reservations.rows import find_reservations, is_claimed
 from appliance.venue.model import parse_date
 from appliance.venue.rows import find_tonight, get_venue
 from web.guest.booking_form import (
-    FIELDS,
     TRAP,
     BookingForm,
     find_doubt,
@@ -35,26 +36,24 @@ from web.guest.booking_form import (
     trouble_in_words,
 )
 from web.guest.card import make_card
-from web.guest.device import device_for, find_device, keep_device
-from web.guest.rate_limits import guest_limits_of
+from web.guest.links import device_for, find_device, keep_device, open_link
 from web.guest.responses import (
     emails_are_sent,
     environment_of,
+    guest_limits_of,
     guest_page,
     language_of,
-    open_link,
     page,
     see_other,
 )
-from web.rendering import LANGUAGES
 
-_PARTY = 2
+_DEFAULT_PARTY = 2
 
 
 @guest_page
 async def booking_page(request: web.Request) -> web.Response:
     """`GET /book?date=&guests=`: the free tables. A GET changes nothing."""
-    return await _show(request, None)
+    return await _show(request)
 
 
 @guest_page
@@ -66,12 +65,12 @@ async def send_booking(request: web.Request) -> web.Response:
     try:
         form = await read_booking_form(request, environment)
     except ValidationError as refusal:
-        return await _show(request, None, status=refusal.status)
+        return await _show(request, status=refusal.status)
     notice, errors = find_doubt(form, language), find_errors(form, language)
     if notice or errors:
         return await _show(request, form, errors=errors, notice=notice, status=400)
     try:
-        return await _booked(request, await _grant(request, environment, form))
+        return await _redirect(request, await _book(request, environment, form))
     except ApiError as refusal:
         return await _show(request, form, refusal=refusal, status=max(refusal.status, 409))
 
@@ -80,31 +79,36 @@ async def send_booking(request: web.Request) -> web.Response:
 async def booked_page(request: web.Request) -> web.Response:
     """`GET /book/{token}`: the booking, with a link to the guest pass."""
     opened = await open_link(request, Keyring.read_access_token)
-    environment, token = environment_of(request), request.match_info["token"]
-    device, id_ = find_device(request), opened.reservation.id
-    # Guests may share this page as they share the pass: only the browser that booked may cancel.
-    is_mine = device is not None and await environment.database.read(is_claimed, device.hash, id_)
+    environment, device, id_ = environment_of(request), find_device(request), opened.reservation.id
+    database = environment.database
+    # A guest may share this page's link, so only the browser that booked may cancel.
+    is_mine = device is not None and await database.read(is_claimed, device.hash, id_)
     values: dict[str, object] = {
         "card": make_card(opened, language_of(request)),
         "status": opened.reservation.status,
-        "access": f"{environment.prefix}/access/{token}",
-        "undo": f"{environment.prefix}/me/{id_}/cancel" if is_mine and opened.may_cancel else None,
+        "access": opened.access_path,
+        "undo": f"{opened.my_path}/cancel" if is_mine and opened.may_cancel else None,
         "mine": f"{environment.prefix}/me" if is_mine else None,
-        "writes": emails_are_sent(environment)
-        and await environment.database.read(was_written_to, id_),
+        "writes": emails_are_sent(environment) and await database.read(was_written_to, id_),
     }
     return page(request, "guest/booked.html", values)
 
 
-async def _grant(request: web.Request, environment: Environment, form: BookingForm) -> Reservation:
+async def _book(request: web.Request, environment: Environment, form: BookingForm) -> Reservation:
+    """Book, within the rate limits. Raises the errors of `book` and RateLimited."""
     booked, most = guest_limits_of(request).count_booking(request)
     offer = await environment.database.read(read_offer, form.day, form.guests)
     booking = form.to_booking(form.day or offer.tonight, language_of(request))
-    return await environment.database.write(_book_as_one_of, booking, booked, most)
+    return await environment.database.write(_book_within_limit, booking, booked, most)
 
 
-def _book_as_one_of(tx: Transaction, booking: Booking, booked: set[str], most: int) -> Reservation:
-    """Book, and add the reservation to `booked`. Raises TooManyBookings and books nothing."""
+def _book_within_limit(
+    tx: Transaction, booking: Booking, booked: set[str], most: int
+) -> Reservation:
+    """Book, and add the reservation to `booked`, the ids booked from the same address.
+
+    Raises TooManyBookings, and books nothing, if `most` of the others are active and not past.
+    """
     made, tonight = book_table(tx, booking), find_tonight(tx).isoformat()
     others = find_reservations(tx, booked - {made.id}).values()
     if sum(other.holds and other.date >= tonight for other in others) >= most:
@@ -113,7 +117,8 @@ def _book_as_one_of(tx: Transaction, booking: Booking, booked: set[str], most: i
     return made
 
 
-async def _booked(request: web.Request, reservation: Reservation) -> web.Response:
+async def _redirect(request: web.Request, reservation: Reservation) -> web.Response:
+    """Store the reservation in this browser, and redirect to its page."""
     environment, device = environment_of(request), device_for(request)
     token = environment.keyring.access_token(reservation.id)
     response = see_other(f"{environment.prefix}/book/{token}?lang={language_of(request).code}")
@@ -125,45 +130,44 @@ async def _booked(request: web.Request, reservation: Reservation) -> web.Respons
 
 async def _show(
     request: web.Request,
-    form: BookingForm | None,
+    form: BookingForm | None = None,
     *,
     errors: dict[str, str] | None = None,
     notice: str | None = None,
     refusal: ApiError | None = None,
     status: int = 200,
 ) -> web.Response:
-    """Return the form with the entered values and the tables that are free now."""
+    """Return the form with the entered values, and the tables that are free now."""
     environment, language = environment_of(request), language_of(request)
     if not takes_bookings(environment):
         return await _closed(request)
-    guests = parse_party(request.query.get("guests", ""), _PARTY)
+    guests = parse_party(request.query.get("guests", ""), _DEFAULT_PARTY)
     day = parse_date(request.query.get("date"))
+    token, when = new_token(environment), ""
     if form is not None:
-        guests, day = form.guests, form.day
+        guests, day, when = form.guests, form.day, form.when
+        if not form.is_stale and not isinstance(refusal, FormUsed):
+            token = form.token
     offer = await environment.database.read(read_offer, day, guests)
     if offer.venue.status != "active" or type(refusal) is VenueInactive:
         return await _closed(request)
     if refusal is not None:
-        notice = trouble_in_words(refusal, offer, form, language)
-    token = form.token if form is not None else ""
-    if form is None or form.is_stale or isinstance(refusal, FormUsed):
-        token = new_token(environment)
+        notice = trouble_in_words(refusal, offer, when, language)
     values: dict[str, object] = {
         **offer_in_words(offer, form, language),
         "form": form,
-        "errors": {name: (errors or {}).get(name, "") for name in FIELDS},
+        "errors": defaultdict(str, errors or {}),
         "is_wrong": bool(errors),
         "notice": notice,
         "token": token,
         "trap": TRAP,
         "action": f"{environment.prefix}/book",
-        "all_languages": request.config_dict[LANGUAGES].all(),
         "mine": f"{environment.prefix}/me" if find_device(request) else None,
     }
     return page(request, "guest/book.html", values, status=status)
 
 
 async def _closed(request: web.Request) -> web.Response:
-    """Return the page of a venue that takes no bookings, or none on this page."""
+    """Return the page of a venue that takes no bookings online."""
     venue = await environment_of(request).database.read(get_venue)
     return page(request, "guest/no_booking.html", {"venue": venue}, status=404)

@@ -8,18 +8,13 @@ from aiohttp import web
 
 from appliance.core.errors import (
     ApiError,
-    FormUsed,
     GuestsOutOfRange,
-    InvalidSlot,
-    RateLimited,
     TableNotBookable,
     TableNotFound,
     TableTaken,
-    TooManyBookings,
-    Unavailable,
-    VenueClosed,
 )
 from appliance.core.i18n import Language, isolate
+from appliance.core.i18n import mark as _
 from appliance.core.tokens import made_at
 from appliance.database.connection import Reader
 from appliance.environment import Environment
@@ -49,16 +44,28 @@ from appliance.venue.model import (
     tonight,
 )
 from appliance.venue.rows import get_venue, list_closings, list_slots, list_tables
-from web.guest.card import evening_in_words
+from web.guest.card import evening_in_words, refusal_in_words
 from web.portal.forms import read_form
 
-WHOLE_EVENING = "evening"  # the form's value for no slot
+TRAP = "website"  # a field that people do not see; a value shows that a program sent the form
+WHOLE_EVENING = "evening"  # the value of the field `when` for a booking without a slot
 _NEXT_DAYS = 7
+_FASTEST = 2_000  # ms; no guest completes the form faster
+_OLDEST = 6 * 3_600_000  # ms
+_TYPED_MAX = 2000
+_SHOWN_TABLES = 5
+_TABLE_ERRORS = (TableTaken, TableNotBookable, TableNotFound, GuestsOutOfRange)
+_TOO_LONG = _("One of the fields is too long: please shorten it.")
+_NOT_BOOKABLE = _("This evening cannot be booked. Please choose another one.")
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A time that a guest can choose. `when` is `HH:MM`, or `evening` with `slot` None."""
+    """A time that a guest can choose.
+
+    `when` is the start of `slot` as `HH:MM`. For the whole evening, `when` is `evening` and `slot`
+    is None.
+    """
 
     when: str
     slot: Slot | None
@@ -67,13 +74,17 @@ class Choice:
 
     @property
     def is_free(self) -> bool:
-        """Return whether the party can book it."""
+        """Return whether the party can book this time."""
         return bool(self.tables) and not self.has_begun
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The choices of an evening for `guests`; `most` is the capacity of the largest table."""
+    """The choices of an evening for `guests` people.
+
+    `most` is the capacity of the largest table. `next_days` are tonight and the days that
+    follow, without closing days.
+    """
 
     venue: Venue
     tonight: date
@@ -82,7 +93,7 @@ class Offer:
     most: int
     is_closed: bool
     choices: tuple[Choice, ...]
-    next_days: tuple[date, ...]  # tonight and the days that follow, without closing days
+    next_days: tuple[date, ...]
 
     @property
     def is_free(self) -> bool:
@@ -91,7 +102,7 @@ class Offer:
 
     def choice(self, when: str) -> Choice | None:
         """Return the choice named `when`, or None."""
-        return next((one for one in self.choices if one.when == when), None)
+        return next((choice for choice in self.choices if choice.when == when), None)
 
 
 def takes_bookings(environment: Environment) -> bool:
@@ -100,7 +111,7 @@ def takes_bookings(environment: Environment) -> bool:
 
 
 def read_offer(reader: Reader, wanted: date | None, guests: int) -> Offer:
-    """Return the offer of `wanted`, or of tonight if it is None or not bookable."""
+    """Return the offer for the date `wanted`, or for tonight if that is None or not bookable."""
     venue, slots, tables = get_venue(reader), list_slots(reader), list_tables(reader)
     zone, now = reader.zones.zone(venue.time_zone), reader.now
     this_evening = tonight(now, zone, venue.evening_ends_at)
@@ -108,23 +119,22 @@ def read_offer(reader: Reader, wanted: date | None, guests: int) -> Offer:
     closings, holds = list_closings(reader), list_holds(reader, day.isoformat())
     most = max((table.capacity_max for table in tables if table.bookable), default=1)
     party = min(max(guests, 1), most)
+    fitting = [table for table in tables if table.capacity_min <= party <= table.capacity_max]
 
     def is_closed(evening: date) -> bool:
         return any(closing.holds(evening.isoformat()) for closing in closings)
 
     def choice(slot: Slot | None) -> Choice:
         hours = interval(slot, venue.evening_ends_at)
-        found = find_availability(tables, holds, hours, closed=is_closed(day))
-        free = tuple(
-            one.table
-            for one in found
-            if one.available and one.table.capacity_min <= party <= one.table.capacity_max
-        )
+        found = find_availability(fitting, holds, hours, closed=is_closed(day))
+        free = tuple(each.table for each in found if each.available)
         is_late = has_begun(slot, slots, day, venue, zone, now)
         return Choice(slot.start if slot else WHOLE_EVENING, slot, free, is_late)
 
     days = (this_evening + timedelta(days=n) for n in range(_NEXT_DAYS))
-    offered = sorted(offered_slots(slots, day), key=lambda s: interval(s, venue.evening_ends_at))
+    offered = sorted(
+        offered_slots(slots, day), key=lambda slot: interval(slot, venue.evening_ends_at)
+    )
     return Offer(
         venue=venue,
         tonight=this_evening,
@@ -137,16 +147,12 @@ def read_offer(reader: Reader, wanted: date | None, guests: int) -> Offer:
     )
 
 
-FIELDS = ("when", "name", "email", "phone", "notes")  # fields that can have an error
-TRAP = "website"  # a field hidden from guests: only a program fills it in
-_FASTEST = 2_000  # ms: no guest completes the form faster
-_OLDEST = 6 * 3_600_000
-_TYPED_MAX = 2000
-
-
 @dataclass(frozen=True, slots=True)
 class BookingForm:
-    """A submitted form; `table` is an id or "", `form_id` None if the token is not ours."""
+    """A submitted form. `table` is an id, or "" if the guest left the choice to the venue.
+
+    `form_id` and `age` (ms since the form was shown) are None if this box did not issue the token.
+    """
 
     day: date | None
     guests: int
@@ -163,7 +169,7 @@ class BookingForm:
 
     @property
     def is_stale(self) -> bool:
-        """Return whether the token is not ours or has expired."""
+        """Return whether the token has expired or was not issued by this box."""
         return self.age is None or not 0 <= self.age <= _OLDEST
 
     def to_booking(self, day: date, language: Language) -> Booking:
@@ -184,27 +190,27 @@ class BookingForm:
 
 async def read_booking_form(request: web.Request, environment: Environment) -> BookingForm:
     """Return the submitted form, without checking it. Raises ValidationError if unreadable."""
-    sent = await read_form(request)
-    token, when = sent.text("token"), sent.text("when")
+    fields = await read_form(request)
+    token, when = fields.text("token"), fields.text("when")
     form_id = environment.keyring.read_form_token(token)
     return BookingForm(
-        day=parse_date(sent.text("date")),
-        guests=parse_party(sent.text("guests"), 0),
+        day=parse_date(fields.text("date")),
+        guests=parse_party(fields.text("guests"), 0),
         when=when,
-        table=parse_uuid(sent.text(f"table-{when}")) or "",
-        name=sent.text("name", _TYPED_MAX),
-        email=sent.text("email", _TYPED_MAX),
-        phone=sent.text("phone", _TYPED_MAX),
-        notes=sent.lines("notes"),
+        table=parse_uuid(fields.text(f"table-{when}")) or "",
+        name=fields.text("name", _TYPED_MAX),
+        email=fields.text("email", _TYPED_MAX),
+        phone=fields.text("phone", _TYPED_MAX),
+        notes=fields.lines("notes"),
         form_id=form_id,
         token=token,
-        is_trapped=bool(sent.text(TRAP, _TYPED_MAX)),
+        is_trapped=bool(fields.text(TRAP, _TYPED_MAX)),
         age=environment.database.clock.now() - made_at(form_id) if form_id else None,
     )
 
 
 def parse_party(text: str, otherwise: int) -> int:
-    """Return the number of guests in a form or URL; `otherwise` if there is none."""
+    """Return the number of guests in a form or URL; `otherwise` if `text` is not a number."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 5 else otherwise
 
 
@@ -215,15 +221,14 @@ def new_token(environment: Environment) -> str:
 
 
 def find_errors(form: BookingForm, language: Language) -> dict[str, str]:
-    """Return the errors of the entered values: field name to text."""
-    _ = language.gettext
+    """Return the errors in the entered values, as texts by field name."""
     errors: dict[str, str] = {}
     if form.when != WHOLE_EVENING and not is_slot(form.when):
         errors["when"] = _("Please choose a time.")
     if not is_visible(form.name):
         errors["name"] = _("Please write your name.")
     elif len(form.name) > NAME_MAX:
-        errors["name"] = _("One of the fields is too long: please shorten it.")
+        errors["name"] = _TOO_LONG
     if not form.email and not form.phone:
         errors["email"] = _("Please give an email address or a phone number.")
     if form.email and not is_email(form.email):
@@ -231,27 +236,24 @@ def find_errors(form: BookingForm, language: Language) -> dict[str, str]:
     if form.phone and not is_phone(form.phone):
         errors["phone"] = _("This phone number cannot be right: 6 to 20 digits are needed.")
     if len(form.notes) > NOTES_MAX:
-        errors["notes"] = _("One of the fields is too long: please shorten it.")
-    return errors
+        errors["notes"] = _TOO_LONG
+    return {name: language.gettext(text) for name, text in errors.items()}
 
 
 def find_doubt(form: BookingForm, language: Language) -> str | None:
-    """Return a text for the guest if the form looks automated or is stale, else None."""
-    _ = language.gettext
+    """Return a message if a program seems to have sent the form, or if it is stale, else None."""
+    gettext = language.gettext
     if form.is_trapped or (form.age is not None and 0 <= form.age < _FASTEST):
-        return _("That was quick. Please look at it once more, and send it again.")
+        return gettext("That was quick. Please look at it once more, and send it again.")
     if form.is_stale:
-        return _("This page was open for a long time. Nothing is lost: please send it again.")
+        return gettext("This page was open for a long time. Nothing is lost: please send it again.")
     return None
 
 
-_SHOWN_TABLES = 5
-
-
 def offer_in_words(offer: Offer, form: BookingForm | None, language: Language) -> dict[str, object]:
-    """Return what the page shows of the offer. The guest's choice is kept if it is free.
+    """Return the template values of the offer. A choice in `form` is kept if it is still free.
 
-    `days` are (form value, label such as `Ce soir`, whether it is selected).
+    `days` are (form value, label such as `Ce soir`, whether the day is selected).
     """
     near, written = evening_in_words(offer.day, offer.tonight, language)
     free = [choice.when for choice in offer.choices if choice.is_free]
@@ -270,47 +272,29 @@ def offer_in_words(offer: Offer, form: BookingForm | None, language: Language) -
     }
 
 
-def trouble_in_words(
-    refusal: ApiError, offer: Offer, form: BookingForm | None, language: Language
-) -> str:
-    """Return why nothing was booked and what is free: "Autres tables libres : T2, T5."."""
-    _ = language.gettext
-    if isinstance(refusal, (TableTaken, TableNotBookable, TableNotFound, GuestsOutOfRange)):
-        return _taken(offer.choice(form.when) if form else None, offer, language)
-    sentences: dict[type[ApiError], str] = {
-        InvalidSlot: _("This time is not offered any more. Please choose another one."),
-        VenueClosed: _("The house is closed that evening. Please choose another one."),
-        FormUsed: _(
-            "This page has already made a booking. Nothing more was booked: "
-            "if you want another table, please send it once more."
-        ),
-        Unavailable: _("The box is busy. Nothing was lost: please try again in a moment."),
-        RateLimited: _(
-            "Many people are booking just now. Please try again later, or call the venue."
-        ),
-        TooManyBookings: _(
-            "There are bookings from your connection already. For more, please call the venue."
-        ),
-    }
-    otherwise = _("This evening cannot be booked. Please choose another one.")
-    return sentences.get(type(refusal), otherwise)
-
-
-def _taken(choice: Choice | None, offer: Offer, language: Language) -> str:
-    _ = language.gettext
+def trouble_in_words(refusal: ApiError, offer: Offer, when: str, language: Language) -> str:
+    """Return why `when` was not booked and what is free: "Autres tables libres : T2, T5."."""
+    if not isinstance(refusal, _TABLE_ERRORS):
+        return refusal_in_words(refusal, language, _NOT_BOOKABLE)
+    gettext, choice = language.gettext, offer.choice(when)
     if choice is not None and choice.is_free:
         names = ", ".join(table.number for table in choice.tables[:_SHOWN_TABLES])
-        return _(
+        return gettext(
             "Somebody was faster: that table is taken. Still free at that time: %(tables)s.",
             tables=isolate(names),
         )
-    others = [_hours(other, language) for other in offer.choices if other.is_free]
-    if others:
-        return _(
+    whole_evening = gettext("The whole evening").lower()
+    times = [
+        other.slot.start if other.slot else whole_evening
+        for other in offer.choices
+        if other.is_free
+    ]
+    if times:
+        return gettext(
             "Somebody was faster: no table is left at that time. Still free: %(times)s.",
-            times=isolate(", ".join(others)),
+            times=isolate(", ".join(times)),
         )
-    return _("Somebody was faster: nothing is left that evening. Another one may suit you.")
+    return gettext("Somebody was faster: nothing is left that evening. Another one may suit you.")
 
 
 def _day(day: date, offer: Offer, language: Language) -> tuple[str, str, bool]:
@@ -327,7 +311,3 @@ def _table(currency: str, language: Language, table: Table) -> str:
         return text
     amount = f"{table.minimum_spend} {currency}"
     return language.gettext("%(table)s, from %(amount)s", table=text, amount=amount)
-
-
-def _hours(choice: Choice, language: Language) -> str:
-    return choice.slot.start if choice.slot else language.gettext("The whole evening").lower()

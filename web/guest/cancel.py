@@ -4,60 +4,51 @@ from contextlib import suppress
 
 from aiohttp import web
 
-from appliance.core.errors import Unavailable, WrongState
+from appliance.core.errors import ApiError, Unavailable, WrongState
 from appliance.core.tokens import Keyring
 from appliance.reservations.change import cancel_by_guest
 from web.guest.booking_form import takes_bookings
-from web.guest.card import make_card, moment_in_words
-from web.guest.claim import refusal_in_words
-from web.guest.my_reservations import find_mine
-from web.guest.responses import (
-    DeadLink,
-    OpenedLink,
-    environment_of,
-    guest_page,
-    language_of,
-    open_link,
-    page,
-)
+from web.guest.card import make_card, moment_in_words, refusal_in_words
+from web.guest.links import OpenedLink, open_link, open_mine
+from web.guest.responses import DeadLink, environment_of, guest_page, language_of, page
 
 
 @guest_page
 async def cancel_page(request: web.Request) -> web.Response:
     """`GET …/cancel`: the reservation and its deadline. A GET changes nothing."""
-    return _show(request, await _opened(request))
+    return _show(request, await _open(request))
 
 
 @guest_page
 async def cancel(request: web.Request) -> web.Response:
     """`POST …/cancel`: cancel. A second POST changes nothing."""
-    environment, opened = environment_of(request), await _opened(request)
-    hours = environment.settings.guest.cancel_hours
-    fault, status = None, 200
+    environment, opened = environment_of(request), await _open(request)
+    hours, refusal = environment.settings.guest.cancel_hours, None
     try:
         await environment.database.write(cancel_by_guest, opened.reservation.id, hours)
-    except WrongState as refusal:  # the page shows the reservation's current state
-        status = refusal.status
-    except Unavailable as refusal:
-        fault, status = refusal_in_words(refusal, language_of(request)), refusal.status
-    with suppress(DeadLink):  # the link may have expired meanwhile
-        opened = await _opened(request)
-    return _show(request, opened, fault=fault, status=status)
+    except (WrongState, Unavailable) as error:
+        refusal = error
+    with suppress(DeadLink):  # if the link has expired meanwhile, show the state from before
+        opened = await _open(request)
+    return _show(request, opened, refusal)
 
 
-async def _opened(request: web.Request) -> OpenedLink:
+async def _open(request: web.Request) -> OpenedLink:
     if "token" in request.match_info:
         return await open_link(request, Keyring.read_claim_token)
-    return await find_mine(request)
+    return await open_mine(request)
 
 
 def _show(
-    request: web.Request, opened: OpenedLink, *, fault: str | None = None, status: int = 200
+    request: web.Request, opened: OpenedLink, refusal: ApiError | None = None
 ) -> web.Response:
+    """Return the page, with an error message only after Unavailable.
+
+    After WrongState, the page shows the state that prevented the cancellation.
+    """
     environment, language = environment_of(request), language_of(request)
-    rule = (opened.venue.policies or {}).get("cancellation")
     reservation = opened.reservation
-    access_token = environment.keyring.access_token(reservation.id)
+    rule = (opened.venue.policies or {}).get("cancellation")
     is_past = opened.is_over or reservation.status == "completed"
     has_arrived = reservation.checked_in_at is not None and not is_past
     values: dict[str, object] = {
@@ -69,9 +60,9 @@ def _show(
         "may_cancel": opened.may_cancel,
         "until": moment_in_words(opened.cancel_until, opened.zone, language),
         "rule": rule if isinstance(rule, str) else None,
-        "access": f"{environment.prefix}/access/{access_token}" if opened.is_alive else None,
+        "access": opened.access_path if opened.is_alive else None,
         "books": takes_bookings(environment),
         "book": f"{environment.prefix}/book",
-        "fault": fault,
+        "fault": refusal_in_words(refusal, language) if isinstance(refusal, Unavailable) else None,
     }
-    return page(request, "guest/cancel.html", values, status=status)
+    return page(request, "guest/cancel.html", values, refusal.status if refusal else 200)

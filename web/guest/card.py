@@ -1,16 +1,30 @@
-"""Texts of the guest's card: a reservation as the pages show it, in one language."""
+"""Texts for guests in one language: a reservation as the pages show it, and refusals."""
 
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from appliance.core.errors import (
+    ApiError,
+    CustomerNameRequired,
+    FormUsed,
+    InvalidEmail,
+    InvalidSlot,
+    RateLimited,
+    TooManyBookings,
+    Unavailable,
+    ValidationError,
+    VenueClosed,
+    WrongState,
+)
 from appliance.core.i18n import Language, isolate
 from appliance.core.i18n import mark as _
 from appliance.reservations.model import Reservation
-from web.guest.responses import OpenedLink
+from web.guest.links import OpenedLink
 
-_YEAR_IS_SAID_AFTER = timedelta(days=300)
-# By status: shape and colour of the chip, and its text.
+_YEAR_SHOWN_AFTER = timedelta(days=300)
+# By status: the icon, the colour and the text of the chip.
 _CHIPS = {
     "requested": ("triangle", "wait", _("Awaiting the venue")),
     "pending": ("triangle", "wait", _("Payment due")),
@@ -33,13 +47,31 @@ _HEADLINES = {  # shown in place of the pass
     "cancelled": _("This reservation is cancelled"),
     "declined": _("The venue could not accept this request"),
 }
+_REFUSALS: Mapping[type[ApiError], str] = {
+    CustomerNameRequired: _("Please write your name."),
+    InvalidEmail: _("This email address cannot be right: please look at it once more."),
+    ValidationError: _("One of the fields is too long: please shorten it."),
+    WrongState: _("This is not possible any more: the reservation has changed meanwhile."),
+    Unavailable: _("The box is busy. Nothing was lost: please try again in a moment."),
+    InvalidSlot: _("This time is not offered any more. Please choose another one."),
+    VenueClosed: _("The house is closed that evening. Please choose another one."),
+    FormUsed: _(
+        "This page has already made a booking. Nothing more was booked: "
+        "if you want another table, please send it once more."
+    ),
+    RateLimited: _("Many people are booking just now. Please try again later, or call the venue."),
+    TooManyBookings: _(
+        "There are bookings from your connection already. For more, please call the venue."
+    ),
+}
+_NOT_POSSIBLE = _("This was not possible. Nothing was changed: please call the venue.")
 
 
 def make_card(opened: OpenedLink, language: Language) -> dict[str, Any]:
-    """Return every text of the card of an opened link; None for an empty one.
+    """Return the texts of a reservation's card; a text that does not apply is None.
 
-    `first_name` may stand in a sentence of either direction. `way` links to a map. `chip` is the
-    status in two words.
+    `first_name` has Unicode isolates, for sentences in either direction. `way` links to a map.
+    `chip` is the status in two words, with its icon and colour.
     """
     reservation, table = opened.reservation, opened.table
     evening, day = evening_in_words(opened.day, opened.tonight, language)
@@ -64,12 +96,12 @@ def make_card(opened: OpenedLink, language: Language) -> dict[str, Any]:
 
 
 def evening_in_words(day: date, tonight: date, language: Language) -> tuple[str, str | None]:
-    """Return `Ce soir` and `sam. 21 nov.`; from the day after tomorrow, only the date.
+    """Return (`Ce soir`, `sam. 21 nov.`), or (`Sam. 28 nov.`, None) for an evening far away.
 
-    The date is always included, because a printed card does not change.
+    The date is always included, because a card may be printed and read on another day.
     """
     near = {-1: _("Last night"), 0: _("Tonight"), 1: _("Tomorrow")}.get((day - tonight).days)
-    written = language.short_date(day, year=day - tonight > _YEAR_IS_SAID_AFTER)
+    written = language.short_date(day, year=day - tonight > _YEAR_SHOWN_AFTER)
     return (language.gettext(near), written) if near else (written[:1].upper() + written[1:], None)
 
 
@@ -89,6 +121,14 @@ def moment_in_words(at: int, zone: ZoneInfo, language: Language) -> str:
     return language.gettext(
         "%(date)s at %(time)s", date=language.short_date(moment.date()), time=f"{moment:%H:%M}"
     )
+
+
+def refusal_in_words(refusal: ApiError, language: Language, otherwise: str = _NOT_POSSIBLE) -> str:
+    """Return why nothing was changed, and what to do. `otherwise` is for unlisted errors."""
+    sentence = _REFUSALS.get(type(refusal), otherwise)
+    if isinstance(refusal, ValidationError) and refusal.field == "phone":
+        sentence = _("This phone number cannot be right: 6 to 20 digits are needed.")
+    return language.gettext(sentence)
 
 
 def _chip(reservation: Reservation, zone: ZoneInfo, language: Language) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A live environment on disk, with a reservation, its pass and its letter."""
+"""Fixtures: an environment on disk, with a reservation, its guest pass and its email."""
 
 import atexit
 import dataclasses
@@ -55,12 +55,12 @@ async def kept_environment(tmp_path, clock, mail_settings):
 
 @pytest.fixture
 def open_at(clock, mail_settings):
-    """Open an environment by hand: `await open_at(path)`; the test closes its database."""
+    """Return `open_at(path)`, which opens an environment. The test closes its database."""
     return lambda path: open_environment(path, clock, mail_settings)
 
 
 async def open_environment(path: Path, clock, mail_settings, name="live"):
-    """Open the box's database at `path`; a new one is given a venue, a table and a pass key."""
+    """Open the database at `path`. Insert a venue, a table and a signing key if it is new."""
     copy_empty_database(path)
     database = Database(path, clock, Tokens(), newest_zone_database())
     fresh = database.peek(lambda reader: reader.row("SELECT 1 FROM venue")) is None
@@ -78,14 +78,14 @@ async def open_environment(path: Path, clock, mail_settings, name="live"):
 
 
 def copy_empty_database(path: Path) -> None:
-    """Unless there is one already."""
+    """Copy an empty database to `path`, unless the file exists."""
     if not path.exists():
         shutil.copy(empty_database(), path)
 
 
 @cache
 def empty_database() -> Path:
-    """A database without rows, made once a run."""
+    """Return the path of a database without rows, created once for each test run."""
     directory = Path(tempfile.mkdtemp(prefix="venuebox-template-"))
     atexit.register(shutil.rmtree, directory)
     migrate(directory / "empty.db", create=True)
@@ -113,7 +113,7 @@ def _furnish(tx, keyring):
 
 
 def a_reservation(tx, **changes):
-    """Insert a confirmed reservation for the evening of 2026-11-21; its id."""
+    """Insert a confirmed reservation for the evening of 2026-11-21. Return its id."""
     starts = changes.pop("starts", 1170)
     values = {
         "id": tx.new_id(), "status": "confirmed", "source": "partner", "table_id": TABLE_ID,
@@ -127,14 +127,14 @@ def a_reservation(tx, **changes):
 
 
 def a_letter_in(tx, *, keep=False, recipient=GUEST, language="fr", **reservation):
-    """Insert a reservation and queue its confirmation; the letter's id."""
+    """Insert a reservation and queue its confirmation. Return the email's id."""
     reservation_id = a_reservation(tx, **reservation)
     return queue_email(tx, reservation_id, "confirmation", recipient, language, keep=keep)
 
 
 @pytest.fixture
 def a_letter(environment):
-    """Queue a confirmation: `await a_letter(language="ar")`. Each takes its own table time."""
+    """Return `a_letter(language="ar")`, which queues a confirmation. Their times never overlap."""
     minute = iter(range(0, 2000, 2))
 
     async def queue(**values):
@@ -157,7 +157,7 @@ def mailbox():
 
 @pytest.fixture
 def at_port(environment):
-    """`at_port(1025)`: the environment with its mail server at that port."""
+    """Return `at_port(1025)`, which returns the environment with its mail server at that port."""
     return lambda port, **settings: _at_port(environment, port, **settings)
 
 
@@ -177,19 +177,24 @@ async def email_worker(environment, clock, mailbox):
 
 @pytest.fixture
 async def deliver(at_port, clock, a_letter, letter_row):
-    """Queue a letter for the server at a port, as a booking does: what was answered, its row."""
-    postmen = []
+    """Return `deliver(port)`, which queues an email and sends it to the server at that port.
+
+    Its result is the outcome of `send_now`, the row of the email, and the worker.
+    """
+    workers = []
 
     async def through(port, *, answer_within=5.0, deadlines=None, **letter):
         environment = at_port(port)
-        server = SmtpSender(environment.settings.mail, **(deadlines or {}))
-        email_worker = EmailWorker(environment, clock, server, answer_within=answer_within)
+        server = SmtpSender(environment.settings.mail)
+        vars(server).update(deadlines or {})
+        email_worker = EmailWorker(environment, clock, server)
+        email_worker.answer_within = answer_within
         await email_worker.start()
-        postmen.append(email_worker)
+        workers.append(email_worker)
         letter_id = await a_letter(**letter)
         outcome = await email_worker.send_now(letter_id)
         return outcome, letter_row(letter_id), email_worker
 
     yield through
-    for email_worker in postmen:
+    for email_worker in workers:
         await email_worker.close()

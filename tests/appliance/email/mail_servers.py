@@ -1,4 +1,4 @@
-"""Mail servers that do as a test tells them, and waiting for what goes on beside it."""
+"""Mail servers with programmed replies, and helpers that wait for the email worker."""
 
 import asyncio
 import contextlib
@@ -10,32 +10,32 @@ from appliance.reservations.emails import Outcome
 
 
 async def settle(email_worker):
-    """Let everything that is under way come to its end."""
-    await until(lambda: not email_worker._fresh and email_worker._round is None)
+    """Wait until the worker has no due email."""
+    await until(lambda: email_worker._round is None and email_worker._next() is None)
 
 
 async def until(condition):
-    """Wait until something has come true; TimeoutError when it does not."""
-    async with asyncio.timeout(60):  # a busy machine is no fault
+    """Wait until `condition()` is true. Raises TimeoutError after 60 s."""
+    async with asyncio.timeout(60):  # long, because the machine may be busy
         while not condition():  # noqa: ASYNC110 - no hook for tests
             await asyncio.sleep(0.005)
 
 
 async def pass_time(email_worker, clock, seconds):
-    """Let `seconds` pass, and everything that is due by then happen."""
+    """Advance the clock by `seconds`, and wait until the emails due by then are sent."""
     clock.advance(seconds)
     email_worker.wake()
     await settle(email_worker)
 
 
 class Mailbox:
-    """A mail server that is handed in: keeps what it is given, or does as it is told instead."""
+    """A fake mail server: stores the messages, or fails as the test has set it."""
 
     def __init__(self):
         self.messages = []
         self.sending = 0
         self.knocks = 0
-        self.hopeless = None  # the id of a letter that breaks every connection
+        self.hopeless = None  # the id of an email that breaks every connection
         self.fault = None
         self.most_at_once = 0
         self.trouble = None
@@ -58,8 +58,8 @@ class Mailbox:
         finally:
             self.sending -= 1
 
-    def part(self):
-        """The connection is left."""
+    def close(self):
+        """Close the connection."""
 
     def refuse(self, result, trouble="because"):
         self.trouble = Outcome(result, trouble)
@@ -69,12 +69,12 @@ class Mailbox:
 
 
 class Handler:
-    """What the real mail server of a test does at each stage."""
+    """The replies of a real SMTP server at each stage."""
 
     def __init__(self):
         self.envelopes = []
-        self.sessions = []  # of each envelope, over which it came
-        self.connections = set()  # those that are open
+        self.sessions = []  # the session of each envelope
+        self.connections = set()  # the open connections
         self.rcpt = "250 OK"
         self.data = "250 OK"
         self.mail = "250 OK"
@@ -102,7 +102,7 @@ class Handler:
 
 
 class Connection(SMTP):
-    """One that its handler knows of for as long as it is open."""
+    """A connection that is listed in its handler while it is open."""
 
     def connection_made(self, transport):
         self.event_handler.connections.add(self)
@@ -115,7 +115,7 @@ class Connection(SMTP):
 
 @contextlib.asynccontextmanager
 async def smtp_server(handler=None, **options):
-    """A real SMTP server on loopback: `async with smtp_server() as (port, handler)`."""
+    """Run a real SMTP server on loopback: `async with smtp_server() as (port, handler)`."""
     handler = handler or Handler()
     options = {"enable_SMTPUTF8": True, "hostname": "mx.example"} | options
     loop = asyncio.get_running_loop()
@@ -129,12 +129,12 @@ async def smtp_server(handler=None, **options):
         for connection in handler.connections:
             if connection.transport is not None:
                 connection.transport.abort()
-        await asyncio.sleep(0)  # so that they are closed before the loop is
+        await asyncio.sleep(0)  # let the connections close before the loop
 
 
 @contextlib.asynccontextmanager
 async def raw_server(converse):
-    """A server that speaks as `converse(reader, writer)` does: yields its port."""
+    """Run a server that calls `converse(reader, writer)` for each connection. Yields its port."""
     tasks = set()
 
     async def connected(reader, writer):
@@ -157,7 +157,7 @@ async def raw_server(converse):
 
 
 async def converse(reader, writer, *, until):
-    """Speak SMTP up to a stage: greeting, mail, data, body, accepted."""
+    """Speak SMTP as a server up to a stage: greeting, mail, data, body, accepted."""
     writer.write(b"220 mx.example\r\n")
     if until == "greeting":
         return

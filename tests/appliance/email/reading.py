@@ -1,4 +1,4 @@
-"""A letter as its receiver parses it, and whether it is one letter and no more."""
+"""Parse an email as its receiver does, and check it against injected headers and elements."""
 
 import dataclasses
 import email
@@ -20,7 +20,7 @@ HOSTILE = [
 
 
 def received(message):
-    """The letter as a receiver parses it from the wire."""
+    """Return the message as a receiver parses it."""
     return email.message_from_bytes(message.as_bytes(), policy=email.policy.default)
 
 
@@ -32,7 +32,7 @@ def parts(message):
 
 
 def with_changes(contents, **changes):
-    """The contents with fields of letter, reservation or venue replaced: `venue__name=…`."""
+    """Return the contents with fields of email, reservation or venue replaced: `venue__name=…`."""
     for path, value in changes.items():
         part, _, field = path.partition("__")
         inner = dataclasses.replace(getattr(contents, part), **{field: value})
@@ -41,7 +41,7 @@ def with_changes(contents, **changes):
 
 
 def check_one_letter(message, benign):
-    """It has the headers, the addresses and the elements of a benign letter, and no others."""
+    """Check that `message` has exactly the headers, addresses and elements of `benign`."""
     letter, usual = received(message), received(benign)
     assert letter.keys() == usual.keys()
     assert [a.addr_spec for a in letter["From"].addresses] == [SENDER]

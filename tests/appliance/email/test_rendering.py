@@ -13,7 +13,7 @@ from appliance.core.errors import NotFound
 from appliance.core.i18n import load_languages
 from appliance.core.qr import qr_png
 from appliance.email.rendering import (
-    TEXTS,
+    EMAIL_KINDS,
     Composer,
     UnusableAddress,
     name_to_greet,
@@ -58,7 +58,7 @@ async def test_the_headers_say_who_to_whom_when_and_that_a_machine_wrote(content
     assert (sender.display_name, sender.addr_spec) == ("Riad Atlas", SENDER)
     assert letter["To"] == "yasmine@guest.example"
     assert letter["Date"].datetime.isoformat() == "2026-11-20T12:00:00+00:00"
-    assert letter["Message-ID"] == f"<{contents.letter.id}@riad.example>"
+    assert letter["Message-ID"] == f"<{contents.email.id}@riad.example>"
     assert letter["Auto-Submitted"] == "auto-generated"
     assert letter["MIME-Version"] == "1.0"
     raw = Composer(SENDER).compose(contents).as_bytes()
@@ -69,7 +69,7 @@ async def test_the_headers_say_who_to_whom_when_and_that_a_machine_wrote(content
 
 @pytest.mark.parametrize(("language", "direction"), [("fr", "ltr"), ("en", "ltr"), ("ar", "rtl")])
 async def test_each_language_reads_in_its_own_direction(contents, language, direction):
-    letter = received(Composer(SENDER).compose(with_changes(contents, letter__language=language)))
+    letter = received(Composer(SENDER).compose(with_changes(contents, email__language=language)))
 
     assert f'<html lang="{language}" dir="{direction}">' in parts(letter)[1]
     assert letter["Content-Language"] == language
@@ -84,7 +84,7 @@ async def test_the_way_is_told_to_whom_is_expected_alone(contents):
     assert street in plain
     assert "12 derb &lt;El Ferrane&gt;, Marrakech</a>" in html
     assert 'href="https://www.openstreetmap.org/search?query=12%20derb%20%3CEl' in html
-    changed = with_changes(changed, letter__kind="declined", reservation__status="declined")
+    changed = with_changes(changed, email__kind="declined", reservation__status="declined")
     plain, html, _ = parts(received(Composer(SENDER).compose(changed)))
     assert "12 derb" not in plain + html
 
@@ -109,13 +109,13 @@ def test_no_name_whatever_breaks_out_of_its_place(sample, name, guest):
 
 @pytest.fixture(autouse=True)
 def without_pictures(monkeypatch):
-    """A pass is drawn in no time."""
+    """Replace the QR code by a constant, for speed."""
     monkeypatch.setattr("appliance.email.rendering.qr_png", lambda *_: b"\x89PNG")
 
 
 @pytest.fixture
 def pictures(monkeypatch, without_pictures):
-    """A pass is drawn so that it can be read."""
+    """Draw the real QR code."""
     monkeypatch.setattr("appliance.email.rendering.qr_png", qr_png)
 
 
@@ -128,19 +128,19 @@ async def sample(contents):
 async def test_nothing_in_the_letter_is_fetched_from_anywhere(contents):
     _, html, _ = parts(received(Composer(SENDER).compose(contents)))
 
-    assert re.findall(r'src="([^"]*)"', html) == [f"cid:pass.{contents.letter.id}@venuebox.invalid"]
+    assert re.findall(r'src="([^"]*)"', html) == [f"cid:pass.{contents.email.id}@venuebox.invalid"]
     assert set(re.findall(r'href="([^"]*)"', html)) == {contents.access_url, contents.undo_url}
     assert "url(" not in html
     assert "@import" not in html
 
 
 async def test_an_international_address_is_written_raw_and_its_domain_in_ascii(contents):
-    changed = with_changes(contents, letter__recipient="zoë@bücher.example")
+    changed = with_changes(contents, email__recipient="zoë@bücher.example")
     message = Composer(SENDER).compose(changed)
 
     assert message["To"].addresses[0].addr_spec == "zoë@xn--bcher-kva.example"
     assert "zoë@xn--bcher-kva.example".encode() in message.as_bytes()
-    changed = with_changes(contents, letter__recipient="zoe@bücher.example")
+    changed = with_changes(contents, email__recipient="zoe@bücher.example")
     assert Composer(SENDER).compose(changed).as_bytes().isascii()
 
 
@@ -151,8 +151,8 @@ async def test_an_international_address_is_written_raw_and_its_domain_in_ascii(c
 )  # fmt: skip
 async def test_no_letter_is_addressed_to_what_is_no_address(contents, address):
     with pytest.raises(UnusableAddress):
-        Composer(SENDER).compose(with_changes(contents, letter__recipient=address))
-    assert not Composer(address).has_sender
+        Composer(SENDER).compose(with_changes(contents, email__recipient=address))
+    assert Composer(address).sender is None
 
 
 async def test_the_outbox_shows_a_letter_even_while_no_sender_is_set(at_port, a_letter):
@@ -170,7 +170,7 @@ STATUS = {"requested": "requested", "declined": "declined", "cancelled": "cancel
 
 @pytest.fixture
 def contents_of(environment):
-    """What a letter of that kind tells: `await contents_of("reminder", language="ar")`."""
+    """Return `contents_of("reminder", language="ar")`, which queues such an email and reads it."""
 
     async def read(kind, language="fr", **reservation):
         def queue(tx):
@@ -204,7 +204,7 @@ async def test_each_letter_carries_what_its_guest_needs_and_no_more(contents_of,
 
     letter = received(Composer(SENDER).compose(contents))
 
-    words, heading = load_languages().get(language), TEXTS[kind].heading
+    words, heading = load_languages().get(language), EMAIL_KINDS[kind].heading
     plain, html, pictures = parts(letter)
     for text in (plain, html):
         assert words.gettext(heading) in text
@@ -214,7 +214,7 @@ async def test_each_letter_carries_what_its_guest_needs_and_no_more(contents_of,
         assert ("SVC-7K2M" in text) == (kind in WITH_PASS)
     assert not letter.defects
     assert contents.moot is None or kind == "cancelled"
-    subject = words.plain(TEXTS[kind].subject, venue="Riad Atlas", day="")
+    subject = words.plain(EMAIL_KINDS[kind].subject, venue="Riad Atlas", day="")
     assert letter["Subject"].startswith(subject.rstrip())
     assert len(pictures) == (2 if kind in WITH_PASS else 0)
     expected = {"pass.png"} if kind in WITH_PASS else set()
@@ -307,7 +307,7 @@ async def test_a_letter_that_is_no_longer_true_is_not_sent(contents_of, kind, st
 
 
 def test_every_kind_of_letter_has_its_texts():
-    assert set(TEXTS) == set(KINDS)
+    assert set(EMAIL_KINDS) == set(KINDS)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Letters to mail servers that are as they should be, refuse, or are none."""
+"""Sending to mail servers that accept, refuse, hang, or do not speak SMTP."""
 
 import asyncio
 import email
@@ -48,8 +48,8 @@ async def test_a_real_server_receives_the_letter(deliver):
         ("mail", "530 5.7.0 sign in first", "waiting",
          "settings: not allowed to send: 530 5.7.0"),
         ("mail", "451 4.3.0 later", "waiting", "sender refused with 451 4.3.0"),
-        ("data", "554 5.6.0 no thanks {guest}", "failed", "letter refused with 554 5.6.0"),
-        ("data", "451 4.3.0 later", "waiting", "letter refused with 451 4.3.0"),
+        ("data", "554 5.6.0 no thanks {guest}", "failed", "email refused with 554 5.6.0"),
+        ("data", "451 4.3.0 later", "waiting", "email refused with 451 4.3.0"),
     ],
 )  # fmt: skip
 async def test_what_a_server_refuses_decides_between_giving_up_and_coming_back(
@@ -154,7 +154,7 @@ async def test_a_server_that_accepts_and_says_nothing_is_given_five_seconds_in_t
         took = time.monotonic() - before
 
     assert (outcome, row.state) == ("failed", "waiting")
-    assert 4.9 < took < 40  # the server itself is given 60 s
+    assert 4.9 < took < 40  # the time limit of the SMTP dialogue alone is 60 s
 
 
 async def test_a_server_that_hangs_at_the_goodbye_has_taken_the_letter(deliver):
@@ -171,7 +171,7 @@ async def test_a_server_that_hangs_over_a_letter_is_left_in_the_end(deliver):
 
     async with raw_server(swallow) as port:
         outcome, row, email_worker = await deliver(
-            port, answer_within=0.1, deadlines={"take_within": 0.5}
+            port, answer_within=0.1, deadlines={"data_within": 0.5}
         )
         assert (outcome, row.state) == ("failed", "waiting")
         await settle(email_worker)
@@ -187,7 +187,7 @@ async def test_a_server_that_ponders_over_a_letter_is_not_given_it_twice(deliver
 
     async with smtp_server(Pondering()) as (port, handler):
         outcome, row, email_worker = await deliver(
-            port, answer_within=0.1, deadlines={"speak_within": 0.4}
+            port, answer_within=0.1, deadlines={"envelope_within": 0.4}
         )
         assert outcome == "failed"
         await settle(email_worker)

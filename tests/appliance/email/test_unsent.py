@@ -114,7 +114,7 @@ async def test_a_server_that_is_away_is_said_to_be_away(at_port, a_letter, clock
         (Outcome("accepted"), 0),
         (Outcome("refused", "recipient refused with 550 5.1.1"), 0),
         (Outcome("refused", "the evening is over"), 1),
-        (Outcome("deferred", "our own fault: KeyError"), 1),
+        (Outcome("deferred", "internal error: KeyError"), 1),
     ],
 )
 async def test_only_a_server_that_spoke_ends_the_condition(

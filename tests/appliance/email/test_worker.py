@@ -68,7 +68,7 @@ async def test_a_letter_is_given_up_once_the_evening_is_over(
 async def test_a_slow_server_answers_failed_in_time_and_the_attempt_goes_on(
     email_worker, a_letter, mailbox, letter_row
 ):
-    email_worker._answer_within = 0.2
+    email_worker.answer_within = 0.2
     mailbox.gate.clear()
     letter_id = await a_letter()
 
@@ -82,11 +82,11 @@ async def test_a_slow_server_answers_failed_in_time_and_the_attempt_goes_on(
 async def test_a_server_that_hangs_costs_one_booking_its_wait_and_the_next_ones_nothing(
     email_worker, a_letter, mailbox, letter_row
 ):
-    email_worker._answer_within = 0.2
+    email_worker.answer_within = 0.2
     mailbox.gate.clear()
     first, second, third = [await a_letter() for _ in range(3)]
     assert await email_worker.send_now(first) == "failed"
-    email_worker._answer_within = 60.0
+    email_worker.answer_within = 60.0
 
     before = time.monotonic()
     for letter_id in (second, third):
@@ -180,7 +180,7 @@ async def test_our_own_fault_costs_one_step_of_the_ladder_and_tells_no_name(
     letter_id = await a_letter()
     with caplog.at_level(logging.DEBUG, "appliance"):
         assert await email_worker.send_now(letter_id) == "failed"
-    assert letter_row(letter_id).trouble == "our own fault: RuntimeError"
+    assert letter_row(letter_id).trouble == "internal error: RuntimeError"
     assert "guest.example" not in caplog.text
     mailbox.fault = None
     await pass_time(email_worker, clock, MINUTE)
@@ -189,7 +189,7 @@ async def test_our_own_fault_costs_one_step_of_the_ladder_and_tells_no_name(
 
 
 async def a_next_start(environment, clock, mailbox):
-    """A postman of another start does what is due, and ends."""
+    """Start a new worker, let it send the due emails, and close it."""
     email_worker = EmailWorker(environment, clock, mailbox)
     await email_worker.start()
     email_worker.wake()
@@ -252,7 +252,7 @@ async def test_what_a_machine_slept_is_taken_off_the_wait_for_the_next_attempt(
     email_worker.wake()
     await settle(email_worker)
     assert letter_row(letter_id).state == "waiting"
-    clock.milliseconds += 10 * MINUTE * 1000  # and the monotonic clock did not count it
+    clock.milliseconds += 10 * MINUTE * 1000  # the monotonic clock does not advance
     assert email_worker.next_due() <= clock.now()
     email_worker.wake()
     await settle(email_worker)
@@ -285,7 +285,7 @@ async def test_closing_does_not_wait_for_a_server_that_hangs(
     asked = asyncio.create_task(email_worker.send_now(letter_id))
     await until(lambda: mailbox.sending)
 
-    email_worker._answer_within = 0.1
+    email_worker.answer_within = 0.1
     await email_worker.close()
 
     assert await asked == "failed"

@@ -1,8 +1,8 @@
-"""The OpenAPI document with every answer closed, so that a member it does not name is a fault."""
+"""Close the schemas of answers, so that an undocumented member is an error."""
 
 
 def close_answers(schema):
-    """The same with no further members in objects that do not say they take some."""
+    """Set `additionalProperties` to false in all objects that do not set it themselves."""
     if isinstance(schema, list):
         return [close_answers(each) for each in schema]
     if not isinstance(schema, dict):

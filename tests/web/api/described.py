@@ -1,4 +1,4 @@
-"""Reading the OpenAPI document in tests: operations, components, and what an answer violates."""
+"""Read the OpenAPI document in tests: operations, components, and violations of schemas."""
 
 from jsonschema import Draft202012Validator
 
@@ -8,7 +8,7 @@ JSON = "application/json"
 
 
 def operations(document):
-    """(operation id, operation) of every path."""
+    """Yield (operation id, operation) for every path."""
     return [
         (operation["operationId"], operation)
         for item in document["paths"].values()
@@ -17,7 +17,7 @@ def operations(document):
 
 
 def resolve(document, thing):
-    """The component that a `$ref` names, or the thing itself."""
+    """Return the component that a `$ref` names, or `part` itself without a `$ref`."""
     while "$ref" in thing:
         _, _, section, name = thing["$ref"].split("/")
         thing = document["components"][section][name]
@@ -25,25 +25,25 @@ def resolve(document, thing):
 
 
 def examples_of(body):
-    """The examples of a request body or a response."""
+    """Return the examples of a request body or a response."""
     media = body.get("content", {}).get(JSON, {})
     return [example["value"] for example in media.get("examples", {}).values()]
 
 
 def codes_of(answer):
-    """The error codes that a response shows."""
+    """Return the error codes in the examples of a response."""
     return {example["code"] for example in examples_of(answer) if "code" in example}
 
 
 def faults_of(document, schema, instance):
-    """What a schema says against an instance, formats and members that it lacks included."""
+    """Return how `instance` violates a schema, with wrong formats and undocumented members."""
     whole = close_answers({**schema, "components": {"schemas": document["components"]["schemas"]}})
     validator = Draft202012Validator(whole, format_checker=Draft202012Validator.FORMAT_CHECKER)
     return [f"{list(e.absolute_path)}: {e.message}" for e in validator.iter_errors(instance)]
 
 
 def faults_of_answer(document, response, headers, body):
-    """What a documented response says against an answer: type, headers, body."""
+    """Return how an answer violates a documented response: content type, headers, body."""
     response = resolve(document, response)
     faults = faults_of(document, response["content"][JSON]["schema"], body)
     if "code" in body and body["code"] not in codes_of(response):

@@ -1,4 +1,4 @@
-"""The OpenAPI document is whole: routes, refusals, limits and examples (interface, 2 to 8)."""
+"""The OpenAPI document is complete: routes, errors, limits, examples (interface, 2 to 8)."""
 
 import json
 import re
@@ -73,7 +73,7 @@ def test_every_example_of_a_schema_satisfies_it(document):
 
 
 def deliveries(document):
-    """What a registered endpoint is sent, by event type."""
+    """Return the callbacks of a registered endpoint by event type."""
     callbacks = dict(operations(document))["createWebhook"]["callbacks"]
     return {name: item["{$request.body#/url}"]["post"] for name, item in callbacks.items()}
 

@@ -1,4 +1,4 @@
-"""What the box answers is what the OpenAPI document says, for every operation and every error."""
+"""Every answer of the box matches the OpenAPI document, for each operation and each error."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -16,13 +16,13 @@ from web.api.openapi import build_document
 from web.routes import PARTNER_ROUTE_TABLE
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
-RECEIVER = {"url": "https://127.0.0.1:9009/hook"}  # nobody listens there
+RECEIVER = {"url": "https://127.0.0.1:9009/hook"}  # no server listens there
 ROUTES = {route.operation_id: route for route in PARTNER_ROUTE_TABLE}
 Before = Callable[[Running], Awaitable[str | None]]
 
 
 async def nothing(_running: Running) -> None:
-    """The furnished box as it is."""
+    """Change nothing."""
 
 
 async def booked(running: Running) -> str:
@@ -66,7 +66,7 @@ async def prepaid(running: Running) -> None:
 
 @dataclass(frozen=True)
 class Case:
-    """One call, and the answer that the document promises for it."""
+    """A call and its documented answer."""
 
     operation: str
     status: int
@@ -233,7 +233,7 @@ async def test_a_bad_body_is_answered_as_documented(running, document, operation
 
 
 def test_every_documented_answer_is_asked_for_by_a_test_above():
-    """The other way round: nothing is promised that these tests have not seen."""
+    """Every documented answer has a case in these tests."""
     document = build_document(PARTNER_ROUTE_TABLE, [])
     for operation, described in operations(document):
         seen = {(c.status, c.code) for c in CASES if c.operation == operation} | OF_EVERY_OPERATION

@@ -70,7 +70,7 @@ async def test_without_a_slot_a_table_is_available_only_when_its_whole_evening_i
     evening = await availability(running, f"date={TONIGHT}")
     late = await availability(running, f"date={TONIGHT}&slot=22:00")
 
-    assert evening["Terrasse 1"] == (False, "manual")  # the holder that was created first
+    assert evening["Terrasse 1"] == (False, "manual")  # the source of the earliest reservation
     assert late["Terrasse 1"] == (False, "manual")
 
 

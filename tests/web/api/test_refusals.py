@@ -194,7 +194,7 @@ async def test_an_accident_is_an_internal_error_that_tells_nothing(running, monk
     def explode(*_: object) -> None:
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr("web.api.venue.venue_answer", explode)
+    monkeypatch.setattr("web.api.venue._read_venue", explode)
 
     status, body, _ = await running.call("GET", "/v1/venue")
 

@@ -75,7 +75,7 @@ async def test_omitted_or_null_events_are_all_six(running):
         (1, "events"),
         (["reservation.created", "reservation.moved"], "events[1]"),
         (["Reservation.Created"], "events[0]"),
-        (["reservation.checkin_reverted"], "events[0]"),  # the venue's to tick, in its portal
+        (["reservation.checkin_reverted"], "events[0]"),  # only the venue's staff can select it
         ([None], "events[0]"),
         ([["reservation.created"]], "events[0]"),
     ],

@@ -1,4 +1,4 @@
-"""A partner who registers endpoints."""
+"""Helpers that register webhook endpoints as a partner."""
 
 from tests.conftest import Running
 

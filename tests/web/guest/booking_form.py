@@ -1,4 +1,4 @@
-"""The venue's booking form, as a guest's browser fills it in and sends it."""
+"""Helpers that fill in and send the booking form as a guest's browser does."""
 
 import re
 
@@ -9,12 +9,12 @@ SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
 
 
 def cookie_of(answer) -> dict[str, str]:
-    """The header with which the browser that got `answer` comes back."""
+    """Return the Cookie header that a browser sends after `answer`."""
     return {"Cookie": answer.headers["Set-Cookie"].partition(";")[0]}
 
 
 async def token_of(world, guest, path="/book") -> str:
-    """The token of a form that a guest has had long enough to fill in."""
+    """Return the token of a new form, and advance the clock by the time to fill it in."""
     html = await (await guest.get(path)).text()
     world.clock.advance(20)
     return re.search(r'name="token" value="([^"]+)"', html).group(1)

@@ -1,4 +1,4 @@
-"""One environment of a furnished box as a guest meets it, and reservations in any state."""
+"""An environment with the guests' pages, and reservations in any state."""
 
 from dataclasses import dataclass
 from datetime import date
@@ -15,17 +15,17 @@ from appliance.reservations.rows import update_reservation
 from appliance.venue.model import WHOLE_EVENING, link_expiry
 from tests.application import share_templates
 from tests.builders import TONIGHT, table_id
-from web.guest.rate_limits import make_guest_limits
-from web.guest.routes import GUEST_ROUTES
+from web.guest.responses import make_guest_limits
 from web.https_policy import SECURE, Secure
 from web.rendering import STATIC_ROUTES, prepare_pages
+from web.routes import GUEST_ROUTES
 
 HOURS = {"19:30": (1170, 1320), "22:00": (1320, 1500), "12:00": (720, 900), None: WHOLE_EVENING}
 
 
 @dataclass(frozen=True, slots=True)
 class GuestWorld:
-    """What a test moves and asks."""
+    """An environment, its clock, and the application that serves it."""
 
     environment: Environment
     clock: StoppedClock
@@ -36,7 +36,7 @@ class GuestWorld:
         return self.environment.database
 
     async def reserve(self, **changes: object) -> str:
-        """The id of a new reservation: T5 tonight at 19:30, confirmed, four guests."""
+        """Insert a reservation (T5 tonight at 19:30, confirmed, four guests). Return its id."""
         return await self.database.write(_insert, changes)
 
     async def change(self, reservation_id: str, **changes: object) -> None:
@@ -44,24 +44,24 @@ class GuestWorld:
         await self.database.write(update_reservation, reservation_id, **changes)
 
     def access(self, reservation_id: str) -> str:
-        """The path of its access page."""
+        """Return the path of its access page."""
         token = self.environment.keyring.access_token(reservation_id)
         return f"{self.environment.prefix}/access/{token}"
 
     def claim(self, reservation_id: str) -> str:
-        """The path of its claim page."""
+        """Return the path of its claim page."""
         token = self.environment.keyring.claim_token(reservation_id)
         return f"{self.environment.prefix}/claim-guest/{token}"
 
 
 def guest_worlds(box: Box, clock: StoppedClock) -> tuple[GuestWorld, GuestWorld]:
-    """The live and the test environment, both served by one application: the guest's pages."""
+    """Return the live and the test environment, served by the same application."""
     app = guest_application(box)
     return GuestWorld(box.live, clock, app), GuestWorld(box.test, clock, app)
 
 
 def guest_application(box: Box) -> web.Application:
-    """The guest's routes and nothing else, once plain and once under /test."""
+    """Return an application with the guest routes alone, for live and, under /test, for test."""
 
     @web.middleware
     async def enter(request: web.Request, handler):

@@ -1,4 +1,4 @@
-"""The page of a guest's link: what it shows, in whose language, and what it keeps to itself."""
+"""The access page: its contents, its language, and its privacy."""
 
 import io
 import re

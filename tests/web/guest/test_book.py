@@ -1,4 +1,4 @@
-"""The booking page: what it offers, what a guest books on it, and a race for the last table."""
+"""The booking page: its offer, a booking, and concurrent bookings of the last table."""
 
 import asyncio
 import re
@@ -215,7 +215,7 @@ async def test_one_wins_and_the_others_hear_what_is_still_free(running, turn):
     for number in ("T2", "T3", "T4", "T5"):
         body = a_body(tableId=table_id(number), idempotencyKey=number)
         assert (await running.call("POST", "/v1/reservations", json=body))[0] == 201
-    world = running  # it has a clock, which is all that a form wants of a world
+    world = running  # `token_of` needs only its clock
     tokens = [await token_of(world, running.client) for _ in range(2)]
     last = table_id("T1")
     wishes = [

@@ -1,4 +1,4 @@
-"""A booking form that no guest has filled in, or that comes too often, books nothing."""
+"""Forms from programs, and too many forms, book nothing."""
 
 import asyncio
 import re
@@ -104,7 +104,7 @@ class TestFromManyAddresses:
 
     @pytest.fixture
     def book(self, world, guest, clock):
-        """Send a form from that address for an evening of its own; what it was answered."""
+        """Return `book(address)`, which sends a form from that address for a new evening."""
         days = iter(range(1, 400))
 
         async def send_from(address, **changes):

@@ -2,7 +2,7 @@ import pytest
 
 
 def fields(ics: str) -> dict[str, str]:
-    """The content lines of a calendar, unfolded."""
+    """Return the unfolded content lines of a calendar, by name."""
     assert ics.endswith("\r\n")
     lines = ics.replace("\r\n ", "").split("\r\n")[:-1]
     return dict(line.split(":", 1) for line in lines)
@@ -29,10 +29,10 @@ async def test_the_entry_says_when_in_utc_and_where(world, guest):
 @pytest.mark.parametrize(
     ("date", "starts"),
     [
-        ("2026-09-19", "20260919T183000Z"),  # the last evening of +01
-        ("2026-09-20", "20260920T193000Z"),  # the first of +00, for good
+        ("2026-09-19", "20260919T183000Z"),  # the last evening with UTC+01
+        ("2026-09-20", "20260920T193000Z"),  # the first evening with UTC+00, from then on
         ("2027-07-01", "20270701T193000Z"),
-        ("2025-03-01", "20250301T193000Z"),  # Ramadan: +00 already then
+        ("2025-03-01", "20250301T193000Z"),  # Ramadan of 2025: UTC+00
     ],
 )
 async def test_the_instant_follows_the_zone_rules_of_that_day(world, guest, date, starts):

@@ -1,4 +1,4 @@
-"""Links into a guest's page: how long they live, and what dead or guessed ones tell."""
+"""Links to guests' pages: their lifetime, and the answers to expired or guessed ones."""
 
 import base64
 import random
@@ -16,12 +16,12 @@ from web.guest.claim import claim_page
 
 
 async def dead_links(world) -> list[str]:
-    """Every way in which a link can be wrong, and one that has expired."""
+    """Return tokens that are wrong in every way, and an expired one."""
     keyring, reservation = world.environment.keyring, await world.reserve(date="2026-11-20")
     good = keyring.access_token(reservation)
     raw = base64.urlsafe_b64decode(good)
     return [
-        good,  # the day after the evening, past noon
+        good,  # expired: it is past noon of the day after the evening
         keyring.access_token("0192f0c1-0000-7000-8000-00000000dead"),
         keyring.claim_token(reservation),
         good[:-1],
@@ -77,7 +77,7 @@ SAMPLES = 200
 
 
 def a_guess(chance: random.Random, good: str) -> str:
-    """Anything a stranger may try: noise of the right form, a real link with one letter changed."""
+    """Return a guess: random bytes, a real token with one character changed, or random text."""
     kind = chance.randrange(3)
     if kind == 0:
         return encode_url_safe(chance.randbytes(33))
@@ -90,7 +90,7 @@ def a_guess(chance: random.Random, good: str) -> str:
 
 
 async def ask(world, handler, token: str):
-    """The answer of the page itself, without a network between."""
+    """Call the handler directly and return its answer."""
     request = make_mocked_request("GET", "/", app=world.app, match_info={"token": token})
     request[ENVIRONMENT] = world.environment
     return await handler(request)
@@ -117,10 +117,10 @@ async def test_thousands_of_guesses_open_nothing_and_are_answered_alike(world):
 @pytest.mark.slow
 @pytest.mark.proves("S5")
 async def test_no_guess_takes_visibly_longer_than_another(world):
-    """Of the wrong form, of the right one, nearly right: medians within a quarter of each other.
+    """The median times for three kinds of guesses differ by less than a quarter.
 
-    What the processor spends on each is measured, for the clock on the wall also shows what else
-    the machine does. No guess waits for anything: the test above shows it.
+    Measures processor time, because wall-clock time also depends on other processes. No guess
+    waits for I/O: the test above shows it.
     """
     good = world.environment.keyring.access_token(await world.reserve())
     near = [good[:-1] + c for c in "AQgw" if c != good[-1]]
@@ -131,7 +131,7 @@ async def test_no_guess_takes_visibly_longer_than_another(world):
     }
     took = {kind: [] for kind in kinds}
 
-    for number in range(SAMPLES):  # in turn, so that a busy moment is busy for all of them
+    for number in range(SAMPLES):  # in turn, so that other load slows all kinds alike
         for kind, guess in kinds.items():
             token = guess(number)
             begun = time.thread_time()

@@ -1,4 +1,4 @@
-"""What a guest does by their links: claims, corrects, cancels, erases, stops reminders."""
+"""Guests' actions by their links: claim, correct, cancel, erase, stop reminders."""
 
 import json
 
@@ -18,7 +18,7 @@ def settings():
 
 
 async def claimed(world, guest, **changes) -> tuple[str, dict[str, str]]:
-    """A reservation that a browser keeps, and the headers with which that browser asks."""
+    """Claim a reservation. Return its id and the browser's Cookie header."""
     reservation = await world.reserve(**changes)
     return reservation, cookie_of(await guest.post(world.claim(reservation)))
 
@@ -67,7 +67,7 @@ async def test_a_second_tap_on_one_device_keeps_one_claim_and_sets_no_new_cookie
 async def test_a_forged_cookie_is_nobodys(world, guest, forge):
     reservation, mine = await claimed(world, guest)
     token = mine["Cookie"].partition("=")[2]
-    kept = token[:-1] if token[-1] not in "ABCD" else token[1:]  # which an A at its end makes whole
+    kept = token[:-1] if token[-1] not in "ABCD" else token[1:]  # an A could restore it
     forged = {"Cookie": f"{COOKIE}={forge.format(kept)}"}
     assert reservation not in await (await guest.get("/me", headers=forged)).text()
     assert (await guest.get(f"/me/{reservation}", headers=forged)).status == 404
@@ -192,7 +192,7 @@ async def test_before_the_evening_staff_are_asked_to_erase_once(world, guest):
 
 async def test_after_the_evening_a_guest_is_erased_at_once(world, guest):
     reservation, mine = await claimed(world, guest)
-    world.clock.set("2026-11-22T13:00:00Z")  # the links are dead by then, and the cookie is not
+    world.clock.set("2026-11-22T13:00:00Z")  # the links have expired, but not the cookie
 
     answer = await guest.post(
         f"/me/{reservation}/erasure", headers={**mine, **SAME_ORIGIN}, allow_redirects=False
