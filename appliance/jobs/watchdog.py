@@ -292,7 +292,7 @@ class Reserve:
 
     def _refuse_all_but_the_door(self) -> None:
         for environment in self._box.environments:
-            environment.database.set_full(full=True)
+            environment.database.is_full = True
         self._look_later()
 
     def _look_later(self) -> None:
@@ -310,7 +310,7 @@ class Reserve:
             return
         log.warning("disk reserve: space available again; accepting all writes")
         for environment in self._box.environments:
-            environment.database.set_full(full=False)
+            environment.database.is_full = False
 
 
 @asynccontextmanager
