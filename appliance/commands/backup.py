@@ -71,9 +71,8 @@ def restore(arguments: argparse.Namespace, console: Console) -> int:
     # Imported here, so that other commands start without these.
     from appliance.backup import archive, recovery_key  # noqa: PLC0415 - as above
     from appliance.backup import restore as restoring  # noqa: PLC0415
-    from appliance.backup import verify as verification  # noqa: PLC0415
 
-    with verification.open_backup(Path(arguments.file)) as file:
+    with archive.open_backup(Path(arguments.file)) as file:
         header, _ = archive.read_header(file)
         directory = console.directory(arguments)
         typed = ask_key(arguments.key, f"recovery key of {header.venue}:")
@@ -91,9 +90,9 @@ def restore(arguments: argparse.Namespace, console: Console) -> int:
 def verify(arguments: argparse.Namespace, console: Console) -> int:
     """Print the header of a backup and verify the whole file."""
     from appliance.backup import archive, recovery_key  # noqa: PLC0415 - as above
-    from appliance.backup import verify as verification  # noqa: PLC0415 - as above
+    from appliance.backup import restore as restoring  # noqa: PLC0415 - as above
 
-    with verification.open_backup(Path(arguments.file)) as file:
+    with archive.open_backup(Path(arguments.file)) as file:
         header, _ = archive.read_header(file)
         print(f"{header.venue}, {header.made_at}, venuebox {header.version}", flush=True)
         directory = console.directory(arguments)
@@ -101,7 +100,7 @@ def verify(arguments: argparse.Namespace, console: Console) -> int:
         if own is None or own.check != header.key_check:
             own = recovery_key.parse_recovery_key(ask_key(arguments.key, "recovery key:"))
         with tempfile.TemporaryDirectory(prefix="venuebox-verify-") as scratch:
-            proven = verification.prove(
+            proven = restoring.prove(
                 file, own, Path(scratch), console.clock, console.zones, partial(tell, "proving")
             )
     print(f"complete and restorable: {proven.reservations} reservations")

@@ -66,7 +66,7 @@ def migrate(path: Path, *, create: bool = False) -> int:
             return _migrate(connection, path, list_migrations())
     except apsw.FullError:
         raise OperatorError(
-            f"{path.name} was not upgraded: {path.parent} has no free space. Free some space, then "
+            f"{path.name} was not upgraded: {path.parent} has no room. Free some space, then "
             "start again; nothing was changed"
         ) from None
     except (apsw.NotADBError, apsw.CorruptError, apsw.IOError) as error:

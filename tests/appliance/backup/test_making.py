@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 import apsw
 import pytest
 
+from appliance.backup.archive import open_backup
 from appliance.backup.catalogue import list_backups, read_record
 from appliance.backup.recovery_key import ensure_recovery_key
 from appliance.backup.restore import restore_blank
-from appliance.backup.verify import open_backup
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.files import exclusive
