@@ -5,9 +5,8 @@ from typing import Any
 
 from appliance.clock import format_instant
 from appliance.commands import console as cli
-from appliance.core.data_directory import DataDirectory
+from appliance.core.data_directory import DataDirectory, wake_box
 from appliance.core.errors import OperatorError
-from appliance.core.process import wake_box
 
 
 def add(commands: cli.Commands) -> None:

@@ -2,7 +2,6 @@
 
 import socket
 from ipaddress import ip_address
-from typing import Protocol
 from urllib.parse import urlsplit
 
 _LOCAL_ENDINGS = (".local", ".lan", ".home.arpa", ".internal")
@@ -17,7 +16,7 @@ def is_loopback_host(host: str) -> bool:
 
 
 def serves_tls(host: str, tls_port: int) -> bool:
-    """Whether the box serves https: never on a loopback host."""
+    """Whether the box serves https on `host`. It never does on a loopback host."""
     return tls_port > 0 and not is_loopback_host(host)
 
 
@@ -28,7 +27,7 @@ def https_base(host: str, port: int) -> str:
 
 
 def is_public(url: str) -> bool:
-    """Whether the host of `url` is outside the local network, judged by its name or address."""
+    """Whether the host of `url` is outside the local network, according to its name or address."""
     host = (urlsplit(url).hostname or "").rstrip(".").lower()
     try:
         return not ip_address(host).is_private
@@ -36,30 +35,22 @@ def is_public(url: str) -> bool:
         return "." in host and not host.endswith(_LOCAL_ENDINGS)
 
 
-# Documentation addresses, which are never assigned. Looking up the route sends no packet.
-_ANYWHERE = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
+# Addresses reserved for documentation, which no machine has.
+_REMOTE_ADDRESSES = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
 
 
-class Network(Protocol):
-    """The machine's network."""
-
-    def has_way_out(self) -> bool:
-        """Whether the machine has a route out of the local network."""
-        ...
-
-
-class SystemNetwork:
-    """The kernel's routing table."""
+class Network:
+    """The machine's network. Tests pass a subclass."""
 
     def has_way_out(self) -> bool:
-        """Look up a route in the kernel; sends no packet."""
-        return any(_has_route(family, address) for family, address in _ANYWHERE)
+        """Whether the kernel has a route out of the local network. Sends no packet."""
+        return any(_has_route(family, address) for family, address in _REMOTE_ADDRESSES)
 
 
 def _has_route(family: int, address: str) -> bool:
     try:
-        with socket.socket(family, socket.SOCK_DGRAM) as asker:
-            asker.connect((address, 9))
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((address, 9))
     except OSError:
         return False
     return True

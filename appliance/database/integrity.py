@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import apsw
 
@@ -110,7 +111,7 @@ def count_rows(path: Path) -> dict[str, int]:
              WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"""
     with _opened(path) as connection:
         return {
-            name: next(connection.execute(f'SELECT count(*) FROM "{name}"'))[0]  # noqa: S608 - of our own schema
+            str(name): next(connection.execute(f'SELECT count(*) FROM "{name}"'))[0]  # noqa: S608 - of our own schema
             for (name,) in connection.execute(sql).fetchall()
         }
 
@@ -130,9 +131,8 @@ def list_faults(path: Path) -> list[str]:
 def describe_venue(path: Path) -> tuple[str, str, str]:
     """Return (name, slug, id) of the venue in this file, for any schema version."""
     with _opened(path) as connection:
-        venues = connection.execute("SELECT name, slug, id FROM venue").fetchall()
-    name, slug, id_ = venues[0] if venues else ("venuebox", "venuebox", "")  # not set up yet
-    return name, slug, id_
+        row: Any = next(connection.execute("SELECT name, slug, id FROM venue"), None)
+    return row or ("venuebox", "venuebox", "")  # no venue is set up yet
 
 
 def make_live(path: Path) -> None:

@@ -2,9 +2,12 @@
 
 import asyncio
 import logging
+import threading
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future
 from datetime import datetime, timedelta
 from functools import partial
+from typing import TypeVar
 
 import apsw
 
@@ -14,7 +17,6 @@ from appliance.backup.create import Maker
 from appliance.box import Box
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import ApiError, OperatorError
-from appliance.core.process import run_in_daemon_thread
 from appliance.database.connection import Reader, Transaction
 from appliance.database.integrity import forget_copies, list_faults
 from appliance.door.signing_keys import find_first_instant
@@ -132,6 +134,24 @@ def next_night(reader: Reader, done_at: int | None, hour: int) -> int:
 def _find_past_guests(reader: Reader, days: int) -> list[str]:
     last = last_ended_evening_now(reader) - timedelta(days=days)
     return find_past_guests(reader, last, _GUESTS_FOUND)
+
+
+T = TypeVar("T")
+
+
+async def run_in_daemon_thread(work: Callable[[], T]) -> T:
+    """Run `work` in a daemon thread, which does not delay exit. Returns or raises as `work`."""
+    done: Future[T] = Future()
+    done.set_running_or_notify_cancel()  # cancelling the caller does not cancel the work
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised in the caller
+            done.set_exception(error)
+
+    threading.Thread(target=run, name="nightly", daemon=True).start()
+    return await asyncio.wrap_future(done)
 
 
 log = logging.getLogger(__name__)

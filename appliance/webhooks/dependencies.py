@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from appliance.clock import Synchronised, kernel_is_synchronised
 from appliance.clock_signals import SystemUptime, Uptime, WatchClockSteps, watch_clock_steps
-from appliance.core.network import Network, SystemNetwork
+from appliance.core.network import Network
 from appliance.core.settings import WebhookSettings
 from appliance.webhooks.client import (
     Budgets,
@@ -74,7 +74,7 @@ class Dependencies:
     draw: Callable[[], float] = random.random
     budgets: Budgets = field(default_factory=Budgets)
     inside: Inside | None = None
-    network: Network = field(default_factory=SystemNetwork)
+    network: Network = field(default_factory=Network)
     synchronised: Synchronised = kernel_is_synchronised
     watch_clock_steps: WatchClockSteps = watch_clock_steps
 
