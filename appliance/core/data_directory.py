@@ -147,7 +147,7 @@ class DataDirectory:
             if not self.master_key_file.exists():
                 raise OperatorError(
                     f"{self.master_key_file} is missing: restore it from a backup to another "
-                    "directory and copy it from there; without it the box cannot read links and passes"
+                    "directory and copy it from there; without it the box reads no links and passes"
                 )
 
     @contextlib.contextmanager

@@ -27,29 +27,14 @@ from appliance.scheduler import Job
 from appliance.staff.audit_log import drop_audit_entries, find_old_audit_entries
 from appliance.staff.sign_in import delete_old_sign_ins, has_old_sign_ins
 from appliance.venue.rows import get_venue
-from appliance.webhooks.delivery_log import (
-    BATCH,
-    DELIVERIES,
-    Key,
-    drop_answers,
-    drop_attempts,
-    drop_deliveries,
-    drop_events,
-    drop_requests,
-    find_answers,
-    find_attempts,
-    find_cut_of_attempts,
-    find_deliveries,
-    find_events,
-    find_requests,
-)
+from appliance.webhooks import delivery_log
 
 _PAUSE_SECONDS = 0.02
 _GUESTS = 20  # guests erased in one transaction
 _GUESTS_FOUND = 5_000  # by one search; each search reads all reservations of the past
 
-Find = Callable[[Reader], list[Key]]
-Drop = Callable[[Transaction, Sequence[Key]], None]
+Find = Callable[..., list[delivery_log.Key]]
+Drop = Callable[[Transaction, Sequence[delivery_log.Key]], None]
 
 
 class Retention:
@@ -81,19 +66,23 @@ class Retention:
     async def _forget_logs(self) -> None:
         limits, now = self._settings.retention, self._database.clock.now()
         size = limits.attempt_megabytes * 1_000_000
-        cut = await self._database.read(find_cut_of_attempts, limits.attempt_rows, size)
+        find_cut = delivery_log.find_cut_of_attempts
+        cut = await self._database.read(find_cut, limits.attempt_rows, size)
         attempts = max(cut, now - limits.attempt_days * DAY_MS)
         answers = now - limits.answer_days * DAY_MS
         dead = now - limits.dead_days * DAY_MS
         ended = now - max(limits.attempt_days, limits.answer_days) * DAY_MS
+        delete, logs = self._delete, delivery_log
+        await delete(logs.find_attempts, logs.drop_attempts, before=attempts)
+        await delete(logs.find_answers, logs.drop_answers, before=answers)
+        await delete(logs.find_requests, logs.drop_requests, before=answers)
+        await delete(
+            logs.find_deliveries, logs.drop_deliveries, logs.DELIVERIES,
+            dead_before=dead, ended_before=ended,
+        )  # fmt: skip
+        await delete(logs.find_events, logs.drop_events, before=min(dead, ended))
         security = now - limits.security_days * DAY_MS
-        await self._delete(partial(find_attempts, before=attempts), drop_attempts)
-        await self._delete(partial(find_answers, before=answers), drop_answers)
-        await self._delete(partial(find_requests, before=answers), drop_requests)
-        find = partial(find_deliveries, dead_before=dead, ended_before=ended)
-        await self._delete(find, drop_deliveries, DELIVERIES)
-        await self._delete(partial(find_events, before=min(dead, ended)), drop_events)
-        await self._delete(partial(find_old_audit_entries, before=security), drop_audit_entries)
+        await delete(find_old_audit_entries, drop_audit_entries, before=security)
         yesterday = now - DAY_MS  # a failed sign-in delays later ones for less than a day
         if await self._database.read(has_old_sign_ins, yesterday):
             await self._database.write(delete_old_sign_ins, yesterday)
@@ -107,9 +96,11 @@ class Retention:
                 await asyncio.sleep(_PAUSE_SECONDS)
             await self._database.cut_log()
 
-    async def _delete(self, find: Find, drop: Drop, batch: int = BATCH) -> None:
+    async def _delete(
+        self, find: Find, drop: Drop, batch: int = delivery_log.BATCH, **limits: int
+    ) -> None:
         """Delete the rows that `find` returns, in batches, so that other writes can run between."""
-        while keys := await self._database.read(find):
+        while keys := await self._database.read(find, **limits):
             for start in range(0, len(keys), batch):
                 await self._database.write(drop, keys[start : start + batch])
                 await asyncio.sleep(_PAUSE_SECONDS)
