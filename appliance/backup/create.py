@@ -93,7 +93,8 @@ class Maker:
         self.tell("copy", 0, len(ENVIRONMENTS))
         own = self.directory.root / "backups"
         make_folder(own)
-        with exclusive(own, self.patience, "another backup of this box"):
+        waited = f"another backup of this box has not ended for {self.patience:.0f} seconds"
+        with exclusive(own, self.patience, f"{waited}: try again later"):
             folder = find_catalogue(self.directory, self.settings)
             path, proven = self._make(folder)
             size, now, volume = path.stat().st_size, self.clock.now(), str(find_volume(folder))

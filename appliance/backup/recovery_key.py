@@ -103,7 +103,7 @@ def ensure_recovery_key(directory: DataDirectory, tokens: Tokens) -> RecoveryKey
     """
     folder = recovery_key_file(directory).parent
     make_folder(folder)
-    with exclusive(folder, _PATIENCE_SECONDS, "the creation of the recovery key"):
+    with exclusive(folder, _PATIENCE_SECONDS, "the recovery key is being created: try again"):
         return find_recovery_key(directory) or keep_recovery_key(
             directory, RecoveryKey(tokens.random_bytes(_BYTES))
         )

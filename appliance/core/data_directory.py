@@ -7,7 +7,6 @@ the pipe, and the box then reads the changed rows.
 
 import asyncio
 import contextlib
-import fcntl
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from appliance.core.errors import OperatorError
-from appliance.core.files import PART, atomic_write, make_folder, name_user, read_private, sync
+from appliance.core.files import (
+    PART,
+    atomic_write,
+    exclusive,
+    make_folder,
+    name_user,
+    read_private,
+    sync,
+)  # fmt: skip
 from appliance.core.tokens import EnvironmentName, Tokens
 
 _MASTER_KEY_BYTES = 32
@@ -150,26 +157,13 @@ class DataDirectory:
                     "directory and copy it from there; without it the box reads no links and passes"
                 )
 
-    @contextlib.contextmanager
-    def lock(self) -> Iterator[None]:
+    def lock(self) -> contextlib.AbstractContextManager[None]:
         """Hold an exclusive lock: no other process may serve or initialise this directory.
 
-        The kernel releases it when the process ends. OperatorError if another process holds it.
+        The kernel releases it when the process ends. Entering raises OperatorError if another
+        process holds the lock.
         """
-        try:
-            handle = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
-        except OSError as error:
-            raise OperatorError(f"{self.root} cannot be opened: {error.strerror}") from None
-        try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise OperatorError(
-                    f"another venuebox already uses {self.root}: stop it first"
-                ) from None
-            yield
-        finally:
-            os.close(handle)
+        return exclusive(self.root, 0, f"another venuebox already uses {self.root}: stop it first")
 
     @contextlib.contextmanager
     def founding(self, tokens: Tokens, *, by_serve: bool = False) -> Iterator[None]:

@@ -11,8 +11,8 @@ a page whose rows moved; the nightly VACUUM removes it.
 
 import asyncio
 import logging
-import os
 import queue
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -171,8 +171,7 @@ def _check_free_space(connection: apsw.Connection, path: Path) -> None:
     """Raise OperatorError unless the disk has room for a copy, and for the WAL to write it."""
     size = connection.pragma("page_count") * connection.pragma("page_size")
     needed = 2 * size + _MIB
-    disk = os.statvfs(path.parent)
-    free = disk.f_bavail * disk.f_frsize
+    free = shutil.disk_usage(path.parent).free
     if free < needed:
         raise OperatorError(
             f"{path.name} cannot be vacuumed: this needs {needed // _MIB + 1} MiB of disk space, "

@@ -1,7 +1,7 @@
 """Database connections, transactions, readers, and messages for SQLite errors."""
 
 import errno
-import os
+import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -100,8 +100,7 @@ def describe_unusable(path: Path, error: apsw.Error) -> str:
 
 def is_full(folder: Path) -> bool:
     """Whether the folder's volume has less than 256 KiB of free space."""
-    volume = os.statvfs(folder)
-    return volume.f_bavail * volume.f_frsize < _MIN_FREE_BYTES
+    return shutil.disk_usage(folder).free < _MIN_FREE_BYTES
 
 
 BUSY_SECONDS = 5.0

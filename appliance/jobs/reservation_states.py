@@ -1,7 +1,6 @@
 """Time-driven changes of reservations: completion, expired requests, freed codes, reminders."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import islice
 from zoneinfo import ZoneInfo
@@ -17,56 +16,6 @@ from appliance.scheduler import Job
 from appliance.venue.model import Venue, evening_end, tonight
 from appliance.venue.rows import get_venue, list_slots
 
-
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """A guest to remind. `starts` is in minutes after midnight; it is 0 without a slot."""
-
-    id: str
-    date: date
-    slot: str | None
-    starts: int
-    created_at: int
-    email: str
-
-
-def list_unreminded(reader: Reader, first: date) -> Iterator[Expected]:
-    """List the confirmed guests without a reminder who have an email address, by start.
-
-    `first` is the first evening to include.
-    """
-    rows = reader.rows(
-        """SELECT id, date, slot, starts, created_at, customer_email FROM reservation r
-           WHERE status = 'confirmed' AND date >= :first AND customer_email IS NOT NULL
-               AND (source <> 'partner' OR email_outcome IS NOT 'skipped')
-               AND checked_in_at IS NULL
-               AND NOT EXISTS (SELECT 1 FROM letter l
-                               WHERE l.reservation_id = r.id AND l.kind = 'reminder')
-           ORDER BY date, starts""",
-        {"first": first.isoformat()},
-    )
-    for id_, day, *rest in rows:
-        yield Expected(id_, date.fromisoformat(day), *rest)
-
-
-def find_first_open_evening(reader: Reader) -> date | None:
-    """Return the earliest evening that has a confirmed reservation."""
-    found = reader.value("SELECT min(date) FROM reservation WHERE status = 'confirmed'")
-    return None if found is None else date.fromisoformat(found)
-
-
-def find_first_evening_with_codes(reader: Reader) -> date | None:
-    """Return the earliest evening that has a reservation with an access code."""
-    found = reader.value("SELECT min(date) FROM reservation WHERE access_code IS NOT NULL")
-    return None if found is None else date.fromisoformat(found)
-
-
-def find_first_expiry(reader: Reader) -> int | None:
-    """Return when the next request expires, in ms since 1970; None without requests."""
-    found = reader.value("SELECT min(expires_at) FROM reservation WHERE status = 'requested'")
-    return None if found is None else int(found)
-
-
 BATCH = 100  # changes in one transaction
 CODE_DAYS = 30
 _HOUR = 3_600_000
@@ -79,9 +28,9 @@ def remind(tx: Transaction, hours: int) -> int:
     Sends one reminder per reservation. Skips guests who booked within those hours, have checked
     in, or have unsubscribed.
     """
-    due = [guest for at, guest in _reminders(tx, hours) if at <= tx.now][:BATCH]
-    for guest in due:
-        email_guest(tx, guest.id, "reminder")
+    due = [id_ for at, id_ in _reminders(tx, hours) if at <= tx.now][:BATCH]
+    for reservation_id in due:
+        email_guest(tx, reservation_id, "reminder")
     return len(due)
 
 
@@ -101,24 +50,36 @@ def stop_reminders(tx: Transaction, reservation_id: str) -> None:
         add_no_reminders(tx, address)
 
 
-def _reminders(reader: Reader, hours: int) -> Iterator[tuple[int, Expected]]:
+def _reminders(reader: Reader, hours: int) -> Iterator[tuple[int, str]]:
+    """Yield (when it is due, reservation id) of the reminders not yet sent, by start."""
     venue, slots = get_venue(reader), tuple(list_slots(reader))
     zone, now = reader.zones.zone(venue.time_zone), reader.now
     first = tonight(now, zone, venue.evening_ends_at)
     last = first + timedelta(days=hours // 24 + 2)
     nearest = None
-    for guest in list_unreminded(reader, first):
-        if guest.date > last and nearest is not None and guest.date > nearest:
+    rows = reader.rows(
+        """SELECT id, date, slot, starts, created_at, customer_email FROM reservation r
+           WHERE status = 'confirmed' AND date >= :first AND customer_email IS NOT NULL
+               AND (source <> 'partner' OR email_outcome IS NOT 'skipped')
+               AND checked_in_at IS NULL
+               AND NOT EXISTS (SELECT 1 FROM letter l
+                               WHERE l.reservation_id = r.id AND l.kind = 'reminder')
+           ORDER BY date, starts""",
+        {"first": first.isoformat()},
+    )
+    for id_, day, slot, slot_starts, created_at, email in rows:
+        evening = date.fromisoformat(day)
+        if evening > last and nearest is not None and evening > nearest:
             return
-        starts = guest.starts
-        if guest.slot is None:
-            starts, _ = evening_hours(slots, guest.date, venue.evening_ends_at) or _DEFAULT_HOURS
-        begins = minute_of(guest.date, starts, zone)
+        starts = slot_starts
+        if slot is None:
+            starts, _ = evening_hours(slots, evening, venue.evening_ends_at) or _DEFAULT_HOURS
+        begins = minute_of(evening, starts, zone)
         at = begins - hours * _HOUR
-        if begins <= now or guest.created_at >= at or wants_no_reminders(reader, guest.email):
+        if begins <= now or created_at >= at or wants_no_reminders(reader, email):
             continue
-        nearest = nearest or guest.date + timedelta(days=1)
-        yield at, guest
+        nearest = nearest or evening + timedelta(days=1)
+        yield at, id_
 
 
 def complete_evenings(tx: Transaction) -> int:
@@ -205,12 +166,12 @@ def find_next_due(reader: Reader) -> int | None:
     """Return when the next change other than a reminder is due, in ms since 1970, or None."""
     venue = get_venue(reader)
     zone = reader.zones.zone(venue.time_zone)
-    instants = [find_first_expiry(reader)]
-    if open_evening := find_first_open_evening(reader):
-        instants.append(evening_end(open_evening, zone, venue.evening_ends_at))
-    if code_evening := find_first_evening_with_codes(reader):
-        freed_on = code_evening + timedelta(days=CODE_DAYS)
-        instants.append(evening_end(freed_on, zone, venue.evening_ends_at))
+    instants = [reader.value("SELECT min(expires_at) FROM reservation WHERE status = 'requested'")]
+    for condition, days in (("status = 'confirmed'", 0), ("access_code IS NOT NULL", CODE_DAYS)):
+        evening = reader.value(f"SELECT min(date) FROM reservation WHERE {condition}")  # noqa: S608
+        if evening is not None:
+            due_on = date.fromisoformat(evening) + timedelta(days=days)
+            instants.append(evening_end(due_on, zone, venue.evening_ends_at))
     return min((instant for instant in instants if instant is not None), default=None)
 
 

@@ -12,12 +12,13 @@ import errno
 import faulthandler
 import logging
 import os
+import shutil
 import socket
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from typing import Any
 from appliance.box import Box
 from appliance.core.data_directory import DataDirectory
 from appliance.core.files import atomic_file
+from appliance.database.database import Database
 from appliance.door.check_in import check_in, check_in_by_staff, undo_by_staff, undo_check_in
 from appliance.door.offline_sync import sync_scans
 
@@ -42,10 +44,6 @@ async def measure_loop_latency() -> float:
     return max(time.monotonic() - begun - _SLEEP_SECONDS, 0.0)
 
 
-def _leave() -> None:
-    os._exit(_STATUS)  # exit handlers would wait for the stuck loop
-
-
 class Watchdog:
     """Ends the process if the event loop is stuck for longer than `patience` seconds."""
 
@@ -54,9 +52,12 @@ class Watchdog:
         dump: Path,
         environ: Mapping[str, str],
         patience: float = PATIENCE,
-        leave: Callable[[], None] = _leave,
+        leave: Callable[[], object] = lambda: os._exit(_STATUS),
     ) -> None:
-        """Before the exit, the stack traces of all threads are written to the file `dump`."""
+        """Before the exit, the stack traces of all threads are written to the file `dump`.
+
+        `leave` does not run exit handlers, because they would wait for the stuck loop.
+        """
         self._dump = dump
         self._environ = environ
         self._patience = patience
@@ -151,34 +152,33 @@ log = logging.getLogger(__name__)
 NAME = "ballast"
 _MIB = 1 << 20
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
+_LOOK_SECONDS = 1.0  # while the disk is full
+
+# The actions that are accepted while the disk is full.
+_CHECK_IN_ACTIONS: frozenset[Callable[..., Any]] = frozenset(
+    {check_in, check_in_by_staff, undo_by_staff, undo_check_in, sync_scans}
+)
 
 
 class DiskReserve:
-    """A preallocated file that is deleted when the disk is full.
+    """A preallocated file in `folder` that is deleted when the disk is full.
 
-    It takes `size` bytes, but at most a quarter of the free space.
+    The file takes `size` bytes, but at most a quarter of the free space.
     """
 
     def __init__(self, folder: Path, size: int = 64 * _MIB) -> None:
         self._path = folder / NAME
         self._size = size
-        self._released = 0
-
-    @property
-    def is_there(self) -> bool:
-        """Whether the reserve file exists."""
-        return self._path.exists()
-
-    def free(self) -> int:
-        """Return the free bytes on the volume of the file."""
-        volume = os.statvfs(self._path.parent)
-        return volume.f_bavail * volume.f_frsize
+        self._released = 0  # the size of the deleted file
+        self._databases: list[Database] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._making: asyncio.Future[bool] | None = None
 
     def make(self) -> bool:
         """Create the reserve if there is enough space. Returns whether it exists now."""
-        if self.is_there:
+        if self._path.exists():
             return True
-        size = min(self._size, self.free() // 4)
+        size = min(self._size, self._free() // 4)
         if size < _MIB:
             return False
         try:
@@ -190,30 +190,10 @@ class DiskReserve:
             return False
         return True
 
-    @property
-    def was_released(self) -> bool:
-        """Whether the reserve was released and not created again."""
-        return self._released > 0 and not self.is_there
-
     def release_if_full(self) -> None:
         """Delete the reserve if the disk is full. Call it before opening a database."""
-        if self.free() <= _MIB:
+        if self._free() <= _MIB:
             self.release()
-
-    def has_room_for_all(self) -> bool:
-        """Whether there is enough free space to create the reserve again.
-
-        Allocates the space on trial, because the number of free bytes ignores a disk quota.
-        """
-        needed = self._released + _MIB
-        if self.free() <= needed:
-            return False
-        try:
-            with tempfile.TemporaryFile(dir=self._path.parent) as file:
-                os.posix_fallocate(file.fileno(), 0, needed)
-        except OSError as error:
-            return error.errno not in _NO_SPACE
-        return True
 
     def release(self) -> bool:
         """Delete the reserve to free its space. Returns False if there was none."""
@@ -225,50 +205,54 @@ class DiskReserve:
         log.error("disk reserve: disk full; reserve released, only check-ins are accepted")
         return True
 
+    def has_room_for_all(self) -> bool:
+        """Whether there is enough free space to create the reserve again.
 
-_LOOK_SECONDS = 1.0  # while the disk is full
+        Allocates the space on trial, because the number of free bytes ignores a disk quota.
+        """
+        needed = self._released + _MIB
+        if self._free() <= needed:
+            return False
+        try:
+            with tempfile.TemporaryFile(dir=self._path.parent) as file:
+                os.posix_fallocate(file.fileno(), 0, needed)
+        except OSError as error:
+            return error.errno not in _NO_SPACE
+        return True
 
-# The actions that are accepted while the disk is full.
-_CHECK_IN_ACTIONS: frozenset[Callable[..., Any]] = frozenset(
-    {check_in, check_in_by_staff, undo_by_staff, undo_check_in, sync_scans}
-)
+    def start(self, databases: Iterable[Database]) -> None:
+        """Release the reserve when a database finds the disk full, and create it again later.
 
-
-class Reserve:
-    """Deletes the reserve file when the disk is full, and creates it again later."""
-
-    def __init__(self, box: Box, file: DiskReserve) -> None:
-        self._box = box
-        self._file = file
-        self._timer: asyncio.TimerHandle | None = None
-        self._making: asyncio.Future[bool] | None = None
-
-    def start(self) -> None:
-        """Create the reserve file in the background, unless it was deleted at the start."""
-        for environment in self._box.environments:
-            environment.database.go_first(_CHECK_IN_ACTIONS, self._make_room)
-        if self._file.was_released:
+        Creates the reserve in the background, unless `release_if_full` released it.
+        """
+        self._databases = list(databases)
+        for database in self._databases:
+            database.go_first(_CHECK_IN_ACTIONS, self._make_room)
+        if self._released and not self._path.exists():
             self._accept_only_check_ins()
         else:
             loop = asyncio.get_running_loop()
-            self._making = loop.run_in_executor(None, self._file.make)
+            self._making = loop.run_in_executor(None, self.make)
 
     async def close(self) -> None:
-        """Stop checking for free space; keep the reserve file."""
+        """Stop checking for free space; keep the reserve."""
         if self._timer is not None:
             self._timer.cancel()
         if self._making is not None:
             await self._making
 
+    def _free(self) -> int:
+        return shutil.disk_usage(self._path.parent).free
+
     def _make_room(self) -> bool:
-        if not self._file.release():
-            return False
-        self._accept_only_check_ins()
-        return True
+        is_released = self.release()
+        if is_released:
+            self._accept_only_check_ins()
+        return is_released
 
     def _accept_only_check_ins(self) -> None:
-        for environment in self._box.environments:
-            environment.database.is_full = True
+        for database in self._databases:
+            database.is_full = True
         self._check_later()
 
     def _check_later(self) -> None:
@@ -276,27 +260,26 @@ class Reserve:
 
     def _check(self) -> None:
         try:
-            has_room = self._file.has_room_for_all()
+            has_room = self.has_room_for_all()
             if has_room:
-                self._file.make()
+                self.make()
         except OSError:  # the volume is temporarily unreadable or not writable
             has_room = False
         if not has_room:
             self._check_later()
             return
         log.warning("disk reserve: space available again; accepting all writes")
-        for environment in self._box.environments:
-            environment.database.is_full = False
+        for database in self._databases:
+            database.is_full = False
 
 
 @asynccontextmanager
 async def background_services(
-    box: Box, directory: DataDirectory, environ: Mapping[str, str], reserve_file: DiskReserve
+    box: Box, directory: DataDirectory, environ: Mapping[str, str], reserve: DiskReserve
 ) -> AsyncIterator[None]:
     """Run the watchdog and the disk reserve. Enter when ready to serve; exit before stopping."""
     watchdog = Watchdog(directory.root / "log" / DUMP, environ)
-    reserve = Reserve(box, reserve_file)
-    reserve.start()
+    reserve.start(environment.database for environment in box.environments)
     watchdog.start()
     try:
         yield

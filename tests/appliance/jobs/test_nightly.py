@@ -1,6 +1,7 @@
 """The night's work: due after the latest proof, caught up after a time off, told when it fails."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
@@ -199,10 +200,7 @@ async def noted(order, step):
 async def test_without_room_for_the_vacuum_a_backup_is_made_all_the_same(
     nights, box, tmp_path, monkeypatch, caplog
 ):
-    class Full:
-        f_bavail, f_frsize = 0, 4096
-
-    monkeypatch.setattr("appliance.database.checkpointer.os.statvfs", lambda _path: Full())
+    monkeypatch.setattr("shutil.disk_usage", lambda _path: SimpleNamespace(free=0))
     monkeypatch.setattr("appliance.jobs.nightly.Maker.make", lambda _: None)
 
     await nights.do_now()
