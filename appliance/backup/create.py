@@ -12,22 +12,8 @@ from pathlib import Path
 
 import apsw
 
-from appliance.backup.archive import (
-    Header,
-    SealedWriter,
-    list_files,
-    open_backup,
-    write_archive,
-)
-from appliance.backup.catalogue import (
-    SUFFIX,
-    Record,
-    find_catalogue,
-    find_volume,
-    read_record,
-    rotate,
-    write_record,
-)
+from appliance.backup import archive, catalogue
+from appliance.backup.catalogue import SUFFIX, Record, find_volume
 from appliance.backup.recovery_key import RecoveryKey, ensure_recovery_key
 from appliance.backup.restore import Proven, prove, scratch_folder
 from appliance.clock import Clock, ZoneDatabase, format_instant
@@ -85,7 +71,7 @@ class Maker:
         except (OperatorError, OSError, apsw.Error) as error:
             trouble = _describe(error)
             if to is None:
-                before = read_record(self.directory.root)
+                before = catalogue.read_record(self.directory.root)
                 self._remember(replace(before, tried_at=self.clock.now(), trouble=trouble))
             raise OperatorError(trouble) from None
 
@@ -95,12 +81,12 @@ class Maker:
         make_folder(own)
         waited = f"another backup of this box has not ended for {self.patience:.0f} seconds"
         with exclusive(own, self.patience, f"{waited}: try again later"):
-            folder = find_catalogue(self.directory, self.settings)
+            folder = catalogue.find_catalogue(self.directory, self.settings)
             path, proven = self._make(folder)
             size, now, volume = path.stat().st_size, self.clock.now(), str(find_volume(folder))
             self._remember(Record(now, path.name, size, proven.reservations, now, volume=volume))
             if may_rotate:
-                rotate(folder, proven.header.venue_id)
+                catalogue.rotate(folder, proven.header.venue_id)
         return path, proven
 
     def _make(self, folder: Path) -> tuple[Path, Proven]:
@@ -111,14 +97,14 @@ class Maker:
             copies = self._copy(scratch)
             header = self._header(copies["live"], key)
             with open_part(folder / f"{header.slug}-{header.salt[:16]}{SUFFIX}") as file:
-                files = list_files(self.directory, copies)
-                sealed = SealedWriter(file, header, key)
-                write_archive(sealed, files, partial(self.tell, "seal"))
+                files = archive.list_files(self.directory, copies)
+                sealed = archive.SealedWriter(file, header, key)
+                archive.write_archive(sealed, files, partial(self.tell, "seal"))
                 file.flush()
                 os.fsync(file.fileno())
                 for copy in copies.values():
                     copy.unlink()
-                with open_backup(Path(file.name)) as made:
+                with archive.open_backup(Path(file.name)) as made:
                     tell = partial(self.tell, "prove")
                     proven = prove(made, key, scratch, self.clock, self.zones, tell)
                 path = _reserve_name(folder, header)
@@ -137,8 +123,8 @@ class Maker:
             copy_database(self.directory.database(name), copies[name])
         return copies
 
-    def _header(self, live: Path, key: RecoveryKey) -> Header:
-        return Header(
+    def _header(self, live: Path, key: RecoveryKey) -> archive.Header:
+        return archive.Header(
             *describe_venue(live),
             made_at=format_instant(self.clock.now()),
             version=own_version(),
@@ -149,7 +135,7 @@ class Maker:
 
     def _remember(self, record: Record) -> None:
         with contextlib.suppress(OSError):  # on a full disk; an alert reports it
-            write_record(self.directory.root, record)
+            catalogue.write_record(self.directory.root, record)
 
 
 def back_up_before_upgrade(maker: Maker) -> str:
@@ -176,7 +162,7 @@ def back_up_before_upgrade(maker: Maker) -> str:
             ) from None
         with contextlib.suppress(OSError):
             # Each start with a failing upgrade makes another backup.
-            rotate(own, proven.header.venue_id)
+            catalogue.rotate(own, proven.header.venue_id)
     return f"schema {old} becomes {new}; the backup from before the upgrade is {path}"
 
 
@@ -188,7 +174,7 @@ def _sweep(folder: Path) -> None:
                 part.unlink()
 
 
-def _reserve_name(folder: Path, header: Header) -> Path:
+def _reserve_name(folder: Path, header: archive.Header) -> Path:
     """Create an empty file for the backup and return its path, which sorts by date.
 
     Each further backup of the same second gets a number, even if another process makes it.

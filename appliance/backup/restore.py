@@ -12,16 +12,7 @@ from typing import BinaryIO
 
 import apsw
 
-from appliance.backup.archive import (
-    Header,
-    Manifest,
-    Progress,
-    SealedReader,
-    open_backup,
-    read_header,
-    unpack_archive,
-)
-from appliance.backup.catalogue import list_backups
+from appliance.backup import archive, catalogue
 from appliance.backup.recovery_key import RecoveryKey, keep_recovery_key, recovery_key_file
 from appliance.clock import Clock, ZoneDatabase, format_instant
 from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
@@ -44,8 +35,8 @@ from appliance.staff.first_run import is_closed
 class Proven:
     """The header and the manifest of a verified backup."""
 
-    header: Header
-    manifest: Manifest
+    header: archive.Header
+    manifest: archive.Manifest
 
     @property
     def reservations(self) -> int:
@@ -55,7 +46,7 @@ class Proven:
 
 def prove(
     file: BinaryIO, key: RecoveryKey, scratch: Path, clock: Clock, zones: ZoneDatabase,
-    progress: Progress = lambda _done, _all: None,
+    progress: archive.Progress = lambda _done, _all: None,
 ) -> Proven:  # fmt: skip
     """Verify the backup by restoring it to a temporary folder in `scratch`.
 
@@ -68,14 +59,14 @@ def prove(
 
 def unpack_proven(
     file: BinaryIO, key: RecoveryKey, folder: Path, clock: Clock, zones: ZoneDatabase,
-    progress: Progress = lambda _done, _all: None,
+    progress: archive.Progress = lambda _done, _all: None,
 ) -> Proven:  # fmt: skip
     """Verify the backup as `prove` does, and leave the restored files in `folder`.
 
     Raises OperatorError as `prove`.
     """
-    sealed = SealedReader(file, key)
-    manifest = unpack_archive(sealed, folder, progress)
+    sealed = archive.SealedReader(file, key)
+    manifest = archive.unpack_archive(sealed, folder, progress)
     master = folder / "secrets" / "master.key"
     if not master.exists():
         raise OperatorError("this backup has no master key: use another one")
@@ -85,7 +76,7 @@ def unpack_proven(
 
 
 def _prove_database(
-    path: Path, name: EnvironmentName, manifest: Manifest, master: bytes, clock: Clock,
+    path: Path, name: EnvironmentName, manifest: archive.Manifest, master: bytes, clock: Clock,
     zones: ZoneDatabase,
 ) -> None:  # fmt: skip
     faults = list_faults(path)
@@ -134,7 +125,7 @@ _DATABASES = [f"{name}{more}" for name in ("test.db", "live.db") for more in (*_
 
 def restore_blank(
     file: BinaryIO, key: RecoveryKey, directory: DataDirectory, clock: Clock, zones: ZoneDatabase,
-    progress: Progress,
+    progress: archive.Progress,
 ) -> Proven:  # fmt: skip
     """Restore a complete box into a directory without one.
 
@@ -142,7 +133,7 @@ def restore_blank(
     Raises OperatorError if the backup is unusable, or if the directory contains a box or a file of
     one, such as a write-ahead log.
     """
-    header, _ = read_header(file)
+    header, _ = archive.read_header(file)
     if header.schema > list_migrations()[-1][0]:
         raise OperatorError(
             f"this backup was made by venuebox {header.version}, which is newer: use that version"
@@ -165,7 +156,7 @@ def restore_blank(
 
 def restore_latest(
     key: RecoveryKey, directory: DataDirectory, folders: list[Path], clock: Clock,
-    zones: ZoneDatabase, progress: Progress,
+    zones: ZoneDatabase, progress: archive.Progress,
 ) -> tuple[Path, Path, Proven]:  # fmt: skip
     """Replace the box's data by the latest good backup in `folders`.
 
@@ -175,12 +166,12 @@ def restore_latest(
     """
     with directory.lock():
         failure, newest = "", list_migrations()[-1][0]
-        backups = [backup for folder in folders for backup in list_backups(folder)]
+        backups = [backup for folder in folders for backup in catalogue.list_backups(folder)]
         for path, header in sorted(backups, key=lambda backup: backup[1].made_at, reverse=True):
             if header.key_check != key.check or header.schema > newest:
                 continue
             try:
-                with open_backup(path) as file, scratch_folder(directory) as scratch:
+                with archive.open_backup(path) as file, scratch_folder(directory) as scratch:
                     proven = unpack_proven(file, key, scratch, clock, zones, progress)
                     _record_restore(scratch / "live.db", proven, clock, zones)
                     aside = _move_aside(directory, clock)

@@ -7,6 +7,7 @@ from appliance.clock import format_instant
 from appliance.commands import console as cli
 from appliance.core.data_directory import DataDirectory, wake_box
 from appliance.core.errors import OperatorError
+from appliance.core.network import own_addresses
 
 
 def add(commands: cli.Commands) -> None:
@@ -59,7 +60,7 @@ def _import(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 def _renew(arguments: argparse.Namespace, console: cli.Console) -> int:
     from appliance.door.terminals import list_terminals  # noqa: PLC0415 - as above
-    from appliance.tls import authority, certificates  # noqa: PLC0415 - as above
+    from appliance.tls import certificates  # noqa: PLC0415 - as above
     from appliance.venue.rows import get_venue  # noqa: PLC0415 - as above
 
     directory = _directory(arguments, console)
@@ -67,7 +68,7 @@ def _renew(arguments: argparse.Namespace, console: cli.Console) -> int:
     with console.reading(directory, "live") as live, console.reading(directory, "test") as test:
         venue = get_venue(live)
         is_known = bool(list_terminals(live) or list_terminals(test))
-    wanted = authority.wanted_names(venue.slug, server, authority.own_addresses())
+    wanted = certificates.wanted_names(venue.slug, server, own_addresses())
     folder = directory.root / "tls"
     if arguments.authority:
         (folder / certificates.AUTHORITY).unlink(missing_ok=True)

@@ -13,16 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from appliance.core import files
 from appliance.core.errors import OperatorError
-from appliance.core.files import (
-    PART,
-    atomic_write,
-    exclusive,
-    make_folder,
-    name_user,
-    read_private,
-    sync,
-)  # fmt: skip
 from appliance.core.tokens import EnvironmentName, Tokens
 
 _MASTER_KEY_BYTES = 32
@@ -60,10 +52,10 @@ class DataDirectory:
         """Remove temporary files left by a power cut. Call it at start, with the lock held."""
         for folder in (self.root, self.root / "secrets", self.root / "tls"):
             if folder == self.root or not folder.is_symlink():
-                for path in folder.glob(f".*{PART}"):
+                for path in folder.glob(f".*{files.PART}"):
                     path.unlink(missing_ok=True)
         shutil.rmtree(self.tmp, ignore_errors=True)
-        make_folder(self.tmp)
+        files.make_folder(self.tmp)
 
     @property
     def databases(self) -> tuple[Path, ...]:
@@ -129,7 +121,7 @@ class DataDirectory:
         """
         path = self.master_key_file
         self.refuse_lost_key()
-        key = read_private(path)
+        key = files.read_private(path)
         if len(key) != _MASTER_KEY_BYTES:
             raise OperatorError(f"{path} is damaged: restore it from a backup")
         return key
@@ -142,7 +134,7 @@ class DataDirectory:
             except PermissionError:
                 owner = "its owner"
                 with contextlib.suppress(OSError):  # a parent folder may be unreadable too
-                    owner = name_user(self.root.stat().st_uid)
+                    owner = files.name_user(self.root.stat().st_uid)
                 raise OperatorError(
                     f"only {owner} may open {self.root}: run this as that user, or as root with "
                     "sudo"
@@ -163,7 +155,8 @@ class DataDirectory:
         The kernel releases it when the process ends. Entering raises OperatorError if another
         process holds the lock.
         """
-        return exclusive(self.root, 0, f"another venuebox already uses {self.root}: stop it first")
+        message = f"another venuebox already uses {self.root}: stop it first"
+        return files.exclusive(self.root, 0, message)
 
     @contextlib.contextmanager
     def founding(self, tokens: Tokens, *, by_serve: bool = False) -> Iterator[None]:
@@ -176,21 +169,21 @@ class DataDirectory:
         with self.lock():
             if self.holds_a_box():
                 raise OperatorError(f"{self.root} already holds a box: choose an empty directory")
-            atomic_write(self._unfinished, _BY_SERVE if by_serve else b"")
+            files.atomic_write(self._unfinished, _BY_SERVE if by_serve else b"")
             self._remove_databases()
-            atomic_write(self.master_key_file, tokens.random_bytes(_MASTER_KEY_BYTES))
+            files.atomic_write(self.master_key_file, tokens.random_bytes(_MASTER_KEY_BYTES))
             yield
             self._unfinished.unlink()
-            sync(self.root)
+            files.sync(self.root)
 
     def forget(self) -> None:
         """Delete the databases of a demo. Call it with the lock held."""
-        atomic_write(self._unfinished, b"")
+        files.atomic_write(self._unfinished, b"")
         self._remove_databases()
 
     def remember_address(self, address: str) -> None:
         """Store the box's address on the network, for commands that run in other processes."""
-        atomic_write(self.root / "address", address.encode())
+        files.atomic_write(self.root / "address", address.encode())
 
     def remembered_address(self) -> str | None:
         """Return the address that was stored last, or None."""
@@ -198,7 +191,7 @@ class DataDirectory:
 
     def remember_host(self, host: str) -> None:
         """Store the host that the server listens on, which may come from the command line."""
-        atomic_write(self.root / "host", host.encode())
+        files.atomic_write(self.root / "host", host.encode())
 
     def remembered_host(self) -> str | None:
         """Return the host that the server last listened on, or None."""
@@ -228,7 +221,7 @@ class DataDirectory:
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             for name in _FOLDERS[:4]:
-                make_folder(self.root / name)
+                files.make_folder(self.root / name)
         except OSError as error:
             raise OperatorError(
                 f"{self.root} cannot be created ({error.strerror}): name another directory with "

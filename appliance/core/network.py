@@ -1,6 +1,7 @@
-"""Classify hosts as loopback, local or public, and check for a route to the internet."""
+"""Loopback and public hosts, the addresses of this machine, and its route to the internet."""
 
 import socket
+from contextlib import suppress
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -48,9 +49,29 @@ class Network:
 
 
 def _has_route(family: int, address: str) -> bool:
-    try:
-        with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect((address, 9))
-    except OSError:
-        return False
-    return True
+    with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect((address, 9))
+        return True
+    return False
+
+
+def own_addresses() -> list[str]:
+    """List the addresses of this machine, without loopback, link-local and multicast."""
+    return sorted({text for text, _index in own_interfaces()})
+
+
+def own_interfaces() -> list[tuple[str, int]]:
+    """List the addresses, as `own_addresses`, each with the index of its adapter.
+
+    An adapter that is unplugged and plugged in again gets a new index.
+    """
+    import ifaddr  # noqa: PLC0415 - slow to import, and few commands need it
+
+    interfaces = set()
+    for adapter in ifaddr.get_adapters():
+        for entry in adapter.ips:
+            text = entry.ip if isinstance(entry.ip, str) else entry.ip[0]
+            address = ip_address(text)
+            if not (address.is_loopback or address.is_link_local or address.is_multicast):
+                interfaces.add((text, adapter.index or 0))
+    return sorted(interfaces)

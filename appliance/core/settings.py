@@ -29,6 +29,10 @@ def _setting(default: Any, meaning: str, allowed: Any = ("", lambda _: True)) ->
     return field(default=default, metadata={"meaning": meaning, "allowed": allowed})
 
 
+def _flag(meaning: str, *, default: bool = False) -> Any:
+    return _setting(default, meaning)
+
+
 def _days(default: int, meaning: str) -> Any:
     return _setting(default, meaning, (1, 36_500))  # more days would overflow a date
 
@@ -78,10 +82,8 @@ class ServerSettings:
         ("addresses or networks such as 192.168.1.10 or 10.0.0.0/8", _are_networks),
     )
     tls_port: int = _setting(8443, "https port; 0: none. Not used on a loopback host", (0, 65535))
-    allow_http: bool = _setting(
-        default=False, meaning="accept keys and terminals over plain http from other machines"
-    )
-    mdns: bool = _setting(default=True, meaning="announce the box as <slug>.local on the LAN")
+    allow_http: bool = _flag("accept keys and terminals over plain http from other machines")
+    mdns: bool = _flag("announce the box as <slug>.local on the LAN", default=True)
     metrics_token: str = _setting(
         "",
         "bearer token for /metrics, at least 16 characters; empty: /metrics is closed",
@@ -106,9 +108,7 @@ class WebhookSettings:
     allow_networks: tuple[str, ...] = _setting(
         (), "private addresses or networks open to webhooks, each with an optional :port"
     )
-    allow_http: bool = _setting(
-        default=False, meaning="allow plain http receivers in live too (test always allows them)"
-    )
+    allow_http: bool = _flag("allow plain http receivers in live too (test always allows them)")
     clock_grace_minutes: int = _setting(
         10, "minutes after start to wait for a time server before the clock is trusted", (0, 1440)
     )
@@ -178,9 +178,7 @@ class GuestSettings:
 class BookingSettings:
     """The booking page and its limits."""
 
-    enabled: bool = _setting(
-        default=False, meaning="guests may book on the page /book (always allowed in test)"
-    )
+    enabled: bool = _flag("guests may book on the page /book (always allowed in test)")
     open_for_address: int = _setting(6, "upcoming bookings one client address may hold", _COUNT)
     hourly_for_address: int = _setting(12, "booking forms an hour from one client address", _COUNT)
     hourly: int = _setting(120, "booking forms an hour; above, an address may hold one", _COUNT)

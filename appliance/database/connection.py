@@ -60,7 +60,7 @@ def describe_unopenable(path: Path) -> str:
     """
     if not path.exists():
         return describe_missing(path)
-    if is_full(path.parent):
+    if shutil.disk_usage(path.parent).free < _MIN_FREE_BYTES:
         return (
             f"{path.name} cannot be opened: {path.parent} has no free space. Free some space, "
             "then try again. Nothing is damaged"
@@ -96,11 +96,6 @@ def describe_unusable(path: Path, error: apsw.Error) -> str:
     if is_unopenable(error):
         return describe_unopenable(path)
     return f"{path.name} cannot be used ({error}): nothing was changed, run venuebox doctor"
-
-
-def is_full(folder: Path) -> bool:
-    """Whether the folder's volume has less than 256 KiB of free space."""
-    return shutil.disk_usage(folder).free < _MIN_FREE_BYTES
 
 
 BUSY_SECONDS = 5.0

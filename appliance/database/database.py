@@ -36,6 +36,8 @@ log = logging.getLogger(__name__)
 
 BATCH_LIMIT = 64
 QUEUE_LIMIT = 2000
+P = ParamSpec("P")
+R = TypeVar("R")
 _FATAL = (apsw.FullError, apsw.IOError, apsw.NoMemError, apsw.CorruptError)
 
 
@@ -89,15 +91,15 @@ class Writer:
         connection.set_busy_timeout(0)
 
     def submit(
-        self, action: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]
-    ) -> "asyncio.Future[Any]":
+        self, action: Callable[..., R], arguments: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> "asyncio.Future[R]":
         """Queue an action. The returned future resolves when the action is durable.
 
         Raises Unavailable if the queue is full, the disk has failed or the writer is closed.
         """
         if self._shut or self._broken or self.waiting >= QUEUE_LIMIT:
             raise Unavailable
-        future: asyncio.Future[Any] = self._loop.create_future()
+        future: asyncio.Future[R] = self._loop.create_future()
         self.waiting += 1
         self._queue.append(_Queued(future, action, arguments, keywords))
         if len(self._queue) == 1 and not self._busy:
@@ -262,8 +264,6 @@ class Writer:
             self._idle.set()
 
 
-P = ParamSpec("P")
-R = TypeVar("R")
 Listener = Callable[[Sequence[object]], None]
 
 _READER_THREADS = 2
@@ -352,14 +352,12 @@ class Database:
         """
         if self.is_full and action not in self._allowed_when_full:
             raise Unavailable
-        result: R
         try:
-            result = await self._writer.submit(action, args, kwargs)
+            return await self._writer.submit(action, args, kwargs)
         except Unavailable:
             if not (self.is_full and action in self._allowed_when_full):
                 raise
-            result = await self._writer.submit(action, args, kwargs)  # `make_room` has freed space
-        return result
+            return await self._writer.submit(action, args, kwargs)  # `make_room` has freed space
 
     async def read(
         self, query: Callable[Concatenate[Reader, P], R], /, *args: P.args, **kwargs: P.kwargs

@@ -18,6 +18,7 @@ import apsw
 from appliance.clock import Clock, ZoneDatabase
 from appliance.core.errors import OperatorError
 from appliance.core.tokens import Tokens
+from appliance.database import wal
 from appliance.database.connection import (
     UNUSABLE,
     Transaction,
@@ -28,13 +29,6 @@ from appliance.database.connection import (
     open_connection,
     open_for_command,
     quota_as_full,
-)
-from appliance.database.wal import (
-    FilesBeside,
-    Watermark,
-    count_lost_commits,
-    count_missing_frames,
-    rewrite_log,
 )
 
 _WITHOUT_CHECKSUMS = "unix"
@@ -179,7 +173,7 @@ def check_before_serving(path: Path, seconds: float = _CHECK_SECONDS) -> None:
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             fault = _find_fault(connection, path, time.monotonic() + seconds)
             if not fault:
-                rewrite_log(connection, path)
+                wal.rewrite_log(connection, path)
         finally:
             connection.close()
     except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.FullError, *DAMAGE) as error:
@@ -213,14 +207,14 @@ def refuse_damaged_log(connection: apsw.Connection, path: Path) -> None:
 def find_missing_pages(connection: apsw.Connection, path: Path) -> str:
     """Return how many acknowledged pages the WAL of `path` lacks, as text; `""` if none."""
     connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # SQLite reads the WAL
-    with closing(FilesBeside(path)) as files:
-        missing = count_missing_frames(connection, files)
+    with closing(wal.FilesBeside(path)) as files:
+        missing = wal.count_missing_frames(connection, files)
     return f"its log lacks {missing} pages that were acknowledged" if missing else ""
 
 
 def _find_fault(connection: apsw.Connection, path: Path, until: float) -> str:
     missing = find_missing_pages(connection, path)
-    if lost := count_lost_commits(connection, path):
+    if lost := wal.count_lost_commits(connection, path):
         return f"its log holds {lost} commits behind a damaged byte"
     if missing:
         return missing
@@ -248,7 +242,7 @@ def session(path: Path, clock: Clock, tokens: Tokens, zones: ZoneDatabase) -> It
         raise OperatorError(describe_unusable(path, error)) from None
     try:
         refuse_damaged_log(connection, path)
-        rewrite_log(connection, path)
+        wal.rewrite_log(connection, path)
         connection.execute("BEGIN IMMEDIATE")
         try:
             tx = Transaction(connection, clock, zones, tokens)
@@ -256,8 +250,8 @@ def session(path: Path, clock: Clock, tokens: Tokens, zones: ZoneDatabase) -> It
             with quota_as_full(connection):
                 tx.keep()
                 connection.execute("COMMIT")
-            with closing(FilesBeside(path)) as files:
-                Watermark(connection, files).rise()
+            with closing(wal.FilesBeside(path)) as files:
+                wal.Watermark(connection, files).rise()
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")

@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -129,12 +129,9 @@ def sd_notify(environ: Mapping[str, str], message: str) -> None:
         return
     if address.startswith("@"):  # an abstract socket
         address = "\0" + address[1:]
-    try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
-            sender.setblocking(False)  # noqa: FBT003 - the library's signature
-            sender.sendto(message.encode(), address)
-    except OSError:
-        return
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        sender.setblocking(False)  # noqa: FBT003 - the library's signature
+        sender.sendto(message.encode(), address)
 
 
 def watchdog_seconds(environ: Mapping[str, str]) -> float | None:
