@@ -48,12 +48,12 @@ def find_catalogue(directory: DataDirectory, settings: Settings) -> Path:
     folder = Path(settings.backup.directory).expanduser()
     if not folder.is_dir():
         raise OperatorError(
-            f"{folder} is not there: plug the volume in, or correct backup.directory"
+            f"{folder} does not exist: plug the volume in, or correct backup.directory"
         )
     volume = Path(read_record(directory.root).volume or "/")
     if _is_unmounted(folder.resolve(), volume):
         raise OperatorError(
-            f"the volume of {folder} is not there: plug it in, or name another folder in "
+            f"the volume of {folder} is not mounted: plug it in, or name another folder in "
             "backup.directory"
         )
     return folder

@@ -59,8 +59,8 @@ class Maker:
         """Create a verified backup in the settings' folder, or in `to`, while the box may run.
 
         Without `to`, waits until no other backup is running. With `to`, does not wait, because the
-        volume of the other backup may hang. Raises OperatorError, deletes no backup and leaves no
-        file behind, if the backup cannot be made.
+        volume of the other backup may hang. If the backup cannot be made, raises OperatorError,
+        leaves no file behind and deletes no backup.
         """
         if to is not None and not to.is_dir():
             raise OperatorError(f"{to} is not a folder: plug the volume in, or create it first")
@@ -134,7 +134,7 @@ class Maker:
         )
 
     def _remember(self, record: Record) -> None:
-        with contextlib.suppress(OSError):  # on a full disk; an alert reports it
+        with contextlib.suppress(OSError):  # an alert reports a full disk
             catalogue.write_record(self.directory.root, record)
 
 
@@ -167,7 +167,7 @@ def back_up_before_upgrade(maker: Maker) -> str:
 
 
 def _sweep(folder: Path) -> None:
-    """Delete files older than 6 hours that a power cut left unfinished."""
+    """Delete unfinished files that are older than 6 hours, which a power cut left behind."""
     for part in folder.glob(f".*{SUFFIX}*{PART}"):
         with contextlib.suppress(OSError):
             if time.time() - part.stat().st_mtime > _ABANDONED_SECONDS:

@@ -256,7 +256,7 @@ def _place(directory: DataDirectory, scratch: Path, key: RecoveryKey) -> None:
 
 
 def is_unowned(directory: DataDirectory, clock: Clock, zones: ZoneDatabase) -> bool:
-    """Whether the box in `directory` still has no owner. The caller holds the lock.
+    """Whether the box in `directory` still has no owner. Call it with the lock held.
 
     False if the database cannot be read.
     """

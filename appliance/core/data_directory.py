@@ -63,7 +63,7 @@ class DataDirectory:
         return tuple(self.database(name) for name in ENVIRONMENTS)
 
     def database(self, environment: EnvironmentName) -> Path:
-        """The path of the database file of `environment`."""
+        """Return the path of the database file of `environment`."""
         return self.root / f"{environment}.db"
 
     def holds_a_box(self) -> bool:
@@ -146,7 +146,7 @@ class DataDirectory:
             if not self.master_key_file.exists():
                 raise OperatorError(
                     f"{self.master_key_file} is missing: restore it from a backup to another "
-                    "directory and copy it from there; without it the box reads no links and passes"
+                    "directory and copy it from there; without it no link or pass is valid"
                 )
 
     def lock(self) -> contextlib.AbstractContextManager[None]:

@@ -41,7 +41,7 @@ _REMOTE_ADDRESSES = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8:
 
 
 class Network:
-    """The machine's network. Tests pass a subclass."""
+    """The machine's network. Tests pass another object."""
 
     def has_way_out(self) -> bool:
         """Whether the kernel has a route out of the local network. Sends no packet."""

@@ -109,12 +109,12 @@ def parse_readers(tables: object, *, on_a_bridge: bool = False) -> tuple[ReaderS
     values.
     """
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise OperatorError("readers in settings.toml must be tables of their own: [[readers]]")
+        raise OperatorError("readers in settings.toml must be an array of tables: [[readers]]")
     readers = tuple(_parse(f"readers[{n}]", t, on_a_bridge) for n, t in enumerate(tables, 1))
     places = [reader.place for reader in readers]
     for place in places:
         if places.count(place) > 1:
-            raise OperatorError(f"two readers use {place}: each needs one of its own")
+            raise OperatorError(f"two readers use {place}: give each its own")
     return readers
 
 
@@ -151,7 +151,7 @@ def _parse(where: str, table: Mapping[str, Any], on_a_bridge: bool) -> ReaderSet
 
 
 def _parse_answer(name: str, text: Any) -> tuple[bytes, ...]:
-    r"""Parse UTF-8 text with the escapes \xHH \r \n \t \a \\ into parts, separated by \p."""
+    r"""Return the parts of an answer, which \p separates. Replaces \xHH \r \n \t \a and \\."""
     if not isinstance(text, str):
         raise OperatorError(f"{name} is {text!r}: text is allowed")
     parts, at = [b""], 0

@@ -299,7 +299,7 @@ def _from_text(hint: Any, text: str) -> Any:
 
 
 def _check(name: str, hint: Any, value: Any, allowed: Any) -> Any:
-    """Return `value`, an array as a tuple. OperatorError if its type or value is not allowed."""
+    """Return `value` (a list as a tuple). OperatorError if its type or value is not allowed."""
     first, last = allowed
     is_list = isinstance(value, list) and all(isinstance(part, str) for part in value)
     if hint == tuple[str, ...] and is_list:

@@ -258,7 +258,7 @@ class Transaction(Reader):
     """The argument of an action: the connection, the time at its start, and random tokens.
 
     `notices` are passed to the database's listeners after the commit. The SAVEPOINT is opened
-    before the first change, so an action that changes nothing costs none.
+    before the first change, so an action that only reads opens none.
     """
 
     __slots__ = ("_has_savepoint", "_now", "notices", "tokens")

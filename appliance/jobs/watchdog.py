@@ -107,7 +107,7 @@ class Watchdog:
         checked_at = time.monotonic()
         while not self._closing.wait(min(_CHECK_SECONDS, self._patience / 3)):
             since, now = self._busy_since, time.monotonic()
-            was_suspended = now - checked_at > self._patience / 2  # the whole machine
+            was_suspended = now - checked_at > self._patience / 2  # the machine, not only the loop
             checked_at = now
             if since is not None and now - since > self._patience and not was_suspended:
                 self._end()
@@ -218,9 +218,10 @@ class DiskReserve:
         return True
 
     def start(self, databases: Iterable[Database]) -> None:
-        """Release the reserve when a database finds the disk full, and create it again later.
+        """Create the reserve in the background, unless `release_if_full` has released it.
 
-        Creates the reserve in the background, unless `release_if_full` released it.
+        When a write to one of `databases` finds the disk full, the reserve is released. It is
+        created again when there is enough free space.
         """
         self._databases = list(databases)
         for database in self._databases:
