@@ -15,8 +15,8 @@ _BLOCKS = {"00": "█", "01": "▀", "10": "▄", "11": " "}
 def qr_svg(text: str) -> str:
     """Return a guest pass as an SVG element, black on white, with one user unit for each module.
 
-    Takes tens of milliseconds: call it in a thread and cache the result. Raises ValueError if `text` is not
-    in the alphanumeric character set of QR codes.
+    Slow (up to 100 ms): call it in a thread and cache the result. Raises ValueError if `text` has
+    characters outside the alphanumeric set of QR codes.
     """
     return _svg(_pass_code(text))
 
