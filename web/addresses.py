@@ -14,10 +14,9 @@ from urllib.parse import urlsplit
 from appliance.box import Box
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import log_exception
-from appliance.core.network import is_loopback_host, serves_tls
+from appliance.core.network import is_loopback_host, own_interfaces, serves_tls
 from appliance.database.database import ChangedBeside
 from appliance.outbox import VenueChanged
-from appliance.tls.authority import own_interfaces
 from appliance.venue.rows import get_venue
 
 log = logging.getLogger(__name__)

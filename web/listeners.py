@@ -12,14 +12,13 @@ from typing import cast
 from appliance.box import Box
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
-from appliance.core.network import serves_tls
+from appliance.core.network import own_addresses, serves_tls
 from appliance.database.connection import Reader
 from appliance.database.database import ChangedBeside, Database
 from appliance.door.terminals import list_terminals
 from appliance.outbox import VenueChanged
 from appliance.scheduler import Job
-from appliance.tls.authority import own_addresses, wanted_names
-from appliance.tls.certificates import Certificates
+from appliance.tls.certificates import Certificates, wanted_names
 from appliance.venue.model import Venue
 from appliance.venue.rows import get_venue
 from web.addresses import in_url

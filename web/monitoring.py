@@ -21,7 +21,7 @@ from appliance.core.errors import NotFound, Unavailable
 from appliance.doctor.check import Counts, ScanTotals, count_for_metrics
 from appliance.environment import Environment
 from appliance.http.json import answer
-from appliance.jobs.watchdog import Lateness
+from appliance.jobs.watchdog import measure_loop_latency
 from web.https_policy import SECURE
 from web.middleware import REQUESTS
 from web.portal.guard import find_living_session
@@ -103,7 +103,6 @@ class Metrics:
 
     def __init__(self, box: Box) -> None:
         self._box = box
-        self._lateness = Lateness()
         self._tallies = {each.name: ScanTotals() for each in box.environments}
 
     async def show(self, request: web.Request) -> web.Response:
@@ -114,7 +113,7 @@ class Metrics:
             each.name: await each.database.read(count_for_metrics, self._tallies[each.name])
             for each in self._box.environments
         }
-        late = await self._lateness.measure()
+        late = await measure_loop_latency()
         total = request.app[REQUESTS]["total"]
         body, content_type = await asyncio.to_thread(_render, self._box, counts, total, late)
         return web.Response(body=body, headers={"Content-Type": content_type})

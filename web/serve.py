@@ -23,9 +23,8 @@ from appliance.clock_gate import recall_clock
 from appliance.commands.backup import report
 from appliance.commands.console import Console
 from appliance.commands.init import found_unfurnished_box
-from appliance.core.data_directory import DataDirectory
+from appliance.core.data_directory import DataDirectory, listen_for_wakeups
 from appliance.core.errors import OperatorError
-from appliance.core.process import listen_for_wakeups
 from appliance.core.settings import Settings
 from appliance.environment import staff_base
 from appliance.jobs.watchdog import DiskReserve, background_services, sd_notify

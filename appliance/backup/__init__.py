@@ -1,1 +1,1 @@
-"""Backups: one sealed file for the whole box, proven before it counts, and the way back."""
+"""Backups: encrypted files with all data of the box, their verification, and restore."""

@@ -1,10 +1,12 @@
 """Backup format: the files in a backup and the encrypted stream that contains them.
 
-The file: `VENUEBOX BACKUP 1`, one line of readable JSON, then chunks. A chunk is AES-256-GCM
-under a key for this file only. Its nonce is its number and whether it is the last, and the JSON
-line is authenticated with each chunk, so a changed, missing, moved or truncated part is detected.
+A backup file is the line `VENUEBOX BACKUP 1`, one line of unencrypted JSON (the header), and then
+chunks. Each chunk is encrypted by AES-256-GCM with a key derived for this file. The nonce consists
+of the chunk's number and a flag for the last chunk, and each chunk authenticates the header. So
+a changed, missing, moved or truncated part is detected.
 """
 
+import contextlib
 import hashlib
 import io
 import json
@@ -12,7 +14,7 @@ import os
 import re
 import tarfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, BinaryIO
@@ -44,7 +46,7 @@ class Header:
     venue: str
     slug: str
     venue_id: str
-    made_at: str  # an instant of the interface
+    made_at: str  # ISO 8601 in UTC, as in the interface
     version: str
     schema: int
     key_check: str
@@ -52,7 +54,7 @@ class Header:
 
 
 def read_header(file: BinaryIO) -> tuple[Header, bytes]:
-    """Read the header. Returns it with its raw bytes and leaves `file` at the first chunk.
+    """Return the header and its raw bytes, and leave `file` at the first chunk.
 
     Raises OperatorError if the file is no backup or its header is damaged.
     """
@@ -69,8 +71,30 @@ def read_header(file: BinaryIO) -> tuple[Header, bytes]:
     return header, _MAGIC + line
 
 
+def show_header(path: Path) -> Header:
+    """Return the header of the file at `path`. Raises OperatorError as `read_header`."""
+    with open_backup(path) as file:
+        return read_header(file)[0]
+
+
+@contextlib.contextmanager
+def open_backup(path: Path) -> Iterator[BinaryIO]:
+    """Open a backup to be read from the disk, not from the kernel's cache.
+
+    Raises OperatorError if it cannot be opened.
+    """
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise OperatorError(f"{path} cannot be read: {error.strerror}") from None
+    with file:
+        with contextlib.suppress(OSError):  # not all file systems support the hint
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        yield file
+
+
 class SealedWriter:
-    """Writes a backup: compresses and encrypts what is written to it into `file`."""
+    """A writable stream that compresses and encrypts a backup into `file`."""
 
     def __init__(self, file: BinaryIO, header: Header, key: RecoveryKey) -> None:
         line = _MAGIC + msgspec.json.encode(header) + b"\n"
@@ -78,24 +102,24 @@ class SealedWriter:
         self._file = file
         self._cipher, self._about = _cipher(header, line, key)
         self._compressor = zlib.compressobj(_LEVEL)
-        self._waiting = bytearray()
+        self._buffer = bytearray()
         self._number = 0
 
     def write(self, data: bytes) -> int:
-        """Write `data`, as for any file. Returns its length."""
+        """Write `data`. Returns its length."""
         self._take(self._compressor.compress(data))
         return len(data)
 
     def finish(self) -> None:
-        """Write the last chunk. Without it the backup cannot be read."""
+        """Write the last chunk. A backup without its last chunk is refused as damaged."""
         self._take(self._compressor.flush())
-        self._seal(bytes(self._waiting), is_last=True)
+        self._seal(bytes(self._buffer), is_last=True)
 
     def _take(self, compressed: bytes) -> None:
-        self._waiting += compressed
-        while len(self._waiting) > _CHUNK:
-            self._seal(bytes(self._waiting[:_CHUNK]), is_last=False)
-            del self._waiting[:_CHUNK]
+        self._buffer += compressed
+        while len(self._buffer) > _CHUNK:
+            self._seal(bytes(self._buffer[:_CHUNK]), is_last=False)
+            del self._buffer[:_CHUNK]
 
     def _seal(self, data: bytes, *, is_last: bool) -> None:
         self._file.write(self._cipher.encrypt(_nonce(self._number, is_last), data, self._about))
@@ -103,10 +127,10 @@ class SealedWriter:
 
 
 class SealedReader:
-    """Reads a backup: returns authenticated, decrypted data in the original order."""
+    """A readable stream of the authenticated, decrypted content of a backup."""
 
     def __init__(self, file: BinaryIO, key: RecoveryKey) -> None:
-        """Raises OperatorError if the file is no backup or belongs to another key."""
+        """Raises OperatorError if the file is not a backup or belongs to another key."""
         self.header, line = read_header(file)
         if self.header.key_check != key.check:
             raise OperatorError("this backup belongs to another recovery key: use that kit")
@@ -119,14 +143,14 @@ class SealedReader:
         self._ended = False
 
     def read(self, size: int) -> bytes:
-        """Read at most `size` bytes, b"" at the end. Raises OperatorError if damaged."""
+        """Return at most `size` bytes, b"" at the end. Raises OperatorError if damaged."""
         while not self._ready and not self._ended:
             self._open_chunk()
-        given, self._ready = self._ready[:size], self._ready[size:]
-        return given
+        data, self._ready = self._ready[:size], self._ready[size:]
+        return data
 
     def finish(self) -> None:
-        """Read to the end, to authenticate every chunk."""
+        """Read to the end, so that every chunk is authenticated."""
         while self.read(_CHUNK):
             pass
 
@@ -143,19 +167,19 @@ class SealedReader:
 
 
 def _cipher(header: Header, line: bytes, key: RecoveryKey) -> tuple[AESGCM, bytes]:
-    own_key = key.derive(_PURPOSE, bytes.fromhex(header.salt))
-    return AESGCM(own_key), hashlib.sha256(line).digest()
+    file_key = key.derive(_PURPOSE, bytes.fromhex(header.salt))
+    return AESGCM(file_key), hashlib.sha256(line).digest()
 
 
-def _nonce(number: int, is_last: bool) -> bytes:  # noqa: FBT001 - the two halves of a nonce
+def _nonce(number: int, is_last: bool) -> bytes:  # noqa: FBT001 - called in this file only
     return number.to_bytes(11, "big") + bytes([is_last])
 
 
-# Called with bytes done and total bytes.
+# A function that is called with the number of bytes done and the total.
 Progress = Callable[[int, int], None]
 
 _MANIFEST = "manifest.json"
-_KEPT = re.compile(
+_ALLOWED_NAMES = re.compile(
     r"(live|test)\.db|settings\.toml|erasures\.jsonl|(secrets|tls)/[\w][\w.-]*(/[\w][\w.-]*)?"
 )
 _BLOCK = 1 << 20
@@ -164,7 +188,7 @@ _DATABASE = re.compile(r"(live|test)\.db")
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Each file with its size and SHA-256; each database with the row count of each table."""
+    """Size and SHA-256 of each file, and the row count of each table of each database."""
 
     files: dict[str, tuple[int, str]]
     rows: dict[str, dict[str, int]]
@@ -176,30 +200,31 @@ class Manifest:
 
 
 def list_files(directory: DataDirectory, copies: dict[EnvironmentName, Path]) -> dict[str, Path]:
-    """List the files to back up, by name in the backup; `copies` replace the databases."""
+    """Return the path of each file to back up, by its name in the backup.
+
+    `copies` are snapshots of the databases, which are backed up instead of the open files.
+    """
     found = {f"{name}.db": path for name, path in copies.items()}
     root = directory.root
     folders = (*(root / "secrets").rglob("*"), *(root / "tls").rglob("*"))
     for path in (directory.settings_file, root / "erasures.jsonl", *sorted(folders)):
         name = path.relative_to(root).as_posix()
-        if path.is_file() and not path.is_symlink() and _KEPT.fullmatch(name):
+        if path.is_file() and not path.is_symlink() and _ALLOWED_NAMES.fullmatch(name):
             found[name] = path
     return found
 
 
-def make_manifest(files: dict[str, Path]) -> Manifest:
-    """Read every file and compute its manifest entry."""
+def _make_manifest(files: dict[str, Path]) -> Manifest:
+    """Return the manifest of `files`. Reads every file."""
     return Manifest(
         {name: (path.stat().st_size, _hash(path)) for name, path in files.items()},
         {name: count_rows(path) for name, path in files.items() if _DATABASE.fullmatch(name)},
     )
 
 
-def write_archive(
-    sealed: SealedWriter, manifest: Manifest, files: dict[str, Path], progress: Progress
-) -> None:
+def write_archive(sealed: SealedWriter, files: dict[str, Path], progress: Progress) -> None:
     """Write the manifest and the files, then finish the stream."""
-    done = 0
+    manifest, done = _make_manifest(files), 0
     with tarfile.open(fileobj=sealed, mode="w|", format=tarfile.PAX_FORMAT) as archive:  # type: ignore[call-overload]  # it only needs write()
         _add(archive, _MANIFEST, io.BytesIO(msgspec.json.encode(manifest)))
         for name, path in files.items():
@@ -213,7 +238,8 @@ def write_archive(
 def unpack_archive(sealed: SealedReader, folder: Path, progress: Progress) -> Manifest:
     """Unpack the files into `folder`, mode 0600, and check them. Returns the manifest.
 
-    Raises OperatorError if a file is missing, differs from the manifest, or is not allowed.
+    Raises OperatorError if the archive is damaged, or if a file is missing, differs from the
+    manifest or has a name that no backup contains.
     """
     manifest, done = None, 0
     found: dict[str, tuple[int, str]] = {}
@@ -223,10 +249,10 @@ def unpack_archive(sealed: SealedReader, folder: Path, progress: Progress) -> Ma
                 content = archive.extractfile(member) if member.isreg() else None
                 if content is None:
                     raise OperatorError(f"this backup contains an unexpected {member.name!r}")
-                if manifest is None:
+                if manifest is None:  # it is the first member
                     manifest = msgspec.json.decode(content.read(_BLOCK), type=Manifest)
                     continue
-                if member.name not in manifest.files or not _KEPT.fullmatch(member.name):
+                if member.name not in manifest.files or not _ALLOWED_NAMES.fullmatch(member.name):
                     raise OperatorError(f"this backup contains an unexpected {member.name!r}")
                 found[member.name] = _unpack(content, folder / member.name)
                 done += found[member.name][0]

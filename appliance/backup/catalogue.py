@@ -1,4 +1,4 @@
-"""The stored backups, their retention, and the trial restore that verifies each."""
+"""The folder of backups, their retention, and the record of the latest verified backup."""
 
 import contextlib
 import json
@@ -7,10 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
 
-from appliance.backup.archive import (
-    Header,
-)
-from appliance.backup.verify import show_header
+from appliance.backup.archive import Header, show_header
 from appliance.clock import Clock, parse_instant
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
@@ -18,43 +15,45 @@ from appliance.core.files import atomic_write, make_folder
 from appliance.core.settings import Settings
 
 SUFFIX = ".venuebox-backup"
-DAILY, WEEKLY, SCHEMAS = 14, 8, 2
+_DAYS, _WEEKS, _SCHEMAS = 14, 8, 2
+DAY_MS = 86_400_000
+OVERDUE_MS = DAY_MS + 6 * 3_600_000
 _NAME = re.compile(rf"[a-z0-9-]+-(\d{{4}}-\d{{2}}-\d{{2}})T\d{{6}}Z(-\d+)?{re.escape(SUFFIX)}")
 _RECORD = "last-backup.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The latest verified backup. `trouble` is the error of the latest attempt after it, or ""."""
+    """The latest verified backup. `trouble` is the error of a later failed attempt, or ""."""
 
     at: int | None = None  # when it was verified, in ms since 1970
     file: str = ""
     size: int = 0
     reservations: int = 0
-    tried_at: int | None = None
+    tried_at: int | None = None  # when the latest attempt ended, in ms since 1970
     trouble: str = ""
     volume: str = ""  # mount point of its volume
 
 
 def find_catalogue(directory: DataDirectory, settings: Settings) -> Path:
-    """Return the backup folder. Raises OperatorError if it, or its volume, is not there.
+    """Return the backup folder. Raises OperatorError if the folder or its volume is missing.
 
-    Never creates `backup.directory`, and rejects the empty mount point of an unplugged volume.
+    Creates the default folder, but never `backup.directory`. Rejects the empty mount point of an
+    unplugged volume.
     """
-    named = settings.backup.directory
-    if not named:
+    if not settings.backup.directory:
         folder = directory.root / "backups"
         make_folder(folder)
         return folder
-    folder = Path(named).expanduser()
+    folder = Path(settings.backup.directory).expanduser()
     if not folder.is_dir():
         raise OperatorError(
-            f"{folder} is not there: plug the volume in, or correct backup.directory"
+            f"{folder} does not exist: plug the volume in, or correct backup.directory"
         )
-    before = Path(read_record(directory.root).volume or "/")
-    if _is_left_behind(folder.resolve(), before):
+    volume = Path(read_record(directory.root).volume or "/")
+    if _is_unmounted(folder.resolve(), volume):
         raise OperatorError(
-            f"the volume of {folder} is not there: plug it in, or name another folder in "
+            f"the volume of {folder} is not mounted: plug it in, or name another folder in "
             "backup.directory"
         )
     return folder
@@ -62,57 +61,60 @@ def find_catalogue(directory: DataDirectory, settings: Settings) -> Path:
 
 def find_volume(folder: Path) -> Path:
     """Return the mount point of the volume that contains `folder`."""
-    real = folder.resolve()
-    return next((each for each in (real, *real.parents) if each.is_mount()), Path("/"))
+    path = folder.resolve()
+    return next((parent for parent in (path, *path.parents) if parent.is_mount()), Path("/"))
 
 
-def _is_left_behind(folder: Path, before: Path) -> bool:
-    """Whether `folder` was on the volume mounted at `before`, which is no longer mounted."""
-    now = find_volume(folder)
-    return now != before and before.is_relative_to(now) and folder.is_relative_to(before)
+def _is_unmounted(folder: Path, volume: Path) -> bool:
+    """Whether `folder` is below `volume`, the mount point of a volume that is not mounted now."""
+    mounted = find_volume(folder)
+    return mounted != volume and volume.is_relative_to(mounted) and folder.is_relative_to(volume)
 
 
-def list_backups(shelf: Path, venue_id: str | None = None) -> list[tuple[Path, Header]]:
-    """List the backups of this venue, or of all if None, latest first. Skips other files."""
+def list_backups(folder: Path, venue_id: str | None = None) -> list[tuple[Path, Header]]:
+    """List the backups of this venue, or of all venues if None, latest first.
+
+    Skips other files.
+    """
     found = []
-    for path in shelf.glob(f"*{SUFFIX}"):
+    for path in folder.glob(f"*{SUFFIX}"):
         with contextlib.suppress(OperatorError, OSError):
             header = show_header(path)
             if _NAME.fullmatch(path.name) and venue_id in {None, header.venue_id}:
                 found.append((path, header))
-    return sorted(found, key=lambda each: parse_instant(each[1].made_at), reverse=True)
+    return sorted(found, key=lambda backup: parse_instant(backup[1].made_at), reverse=True)
 
 
 def choose_old(backups: list[tuple[Path, Header]]) -> list[Path]:
-    """Choose the backups to delete. `backups` is sorted latest first.
+    """Return the backups to delete. `backups` is sorted, latest first.
 
-    Keeps the latest backup of each of the last 14 days, 8 weeks and 2 schemas that have one;
-    the latest of an old schema is the state before an upgrade. Days and weeks without a backup
-    do not count, so a box that was off for a year keeps its backups.
+    Keeps the latest backup of each of the last 14 days, 8 weeks and 2 schema versions. The latest
+    backup of the previous schema contains the state before an upgrade. Only days and weeks that
+    have a backup count, so a box that was off for a year keeps its backups.
     """
     kept: set[Path] = set()
-    for most, period in (
-        (DAILY, lambda header: header.made_at[:10]),
-        (WEEKLY, lambda header: date.fromisoformat(header.made_at[:10]).isocalendar()[:2]),
-        (SCHEMAS, lambda header: header.schema),
+    for count, period in (
+        (_DAYS, lambda header: header.made_at[:10]),
+        (_WEEKS, lambda header: date.fromisoformat(header.made_at[:10]).isocalendar()[:2]),
+        (_SCHEMAS, lambda header: header.schema),
     ):
         latest: dict[object, Path] = {}
         for path, header in backups:
             latest.setdefault(period(header), path)
-        kept.update(list(latest.values())[:most])
+        kept.update(list(latest.values())[:count])
     return [path for path, _header in backups if path not in kept]
 
 
-def rotate(shelf: Path, venue_id: str) -> list[Path]:
-    """Delete and return this venue's old backups. Call only after a successful `prove`."""
-    old = choose_old(list_backups(shelf, venue_id))
+def rotate(folder: Path, venue_id: str) -> list[Path]:
+    """Delete and return this venue's old backups. Call it only after a successful `prove`."""
+    old = choose_old(list_backups(folder, venue_id))
     for path in old:
         path.unlink(missing_ok=True)
     return old
 
 
 def read_record(root: Path) -> Record:
-    """Read the record of the latest backup of the box in `root`; empty if unreadable."""
+    """Return the record of the box in `root`; an empty record if the file cannot be read."""
     try:
         return Record(**json.loads((root / _RECORD).read_text("utf-8")))
     except (OSError, ValueError, TypeError):
@@ -125,11 +127,5 @@ def write_record(root: Path, record: Record) -> None:
 
 
 def is_overdue(record: Record, clock: Clock) -> bool:
-    """Whether there is no verified backup or the latest is older than 30 hours."""
+    """Whether there is no verified backup, or the latest is older than 30 hours."""
     return record.at is None or clock.now() - record.at > OVERDUE_MS
-
-
-DAY_MS = 86_400_000
-
-
-OVERDUE_MS = DAY_MS + 6 * 3_600_000

@@ -1,5 +1,6 @@
 """The recovery key, which decrypts every backup of a box, and the printable recovery kit."""
 
+import base64
 import hashlib
 import hmac
 from dataclasses import dataclass
@@ -19,10 +20,10 @@ from appliance.core.qr import qr_blocks, qr_svg
 from appliance.core.tokens import Tokens
 
 _BYTES = 32
-_CHECK_BYTES = 3  # checksum of the printed form: misses 1 of 16 million typing errors
+_CHECK_BYTES = 3  # checksum of the printed form; misses 1 of 16 million typing errors
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's: no I, L, O or U
 _LOOKALIKES = str.maketrans({"I": "1", "L": "1", "O": "0"})
-_DIGITS = str.maketrans(_ALPHABET, "0123456789ABCDEFGHIJKLMNOPQRSTUV")  # as `int` reads them
+_RFC_4648 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"  # the alphabet of the `base64` module
 _LETTERS = (_BYTES + _CHECK_BYTES) * 8 // 5
 _GROUP = 4
 _PATIENCE_SECONDS = 30.0
@@ -30,7 +31,7 @@ _PATIENCE_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class RecoveryKey:
-    """The secret of the recovery kit. With a backup, it gives access to all data of the box."""
+    """The secret in the recovery kit. It decrypts every backup of the box."""
 
     raw: bytes
 
@@ -40,19 +41,17 @@ class RecoveryKey:
     @property
     def text(self) -> str:
         """The printed form: 56 letters and digits in groups of four, including a checksum."""
-        number = int.from_bytes(self.raw + _checksum(self.raw), "big")
-        letters = "".join(
-            _ALPHABET[number >> shift & 31] for shift in range((_LETTERS - 1) * 5, -1, -5)
-        )
+        encoded = base64.b32encode(self.raw + _checksum(self.raw)).decode()
+        letters = encoded.translate(str.maketrans(_RFC_4648, _ALPHABET))
         return "-".join(letters[at : at + _GROUP] for at in range(0, _LETTERS, _GROUP))
 
     @property
     def check(self) -> str:
-        """Public identifier of the key, 16 hex digits; reveals nothing about the key."""
+        """A public identifier of the key: 16 hex digits that reveal nothing about the key."""
         return self.derive(b"venuebox backup key check", b"")[:8].hex()
 
     def derive(self, purpose: bytes, salt: bytes) -> bytes:
-        """Derive a 32-byte key for one purpose, by HKDF-SHA256."""
+        """Return a 32-byte key for one purpose, derived by HKDF-SHA256."""
         return HKDF(algorithm=SHA256(), length=32, salt=salt, info=purpose).derive(self.raw)
 
 
@@ -61,13 +60,12 @@ def parse_recovery_key(text: str) -> RecoveryKey:
     letters = "".join(c for c in text.upper() if c.isalnum()).translate(_LOOKALIKES)
     if len(letters) != _LETTERS or any(c not in _ALPHABET for c in letters):
         raise OperatorError(
-            f"the recovery key has {_LETTERS} letters and digits, these are {len(letters)}: "
+            f"the recovery key has {_LETTERS} letters and digits, but {len(letters)} were typed: "
             "type it as the recovery kit shows it"
         )
-    number = int(letters.translate(_DIGITS), 32)
-    both = number.to_bytes(_BYTES + _CHECK_BYTES, "big")
-    raw = both[:_BYTES]
-    if not hmac.compare_digest(both[_BYTES:], _checksum(raw)):
+    decoded = base64.b32decode(letters.translate(str.maketrans(_ALPHABET, _RFC_4648)))
+    raw = decoded[:_BYTES]
+    if not hmac.compare_digest(decoded[_BYTES:], _checksum(raw)):
         raise OperatorError(
             "a letter of the recovery key is wrong: compare it with the recovery kit"
         )
@@ -75,12 +73,15 @@ def parse_recovery_key(text: str) -> RecoveryKey:
 
 
 def recovery_key_file(directory: DataDirectory) -> Path:
-    """Path of the box's own copy of the key, which nightly backups use."""
+    """Return the path of the box's own copy of the key, which nightly backups use."""
     return directory.root / "secrets" / "recovery.key"
 
 
 def find_recovery_key(directory: DataDirectory) -> RecoveryKey | None:
-    """Read the box's key; None if there is none. Raises OperatorError if the file is damaged."""
+    """Return the box's key, or None if there is none.
+
+    Raises OperatorError if the file is damaged or cannot be read.
+    """
     path = recovery_key_file(directory)
     try:
         raw = path.read_bytes()
@@ -90,16 +91,19 @@ def find_recovery_key(directory: DataDirectory) -> RecoveryKey | None:
         raise OperatorError(f"{path} cannot be read ({error.strerror}): run as its owner") from None
     if len(raw) != _BYTES + _CHECK_BYTES or raw[_BYTES:] != _checksum(raw[:_BYTES]):
         raise OperatorError(
-            f"{path} is damaged: delete it, and print the new recovery kit that backup kit makes"
+            f"{path} is damaged: delete it, then print a new recovery kit with venuebox backup kit"
         )
     return RecoveryKey(raw[:_BYTES])
 
 
 def ensure_recovery_key(directory: DataDirectory, tokens: Tokens) -> RecoveryKey:
-    """Return the box's key; create it on first use. Safe for concurrent processes."""
+    """Return the box's key; create it on first use. Safe for concurrent processes.
+
+    Raises OperatorError as `find_recovery_key`.
+    """
     folder = recovery_key_file(directory).parent
     make_folder(folder)
-    with exclusive(folder, _PATIENCE_SECONDS, "the creation of the recovery key"):
+    with exclusive(folder, _PATIENCE_SECONDS, "the recovery key is being created: try again"):
         return find_recovery_key(directory) or keep_recovery_key(
             directory, RecoveryKey(tokens.random_bytes(_BYTES))
         )

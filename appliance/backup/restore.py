@@ -1,45 +1,139 @@
-"""Restore a backup: on a new box, or in place of a damaged one."""
+"""Verify a backup by a trial restore, and restore a backup.
 
-from contextlib import closing
+A backup is restored on a new box, or in place of a damaged one.
+"""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 import apsw
 
-from appliance.backup.archive import Progress, read_header
-from appliance.backup.catalogue import list_backups
-from appliance.backup.create import scratch_folder
+from appliance.backup import archive, catalogue
 from appliance.backup.recovery_key import RecoveryKey, keep_recovery_key, recovery_key_file
-from appliance.backup.verify import Proven, open_backup, unpack_proven
 from appliance.clock import Clock, ZoneDatabase, format_instant
-from appliance.core.data_directory import DataDirectory
+from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.files import atomic_write, make_folder, sync
 from appliance.core.settings import Settings
-from appliance.core.tokens import Tokens
-from appliance.database.connection import Reader, open_for_command
-from appliance.database.integrity import make_live, session
+from appliance.core.tokens import EnvironmentName, Keyring, Tokens
+from appliance.database.connection import Reader, open_connection, open_for_command
+from appliance.database.integrity import count_rows, list_faults, make_live, session
 from appliance.database.migrate import list_migrations
+from appliance.door.guest_pass import decode_pass
+from appliance.door.scan import look_up_code
+from appliance.door.signing_keys import get_signing_key, pass_text
+from appliance.reservations.rows import find_reservation
 from appliance.staff.accounts import is_closed
 from appliance.staff.audit_log import CONSOLE, record_audit
 
-_STAYING = {"settings.toml", "tls", "erasures.jsonl"}  # kept if present: the box's own is newer
-_BESIDE = ("-wal", "-shm", "-journal", "-watermark")
-# Each database with its side files. live.db comes last: its presence marks the box.
-_DATABASES = [f"{name}{more}" for name in ("test.db", "live.db") for more in (*_BESIDE, "")]
+
+@dataclass(frozen=True, slots=True)
+class Proven:
+    """The header and the manifest of a verified backup."""
+
+    header: archive.Header
+    manifest: archive.Manifest
+
+    @property
+    def reservations(self) -> int:
+        """The number of reservations in the live database of the backup."""
+        return self.manifest.rows["live.db"].get("reservation", 0)
+
+
+def prove(
+    file: BinaryIO, key: RecoveryKey, scratch: Path, clock: Clock, zones: ZoneDatabase,
+    progress: archive.Progress = lambda _done, _all: None,
+) -> Proven:  # fmt: skip
+    """Verify the backup by restoring it to a temporary folder in `scratch`.
+
+    Raises OperatorError if the file is damaged, a database is corrupt, rows are missing, or a
+    guest pass that is signed with the restored keys is not accepted.
+    """
+    with tempfile.TemporaryDirectory(prefix="proof-", dir=scratch) as folder:
+        return unpack_proven(file, key, Path(folder), clock, zones, progress)
+
+
+def unpack_proven(
+    file: BinaryIO, key: RecoveryKey, folder: Path, clock: Clock, zones: ZoneDatabase,
+    progress: archive.Progress = lambda _done, _all: None,
+) -> Proven:  # fmt: skip
+    """Verify the backup as `prove` does, and leave the restored files in `folder`.
+
+    Raises OperatorError as `prove`.
+    """
+    sealed = archive.SealedReader(file, key)
+    manifest = archive.unpack_archive(sealed, folder, progress)
+    master = folder / "secrets" / "master.key"
+    if not master.exists():
+        raise OperatorError("this backup has no master key: use another one")
+    for name in ENVIRONMENTS:
+        _prove_database(folder / f"{name}.db", name, manifest, master.read_bytes(), clock, zones)
+    return Proven(sealed.header, manifest)
+
+
+def _prove_database(
+    path: Path, name: EnvironmentName, manifest: archive.Manifest, master: bytes, clock: Clock,
+    zones: ZoneDatabase,
+) -> None:  # fmt: skip
+    faults = list_faults(path)
+    if faults:
+        raise OperatorError(f"{path.name} in this backup is damaged ({faults[0]}): use another one")
+    if count_rows(path) != manifest.rows[path.name]:
+        raise OperatorError(f"{path.name} in this backup lacks rows: use another one")
+    with closing(open_connection(path, writable=False)) as connection:
+        if int(connection.pragma("user_version")) == list_migrations()[-1][0]:
+            _prove_pass(Reader(connection, clock, zones), Keyring(master, name), name)
+
+
+def _prove_pass(reader: Reader, keyring: Keyring, name: EnvironmentName) -> None:
+    """Check that the signing key decrypts and that the latest reservation's pass is accepted."""
+    kid, _private_key = get_signing_key(reader, keyring)
+    latest = reader.value("SELECT id FROM reservation ORDER BY seq DESC LIMIT 1")
+    reservation = None if latest is None else find_reservation(reader, latest)
+    if reservation is None:
+        return
+    text = pass_text(reader, keyring, name, reservation)
+    guest_pass = decode_pass(text)
+    public_key = reader.value("SELECT public_key FROM signing_key WHERE kid = :kid", {"kid": kid})
+    refused = look_up_code(reader, keyring, name, text, by_name=False).refused
+    if guest_pass is None or not guest_pass.is_signed_by(public_key) or refused:
+        raise OperatorError(
+            f"the guest passes of this backup ({name}) are not accepted: use another one"
+        )
+
+
+@contextmanager
+def scratch_folder(directory: DataDirectory) -> Iterator[Path]:
+    """Yield a temporary private folder in the data directory; `serve` deletes it after a crash."""
+    make_folder(directory.tmp)
+    with tempfile.TemporaryDirectory(
+        prefix="backup-", dir=directory.tmp, ignore_cleanup_errors=True
+    ) as folder:
+        yield Path(folder)
+
+
+# Not restored if the box has them, because the box's own files are newer.
+_NOT_REPLACED = {"settings.toml", "tls", "erasures.jsonl"}
+_SIDE_FILES = ("-wal", "-shm", "-journal", "-watermark")
+# Each database with its side files. live.db is last, because a directory with it holds a box.
+_DATABASES = [f"{name}{more}" for name in ("test.db", "live.db") for more in (*_SIDE_FILES, "")]
 
 
 def restore_blank(
     file: BinaryIO, key: RecoveryKey, directory: DataDirectory, clock: Clock, zones: ZoneDatabase,
-    progress: Progress,
+    progress: archive.Progress,
 ) -> Proven:  # fmt: skip
     """Restore a complete box into a directory without one.
 
-    Raises OperatorError if the backup is unusable or the directory contains a box or parts of
-    one, even a stray write-ahead log. A box that was never set up is moved aside. After an
-    interruption, run the same command again.
+    A box that was never set up is moved aside. After an interruption, the same command continues.
+    Raises OperatorError if the backup is unusable, or if the directory contains a box or a file of
+    one, such as a write-ahead log.
     """
-    header, _ = read_header(file)
+    header, _ = archive.read_header(file)
     if header.schema > list_migrations()[-1][0]:
         raise OperatorError(
             f"this backup was made by venuebox {header.version}, which is newer: use that version"
@@ -48,65 +142,69 @@ def restore_blank(
     with directory.lock():
         if not (directory.restore_mark.exists() or is_unowned(directory, clock, zones)):
             _refuse_parts(directory)
-        with scratch_folder(directory) as folder:
-            proven = unpack_proven(file, key, folder, clock, zones, progress)
-            _note(folder / "live.db", proven, clock, zones)
+        with scratch_folder(directory) as scratch:
+            proven = unpack_proven(file, key, scratch, clock, zones, progress)
+            _record_restore(scratch / "live.db", proven, clock, zones)
             if is_unowned(directory, clock, zones):
                 put_unowned_aside(directory, clock)
             atomic_write(directory.restore_mark, b"")
             for name in _DATABASES:  # left by an interrupted restore
                 (directory.root / name).unlink(missing_ok=True)
-            _place(directory, folder, key)
+            _place(directory, scratch, key)
             return proven
 
 
 def restore_latest(
-    key: RecoveryKey, directory: DataDirectory, shelves: list[Path], clock: Clock,
-    zones: ZoneDatabase, progress: Progress,
+    key: RecoveryKey, directory: DataDirectory, folders: list[Path], clock: Clock,
+    zones: ZoneDatabase, progress: archive.Progress,
 ) -> tuple[Path, Path, Proven]:  # fmt: skip
-    """Replace the box's data by its latest good backup. Returns (backup, old data, result).
+    """Replace the box's data by the latest good backup in `folders`.
 
-    The old data is kept in a separate folder; settings and certificates stay. Backups of a newer
-    schema are skipped, so this also reverts an upgrade. Raises OperatorError if no backup is good.
+    Returns (path of the backup, folder with the old data, the backup). Settings and certificates
+    are kept. Backups of a newer schema are skipped, so this also reverts an upgrade. Raises
+    OperatorError if no backup is good.
     """
     with directory.lock():
-        tried, newest = "", list_migrations()[-1][0]
-        candidates = [each for shelf in shelves for each in list_backups(shelf)]
-        for path, header in sorted(candidates, key=lambda each: each[1].made_at, reverse=True):
+        failure, newest = "", list_migrations()[-1][0]
+        backups = [backup for folder in folders for backup in catalogue.list_backups(folder)]
+        for path, header in sorted(backups, key=lambda backup: backup[1].made_at, reverse=True):
             if header.key_check != key.check or header.schema > newest:
                 continue
             try:
-                with open_backup(path) as file, scratch_folder(directory) as folder:
-                    proven = unpack_proven(file, key, folder, clock, zones, progress)
-                    _note(folder / "live.db", proven, clock, zones)
+                with archive.open_backup(path) as file, scratch_folder(directory) as scratch:
+                    proven = unpack_proven(file, key, scratch, clock, zones, progress)
+                    _record_restore(scratch / "live.db", proven, clock, zones)
                     aside = _move_aside(directory, clock)
-                    _place(directory, folder, key)
-            except OperatorError as trouble:  # an older one may be good
-                tried = f" ({path.name}: {trouble})"
+                    _place(directory, scratch, key)
+            except OperatorError as error:  # an older backup may be good
+                failure = f" ({path.name}: {error})"
                 continue
             return path, aside, proven
-    where = ", ".join(map(str, shelves)) or "any folder"
+    where = ", ".join(map(str, folders)) or "any folder"
     raise OperatorError(
-        f"there is no good backup of this box in {where}{tried}: nothing was changed"
+        f"there is no good backup of this box in {where}{failure}: nothing was changed"
     )
 
 
 def list_catalogues(directory: DataDirectory, settings: Settings) -> list[Path]:
     """List the existing folders that may contain backups of this box."""
-    named = settings.backup.directory
-    folders = [directory.root / "backups", *([Path(named).expanduser()] if named else [])]
+    folders = [directory.root / "backups"]
+    if settings.backup.directory:
+        folders.append(Path(settings.backup.directory).expanduser())
     return [folder for folder in folders if folder.is_dir()]
 
 
 def _refuse_parts(directory: DataDirectory) -> None:
     root = directory.root
     if directory.holds_a_box():
-        raise OperatorError(f"{root} already holds a box: choose an empty directory, or --latest")
+        raise OperatorError(
+            f"{root} already holds a box: choose an empty directory, or use --latest"
+        )
     for name in (*_DATABASES, "secrets/master.key", "settings.toml"):
         if (root / name).exists():
             raise OperatorError(
-                f"{root} holds {name} of another box: the two must not be mixed, "
-                "so choose an empty directory"
+                f"{root} contains {name} of another box, and the two must not be mixed: "
+                "choose an empty directory"
             )
 
 
@@ -119,8 +217,8 @@ def _move_aside(directory: DataDirectory, clock: Clock) -> Path:
     return aside
 
 
-def _make_aside(directory: DataDirectory, what: str, clock: Clock) -> Path:
-    aside = directory.root / f"{what}-{format_instant(clock.now())[:19].replace(':', '')}Z"
+def _make_aside(directory: DataDirectory, prefix: str, clock: Clock) -> Path:
+    aside = directory.root / f"{prefix}-{format_instant(clock.now())[:19].replace(':', '')}Z"
     make_folder(aside)
     return aside
 
@@ -131,26 +229,26 @@ def _move(files: list[Path], aside: Path) -> None:
             path.replace(aside / path.name)
 
 
-def _note(database: Path, proven: Proven, clock: Clock, zones: ZoneDatabase) -> None:
-    """Record the restore, with the time of the backup, in the audit log."""
+def _record_restore(database: Path, proven: Proven, clock: Clock, zones: ZoneDatabase) -> None:
+    """Add the restore, with the time of the backup, to the audit log of `database`."""
     make_live(database)
     with session(database, clock, Tokens(), zones) as tx:
         record_audit(tx, CONSOLE, "restored", made_at=proven.header.made_at)
 
 
-def _place(directory: DataDirectory, folder: Path, key: RecoveryKey) -> None:
-    """Move the restored files into place; remove the restore mark last."""
+def _place(directory: DataDirectory, scratch: Path, key: RecoveryKey) -> None:
+    """Move the restored files from `scratch` into place; remove the restore mark last."""
     for database in ("live.db", "test.db"):
-        make_live(folder / database)
-        sync(folder / database)
-    for part in sorted(folder.rglob("*")):
-        name = part.relative_to(folder)
+        make_live(scratch / database)
+        sync(scratch / database)
+    for path in sorted(scratch.rglob("*")):
+        name = path.relative_to(scratch)
         target = directory.root / name
-        is_kept = name.parts[0] in _STAYING and target.exists()
-        if part.is_dir() or is_kept or part.name.endswith(_BESIDE):
+        is_kept = name.parts[0] in _NOT_REPLACED and target.exists()
+        if path.is_dir() or is_kept or path.name.endswith(_SIDE_FILES):
             continue
         make_folder(target.parent)
-        part.replace(target)
+        path.replace(target)
         sync(target.parent)
     keep_recovery_key(directory, key)
     directory.restore_mark.unlink()
@@ -158,7 +256,7 @@ def _place(directory: DataDirectory, folder: Path, key: RecoveryKey) -> None:
 
 
 def is_unowned(directory: DataDirectory, clock: Clock, zones: ZoneDatabase) -> bool:
-    """Whether the box in `directory` still has no owner. The caller holds the lock.
+    """Whether the box in `directory` still has no owner. Call it with the lock held.
 
     False if the database cannot be read.
     """
@@ -175,7 +273,7 @@ def is_unowned(directory: DataDirectory, clock: Clock, zones: ZoneDatabase) -> b
 def put_unowned_aside(directory: DataDirectory, clock: Clock) -> None:
     """Move the files of a box without an owner into a separate folder.
 
-    `live.db` moves last: after an interruption the box is still recognised as unowned.
+    `live.db` is moved last, so that after an interruption the box is still seen as unowned.
     """
     files = [directory.settings_file, directory.master_key_file, recovery_key_file(directory)]
     files += sorted((directory.root / "tls").glob("*"))

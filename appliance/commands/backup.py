@@ -8,10 +8,9 @@ from functools import partial
 from pathlib import Path
 
 from appliance.backup import recovery_key
-from appliance.backup.archive import read_header
+from appliance.backup.archive import open_backup, read_header
 from appliance.backup.create import Maker
-from appliance.backup.restore import list_catalogues, restore_blank, restore_latest
-from appliance.backup.verify import open_backup, prove
+from appliance.backup.restore import list_catalogues, prove, restore_blank, restore_latest
 from appliance.commands.console import Commands, Console, WrongUsage, add_command
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError

@@ -12,10 +12,14 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from appliance.clock import Clock, ZoneDatabase, newest_zone_database, optional_instant
-from appliance.core.data_directory import ENVIRONMENTS, DataDirectory, choose_data_directory
+from appliance.core.data_directory import (
+    ENVIRONMENTS,
+    DataDirectory,
+    choose_data_directory,
+    wake_box,
+)
 from appliance.core.errors import NotFound, OperatorError
 from appliance.core.files import become_owner
-from appliance.core.process import wake_box
 from appliance.core.settings import Settings, read_settings
 from appliance.core.tokens import EnvironmentName, Tokens
 from appliance.database.connection import (

@@ -5,10 +5,11 @@ from typing import Any
 
 from appliance.clock import format_instant
 from appliance.commands import console as cli
+from appliance.core.data_directory import wake_box
 from appliance.core.errors import OperatorError
-from appliance.core.process import wake_box
+from appliance.core.network import own_addresses
 from appliance.door.terminals import list_terminals
-from appliance.tls import authority, certificates
+from appliance.tls import certificates
 from appliance.venue.rows import get_venue
 
 
@@ -66,7 +67,7 @@ def renew(arguments: argparse.Namespace, console: cli.Console) -> int:
     with console.reading(directory, "live") as live, console.reading(directory, "test") as test:
         venue = get_venue(live)
         has_terminals = bool(list_terminals(live) or list_terminals(test))
-    wanted = authority.wanted_names(venue.slug, server, authority.own_addresses())
+    wanted = certificates.wanted_names(venue.slug, server, own_addresses())
     folder = directory.root / "tls"
     if arguments.authority:
         (folder / certificates.AUTHORITY).unlink(missing_ok=True)

@@ -1,1 +1,1 @@
-"""Shared basics: errors, settings, files, tokens, translations, text and network helpers."""
+"""Common modules: errors, settings, files, tokens, translations, text and network functions."""

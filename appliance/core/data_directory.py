@@ -1,28 +1,35 @@
-"""The data directory: its files and their permissions (docs/operations/data-directory.md)."""
+"""The data directory: its files, its lock, and the pipe by which a command wakes the running box.
 
+docs/operations/data-directory.md describes the files. The pipe is a named pipe of which the box
+holds the reading end. After a command has committed changes to a database, it writes one byte to
+the pipe, and the box then reads the changed rows.
+"""
+
+import asyncio
 import contextlib
-import fcntl
 import os
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from appliance.core import files
 from appliance.core.errors import OperatorError
-from appliance.core.files import PART, atomic_write, make_folder, name_user, read_private, sync
 from appliance.core.tokens import EnvironmentName, Tokens
 
 _MASTER_KEY_BYTES = 32
 _BY_SERVE = b"serve"
+_PIPE_BYTES = 65536  # the capacity of a pipe
 _FOLDERS = ("secrets", "tls", "backups", "log", "tmp", "tz")
-_MAY_BE_THERE = {"settings.toml", "lost+found"}  # written before init; root of a volume
+# Files that a directory without a box may contain: settings are written before init, and
+# lost+found is in the root folder of a volume.
+_HARMLESS_FILES = {"settings.toml", "lost+found"}
 ENVIRONMENTS: tuple[EnvironmentName, ...] = ("live", "test")
 
 
 @dataclass(frozen=True, slots=True)
 class DataDirectory:
-    """The paths of one box's data directory, and operations on its files."""
+    """The data directory at `root`."""
 
     root: Path
 
@@ -38,17 +45,17 @@ class DataDirectory:
 
     @property
     def tmp(self) -> Path:
-        """The private directory for temporary files; `sweep` empties it at start."""
+        """The private directory for temporary files. `sweep` empties it."""
         return self.root / "tmp"
 
     def sweep(self) -> None:
-        """Remove temporary files left by a power cut. Call at start, with the lock held."""
+        """Remove temporary files left by a power cut. Call it at start, with the lock held."""
         for folder in (self.root, self.root / "secrets", self.root / "tls"):
             if folder == self.root or not folder.is_symlink():
-                for left in folder.glob(f".*{PART}"):
-                    left.unlink(missing_ok=True)
+                for path in folder.glob(f".*{files.PART}"):
+                    path.unlink(missing_ok=True)
         shutil.rmtree(self.tmp, ignore_errors=True)
-        make_folder(self.tmp)
+        files.make_folder(self.tmp)
 
     @property
     def databases(self) -> tuple[Path, ...]:
@@ -56,29 +63,30 @@ class DataDirectory:
         return tuple(self.database(name) for name in ENVIRONMENTS)
 
     def database(self, environment: EnvironmentName) -> Path:
-        """The path of the database file of `environment`."""
+        """Return the path of the database file of `environment`."""
         return self.root / f"{environment}.db"
 
     def holds_a_box(self) -> bool:
         """Whether the directory contains a completely initialised box."""
-        begun = any(path.exists() for path in (*self.databases, self.master_key_file))
-        return begun and not (self._unfinished.exists() or self.restore_mark.exists())
+        has_files = any(path.exists() for path in (*self.databases, self.master_key_file))
+        return has_files and not (self._unfinished.exists() or self.restore_mark.exists())
 
     def is_free(self) -> bool:
         """Whether `serve` may initialise a box here: the directory is missing or has no data.
 
-        Also true after an interrupted first start of `serve`. OperatorError if it is unreadable.
+        Also true after the first start of `serve` was interrupted. Raises OperatorError if the
+        directory cannot be read.
         """
         try:
             if self._unfinished.exists():
                 return self._unfinished.read_bytes() == _BY_SERVE
-            found = {path.name for path in self.root.iterdir()}
+            names = {path.name for path in self.root.iterdir()}
         except FileNotFoundError:
             return True
         except OSError as error:
             self.refuse_strangers()
             raise OperatorError(f"{self.root} cannot be opened: {error.strerror}") from None
-        return found <= _MAY_BE_THERE
+        return names <= _HARMLESS_FILES
 
     def check(self) -> None:
         """Raise OperatorError unless the directory holds a box that this user may open."""
@@ -102,15 +110,18 @@ class DataDirectory:
             with contextlib.suppress(PermissionError):  # reported by refuse_strangers
                 if path.is_symlink():
                     raise OperatorError(
-                        f"{path} is a link, which is not followed: put the folder itself there "
-                        "(backups may go elsewhere: backup.directory in settings.toml)"
+                        f"{path} is a symbolic link, which is not followed: put the folder there "
+                        "(to store backups elsewhere, set backup.directory in settings.toml)"
                     )
 
     def master_key(self) -> bytes:
-        """Return the master key. OperatorError if it is missing, damaged or readable by others."""
+        """Return the master key.
+
+        Raises OperatorError if the file is missing, damaged or readable by other users.
+        """
         path = self.master_key_file
         self.refuse_lost_key()
-        key = read_private(path)
+        key = files.read_private(path)
         if len(key) != _MASTER_KEY_BYTES:
             raise OperatorError(f"{path} is damaged: restore it from a backup")
         return key
@@ -123,9 +134,9 @@ class DataDirectory:
             except PermissionError:
                 owner = "its owner"
                 with contextlib.suppress(OSError):  # a parent folder may be unreadable too
-                    owner = name_user(self.root.stat().st_uid)
+                    owner = files.name_user(self.root.stat().st_uid)
                 raise OperatorError(
-                    f"{self.root} is open to {owner} alone: run this as that user, or as root with "
+                    f"only {owner} may open {self.root}: run this as that user, or as root with "
                     "sudo"
                 ) from None
 
@@ -135,74 +146,60 @@ class DataDirectory:
             if not self.master_key_file.exists():
                 raise OperatorError(
                     f"{self.master_key_file} is missing: restore it from a backup to another "
-                    "directory and copy it from there; without it no link or pass of this box can "
-                    "be read"
+                    "directory and copy it from there; without it no link or pass is valid"
                 )
 
-    @contextmanager
-    def lock(self) -> Iterator[None]:
+    def lock(self) -> contextlib.AbstractContextManager[None]:
         """Hold an exclusive lock: no other process may serve or initialise this directory.
 
-        The kernel releases it when the process ends. OperatorError if another process holds it.
+        The kernel releases it when the process ends. Entering raises OperatorError if another
+        process holds the lock.
         """
-        try:
-            handle = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
-        except OSError as error:
-            raise OperatorError(f"{self.root} cannot be opened: {error.strerror}") from None
-        try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise OperatorError(
-                    f"another venuebox already uses {self.root}: stop it first"
-                ) from None
-            yield
-        finally:
-            os.close(handle)
+        message = f"another venuebox already uses {self.root}: stop it first"
+        return files.exclusive(self.root, 0, message)
 
-    @contextmanager
+    @contextlib.contextmanager
     def founding(self, tokens: Tokens, *, by_serve: bool = False) -> Iterator[None]:
         """Create the directory and the master key; the caller creates the databases in the block.
 
-        If interrupted, it leaves a directory that `check` refuses and that `founding` may
-        initialise again; `serve` does so itself if it began. OperatorError if a box exists here.
+        After an interruption, `check` refuses the directory and `founding` may initialise it again.
+        With `by_serve`, the next `serve` does so. Raises OperatorError if a box exists here.
         """
         self.make_folders()
         with self.lock():
             if self.holds_a_box():
                 raise OperatorError(f"{self.root} already holds a box: choose an empty directory")
-            atomic_write(self._unfinished, _BY_SERVE if by_serve else b"")
+            files.atomic_write(self._unfinished, _BY_SERVE if by_serve else b"")
             self._remove_databases()
-            atomic_write(self.master_key_file, tokens.random_bytes(_MASTER_KEY_BYTES))
+            files.atomic_write(self.master_key_file, tokens.random_bytes(_MASTER_KEY_BYTES))
             yield
             self._unfinished.unlink()
-            sync(self.root)
+            files.sync(self.root)
 
     def forget(self) -> None:
-        """Delete the box permanently; only used for demos. The caller holds the lock."""
-        atomic_write(self._unfinished, b"")
+        """Delete the databases of a demo. Call it with the lock held."""
+        files.atomic_write(self._unfinished, b"")
         self._remove_databases()
 
     def remember_address(self, address: str) -> None:
         """Store the box's address on the network, for commands that run in other processes."""
-        atomic_write(self._address, address.encode())
+        files.atomic_write(self.root / "address", address.encode())
 
     def remembered_address(self) -> str | None:
-        """The address that `remember_address` stored last, or None."""
-        return _recall(self._address)
+        """Return the address that was stored last, or None."""
+        return _read_text(self.root / "address")
 
     def remember_host(self, host: str) -> None:
-        """Store the host that the server listens on; the command line may have set it."""
-        if host != self.remembered_host():
-            atomic_write(self._host, host.encode())
+        """Store the host that the server listens on, which may come from the command line."""
+        files.atomic_write(self.root / "host", host.encode())
 
     def remembered_host(self) -> str | None:
-        """The host that the server last listened on, or None."""
-        return _recall(self._host)
+        """Return the host that the server last listened on, or None."""
+        return _read_text(self.root / "host")
 
     @property
     def wakeup_pipe(self) -> Path:
-        """The pipe by which a command wakes the running box; see `process.wake_box`."""
+        """The pipe by which a command wakes the running box; see `wake_box`."""
         return self.root / "poke"
 
     @property
@@ -214,33 +211,25 @@ class DataDirectory:
     def _unfinished(self) -> Path:
         return self.root / "init-unfinished"
 
-    @property
-    def _address(self) -> Path:
-        return self.root / "address"
-
-    @property
-    def _host(self) -> Path:
-        return self.root / "host"
-
     def _remove_databases(self) -> None:
-        for path in self.databases:
-            for leftover in self.root.glob(f"{path.name}*"):
-                leftover.unlink()
+        for name in ENVIRONMENTS:
+            for path in self.root.glob(f"{name}.db*"):
+                path.unlink()
 
     def make_folders(self) -> None:
         """Create the directory and its subfolders, mode 0700. OperatorError on failure."""
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             for name in _FOLDERS[:4]:
-                make_folder(self.root / name)
+                files.make_folder(self.root / name)
         except OSError as error:
             raise OperatorError(
-                f"{self.root} cannot be made ({error.strerror}): name another directory with "
+                f"{self.root} cannot be created ({error.strerror}): name another directory with "
                 "--data, or run it as root with sudo"
             ) from None
 
 
-def _recall(path: Path) -> str | None:
+def _read_text(path: Path) -> str | None:
     try:
         return path.read_text("utf-8")
     except OSError:
@@ -248,12 +237,46 @@ def _recall(path: Path) -> str | None:
 
 
 def choose_data_directory(given: str | None, environ: Mapping[str, str]) -> DataDirectory:
-    """The data directory: `--data`, else `VENUEBOX_DATA`, else the platform's default."""
-    named = given or environ.get("VENUEBOX_DATA")
-    if named:
-        path = Path(named).expanduser().absolute()
+    """Return the directory of `--data`, else `VENUEBOX_DATA`, else the platform's default."""
+    chosen = given or environ.get("VENUEBOX_DATA")
+    if chosen:
+        path = Path(chosen).expanduser().absolute()
         # systemd ignores a ReadWritePaths entry that contains `..`.
         return DataDirectory(path.resolve() if ".." in path.parts else path)
-    import platformdirs  # noqa: PLC0415 - only needed without a named directory
+    import platformdirs  # noqa: PLC0415 - rarely needed
 
     return DataDirectory(platformdirs.user_data_path("venuebox", appauthor=False))
+
+
+def wake_box(pipe: Path) -> bool:
+    """Wake the box that reads `pipe`, so that it reads changed rows. False if none is running."""
+    try:
+        handle = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        with os.fdopen(handle, "wb", buffering=0) as file:
+            file.write(b".")  # writes nothing if the pipe is full of unread bytes
+    except OSError:  # there is no pipe, or no process reads it
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def listen_for_wakeups(pipe: Path, on_wakeup: Callable[[], None]) -> Iterator[None]:
+    """Call `on_wakeup` in the running loop after each wake-up, or once for several."""
+    pipe.unlink(missing_ok=True)  # left by a process that crashed
+    os.mkfifo(pipe, 0o600)
+    # Open the pipe also for writing, so that it never reaches its end when a command closes it.
+    handle = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+    loop = asyncio.get_running_loop()
+
+    def read() -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.read(handle, _PIPE_BYTES)
+        on_wakeup()
+
+    loop.add_reader(handle, read)
+    try:
+        yield
+    finally:
+        loop.remove_reader(handle)
+        pipe.unlink(missing_ok=True)
+        os.close(handle)

@@ -1,7 +1,7 @@
-"""Error classes of the API; `refusals.toml` has their status codes and messages.
+"""The error classes of the API. `refusals.toml` has their status codes and messages.
 
-The partners' errors are those of the interface, section 7; the others are for terminals, guests
-and the portal.
+The errors for partners are those of the interface, section 7. The others are for terminals,
+guests and the portal.
 """
 
 import logging
@@ -90,7 +90,7 @@ class IdempotencyKeyRequired(ApiError): ...
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A field's validation rule in French and English; `blanks` fill the placeholders of both."""
+    """A validation rule in French and English. `blanks` are the values of their placeholders."""
 
     french: str
     english: str
@@ -98,20 +98,20 @@ class Rule:
 
 
 class ValidationError(ApiError):
-    """A field breaks a rule. `rule` is for HTML pages, which label the field themselves."""
+    """A field breaks a rule. HTML pages show `rule` beside their own name of the field."""
 
     rule: Rule | None = None
 
     @classmethod
     def of(cls, name: str, rule: Rule) -> "ValidationError":
         """Return the error for the field `name`."""
-        fault = cls(
+        error = cls(
             field=name,
             rule_fr=f"{name} : {rule.french.format(**rule.blanks)}",
             rule=f"{name}: {rule.english.format(**rule.blanks)}",
         )
-        fault.rule = rule
-        return fault
+        error.rule = rule
+        return error
 
     def inside(self, path: str) -> "ValidationError":
         """Return the same error with `path` prepended to the field."""
@@ -133,7 +133,7 @@ class InvalidWebhookUrl(ApiError): ...
 
 
 class WebhookUrlClosed(InvalidWebhookUrl):
-    """The URL's network is closed; `entry` is what `webhooks.allow_networks` needs to open it."""
+    """The URL's network is not allowed. `entry` is what to add to `webhooks.allow_networks`."""
 
 
 class InvalidEventType(ApiError): ...
@@ -198,19 +198,19 @@ class Unavailable(ApiError): ...
 
 
 class OperatorError(Exception):
-    """A problem for the operator of the box: one sentence, including what to do."""
+    """A problem that the operator can solve. The message is one sentence and says how."""
 
 
 log = logging.getLogger(__name__)
 
 
-def log_exception(what: str, error: BaseException) -> None:
-    """Log that `what` failed, with the exception's type and traceback.
+def log_exception(task: str, error: BaseException) -> None:
+    """Log that `task` failed, with the exception's type and traceback.
 
-    The exception's message is left out: it may contain personal data or a key.
+    The exception's message is not logged, because it may contain personal data or a key.
     """
-    place = "".join(traceback.format_tb(error.__traceback__)).rstrip()
-    log.error("%s failed: %s\n%s", what, type(error).__name__, place)
+    trace = "".join(traceback.format_tb(error.__traceback__)).rstrip()
+    log.error("%s failed: %s\n%s", task, type(error).__name__, trace)
 
 
 class TerminalNotPaired(Unauthorized):
@@ -221,7 +221,7 @@ class TerminalRevoked(KeyRevoked): ...
 
 
 class BrowserRevoked(TerminalRevoked):
-    """As TerminalRevoked, for a browser: it deletes its guest data and its cookie."""
+    """As TerminalRevoked, for a browser, which then deletes its guest data and its cookie."""
 
 
 class PairingRefused(Unauthorized): ...
@@ -268,7 +268,7 @@ class ChangedMeanwhile(WrongState): ...
 
 
 class FormUsed(WrongState):
-    """The form has already made a reservation and was sent again with other content."""
+    """The form has already created a reservation and was sent again with other content."""
 
 
 class UnusualAmount(WrongState): ...
@@ -281,8 +281,8 @@ class NameTaken(WrongState): ...
 
 
 class NotSetUp(Unavailable):
-    """The box has no owner yet, so it serves nothing else (docs/security.md, S8)."""
+    """The box has no owner yet and serves only the first-run pages (docs/security.md, S8)."""
 
 
 class TooLateToCancel(WrongState):
-    """A guest may not cancel any more; partners and staff may cancel at any time."""
+    """It is too late for the guest to cancel. Partners and staff may cancel at any time."""

@@ -14,12 +14,12 @@ from typing import BinaryIO
 from appliance.core.errors import OperatorError
 
 PART = ".part"
-_LOOK_SECONDS = 0.1
-_NO_SYNC = {errno.EINVAL, errno.ENOTSUP}  # fsync of a folder fails so on some volumes
+_RETRY_SECONDS = 0.1
+_NO_SYNC = {errno.EINVAL, errno.ENOTSUP}  # errors of fsync on volumes that cannot sync a folder
 
 
 def sync(path: Path) -> None:
-    """Fsync a file, or the entries of a folder. Raises OSError on failure."""
+    """Fsync a file, or the directory entries of a folder. Raises OSError on failure."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -31,7 +31,7 @@ def sync(path: Path) -> None:
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
     """Yield a file, 0600, that replaces `path` if the block succeeds and is removed if it fails.
 
-    Until then its name ends with PART.
+    During the block its name ends with PART.
     """
     with open_part(path) as file:
         yield file
@@ -63,15 +63,16 @@ def put_in_place(part: BinaryIO, path: Path) -> None:
 
 
 def atomic_write(path: Path, content: bytes) -> None:
-    """Replace the file with `content`; a power cut leaves either the old or the new file."""
+    """Replace the file with `content`. A power cut leaves either the old or the new file."""
     with atomic_file(path) as file:
         file.write(content)
 
 
 def read_private(path: Path) -> bytes:
-    """Return the content of a secret file. FileNotFoundError if it is missing.
+    """Return the content of a secret file.
 
-    OperatorError if it cannot be read, or if other users could read it.
+    Raises FileNotFoundError if the file is missing, and OperatorError if it cannot be read or if
+    other users could read it.
     """
     try:
         mode, content = path.stat().st_mode, path.read_bytes()
@@ -85,24 +86,26 @@ def read_private(path: Path) -> bytes:
 
 
 @contextmanager
-def exclusive(folder: Path, patience: float, what: str) -> Iterator[None]:
+def exclusive(folder: Path, patience: float, message: str) -> Iterator[None]:
     """Hold an exclusive flock on `folder`, waiting at most `patience` seconds.
 
-    It also excludes other threads of this process. The kernel releases it when the process ends.
-    OperatorError if `what`, the task that holds the lock, does not end in time.
+    The lock also excludes other threads of this process. The kernel releases it when the process
+    ends. Raises OperatorError if the folder cannot be opened, or with `message` if another process
+    or thread holds the lock for too long.
     """
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise OperatorError(f"{folder} cannot be opened: {error.strerror}") from None
     try:
         until = time.monotonic() + patience
         while True:
             with suppress(BlockingIOError):
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
-            if time.monotonic() > until:
-                raise OperatorError(
-                    f"{what} has not ended for {patience:.0f} seconds: try again later"
-                )
-            time.sleep(_LOOK_SECONDS)
+            if time.monotonic() >= until:
+                raise OperatorError(message)
+            time.sleep(_RETRY_SECONDS)
         yield
     finally:
         os.close(handle)
@@ -114,10 +117,10 @@ def open_private(path: str, flags: int) -> int:
 
 
 def become_owner(folder: Path) -> None:
-    """If root, permanently switch to the owner of `folder`.
+    """If this process runs as root, make it run as the owner of `folder` from now on.
 
-    A symbolic link in the folder then cannot reach root's files, and new files belong to the
-    owner. OperatorError if the owner cannot read the program.
+    Then a symbolic link in the folder cannot lead to root's files, and new files belong to the
+    owner. Raises OperatorError if the owner cannot read the program.
     """
     if os.geteuid() == 0 and (uid := find_owner(folder)) != 0:
         gid, groups = _find_groups(uid)
@@ -142,7 +145,10 @@ def find_owner(folder: Path) -> int:
 
 @contextmanager
 def acting_as(uid: int) -> Iterator[None]:
-    """If root, act as `uid` within the block. Affects all threads, so run nothing else."""
+    """If this process runs as root, run the block as user `uid`.
+
+    This affects all threads: run no other work meanwhile.
+    """
     if os.geteuid() != 0 or uid == 0:
         yield
         return
@@ -161,8 +167,8 @@ def acting_as(uid: int) -> Iterator[None]:
 
 def make_folder(path: Path) -> None:
     """Create a folder and its missing parents, mode 0700."""
-    for each in (*reversed(path.parents), path):
-        each.mkdir(mode=0o700, exist_ok=True)
+    for folder in (*reversed(path.parents), path):
+        folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def name_user(uid: int) -> str:

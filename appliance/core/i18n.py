@@ -1,7 +1,7 @@
 """Translations: language negotiation, message catalogues, and dates and sizes.
 
-Sentences are written in English where they are used. `catalogues/<code>.po` has the translations,
-compiled in memory at the start.
+The code contains the sentences in English. `catalogues/<code>.po` has the translations, which are
+compiled in memory at start.
 """
 
 import gettext
@@ -21,32 +21,23 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from babel.units import format_unit
 
-_SPACE = re.compile(r" (?=[:;!?»])|(?<=«) ")
-_APOSTROPHE = re.compile(r"(?<=\w)'(?=\w)")
-
-
-def set_french(text: str) -> str:
-    """Return `text` with no-break spaces before French punctuation, and curly apostrophes."""
-    spaced = _SPACE.sub("\N{NO-BREAK SPACE}", text)
-    return _APOSTROPHE.sub("\N{RIGHT SINGLE QUOTATION MARK}", spaced)
-
-
 if TYPE_CHECKING:  # slow to import, and most commands do not need it
     from aiohttp import web
 
-# British English writes 21 Nov; Moroccan Arabic has its own month names and the digits 0 to 9.
+_SPACE = re.compile(r" (?=[:;!?»])|(?<=«) ")
+_APOSTROPHE = re.compile(r"(?<=\w)'(?=\w)")
+# The regions matter: British English writes 21 Nov, and Moroccan Arabic has its own month names and
+# the digits 0 to 9.
 _LOCALES = {"fr": ("Français", "fr_FR"), "en": ("English", "en_GB"), "ar": ("العربية", "ar_MA")}
 _DEFAULT = "fr"
-_WRITTEN_IN = "en"
-_REFUSED = ("refusals.ar.po", "rules.ar.po")
 _SIZES = (("digital-gigabyte", 10**9), ("digital-megabyte", 10**6), ("digital-kilobyte", 1000))
 _PLAIN = str.maketrans("\N{NO-BREAK SPACE}\N{RIGHT SINGLE QUOTATION MARK}", " '")
-_TURNING = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_DIRECTIONAL_MARKS = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """One language of the pages; `name` is in the language itself."""
+    """One language of the pages. `name` is its name in the language itself."""
 
     code: str
     name: str
@@ -59,15 +50,15 @@ class Language:
         return str(self.locale.text_direction)
 
     def gettext(self, message: str, /, **values: object) -> str:
-        """Return `message` in this language, with its `%(name)s` filled from `values`."""
+        """Return `message` in this language, with each `%(name)s` replaced from `values`."""
         return self.words.gettext(message) % values
 
     def plain(self, message: str, /, **values: object) -> str:
-        """As `gettext`, with plain spaces and apostrophes, for programs and headers."""
+        """As `gettext`, with plain spaces and apostrophes, for consoles and email headers."""
         return self.words.gettext(message).translate(_PLAIN) % values
 
     def ngettext(self, one: str, many: str, count: int, /, **values: object) -> str:
-        """As `gettext`, in the plural form for `count`; `%(count)s` is the number."""
+        """As `gettext`, in the plural form for `count`, which also replaces `%(count)s`."""
         return self.words.ngettext(one, many, count) % {"count": count, **values}
 
     def short_date(self, day: date, *, year: bool = False) -> str:
@@ -81,9 +72,9 @@ class Language:
 
     def size(self, bytes_: int) -> str:
         """Format a file size in decimal units: `36 ko`, `1,5 Mo`, `288 Mo`."""
-        unit, one = next((pair for pair in _SIZES if bytes_ >= pair[1]), _SIZES[-1])
-        is_told_by_tenths = one > 1000 and bytes_ < 10 * one
-        number = round(bytes_ / one, 1) if is_told_by_tenths else -(-bytes_ // one)
+        unit, size = next((pair for pair in _SIZES if bytes_ >= pair[1]), _SIZES[-1])
+        has_decimal = size > 1000 and bytes_ < 10 * size
+        number = round(bytes_ / size, 1) if has_decimal else -(-bytes_ // size)
         return format_unit(number, unit, length="short", locale=self.locale)
 
 
@@ -110,13 +101,13 @@ class Languages:
 
     def accepted(self, header: str) -> Language:
         """Return the preferred language of an Accept-Language header; French by default."""
-        wishes = [_wish(part) for part in header[:500].split(",")]
-        known = [wish for wish in wishes if wish[1] > 0 and wish[0] in self._by_code]
-        return self.get(max(known, key=lambda wish: wish[1])[0] if known else None)
+        languages = [_parse_accepted(part) for part in header[:500].split(",")]
+        known = [each for each in languages if each[1] > 0 and each[0] in self._by_code]
+        return self.get(max(known, key=lambda each: each[1])[0] if known else None)
 
 
 def mark(message: str) -> str:
-    """Mark a message for extraction into the catalogues; it is translated when shown."""
+    """Mark a message for extraction into the catalogues. Returns it untranslated."""
     return message
 
 
@@ -124,22 +115,31 @@ def isolate(name: str | None) -> str | None:
     """Return `name` in Unicode isolates, so that it does not reorder the text around it."""
     if name is None:
         return None
-    kept = "".join(c for c in name if c not in _TURNING)
-    return f"\N{FIRST STRONG ISOLATE}{kept}\N{POP DIRECTIONAL ISOLATE}"
+    plain = "".join(c for c in name if c not in _DIRECTIONAL_MARKS)
+    return f"\N{FIRST STRONG ISOLATE}{plain}\N{POP DIRECTIONAL ISOLATE}"
+
+
+def set_french(text: str) -> str:
+    """Return `text` with no-break spaces before French punctuation, and curly apostrophes."""
+    spaced = _SPACE.sub("\N{NO-BREAK SPACE}", text)
+    return _APOSTROPHE.sub("\N{RIGHT SINGLE QUOTATION MARK}", spaced)
 
 
 @cache
 def load_languages() -> Languages:
     """Load French, English and Arabic from the catalogues; cached for the process."""
-    known = [(code, name, Locale.parse(locale)) for code, (name, locale) in _LOCALES.items()]
-    return Languages({code: Language(code, name, it, _words(code)) for code, name, it in known})
+    return Languages({
+        code: Language(code, name, Locale.parse(locale), _words(code))
+        for code, (name, locale) in _LOCALES.items()
+    })  # fmt: skip
 
 
 def _words(code: str) -> gettext.NullTranslations:
-    if code == _WRITTEN_IN:
+    if code == "en":  # the language of the messages in the code
         return gettext.NullTranslations()
     catalogue = _catalogue(f"{code}.po", code)
-    for name in _REFUSED if code == "ar" else ():  # refusals.toml has French and English
+    # refusals.toml has only French and English.
+    for name in ("refusals.ar.po", "rules.ar.po") if code == "ar" else ():
         for message in _catalogue(name, code):
             if message.id:
                 catalogue.add(message.id, message.string)
@@ -160,7 +160,7 @@ def _catalogue(name: str, code: str) -> Catalog:
         return read_po(file, locale=code)
 
 
-def _wish(part: str) -> tuple[str, float]:
+def _parse_accepted(part: str) -> tuple[str, float]:
     """Parse `fr-CA;q=0.8` as (language, weight); an invalid weight counts as 0."""
     tag, _, rest = part.partition(";")
     name, _, number = rest.strip().partition("=")

@@ -1,8 +1,8 @@
-"""Classify hosts as loopback, local or public, and check for a route to the internet."""
+"""Loopback and public hosts, the addresses of this machine, and its route to the internet."""
 
 import socket
+from contextlib import suppress
 from ipaddress import ip_address
-from typing import Protocol
 from urllib.parse import urlsplit
 
 _LOCAL_ENDINGS = (".local", ".lan", ".home.arpa", ".internal")
@@ -17,7 +17,7 @@ def is_loopback_host(host: str) -> bool:
 
 
 def serves_tls(host: str, tls_port: int) -> bool:
-    """Whether the box serves https: never on a loopback host."""
+    """Whether the box serves https on `host`. It never does on a loopback host."""
     return tls_port > 0 and not is_loopback_host(host)
 
 
@@ -28,7 +28,7 @@ def https_base(host: str, port: int) -> str:
 
 
 def is_public(url: str) -> bool:
-    """Whether the host of `url` is outside the local network, judged by its name or address."""
+    """Whether the host of `url` is outside the local network, according to its name or address."""
     host = (urlsplit(url).hostname or "").rstrip(".").lower()
     try:
         return not ip_address(host).is_private
@@ -36,30 +36,42 @@ def is_public(url: str) -> bool:
         return "." in host and not host.endswith(_LOCAL_ENDINGS)
 
 
-# Documentation addresses, which are never assigned. Looking up the route sends no packet.
-_ANYWHERE = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
+# Addresses reserved for documentation, which no machine has.
+_REMOTE_ADDRESSES = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
 
 
-class Network(Protocol):
-    """The machine's network."""
-
-    def has_way_out(self) -> bool:
-        """Whether the machine has a route out of the local network."""
-        ...
-
-
-class SystemNetwork:
-    """The kernel's routing table."""
+class Network:
+    """The machine's network. Tests pass another object."""
 
     def has_way_out(self) -> bool:
-        """Look up a route in the kernel; sends no packet."""
-        return any(_has_route(family, address) for family, address in _ANYWHERE)
+        """Whether the kernel has a route out of the local network. Sends no packet."""
+        return any(_has_route(family, address) for family, address in _REMOTE_ADDRESSES)
 
 
 def _has_route(family: int, address: str) -> bool:
-    try:
-        with socket.socket(family, socket.SOCK_DGRAM) as asker:
-            asker.connect((address, 9))
-    except OSError:
-        return False
-    return True
+    with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect((address, 9))
+        return True
+    return False
+
+
+def own_addresses() -> list[str]:
+    """List the addresses of this machine, without loopback, link-local and multicast."""
+    return sorted({text for text, _index in own_interfaces()})
+
+
+def own_interfaces() -> list[tuple[str, int]]:
+    """List the addresses, as `own_addresses`, each with the index of its adapter.
+
+    An adapter that is unplugged and plugged in again gets a new index.
+    """
+    import ifaddr  # noqa: PLC0415 - slow to import, and few commands need it
+
+    interfaces = set()
+    for adapter in ifaddr.get_adapters():
+        for entry in adapter.ips:
+            text = entry.ip if isinstance(entry.ip, str) else entry.ip[0]
+            address = ip_address(text)
+            if not (address.is_loopback or address.is_link_local or address.is_multicast):
+                interfaces.add((text, adapter.index or 0))
+    return sorted(interfaces)

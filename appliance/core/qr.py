@@ -2,89 +2,69 @@
 
 import io
 import itertools
+from typing import Any
 
 import pyqrcode
 
-QUIET_ZONE = 4
-_PASS = {"error": "M", "mode": "alphanumeric"}
-_LINK = {"error": "L", "mode": "binary", "encoding": "ascii"}
-# Most consoles show light text on dark, so the light modules are drawn.
-_BLOCKS = {(0, 0): "█", (0, 1): "▀", (1, 0): "▄", (1, 1): " "}
+_QUIET_ZONE = 4
+# Each character shows two modules, one above the other. Light modules are drawn, because most
+# consoles show light text on a dark background.
+_BLOCKS = {"00": "█", "01": "▀", "10": "▄", "11": " "}
 
 
 def qr_svg(text: str) -> str:
-    """Return `text` as an SVG element, black on white with quiet zone, one user unit a module.
+    """Return a guest pass as an SVG element, black on white, with one user unit for each module.
 
-    ValueError if `text` is not in QR's alphanumeric set. Takes about 20 ms of pure Python:
-    call it in a thread and cache the result.
+    Slow (up to 100 ms): call it in a thread and cache the result. Raises ValueError if `text` has
+    characters outside the alphanumeric set of QR codes.
     """
-    return _svg(_modules(text))
-
-
-def _svg(rows: list[list[int]]) -> str:
-    side = len(rows) + 2 * QUIET_ZONE
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {side} {side}"'
-        ' shape-rendering="crispEdges" aria-hidden="true">'
-        f'<path fill="#fff" d="M0 0h{side}v{side}H0z"/>'
-        f'<path fill="#000" d="{_path(rows)}"/></svg>'
-    )
-
-
-def link_svg(url: str) -> str:
-    """Return a URL as an SVG element, as `qr_svg`; to be read by a phone's camera."""
-    return _svg(_modules(url, is_link=True))
-
-
-def link_blocks(url: str) -> str:
-    """Return a URL as text for a console, as `qr_blocks`."""
-    return _blocks(_modules(url, is_link=True))
+    return _svg(_pass_code(text))
 
 
 def qr_png(text: str, scale: int) -> bytes:
-    """Return `text` as a two-colour PNG, `scale` pixels a module; for emails."""
+    """Return a guest pass as a two-colour PNG with `scale` pixels for each module; for emails.
+
+    Raises ValueError as `qr_svg`.
+    """
     file = io.BytesIO()
-    pyqrcode.create(text, **_PASS).png(file, scale=scale, quiet_zone=QUIET_ZONE)
+    _pass_code(text).png(file, scale=scale, quiet_zone=_QUIET_ZONE)
     return file.getvalue()
 
 
 def qr_blocks(text: str) -> str:
-    """Return `text` as half-block characters for a console, light on dark."""
-    return _blocks(_modules(text))
+    """Return a guest pass as half-block characters for a console. Raises ValueError as `qr_svg`."""
+    return _blocks(_pass_code(text))
 
 
-def _blocks(rows: list[list[int]]) -> str:
-    side = len(rows) + 2 * QUIET_ZONE
-    aside, blank = [0] * QUIET_ZONE, [[0] * side] * QUIET_ZONE
-    padded = [*blank, *([*aside, *row, *aside] for row in rows), *blank]
-    pairs = itertools.zip_longest(padded[::2], padded[1::2], fillvalue=[1] * side)
-    return "\n".join(
-        "".join(_BLOCKS[upper, lower] for upper, lower in zip(*pair, strict=True)) for pair in pairs
-    )
+def link_svg(url: str) -> str:
+    """Return a URL as an SVG element, as `qr_svg`."""
+    return _svg(_link_code(url))
 
 
-def _modules(text: str, *, is_link: bool = False) -> list[list[int]]:
-    kind = _LINK if is_link else _PASS
-    modules: list[list[int]] = pyqrcode.create(text, **kind).code
-    return modules
+def link_blocks(url: str) -> str:
+    """Return a URL as half-block characters for a console."""
+    return _blocks(_link_code(url))
 
 
-def _path(rows: list[list[int]]) -> str:
-    """Return an SVG path: each horizontal run of dark modules is one rectangle."""
-    parts, last_x, last_y = [], 0, 0
-    for y, row in enumerate(rows, QUIET_ZONE):
-        for x, length in _runs(row):
-            parts.append(f"m{x - last_x} {y - last_y}h{length}v1h-{length}z")
-            last_x, last_y = x, y
-    return "".join(parts)
+def _pass_code(text: str) -> Any:
+    return pyqrcode.create(text, error="M", mode="alphanumeric")
 
 
-def _runs(row: list[int]) -> list[tuple[int, int]]:
-    """Return (start, length) of each dark run of a row; the start includes the quiet zone."""
-    runs, x = [], QUIET_ZONE
-    for dark, group in itertools.groupby(row):
-        length = len(list(group))
-        if dark:
-            runs.append((x, length))
-        x += length
-    return runs
+def _link_code(url: str) -> Any:
+    return pyqrcode.create(url, error="L", mode="binary", encoding="ascii")
+
+
+def _svg(code: Any) -> str:
+    file = io.BytesIO()
+    code.svg(
+        file, background="#fff", quiet_zone=_QUIET_ZONE, xmldecl=False, omithw=True,
+        svgclass=None, lineclass=None,
+    )  # fmt: skip
+    svg = file.getvalue().decode().strip()
+    return svg.replace("<svg", '<svg shape-rendering="crispEdges" aria-hidden="true"', 1)
+
+
+def _blocks(code: Any) -> str:
+    rows = code.text(_QUIET_ZONE).splitlines()
+    pairs = itertools.zip_longest(rows[::2], rows[1::2], fillvalue="1" * len(rows[0]))
+    return "\n".join("".join(_BLOCKS[a + b] for a, b in zip(*pair, strict=True)) for pair in pairs)

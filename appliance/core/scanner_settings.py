@@ -1,4 +1,4 @@
-"""The `[[readers]]` tables of settings.toml, one for each scanner."""
+"""The `[[readers]]` tables of settings.toml. Each configures one scanner."""
 
 import dataclasses
 import re
@@ -11,8 +11,6 @@ from appliance.core.errors import OperatorError
 KINDS = ("serial", "evdev", "tcp")
 COLOURS = ("green", "amber", "red", "grey")
 ENVIRONMENTS = ("live", "test")
-PAUSE = "p"  # the escape \p: half a second between two parts of an answer
-
 _BAUDS = (1200, 2400, 4800, 9600, 19200, 38400, 57600, 115200)
 _ESCAPES = {"r": b"\r", "n": b"\n", "t": b"\t", "a": b"\a", "\\": b"\\"}
 _ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|(.?))", re.DOTALL)
@@ -35,13 +33,14 @@ def _is_baud(value: object) -> bool:
 def _setting(
     default: Any, is_allowed: Callable[[Any], bool], allowed: str, *kinds: str, missing: str = ""
 ) -> Any:
-    """Declare a setting of these reader kinds, or of all; `missing` describes a required one."""
+    """Declare a setting of these kinds of scanner, or of all kinds.
+
+    `default` is a value, or the type `dict`. `missing` describes a required setting.
+    """
     metadata = {
         "check": is_allowed, "allowed": allowed, "kinds": kinds or KINDS, "missing": missing
     }  # fmt: skip
-    if default is dict:
-        return field(default_factory=dict, metadata=metadata)
-    return field(default=default, metadata=metadata)
+    return field(default_factory=dict if default is dict else lambda: default, metadata=metadata)
 
 
 _A_TEXT = f"text of 1 to {_LONGEST_TEXT} characters is"
@@ -51,17 +50,21 @@ _A_BAUD = f"{', '.join(map(str, _BAUDS))} are"
 
 @dataclass(frozen=True, slots=True)
 class ReaderSettings:
-    """One reader. `terminal` is the id or the name of the terminal that its scans belong to.
+    """The settings of one scanner.
 
-    `answer` maps a verdict's colour to the bytes to send back, in parts sent half a second
-    apart. They are sent to the scanner, or to a relay on the serial port `answer_device`. A
-    code that is scanned again within 3 s gets its answer again, except the green one, which
-    may open a turnstile. `repeat_answer` repeats that one too.
+    `terminal` is the id or the name of the terminal to which its scans belong. `answer` maps the
+    colour of a verdict to the bytes to send back, in parts that are sent half a second apart. They
+    are sent to the scanner, or to a relay on the serial port `answer_device`. If a code is scanned
+    again within 3 s, its answer is sent again, except the green answer, which may open a turnstile.
+    With `repeat_answer`, the green answer is sent again too.
     """
 
     kind: str = _setting("", lambda value: value in KINDS, f"{', '.join(KINDS)} are")
     terminal: str = _setting(
-        "", _is_text, _A_TEXT, missing="the id or the name of the terminal whose scans these are"
+        "",
+        _is_text,
+        _A_TEXT,
+        missing="the id or the name of the terminal that gets the scans",
     )
     environment: str = _setting(
         "live", lambda value: value in ENVIRONMENTS, f"{' or '.join(ENVIRONMENTS)} is"
@@ -86,32 +89,36 @@ class ReaderSettings:
     )
 
     def answers(self, colour: str, *, is_repeated: bool) -> bool:
-        """Whether to send the answer of `colour`; `is_repeated` if the code was just scanned."""
+        """Whether to send the answer of `colour`.
+
+        `is_repeated` is whether the same code was scanned just before.
+        """
         opens = colour == "green" and colour in self.answer
         return not (is_repeated and opens) or self.repeat_answer
 
     @property
     def place(self) -> str:
-        """The device that it reads, or the address that it listens on."""
+        """The device of the scanner, or the address that the box listens on for it."""
         return self.device if self.kind != "tcp" else f"{self.host}:{self.port}"
 
 
 def parse_readers(tables: object, *, on_a_bridge: bool = False) -> tuple[ReaderSettings, ...]:
     """Parse the value of `readers`. On a bridge, all readers belong to the bridge's terminal.
 
-    OperatorError names the reader's number, the setting, the value and the allowed values.
+    Raises OperatorError, which names the reader's number, the setting, the value and the allowed
+    values.
     """
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise OperatorError("readers in settings.toml must be tables of their own: [[readers]]")
-    found = tuple(_parse(f"readers[{n}]", table, on_a_bridge) for n, table in enumerate(tables, 1))
-    places = [reader.place for reader in found]
+        raise OperatorError("readers in settings.toml must be an array of tables: [[readers]]")
+    readers = tuple(_parse(f"readers[{n}]", t, on_a_bridge) for n, t in enumerate(tables, 1))
+    places = [reader.place for reader in readers]
     for place in places:
         if places.count(place) > 1:
-            raise OperatorError(f"two readers use {place}: each needs one of its own")
-    return found
+            raise OperatorError(f"two readers use {place}: give each its own")
+    return readers
 
 
-def _parse(where: str, table: Mapping[str, Any], on_a_bridge: bool) -> ReaderSettings:  # noqa: FBT001 - handed on
+def _parse(where: str, table: Mapping[str, Any], on_a_bridge: bool) -> ReaderSettings:  # noqa: FBT001 - called once
     kind = table.get("kind", "")
     known = {
         item.name: item.metadata
@@ -132,20 +139,19 @@ def _parse(where: str, table: Mapping[str, Any], on_a_bridge: bool) -> ReaderSet
     if kind == "evdev" and "answer" in values and "answer_device" not in values:
         raise OperatorError(
             f"{where}.answer_device is missing: "
-            "a keyboard cannot be answered, but a serial port beside it can"
+            "a keyboard cannot receive an answer, so give the serial port of a relay"
         )
-    answers = values.get("answer", {})
-    for colour in answers:
+    answers = {}
+    for colour, text in values.get("answer", {}).items():
         if colour not in COLOURS:
-            raise OperatorError(
-                f"unknown setting {where}.answer.{colour}: use {', '.join(COLOURS)}"
-            )
-        answers = answers | {colour: parse_bytes(f"{where}.answer.{colour}", answers[colour])}
+            allowed = ", ".join(COLOURS)
+            raise OperatorError(f"unknown setting {where}.answer.{colour}: use {allowed}")
+        answers[colour] = _parse_answer(f"{where}.answer.{colour}", text)
     return ReaderSettings(**values | {"answer": answers})
 
 
-def parse_bytes(name: str, text: Any) -> tuple[bytes, ...]:
-    r"""Parse an answer into parts: UTF-8 text with \xHH \r \n \t \a \\, and \p for a pause."""
+def _parse_answer(name: str, text: Any) -> tuple[bytes, ...]:
+    r"""Return the parts of an answer, which \p separates. Replaces \xHH \r \n \t \a and \\."""
     if not isinstance(text, str):
         raise OperatorError(f"{name} is {text!r}: text is allowed")
     parts, at = [b""], 0
@@ -154,7 +160,7 @@ def parse_bytes(name: str, text: Any) -> tuple[bytes, ...]:
         at = escape.end()
         if escape[1] is not None:
             parts[-1] += bytes.fromhex(escape[1])
-        elif escape[2] == PAUSE:
+        elif escape[2] == "p":  # a pause of half a second
             parts.append(b"")
         elif escape[2] in _ESCAPES:
             parts[-1] += _ESCAPES[escape[2]]
@@ -176,7 +182,7 @@ EXAMPLE = r"""
 # kind = "serial"                        # serial, evdev or tcp
 # device = "/dev/serial/by-id/usb-..."   # evdev: /dev/input/by-id/...; tcp: host and port
 # baud = 9600
-# terminal = "Porte 1"                   # whose scans these are: a terminal's id or name
+# terminal = "Porte 1"                   # the terminal's id or name
 # environment = "live"
 # answer = { green = '\xA0\x01\x01\xA2\p\xA0\x01\x00\xA1' }   # bytes sent back; \p waits 0.5 s
 """

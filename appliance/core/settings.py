@@ -19,8 +19,8 @@ _TOKEN_LEAST = 16
 _NEVER_IN_A_BASE = frozenset(" ?#@<>\"'\\")
 _COUNT = (1, 10**9)
 _HEAD = """\
-# Settings of this box. A line without # is in force from the next start on; each setting can
-# also be given as an environment variable, VENUEBOX_SECTION_NAME.
+# Settings of this box. Remove the # before a line to change the setting; it takes effect at the
+# next start. Each setting can also be given as an environment variable, VENUEBOX_SECTION_NAME.
 """
 
 
@@ -29,8 +29,12 @@ def _setting(default: Any, meaning: str, allowed: Any = ("", lambda _: True)) ->
     return field(default=default, metadata={"meaning": meaning, "allowed": allowed})
 
 
+def _flag(meaning: str, *, default: bool = False) -> Any:
+    return _setting(default, meaning)
+
+
 def _days(default: int, meaning: str) -> Any:
-    return _setting(default, meaning, (1, 36_500))  # dates far beyond would overflow
+    return _setting(default, meaning, (1, 36_500))  # more days would overflow a date
 
 
 def _is_base(url: str) -> bool:
@@ -41,9 +45,9 @@ def _is_base(url: str) -> bool:
         port = parts.port
     except ValueError:  # an incomplete IPv6 address, an invalid port
         return False
-    # urlsplit drops some characters, such as a trailing line break, that links would contain.
-    plain = url.isprintable() and not _NEVER_IN_A_BASE & set(url) and not url.endswith("/")
-    return parts.scheme in {"http", "https"} and bool(parts.hostname) and plain and port != 0
+    # Check the text as well: urlsplit ignores some characters, such as a trailing line break.
+    is_plain = url.isprintable() and not _NEVER_IN_A_BASE & set(url) and not url.endswith("/")
+    return parts.scheme in {"http", "https"} and bool(parts.hostname) and is_plain and port != 0
 
 
 def _are_networks(texts: tuple[str, ...]) -> bool:
@@ -54,15 +58,15 @@ def _are_networks(texts: tuple[str, ...]) -> bool:
 
 
 def _is_path(text: str) -> bool:
-    # A line break would start another line in the systemd unit.
+    # The path is written to the systemd unit, where a line break would start another line.
     return not text or (Path(text).is_absolute() and text.isprintable())
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """Where the box listens and how it is reached."""
+    """The addresses that the box listens on, and the rules for access."""
 
-    host: str = _setting("0.0.0.0", "address to listen on")  # noqa: S104 - a box serves its LAN
+    host: str = _setting("0.0.0.0", "address to listen on")  # noqa: S104 - the box serves the local network
     port: int = _setting(8080, "port to listen on; 0 takes any free one", (0, 65535))
     app_url: str = _setting(
         "",
@@ -78,10 +82,8 @@ class ServerSettings:
         ("addresses or networks such as 192.168.1.10 or 10.0.0.0/8", _are_networks),
     )
     tls_port: int = _setting(8443, "https port; 0: none. Not used on a loopback host", (0, 65535))
-    allow_http: bool = _setting(
-        default=False, meaning="accept keys and terminals over plain http from other machines"
-    )
-    mdns: bool = _setting(default=True, meaning="announce the box as <slug>.local on the LAN")
+    allow_http: bool = _flag("accept keys and terminals over plain http from other machines")
+    mdns: bool = _flag("announce the box as <slug>.local on the LAN", default=True)
     metrics_token: str = _setting(
         "",
         "bearer token for /metrics, at least 16 characters; empty: /metrics is closed",
@@ -101,14 +103,12 @@ class ApiSettings:
 
 @dataclass(frozen=True, slots=True)
 class WebhookSettings:
-    """Which webhook receivers are allowed."""
+    """The webhook receivers that are allowed."""
 
     allow_networks: tuple[str, ...] = _setting(
         (), "private addresses or networks open to webhooks, each with an optional :port"
     )
-    allow_http: bool = _setting(
-        default=False, meaning="allow plain http receivers in live too (test always allows them)"
-    )
+    allow_http: bool = _flag("allow plain http receivers in live too (test always allows them)")
     clock_grace_minutes: int = _setting(
         10, "minutes after start to wait for a time server before the clock is trusted", (0, 1440)
     )
@@ -157,7 +157,7 @@ class DoorSettings:
 
 @dataclass(frozen=True, slots=True)
 class BackupSettings:
-    """Where and when backups are made."""
+    """The folder and the time of backups."""
 
     directory: str = _setting(
         "",
@@ -169,18 +169,16 @@ class BackupSettings:
 
 @dataclass(frozen=True, slots=True)
 class GuestSettings:
-    """What guests may do themselves."""
+    """Limits for guests."""
 
     cancel_hours: int = _setting(2, "hours before the slot until which guests may cancel", (0, 720))
 
 
 @dataclass(frozen=True, slots=True)
 class BookingSettings:
-    """The booking page."""
+    """The booking page and its limits."""
 
-    enabled: bool = _setting(
-        default=False, meaning="guests may book on the page /book (always allowed in test)"
-    )
+    enabled: bool = _flag("guests may book on the page /book (always allowed in test)")
     open_for_address: int = _setting(6, "upcoming bookings one client address may hold", _COUNT)
     hourly_for_address: int = _setting(12, "booking forms an hour from one client address", _COUNT)
     hourly: int = _setting(120, "booking forms an hour; above, an address may hold one", _COUNT)
@@ -188,7 +186,7 @@ class BookingSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All settings, validated. Sections and names are those of settings.toml."""
+    """All settings, validated, with the sections and names of settings.toml."""
 
     server: ServerSettings = field(default_factory=ServerSettings)
     api: ApiSettings = field(default_factory=ApiSettings)
@@ -202,16 +200,18 @@ class Settings:
     readers: tuple[ReaderSettings, ...] = ()
 
 
-def _sections() -> list[dataclasses.Field[Any]]:
-    """Return all sections but `readers`, which is an array of tables without variables."""
-    return [f for f in dataclasses.fields(Settings) if f.name != "readers"]
+# All sections but `readers`, which is an array of tables without environment variables.
+_SECTIONS: Mapping[str, Any] = {
+    item.name: item.default_factory
+    for item in dataclasses.fields(Settings)
+    if item.name != "readers"
+}
 
 
 def _declared() -> Iterator[tuple[str, dataclasses.Field[Any]]]:
-    for section in _sections():
-        kind: Any = section.default_factory
+    for section, kind in _SECTIONS.items():
         for item in dataclasses.fields(kind):
-            yield f"{section.name}.{item.name}", item
+            yield f"{section}.{item.name}", item
 
 
 RANGES: Mapping[str, tuple[int, int]] = {
@@ -222,9 +222,9 @@ RANGES: Mapping[str, tuple[int, int]] = {
 
 
 def read_settings(file: Path, environ: Mapping[str, str]) -> Settings:
-    """Read the settings of `file` (which may be missing), overridden by the environment.
+    """Return the settings of `file` (which may be missing), overridden by the environment.
 
-    OperatorError names the setting, the value and the allowed values.
+    Raises OperatorError, which names the setting, the value and the allowed values.
     """
     try:
         text = file.read_text("utf-8") if file.exists() else ""
@@ -234,26 +234,26 @@ def read_settings(file: Path, environ: Mapping[str, str]) -> Settings:
 
 
 def parse_settings(text: str, environ: Mapping[str, str], name: str = "settings.toml") -> Settings:
-    """Parse the settings in `text`. OperatorError as `read_settings`."""
+    """Parse the settings in `text`. Raises OperatorError as `read_settings`."""
     try:
         document = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # also a 5,000-digit number, or deep nesting
+    except (ValueError, RecursionError) as error:  # also for a 5,000-digit number or deep nesting
         raise OperatorError(f"{name} cannot be read: {error}") from None
     readers = parse_readers(document.pop("readers", []))
-    sections = {f.name: f.default_factory for f in _sections()}
     for section in document:
-        if section not in sections:
-            raise OperatorError(f"unknown section [{section}] in {name}: use {', '.join(sections)}")
-    known = {
+        if section not in _SECTIONS:
+            allowed = ", ".join(_SECTIONS)
+            raise OperatorError(f"unknown section [{section}] in {name}: use {allowed}")
+    sections = {
         section: _read_section(section, kind, document.get(section, {}), environ)
-        for section, kind in sections.items()
+        for section, kind in _SECTIONS.items()
     }
-    _refuse_unknown_variables(known, environ)
-    if known["mail"].host and not known["mail"].sender:
+    _refuse_unknown_variables(environ)
+    if sections["mail"].host and not sections["mail"].sender:
         raise OperatorError(
             "mail.sender is missing: with mail.host set, emails need a From address"
         )
-    return Settings(**known, readers=readers)
+    return Settings(**sections, readers=readers)
 
 
 def describe_settings() -> list[tuple[str, str, Any, str]]:
@@ -268,27 +268,22 @@ def _variable(section: str, name: str) -> str:
     return f"VENUEBOX_{section}_{name}".upper()
 
 
-def _read_section(section: str, kind: Any, given: Any, environ: Mapping[str, str]) -> Any:
-    if not isinstance(given, dict):
+def _read_section(section: str, kind: Any, table: Any, environ: Mapping[str, str]) -> Any:
+    if not isinstance(table, dict):
         raise OperatorError(f"{section} in settings.toml must be a section: [{section}]")
     hints, values = get_type_hints(kind), {}
-    names = [f.name for f in dataclasses.fields(kind)]
-    for name in given:
-        if name not in names:
-            raise OperatorError(f"unknown setting {section}.{name}: use {', '.join(names)}")
-    for name in names:
-        variable = _variable(section, name)
-        if variable in environ:
-            values[name] = _from_text(hints[name], environ[variable])
-        elif name in given:
-            values[name] = given[name]
+    for name in table:
+        if name not in hints:
+            raise OperatorError(f"unknown setting {section}.{name}: use {', '.join(hints)}")
     for item in dataclasses.fields(kind):
-        if item.name in values:
-            name, (first, last) = f"{section}.{item.name}", item.metadata["allowed"]
-            value = values[item.name] = _read(name, hints[item.name], values[item.name])
-            if not (last(value) if callable(last) else first <= value <= last):
-                said = first if callable(last) else f"{first} to {last}"
-                raise OperatorError(f"{name} is {value!r}: {said} is allowed")
+        name, variable = item.name, _variable(section, item.name)
+        if variable in environ:
+            value = _from_text(hints[name], environ[variable])
+        elif name in table:
+            value = table[name]
+        else:
+            continue
+        values[name] = _check(f"{section}.{name}", hints[name], value, item.metadata["allowed"])
     return kind(**values)
 
 
@@ -303,36 +298,32 @@ def _from_text(hint: Any, text: str) -> Any:
     return text
 
 
-def _read(name: str, hint: Any, value: Any) -> Any:
-    if hint == tuple[str, ...]:
-        if isinstance(value, list) and all(isinstance(part, str) for part in value):
-            return tuple(value)
-    elif type(value) is hint:
-        return value
-    allowed = {int: "a whole number", bool: "true or false", str: "text"}
-    said = allowed.get(hint, "a list of strings")
-    raise OperatorError(f"{name} is {value!r}: {said} is allowed")
+def _check(name: str, hint: Any, value: Any, allowed: Any) -> Any:
+    """Return `value` (a list as a tuple). OperatorError if its type or value is not allowed."""
+    first, last = allowed
+    is_list = isinstance(value, list) and all(isinstance(part, str) for part in value)
+    if hint == tuple[str, ...] and is_list:
+        value = tuple(value)
+    elif type(value) is not hint:
+        types = {int: "a whole number", bool: "true or false", str: "text"}
+        needed = types.get(hint, "a list of strings")
+        raise OperatorError(f"{name} is {value!r}: {needed} is allowed")
+    if not (last(value) if callable(last) else first <= value <= last):
+        needed = first if callable(last) else f"{first} to {last}"
+        raise OperatorError(f"{name} is {value!r}: {needed} is allowed")
+    return value
 
 
-def _refuse_unknown_variables(known: Mapping[str, Any], environ: Mapping[str, str]) -> None:
-    """Raise OperatorError for an unknown variable of our sections, or of a misspelled section."""
+def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
+    """Raise OperatorError for an unknown variable of a section, or of a misspelled section."""
     names = {variable for _, variable, _, _ in describe_settings()}
     for variable in environ:
-        section = variable.removeprefix("VENUEBOX_").split("_")[0].lower()
-        if not variable.startswith("VENUEBOX_") or variable in names:
-            continue
-        if section in known or _was_meant(section, known):
-            raise OperatorError(f"unknown setting {variable}: see docs/reference/settings.md")
+        if variable.startswith("VENUEBOX_") and variable not in names:
+            from difflib import get_close_matches  # noqa: PLC0415 - takes 10 ms, rarely needed
 
-
-def _was_meant(section: str, known: Mapping[str, Any]) -> bool:
-    """Whether it misspells a section: `webhook` for `webhooks`, `mails` for `mail`."""
-    from difflib import get_close_matches  # noqa: PLC0415 - rarely needed, and takes 10 ms
-
-    return bool(get_close_matches(section, known, cutoff=0.8))
-
-
-# The file.
+            section = variable.split("_")[1].lower()
+            if get_close_matches(section, _SECTIONS, cutoff=0.8):
+                raise OperatorError(f"unknown setting {variable}: see docs/reference/settings.md")
 
 
 def settings_example() -> str:
@@ -351,12 +342,14 @@ def settings_example() -> str:
 def change_settings(text: str, changes: Mapping[str, str | int | bool | list[str]]) -> str:
     """Return the text of a settings file with these settings (`section.name`) changed.
 
-    Comments and all other lines are kept. OperatorError if a value is not allowed, or if the
+    Comments and all other lines are kept. Raises OperatorError if a value is not allowed, or if the
     file's layout is too unusual to edit automatically.
     """
     lines = text.split("\n") if text.strip() else settings_example().split("\n")
     for name, value in changes.items():
-        _change(lines, *name.split("."), value=_toml(value))
+        # A JSON value is valid TOML, except that TOML requires DEL to be escaped.
+        text_value = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        _change(lines, *name.split("."), value=text_value)
     changed = "\n".join(lines)
     parse_settings(changed, {})
     if _flat(changed) != _flat(text) | dict(changes):
@@ -365,18 +358,18 @@ def change_settings(text: str, changes: Mapping[str, str | int | bool | list[str
 
 
 def _change(lines: list[str], section: str, name: str, *, value: str) -> None:
-    """Replace the setting's line, else its commented-out line, else insert one."""
+    """Replace the setting's line, else its commented-out line, else insert a line."""
     head = next((i for i, line in enumerate(lines) if line.strip() == f"[{section}]"), None)
     if head is None:
-        # Insert before the tables of readers, or it would become part of one.
+        # Insert the section before the tables of readers, or it would become part of the last one.
         first = next((i for i, line in enumerate(lines) if line.startswith("[[")), len(lines))
         lines[first:first] = [f"[{section}]", f"{name} = {value}", ""]
         return
     after = range(head + 1, len(lines))
     end = next((i for i in after if lines[i].lstrip().startswith("[")), len(lines))
-    for said in (rf"\s*{name}\s*=", rf"#\s*{name}\s*="):
+    for pattern in (rf"\s*{name}\s*=", rf"#\s*{name}\s*="):
         for i in range(head + 1, end):
-            if re.match(said, lines[i]):
+            if re.match(pattern, lines[i]):
                 lines[i] = f"{name} = {value}"
                 return
     lines.insert(head + 1, f"{name} = {value}")
@@ -390,8 +383,3 @@ def _flat(text: str) -> dict[str, object]:
         if isinstance(members, dict)
         for name, value in members.items()
     }
-
-
-def _toml(value: object) -> str:
-    """Format a value as TOML: as JSON, except that DEL must be escaped."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""Text folding for name comparison (twin: `web/frontend/src/_fold.ts`), and CSV cells."""
+"""Folding of names for comparison (the same as `web/frontend/src/_fold.ts`), and CSV cells."""
 
 import csv
 import io
@@ -7,11 +7,11 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Any
 
-# Characters that people use interchangeably, depending on the keyboard.
-_DIGITS = {
-    chr(zero + digit): str(digit) for zero in (0x0660, 0x06F0) for digit in range(10)
-}  # Arabic-Indic digits, and their Persian and Urdu forms
-_ALIKE = str.maketrans(
+# Arabic-Indic digits, and their Persian and Urdu forms
+_DIGITS = {chr(zero + digit): str(digit) for zero in (0x0660, 0x06F0) for digit in range(10)}
+_WESTERN_DIGITS = str.maketrans(_DIGITS)
+# Characters that people use interchangeably, depending on the keyboard
+_SAME_LETTERS = str.maketrans(
     _DIGITS
     | {
         "ة": "ه",  # ta marbuta, ha
@@ -32,39 +32,29 @@ def fold(text: str) -> str:
     if text.isascii():  # fast path: most names are ASCII, and thousands are compared at once
         return text.casefold()
     parts = unicodedata.normalize("NFKD", text)
-    plain = "".join(sign for sign in parts if not _is_mark(sign))
-    return plain.casefold().translate(_ALIKE)
+    letters = (c for c in parts if unicodedata.category(c) not in {"Mn", "Mc", "Me", "Cf"})
+    return "".join(letters).casefold().translate(_SAME_LETTERS)
 
 
 def western_digits(text: str) -> str:
     """Return `text` with the digits of Arabic keyboards replaced by 0 to 9."""
-    return text.translate(_WESTERN)
-
-
-def _is_mark(sign: str) -> bool:
-    category = unicodedata.category(sign)
-    return category[0] == "M" or category == "Cf"
-
-
-_WESTERN = str.maketrans(_DIGITS)
+    return text.translate(_WESTERN_DIGITS)
 
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # without it, spreadsheets assume a legacy encoding
-# The separator of French spreadsheets. English ones split at commas, also within a cell.
-_SEPARATOR = ";"
+# French spreadsheets split at semicolons, English ones at commas, even within a quoted cell.
 _SEPARATORS = re.compile("([;,])")
 _LINE_BREAK = re.compile(r"\s*[\t\r\n\v\f\x1c-\x1e\x85\u2028\u2029]\s*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _FORMULA = frozenset("=+-@'")
-_UNSEEN = frozenset({"Cf", "Zs"})  # spreadsheets drop spaces and invisible marks
+_INVISIBLE = frozenset({"Cf", "Zs"})  # Unicode categories that spreadsheets ignore
 
 
 def write_cells(cells: Iterable[str]) -> bytes:
     """Return a CSV line without its line ending; every cell is quoted."""
     buffer = io.StringIO()
-    csv.writer(buffer, delimiter=_SEPARATOR, quoting=csv.QUOTE_ALL, lineterminator="").writerow(
-        cells
-    )
+    writer = csv.writer(buffer, delimiter=";", quoting=csv.QUOTE_ALL, lineterminator="")
+    writer.writerow(cells)
     return buffer.getvalue().encode()
 
 
@@ -80,13 +70,13 @@ def write_cell(value: Any) -> str:
 
 
 def phone_text(number: str | None) -> str | None:
-    """Return `tel:+212600123457`: not a formula, and not a number that loses its zeros."""
+    """Return the number as `tel:+212600123457`, which spreadsheets treat as text."""
     return f"tel:{number}" if number else None
 
 
 def _is_formula(part: str) -> bool:
-    """Whether its first visible character starts a formula, also in full-width form."""
-    for sign in part:
-        if sign != '"' and unicodedata.category(sign) not in _UNSEEN:
-            return unicodedata.normalize("NFKC", sign)[0] in _FORMULA
+    """Whether the first visible character starts a formula, even in its full-width form."""
+    for character in part:
+        if character != '"' and unicodedata.category(character) not in _INVISIBLE:
+            return unicodedata.normalize("NFKC", character)[0] in _FORMULA
     return False

@@ -1,7 +1,6 @@
 """Generation of ids, keys, codes and secrets, and derivation of keys and link tokens."""
 
 import base64
-import binascii
 import hashlib
 import hmac
 import os
@@ -16,23 +15,23 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 ACCESS_CODE_ALPHABET = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"
-_MAC_BYTES = 17  # 136 bits; with the 16 of the id, 33 bytes are 44 characters without padding
+_MAC_BYTES = 17  # with the 16 bytes of the id, 33 bytes are 44 characters without padding
+EnvironmentName = Literal["live", "test"]
 
 
 class Tokens:
-    """The source of all random values. Tests inject their own `random_bytes`."""
+    """The source of all random values. Tests pass their own `random_bytes`."""
 
     def __init__(self, random_bytes: Callable[[int], bytes] = os.urandom) -> None:
         self.random_bytes = random_bytes
 
     def new_id(self, now_ms: int) -> str:
-        """Return a UUID version 7: ordered by time, so that index pages fill in order."""
+        """Return a UUID version 7 for `now_ms` (ms since 1970). Such ids sort by time."""
         raw = (now_ms & 0xFFFF_FFFF_FFFF).to_bytes(6, "big") + self.random_bytes(10)
         number = int.from_bytes(raw, "big")
         number = number & ~(0xF << 76) | 0x7 << 76
         number = number & ~(0x3 << 62) | 0x2 << 62
-        digits = f"{number:032x}"
-        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+        return str(UUID(int=number))
 
     def new_api_key(self, environment: str) -> str:
         """Return `svc_live_` or `svc_test_` and 48 hex digits: 192 bits (interface, section 5)."""
@@ -64,7 +63,7 @@ class Tokens:
 
     def _letters(self, count: int) -> str:
         letters: list[int] = []
-        while len(letters) < count:  # bytes from 248 up would bias towards the first letters
+        while len(letters) < count:  # without bytes from 248 on, all 31 letters are equally likely
             letters += [b for b in self.random_bytes(8) if b < 8 * len(ACCESS_CODE_ALPHABET)]
         return "".join(ACCESS_CODE_ALPHABET[b % 31] for b in letters[:count])
 
@@ -77,19 +76,22 @@ def encode_url_safe(raw: bytes) -> str:
 def hash_token(token: str) -> bytes:
     """Return the stored form of a key, token or one-time link: SHA-256 of its UTF-8 bytes.
 
-    Invalid text, such as a header with stray bytes, is hashed too and matches no row.
+    Also hashes text with invalid characters from a header; such a hash matches no row.
     """
     return hashlib.sha256(token.encode(errors="surrogatepass")).digest()
 
 
 def account_hash(name: str) -> bytes:
-    """Return the key under which failed sign-ins for `name` are counted; ignores case, spaces."""
+    """Return the hash that identifies an account name when failed sign-ins are counted.
+
+    Ignores upper and lower case and repeated spaces.
+    """
     return hash_token(" ".join(name.casefold().split()))
 
 
-def made_at(made_id: str) -> int:
+def made_at(id_: str) -> int:
     """Return the time at which `new_id` made this id, in ms since 1970."""
-    return int(made_id.replace("-", "")[:12], 16)
+    return int(id_.replace("-", "")[:12], 16)
 
 
 def first_id_of(now_ms: int) -> str:
@@ -99,7 +101,7 @@ def first_id_of(now_ms: int) -> str:
 
 
 class Keyring:
-    """The keys of one environment, one for each purpose, derived from the master key.
+    """The keys of one environment, derived from the master key, one for each purpose.
 
     A key reveals nothing about the keys of other purposes or of the other environment.
     """
@@ -111,92 +113,71 @@ class Keyring:
             info = f"venuebox {environment} {purpose}".encode()
             return HKDF(algorithm=SHA256(), length=32, salt=None, info=info).derive(master)
 
-        self._access = derive("access link")
-        self._claim = derive("claim link")
-        self._echo = derive("echo receiver")
-        self._device = derive("guest device")
-        self._form = derive("booking form")
+        # Each pair of functions returns the token of an id, and the id of a token or None.
+        # The secret parts of `guestAccessUrl` and `claimUrl`, for a reservation id:
+        self.access_token, self._read_access = _link_tokens(derive("access link"), b"access")
+        self.claim_token, self._read_claim = _link_tokens(derive("claim link"), b"claim")
+        # The cookie by which a guest's browser finds its reservations again, for a device id:
+        self.device_token, self.read_device_token = _link_tokens(derive("guest device"), b"device")
+        # A hidden field of the booking form, for a form id, which contains the time it was shown:
+        self.form_token, self.read_form_token = _link_tokens(derive("booking form"), b"form")
+        # The secret part of an echo receiver's URL in the test environment, for a receiver id:
+        self.echo_token, self.read_echo_token = _link_tokens(derive("echo receiver"), b"echo")
         self._wrap = AESGCM(derive("wrap"))
         self._signing_keys: dict[bytes, Ed25519PrivateKey] = {}
 
-    def access_token(self, reservation_id: str) -> str:
-        """The secret part of `guestAccessUrl`: 44 characters, 136 bits of them a MAC."""
-        return _link_token(self._access, b"access", reservation_id)
-
-    def claim_token(self, reservation_id: str) -> str:
-        """The secret part of `claimUrl`."""
-        return _link_token(self._claim, b"claim", reservation_id)
-
     def read_access_token(self, token: str) -> str | None:
-        """Return the reservation id of `token`, or None if this box did not make it."""
-        return _read_link_token(self._access, b"access", token)
+        """Return the reservation id of `token`, or None if this box did not make the token."""
+        return self._read_access(token)
 
     def read_claim_token(self, token: str) -> str | None:
         """As `read_access_token`, for claim links."""
-        return _read_link_token(self._claim, b"claim", token)
-
-    def device_token(self, device_id: str) -> str:
-        """The token that a guest's browser stores, to find its reservations again."""
-        return _link_token(self._device, b"device", device_id)
-
-    def read_device_token(self, token: str) -> str | None:
-        """As `read_access_token`, for a device id."""
-        return _read_link_token(self._device, b"device", token)
-
-    def form_token(self, form_id: str) -> str:
-        """The token of a booking form: its id, which includes the time it was shown."""
-        return _link_token(self._form, b"form", form_id)
-
-    def read_form_token(self, token: str) -> str | None:
-        """As `read_access_token`, for a form id."""
-        return _read_link_token(self._form, b"form", token)
-
-    def echo_token(self, receiver_id: str) -> str:
-        """The secret part of an echo receiver's URL in the test environment."""
-        return _link_token(self._echo, b"echo", receiver_id)
-
-    def read_echo_token(self, token: str) -> str | None:
-        """As `read_access_token`, for echo receivers."""
-        return _read_link_token(self._echo, b"echo", token)
+        return self._read_claim(token)
 
     def wrap(self, secret: bytes, nonce: bytes) -> bytes:
         """Encrypt a secret for storage (AES-256-GCM); `nonce` is 12 fresh random bytes."""
         return nonce + self._wrap.encrypt(nonce, secret, None)
 
     def open_signing_key(self, wrapped: bytes) -> Ed25519PrivateKey:
-        """Decrypt a wrapped signing key; cached. ValueError as `unwrap`."""
+        """Decrypt a wrapped signing key; cached. Raises ValueError as `unwrap`."""
         if wrapped not in self._signing_keys:
             raw = self.unwrap(wrapped)
             self._signing_keys[wrapped] = Ed25519PrivateKey.from_private_bytes(raw)
         return self._signing_keys[wrapped]
 
     def unwrap(self, wrapped: bytes) -> bytes:
-        """Decrypt a wrapped secret. ValueError if it was not wrapped with this master key."""
+        """Decrypt a wrapped secret. Raises ValueError if it was wrapped with another master key."""
         try:
             return self._wrap.decrypt(wrapped[:12], wrapped[12:], None)
         except InvalidTag:
             raise ValueError("wrapped with another master key, or damaged") from None
 
 
-def _mac(key: bytes, label: bytes, raw_id: bytes) -> bytes:
-    return hmac.digest(key, label + b"|" + raw_id, "sha256")[:_MAC_BYTES]
+def _link_tokens(
+    key: bytes, label: bytes
+) -> tuple[Callable[[str], str], Callable[[str], str | None]]:
+    """Return two functions: one makes the token of an id, the other reads a token.
 
+    A token has 44 characters: the id and a MAC of 136 bits. The second function returns None for
+    a token that was not made with `key` and `label`.
+    """
 
-def _link_token(key: bytes, label: bytes, reservation_id: str) -> str:
-    raw_id = bytes.fromhex(reservation_id.replace("-", ""))
-    return encode_url_safe(raw_id + _mac(key, label, raw_id))
+    def mac(raw_id: bytes) -> bytes:
+        return hmac.digest(key, label + b"|" + raw_id, "sha256")[:_MAC_BYTES]
 
+    def make(id_: str) -> str:
+        raw_id = UUID(id_).bytes
+        return encode_url_safe(raw_id + mac(raw_id))
 
-def _read_link_token(key: bytes, label: bytes, token: str) -> str | None:
-    try:
-        raw = base64.b64decode(token.encode("ascii"), altchars=b"-_", validate=True)
-    except (ValueError, binascii.Error):
-        return None
-    if len(raw) != 16 + _MAC_BYTES or encode_url_safe(raw) != token:  # only the canonical form
-        return None
-    if not hmac.compare_digest(raw[16:], _mac(key, label, raw[:16])):
-        return None
-    return str(UUID(bytes=raw[:16]))
+    def read(token: str) -> str | None:
+        try:
+            raw = base64.b64decode(token.encode("ascii"), altchars=b"-_", validate=True)
+        except ValueError:
+            return None
+        if len(raw) != 16 + _MAC_BYTES or encode_url_safe(raw) != token:  # only the canonical form
+            return None
+        if not hmac.compare_digest(raw[16:], mac(raw[:16])):
+            return None
+        return str(UUID(bytes=raw[:16]))
 
-
-EnvironmentName = Literal["live", "test"]
+    return make, read

@@ -1,13 +1,13 @@
 """Database connections, transactions, readers, and messages for SQLite errors."""
 
 import errno
-import os
+import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, TypeVarTuple
+from typing import Any, TypeVar
 
 import apsw
 import apsw.sqlite_extra
@@ -16,9 +16,9 @@ from appliance.clock import Clock, ZoneDatabase
 from appliance.core.errors import NotFound, OperatorError
 from appliance.core.tokens import Tokens
 
-_ROOM = 256 * 1024  # for SQLite's files beside a database, with a margin
+_MIN_FREE_BYTES = 256 * 1024  # for SQLite's -wal and -shm files, with a margin
 # The shared-memory file (-shm) of the WAL cannot be created.
-_BESIDE = {apsw.SQLITE_IOERR_SHMOPEN, apsw.SQLITE_IOERR_SHMSIZE, apsw.SQLITE_IOERR_SHMMAP}
+_SHM_ERRORS = {apsw.SQLITE_IOERR_SHMOPEN, apsw.SQLITE_IOERR_SHMSIZE, apsw.SQLITE_IOERR_SHMMAP}
 
 UNUSABLE = (
     apsw.BusyError, apsw.CantOpenError, apsw.CorruptError, apsw.FullError, apsw.IOError,
@@ -28,7 +28,7 @@ UNUSABLE = (
 
 @contextmanager
 def quota_as_full(connection: apsw.Connection) -> Iterator[None]:
-    """Raise FullError if a disk quota is used up, which SQLite reports as a failed write."""
+    """Raise FullError instead of IOError if a write in the block exceeded a disk quota."""
     try:
         yield
     except apsw.IOError as error:
@@ -38,23 +38,29 @@ def quota_as_full(connection: apsw.Connection) -> Iterator[None]:
 
 
 def is_over_quota(error: BaseException, connection: apsw.Connection) -> bool:
-    """Whether `error`, the latest of the connection, is a write that exceeded a disk quota."""
+    """Whether `error` is a write that exceeded a disk quota.
+
+    It must be the connection's latest error: the errno is read from the connection.
+    """
     is_write = getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_WRITE
     return is_write and connection.system_errno == errno.EDQUOT
 
 
 def is_unopenable(error: BaseException) -> bool:
-    """Whether opening failed, or the disk is full: the file itself may be intact."""
+    """Whether opening failed or the disk is full, so that the file itself may be intact."""
     if isinstance(error, apsw.IOError):
-        return getattr(error, "extendedresult", 0) in _BESIDE
+        return getattr(error, "extendedresult", 0) in _SHM_ERRORS
     return isinstance(error, (apsw.CantOpenError, apsw.FullError, apsw.ReadOnlyError))
 
 
 def describe_unopenable(path: Path) -> str:
-    """Describe why `path` cannot be opened, and what to do. Even readers write beside the file."""
+    """Describe why `path` cannot be opened, and what to do.
+
+    A full or read-only folder also prevents reading: SQLite creates its -shm file there.
+    """
     if not path.exists():
         return describe_missing(path)
-    if is_full(path.parent):
+    if shutil.disk_usage(path.parent).free < _MIN_FREE_BYTES:
         return (
             f"{path.name} cannot be opened: {path.parent} has no free space. Free some space, "
             "then try again. Nothing is damaged"
@@ -92,21 +98,15 @@ def describe_unusable(path: Path, error: apsw.Error) -> str:
     return f"{path.name} cannot be used ({error}): nothing was changed, run venuebox doctor"
 
 
-def is_full(folder: Path) -> bool:
-    """Whether the folder's volume has less than 256 KiB of free space."""
-    found = os.statvfs(folder)
-    return found.f_bavail * found.f_frsize < _ROOM
-
-
 BUSY_SECONDS = 5.0
-_AGAIN_SECONDS = 0.002
+_RETRY_SECONDS = 0.002
 
 
 def wait_for_others(connection: apsw.Connection) -> None:
     """Make the connection wait up to 5 s for other processes' commits, then raise BusyError.
 
-    SQLite's own busy timeout sleeps up to 0.1 s between tries: against a process that commits
-    without a pause it succeeds after seconds, or never. This one tries every 2 ms.
+    The busy handler retries every 2 ms. SQLite's own busy timeout sleeps up to 0.1 s between
+    tries, so it may never find a gap between the commits of a busy process.
     """
     until = 0.0
 
@@ -117,7 +117,7 @@ def wait_for_others(connection: apsw.Connection) -> None:
             until = now + BUSY_SECONDS
         if now >= until:
             return False
-        time.sleep(_AGAIN_SECONDS)
+        time.sleep(_RETRY_SECONDS)
         return True
 
     connection.set_busy_handler(retry)
@@ -125,28 +125,27 @@ def wait_for_others(connection: apsw.Connection) -> None:
 
 Row = tuple[Any, ...]
 T = TypeVar("T")
-Ts = TypeVarTuple("Ts")
-_CACHE, _READER_CACHE = -32_000, -8_000  # KiB; there are several readers and one writer
+_CACHE, _READER_CACHE = -32_000, -8_000  # KiB (as a negative number) for each connection
 _CHECKSUM_BYTES = 8  # at the end of each page; see check_pages
-OLDEST_SQLITE = (3, 51, 3)  # older ones can corrupt a WAL file when it is reset
+OLDEST_SQLITE = (3, 51, 3)  # older versions can corrupt a WAL file when they reset it
 _NOTHING: Mapping[str, Any] = {}
 
 
 def check_engine(version: str | None = None) -> None:
     """Raise OperatorError if SQLite is older than OLDEST_SQLITE, which could corrupt a WAL."""
-    found = version or apsw.sqlite_lib_version()
-    if tuple(int(part) for part in found.split(".")[:3]) < OLDEST_SQLITE:
+    version = version or apsw.sqlite_lib_version()
+    if tuple(int(part) for part in version.split(".")[:3]) < OLDEST_SQLITE:
         raise OperatorError(
-            f"SQLite {found} may corrupt data: 3.51.3 or newer is needed (upgrade apsw)"
+            f"SQLite {version} may corrupt data: 3.51.3 or newer is needed (upgrade apsw)"
         )
 
 
 @cache
 def check_pages() -> None:
-    """Enable SQLite's page checksums in this process; a page that does not match is refused.
+    """Enable SQLite's page checksums in this process: reading a changed page raises an error.
 
-    SQLite's own checks examine only the structure: they find one in ten changed bytes; the
-    checksums find all (tests/faults/test_corruption.py). OperatorError if they are missing.
+    SQLite's own checks examine only the structure and find one in ten changed bytes. Checksums
+    find all (tests/faults/test_corruption.py). Raises OperatorError if they are not available.
     """
     connection = apsw.Connection(":memory:")
     try:
@@ -177,7 +176,7 @@ def open_connection(path: Path, *, writable: bool = True) -> apsw.Connection:
 
 
 def open_for_command(path: Path) -> apsw.Connection:
-    """Open a read-only connection; the box may be running. OperatorError if it cannot open."""
+    """Open a read-only connection while the box may be running. OperatorError if that fails."""
     try:
         return open_connection(path, writable=False)
     except (apsw.CantOpenError, apsw.FullError, apsw.IOError) as error:
@@ -189,7 +188,8 @@ def open_for_command(path: Path) -> apsw.Connection:
 def configure(connection: apsw.Connection) -> None:
     """Set the box's pragmas and busy handler on a connection."""
     wait_for_others(connection)
-    # Without it, plans that depend on bound values are rebuilt at each run: 30 µs for each join.
+    # The query planner stability guarantee. Without it, SQLite prepares a statement again when
+    # bound values could change its plan, which takes 30 µs for each join.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     for pragma in (
         "synchronous = FULL",
@@ -205,7 +205,7 @@ def configure(connection: apsw.Connection) -> None:
 
 
 def known(found: T | None) -> T:
-    """Return `found`. NotFound if it is None."""
+    """Return `found`, a row that the query must have found. Raises NotFound if it is None."""
     if found is None:
         raise NotFound
     return found
@@ -219,7 +219,7 @@ def _insert_statement(table: str, columns: tuple[str, ...]) -> str:
 
 
 class Reader:
-    """The argument of a query: a snapshot of committed state, the clock and the time zones."""
+    """The argument of a query: a snapshot of the committed data, the clock and the time zones."""
 
     __slots__ = ("_clock", "connection", "zones")
 
@@ -255,10 +255,10 @@ class Reader:
 
 
 class Transaction(Reader):
-    """The argument of an action: the connection, one reading of the clock, and random tokens.
+    """The argument of an action: the connection, the time at its start, and random tokens.
 
-    `notices` are passed to the database's listeners after the commit. The SAVEPOINT is opened at
-    the first change, so an action that raises before it has nothing to undo.
+    `notices` are passed to the database's listeners after the commit. The SAVEPOINT is opened
+    before the first change, so an action that only reads opens none.
     """
 
     __slots__ = ("_has_savepoint", "_now", "notices", "tokens")
@@ -295,25 +295,28 @@ class Transaction(Reader):
         return self.connection.execute(sql, parameters)
 
     def insert(self, table: str, values: Mapping[str, Any]) -> int:
-        """Insert one row and return its rowid. Column names must never come from user input."""
+        """Insert one row and return its rowid.
+
+        Column names become part of the SQL: they must never come from user input.
+        """
         self._save()
         self.connection.execute(_insert_statement(table, tuple(values)), values)
         return self.connection.last_insert_rowid()
 
     def update(self, table: str, id_: str, **values: Any) -> None:
-        """Update columns of the row with that id. Column names must never come from user input."""
+        """Update columns of the row with that id. Column names: see `insert`."""
         changes = ", ".join(f'"{name}" = :{name}' for name in values)
         sql = f"UPDATE {table} SET {changes} WHERE id = :id_"  # noqa: S608
         self.execute(sql, {**values, "id_": id_})
 
     def undo(self) -> None:
-        """Roll back every change of this action."""
+        """Roll back all changes of this action."""
         if self._has_savepoint:
             self.connection.execute("ROLLBACK TO action")
             self.connection.execute("RELEASE action")
 
     def keep(self) -> None:
-        """End the action and keep its changes for the commit."""
+        """Release the SAVEPOINT, so that the next COMMIT includes the changes."""
         if self._has_savepoint:
             self.connection.execute("RELEASE action")
 

@@ -1,9 +1,10 @@
 """One SQLite database: reader threads, and a single writer with group commit.
 
-Actions that arrive together run one after the other in one BEGIN IMMEDIATE. Each is undone by
-itself if it fails. One COMMIT at synchronous=FULL makes them durable; only then are they
-answered. Statements run on the event loop, where they need no change of thread. Whatever waits
-for the disk or for another process (COMMIT, a locked file) runs on the writer's thread.
+Actions that arrive together run one after the other in one BEGIN IMMEDIATE, and each is rolled
+back on its own if it fails. One COMMIT at synchronous=FULL makes them durable, and only then are
+their callers answered. Statements run on the event loop, which saves a thread switch for each.
+Operations that wait for the disk or for another process (COMMIT, a locked file) run on the
+writer's thread.
 """
 
 import asyncio
@@ -12,6 +13,7 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -34,28 +36,22 @@ log = logging.getLogger(__name__)
 
 BATCH_LIMIT = 64
 QUEUE_LIMIT = 2000
+P = ParamSpec("P")
+R = TypeVar("R")
 _FATAL = (apsw.FullError, apsw.IOError, apsw.NoMemError, apsw.CorruptError)
 
 
-class _Waiting:
+@dataclass(slots=True, eq=False)
+class _Queued:
     """A queued action, and later its result or error."""
 
-    __slots__ = ("action", "arguments", "error", "future", "keywords", "notices", "result")
-
-    def __init__(
-        self,
-        future: "asyncio.Future[Any]",
-        action: Callable[..., Any],
-        arguments: tuple[Any, ...],
-        keywords: dict[str, Any],
-    ) -> None:
-        self.future = future
-        self.action = action
-        self.arguments = arguments
-        self.keywords = keywords
-        self.result: Any = None
-        self.error: BaseException | None = None
-        self.notices: Sequence[object] = ()
+    future: "asyncio.Future[Any]"
+    action: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    keywords: dict[str, Any]
+    result: Any = None
+    error: BaseException | None = None
+    notices: Sequence[object] = ()
 
 
 class Writer:
@@ -81,8 +77,8 @@ class Writer:
         self._on_broken = on_broken
         self._on_durable = on_durable
         self._loop = asyncio.get_running_loop()
-        self._gathered: list[_Waiting] = []
-        self._waiting = 0
+        self._queue: list[_Queued] = []
+        self.waiting = 0  # actions that wait for their commit
         self._busy = False
         self._shut = False
         self._broken = False
@@ -95,22 +91,20 @@ class Writer:
         connection.set_busy_timeout(0)
 
     def submit(
-        self, action: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]
-    ) -> "asyncio.Future[Any]":
-        """Queue an action; the future resolves when it is durable. Unavailable if queue is full."""
-        if self._shut or self._broken or self._waiting >= QUEUE_LIMIT:
+        self, action: Callable[..., R], arguments: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> "asyncio.Future[R]":
+        """Queue an action. The returned future resolves when the action is durable.
+
+        Raises Unavailable if the queue is full, the disk has failed or the writer is closed.
+        """
+        if self._shut or self._broken or self.waiting >= QUEUE_LIMIT:
             raise Unavailable
-        future: asyncio.Future[Any] = self._loop.create_future()
-        self._waiting += 1
-        self._gathered.append(_Waiting(future, action, arguments, keywords))
-        if len(self._gathered) == 1 and not self._busy:
+        future: asyncio.Future[R] = self._loop.create_future()
+        self.waiting += 1
+        self._queue.append(_Queued(future, action, arguments, keywords))
+        if len(self._queue) == 1 and not self._busy:
             self._loop.call_soon(self._begin)
         return future
-
-    @property
-    def waiting(self) -> int:
-        """The number of actions that wait for their commit."""
-        return self._waiting
 
     def run_between(self, job: Callable[[], None]) -> None:
         """Run `job` on the writer's thread between two commits."""
@@ -121,18 +115,18 @@ class Writer:
     async def close(self) -> None:
         """Finish queued actions and end the thread. The caller closes the connection."""
         self._shut = True
-        if self._waiting or self._busy:
+        if self.waiting or self._busy:
             self._idle = asyncio.Event()
             await self._idle.wait()
         self._jobs.put(None)
         await self._loop.run_in_executor(None, self._thread.join)
 
     def _begin(self) -> None:
-        """Begin a batch with the actions queued in one iteration of the loop."""
-        if self._busy or not self._gathered:
+        """Begin a batch with the actions that were queued during one iteration of the loop."""
+        if self._busy or not self._queue:
             return
         self._busy = True
-        batch, self._gathered = self._gathered[:BATCH_LIMIT], self._gathered[BATCH_LIMIT:]
+        batch, self._queue = self._queue[:BATCH_LIMIT], self._queue[BATCH_LIMIT:]
         if self._broken:
             self._refuse(batch)
             return
@@ -140,66 +134,67 @@ class Writer:
             self._connection.execute("BEGIN IMMEDIATE")
         except apsw.BusyError:  # another process is writing
             self._jobs.put(lambda: self._wait_for_lock(batch))
-        except apsw.Error as trouble:
-            self._abandon(batch, trouble)
+        except apsw.Error as error:
+            self._abandon(batch, error)
         else:
             self._run(batch)
 
-    def _run(self, batch: list[_Waiting]) -> None:
+    def _run(self, batch: list[_Queued]) -> None:
         """Run all actions of the batch; hand the COMMIT to the thread if anything changed."""
         before = self._connection.total_changes()
         try:
-            for waiting in batch:
-                self._run_alone(waiting)
-            is_for_the_disk = self._connection.total_changes() != before
-            if not is_for_the_disk:
+            for queued in batch:
+                self._run_action(queued)
+            has_changes = self._connection.total_changes() != before
+            if not has_changes:
                 self._connection.execute("COMMIT")
-        except Exception as trouble:  # noqa: BLE001 - on any error, nothing was committed
-            self._abandon(batch, trouble)
+        except Exception as error:  # noqa: BLE001 - on any error, nothing was committed
+            self._abandon(batch, error)
             return
-        if is_for_the_disk:
+        if has_changes:
             self._jobs.put(lambda: self._commit(batch))
         else:
             self._answer(batch)
 
-    def _run_alone(self, waiting: _Waiting) -> None:
+    def _run_action(self, queued: _Queued) -> None:
+        """Run one action; if it fails, roll back its changes. Raises if the batch is lost."""
         tx = self._new_transaction()
         try:
-            waiting.result = waiting.action(tx, *waiting.arguments, **waiting.keywords)
+            queued.result = queued.action(tx, *queued.arguments, **queued.keywords)
         except _FATAL:
             raise
         except Exception as error:
-            waiting.error = error
+            queued.error = error
             if not self._connection.in_transaction:  # SQLite rolled back the whole batch
                 raise
             tx.undo()
         else:
             tx.keep()
-            waiting.notices = tx.notices
+            queued.notices = tx.notices
 
     def _run_jobs(self) -> None:
         while (job := self._jobs.get()) is not None:
             job()
 
-    def _wait_for_lock(self, batch: list[_Waiting]) -> None:
-        """On the thread: wait up to 5 s for another process's write lock."""
+    def _wait_for_lock(self, batch: list[_Queued]) -> None:
+        """On the thread: wait up to 5 s while another process holds the write lock."""
         try:
             wait_for_others(self._connection)
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
             finally:
                 self._connection.set_busy_timeout(0)
-        except apsw.Error as trouble:
-            self._loop.call_soon_threadsafe(self._abandon, batch, trouble)
+        except apsw.Error as error:
+            self._loop.call_soon_threadsafe(self._abandon, batch, error)
         else:
             self._loop.call_soon_threadsafe(self._run, batch)
 
-    def _commit(self, batch: list[_Waiting]) -> None:
+    def _commit(self, batch: list[_Queued]) -> None:
         """On the thread: commit the batch."""
         try:
             self._connection.execute("COMMIT")
-        except apsw.Error as trouble:
-            self._loop.call_soon_threadsafe(self._abandon, batch, trouble)
+        except apsw.Error as error:
+            self._loop.call_soon_threadsafe(self._abandon, batch, error)
         else:
             self.commits += 1
             self._failing = False
@@ -212,72 +207,70 @@ class Writer:
         finally:
             self._loop.call_soon_threadsafe(self._go_on)
 
-    def _abandon(self, batch: list[_Waiting], trouble: Exception) -> None:
+    def _abandon(self, batch: list[_Queued], error: Exception) -> None:
         """Roll back and refuse the whole batch. If the disk failed, stop accepting writes."""
         if not self._failing:  # log a full disk once, not for each commit
             self._failing = True
-            log.error("database: commit failed, changes rolled back: %s", trouble)
-        is_full = isinstance(trouble, apsw.FullError) or is_over_quota(trouble, self._connection)
-        if isinstance(trouble, (apsw.IOError, apsw.CorruptError)) and not is_full:
-            self.fail(trouble)
+            log.error("database: commit failed, changes rolled back: %s", error)
+        is_full = isinstance(error, apsw.FullError) or is_over_quota(error, self._connection)
+        if isinstance(error, (apsw.IOError, apsw.CorruptError)) and not is_full:
+            self.fail(error)
         elif self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
         if is_full:
             self.on_full()
         self._refuse(batch)
 
-    def fail(self, trouble: BaseException) -> None:
-        """Stop accepting writes, because the disk failed, and call `on_broken`."""
+    def fail(self, error: BaseException) -> None:
+        """Stop accepting writes because the disk failed, and call `on_broken` once."""
         if not self._broken:
             self._broken = True
-            self._on_broken(trouble)
+            self._on_broken(error)
 
-    def _refuse(self, batch: list[_Waiting]) -> None:
-        for waiting in batch:
-            waiting.notices = ()
-            waiting.error = Unavailable()
+    def _refuse(self, batch: list[_Queued]) -> None:
+        for queued in batch:
+            queued.notices = ()
+            queued.error = Unavailable()
         self._answer(batch)
 
-    def _acknowledge(self, batch: list[_Waiting]) -> None:
+    def _acknowledge(self, batch: list[_Queued]) -> None:
         self._on_durable()
         self._answer(batch)
 
-    def _answer(self, batch: list[_Waiting]) -> None:
-        self._waiting -= len(batch)
+    def _answer(self, batch: list[_Queued]) -> None:
+        self.waiting -= len(batch)
         self._go_on()
         notices: list[object] = []
-        for waiting in batch:
-            notices += waiting.notices
-            if waiting.future.done():
+        for queued in batch:
+            notices += queued.notices
+            if queued.future.done():  # the caller was cancelled
                 continue
-            if waiting.error is not None:
-                waiting.future.set_exception(waiting.error)
+            if queued.error is not None:
+                queued.future.set_exception(queued.error)
             else:
-                waiting.future.set_result(waiting.result)
+                queued.future.set_result(queued.result)
         if notices:
             self._on_commit(notices)
 
     def _go_on(self) -> None:
-        """Use the free connection for the job between commits, or for the next batch."""
+        """Start the job that waits for a pause between commits, else the next batch."""
         job, self._between = self._between, None
         self._busy = job is not None
         if job is not None:
             self._jobs.put(lambda: self._run_between(job))
-        elif self._gathered:
+        elif self._queue:
             self._loop.call_soon(self._begin)
         elif self._idle is not None:
             self._idle.set()
 
 
-P = ParamSpec("P")
-R = TypeVar("R")
 Listener = Callable[[Sequence[object]], None]
 
 _READER_THREADS = 2
 
 
 class ChangedBeside:
-    """Notice that another process has committed; it does not say what changed."""
+    """Notice that another process has committed. The changed rows are unknown."""
 
 
 class Database:
@@ -293,8 +286,8 @@ class Database:
     ) -> None:
         """Open `path`, which must be a migrated box database (see `migrate`).
 
-        `on_broken` is called once, in the loop, if the disk failed: later writes are refused
-        and the process should end (an fsync is never retried).
+        `on_broken` is called once, in the loop, if the disk failed. Later writes are refused. The
+        caller should end the process, because a failed fsync must not be retried.
         """
         self.path = path
         self.clock = clock
@@ -302,19 +295,19 @@ class Database:
         self.zones = zones
         self._loop = asyncio.get_running_loop()
         self._shut = False
-        self._full = False
-        self._first: frozenset[Callable[..., Any]] = frozenset()
+        self.is_full = False  # then `write` accepts only the actions given to `go_first`
+        self._allowed_when_full: frozenset[Callable[..., Any]] = frozenset()
         self._listeners: list[Listener] = []
         self._writer_connection = open_connection(path)
-        self._beside = FilesBeside(path)
+        self._files = FilesBeside(path)
         self._writer = Writer(
             self._writer_connection,
             lambda: Transaction(self._writer_connection, clock, zones, tokens),
-            self._tell,
+            self._notify,
             on_broken or (lambda _: None),
-            Watermark(self._writer_connection, self._beside).rise,
+            Watermark(self._writer_connection, self._files).rise,
         )
-        self._folder = Checkpointer(
+        self._checkpointer = Checkpointer(
             path, self._writer_connection, self._writer.run_between, self._writer.fail
         )
         self._peeker = Reader(open_connection(path, writable=False), clock, zones)
@@ -333,25 +326,16 @@ class Database:
         """The number of actions that wait for their commit."""
         return self._writer.waiting
 
-    @property
-    def is_full(self) -> bool:
-        """Whether the disk is full, so that only the actions of `go_first` are accepted."""
-        return self._full
-
     def go_first(
         self, actions: frozenset[Callable[..., Any]], make_room: Callable[[], bool]
     ) -> None:
-        """When the disk is full, call `make_room` once, and then accept only `actions`."""
+        """When the disk is full, call `make_room`; if it frees space, accept only `actions`."""
 
         def on_full() -> None:
-            self._full = self._full or make_room()
+            self.is_full = self.is_full or make_room()
 
-        self._first = actions
+        self._allowed_when_full = actions
         self._writer.on_full = on_full
-
-    def set_full(self, *, full: bool) -> None:
-        """Set whether the disk of the box's files is full."""
-        self._full = full
 
     def on_commit(self, listener: Listener) -> None:
         """Call `listener` in the loop after each commit, with its notices."""
@@ -362,24 +346,26 @@ class Database:
     ) -> R:
         """Run `action(tx, …)` in a transaction. Returns its result when it is durable on disk.
 
-        Raises what the action raises, after rolling it back, or Unavailable if the queue is
-        full, the disk is full, the file is locked or the box is stopping.
+        If the action raises an exception, its changes are rolled back and the exception is raised
+        here. Raises Unavailable if the queue is full, the disk is full, the file is locked or the
+        box is stopping.
         """
-        if self._full and action not in self._first:
+        if self.is_full and action not in self._allowed_when_full:
             raise Unavailable
-        result: R
         try:
-            result = await self._writer.submit(action, args, kwargs)
+            return await self._writer.submit(action, args, kwargs)
         except Unavailable:
-            if not (self._full and action in self._first):
+            if not (self.is_full and action in self._allowed_when_full):
                 raise
-            result = await self._writer.submit(action, args, kwargs)  # `make_room` has freed space
-        return result
+            return await self._writer.submit(action, args, kwargs)  # `make_room` has freed space
 
     async def read(
         self, query: Callable[Concatenate[Reader, P], R], /, *args: P.args, **kwargs: P.kwargs
     ) -> R:
-        """Run `query(reader, …)` on a reader thread, in one snapshot. Unavailable on failure."""
+        """Run `query(reader, …)` on a reader thread, in one snapshot.
+
+        Raises Unavailable if the database cannot be read or is closed.
+        """
         if self._shut:
             raise Unavailable
         return await self._loop.run_in_executor(
@@ -389,9 +375,9 @@ class Database:
     def peek(
         self, query: Callable[Concatenate[Reader, P], R], /, *args: P.args, **kwargs: P.kwargs
     ) -> R:
-        """Run a query in the event loop, on its own connection. Unavailable on failure.
+        """Run `query(reader, …)` on the event loop, on a connection of its own. Errors as `read`.
 
-        For lookups of a few indexed rows, which cost less than a switch to a thread.
+        Use it for lookups of a few indexed rows, which take less time than a thread switch.
         """
         if self._shut:
             raise Unavailable
@@ -399,18 +385,18 @@ class Database:
 
     async def wipe(self) -> bool:
         """Run `checkpointer.wipe` in a thread. A failed write stops the writer."""
-        return await self._beside_the_work(wipe)
+        return await self._run_in_thread(wipe)
 
     async def cut_log(self) -> bool:
         """Run `checkpointer.cut_log` in a thread. A failed write stops the writer."""
-        return await self._beside_the_work(cut_log)
+        return await self._run_in_thread(cut_log)
 
-    async def _beside_the_work(self, work: Callable[[Path], bool]) -> bool:
+    async def _run_in_thread(self, work: Callable[[Path], bool]) -> bool:
         try:
             return await asyncio.to_thread(work, self.path)
-        except apsw.IOError as failure:
-            if is_lost(failure):
-                self._writer.fail(failure)
+        except apsw.IOError as error:
+            if is_lost(error):
+                self._writer.fail(error)
             raise
 
     async def close(self) -> None:
@@ -419,24 +405,24 @@ class Database:
             return
         self._shut = True
         await self._writer.close()
-        await self._loop.run_in_executor(None, self._folder.join)
+        await self._loop.run_in_executor(None, self._checkpointer.join)
         await self._loop.run_in_executor(None, self._pool.shutdown)
         self._peeker.connection.close()
         while not self._readers.empty():
             self._readers.get().connection.close()
         self._writer_connection.close()
-        self._beside.close()
-        self._beside.tidy()
+        self._files.close()
+        self._files.tidy()
 
     def look_for_changes(self) -> None:
         """Notify the listeners that another process has committed."""
-        self._tell([ChangedBeside()])
+        self._notify([ChangedBeside()])
 
-    def _tell(self, notices: Sequence[object]) -> None:
+    def _notify(self, notices: Sequence[object]) -> None:
         for listener in self._listeners:
             try:
                 listener(notices)
-            except Exception as error:  # noqa: BLE001 - the other listeners must still be called
+            except Exception as error:  # noqa: BLE001 - the other listeners must be called too
                 log_exception("database: commit listener", error)
 
     def _read_in_thread(
@@ -452,22 +438,13 @@ class Database:
     def _snapshot(
         reader: Reader, query: Callable[..., R], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> R:
-        with _refusing_trouble():
+        try:
             reader.connection.execute("BEGIN")
             try:
                 return query(reader, *args, **kwargs)
             finally:
-                if reader.connection.in_transaction:  # otherwise SQLite has rolled back on an error
+                if reader.connection.in_transaction:  # SQLite may roll back when an error occurs
                     reader.connection.execute("ROLLBACK")
-
-
-class _refusing_trouble:  # noqa: N801 - reads as the function it is used like
-    """Raise Unavailable if the database cannot be read."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, (apsw.BusyError, apsw.IOError, apsw.CantOpenError)):
+        except (apsw.BusyError, apsw.IOError, apsw.CantOpenError) as error:
             log.warning("database: read failed: %s", error)
             raise Unavailable from error

@@ -1,9 +1,9 @@
 """Copies of a database, integrity checks, and transactions for commands.
 
-A copy takes two writes. `VACUUM INTO` leaves deleted content out, which a copy page by page would
-keep. But pages that it writes before page 1, because its cache is full, get no checksum: SQLite
-learns from page 1 that there are any. So its result is copied again, page by page, into a file
-that has its page 1 already.
+A copy is written twice. `VACUUM INTO` omits deleted content, which a page-by-page copy would
+keep. But SQLite reads from page 1 whether pages have checksums, and VACUUM may write other pages
+before page 1, without a checksum. The result is therefore copied page by page into a second file,
+whose page 1 exists before.
 """
 
 import re
@@ -11,12 +11,14 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import apsw
 
 from appliance.clock import Clock, ZoneDatabase
 from appliance.core.errors import OperatorError
 from appliance.core.tokens import Tokens
+from appliance.database import wal
 from appliance.database.connection import (
     UNUSABLE,
     Transaction,
@@ -28,13 +30,6 @@ from appliance.database.connection import (
     open_for_command,
     quota_as_full,
 )
-from appliance.database.wal import (
-    FilesBeside,
-    Watermark,
-    count_lost_commits,
-    count_missing_frames,
-    rewrite_log,
-)
 
 _WITHOUT_CHECKSUMS = "unix"
 
@@ -42,8 +37,8 @@ _WITHOUT_CHECKSUMS = "unix"
 def write_copy(connection: apsw.Connection, copy: Path) -> None:
     """Write a snapshot of the database to `copy`, 0600, without blocking writers.
 
-    Needs twice the database's size on the volume of `copy`, and little memory. apsw.Error if a
-    page is damaged or the disk is full; then no file is left.
+    Needs twice the database's size on the volume of `copy`, and little memory. Raises apsw.Error,
+    and leaves no file, if a page is damaged or the disk is full.
     """
     bare = copy.with_name(f"{copy.name}.bare")
     try:
@@ -63,21 +58,24 @@ def _copy_pages(bare: Path, copy: Path) -> None:
     with closing(source), closing(apsw.Connection(str(copy))) as target:
         copy.chmod(0o600)
         lay_out_pages(target, source.pragma("page_size"))
-        target.pragma("journal_mode", "off")  # not used before it is complete
+        target.pragma("journal_mode", "off")  # an incomplete copy is deleted
         target.pragma("synchronous", "off")
         target.execute("CREATE TABLE first_page(content)")
         with quota_as_full(target), target.backup("main", source, "main") as pages:
             pages.step()
 
 
-_NAME = re.compile(r"(live|test)-before-upgrade-\d{4}-(\d+)\.db")
+_COPY_NAME = re.compile(r"(live|test)-before-upgrade-\d{4}-(\d+)\.db")
 
 
 def forget_copies(folder: Path, before: int) -> None:
-    """Delete pre-upgrade copies made before `before` (ms): they contain erased guests' data."""
+    """Delete pre-upgrade copies made before `before` (ms since 1970), which earlier versions wrote.
+
+    They contain the data of guests who were erased since.
+    """
     for path in folder.glob("*-before-upgrade-*.db"):
-        named = _NAME.fullmatch(path.name)
-        if named and int(named[2]) < before:
+        match = _COPY_NAME.fullmatch(path.name)
+        if match and int(match[2]) < before:
             path.unlink(missing_ok=True)
 
 
@@ -87,8 +85,8 @@ DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.IOError)
 def copy_database(path: Path, copy: Path) -> None:
     """Write a snapshot of the database at `path` to `copy`, without blocking writers.
 
-    OperatorError if a page is damaged or the database cannot be opened. OSError if the disk is
-    full.
+    Raises OperatorError if a page is damaged or the database cannot be opened, and OSError if the
+    disk is full.
     """
     try:
         with closing(open_for_command(path)) as connection:
@@ -106,15 +104,16 @@ def count_rows(path: Path) -> dict[str, int]:
     sql = """SELECT name FROM sqlite_schema
              WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"""
     with _opened(path) as connection:
-        tables = [str(row[0]) for row in connection.execute(sql)]
-        counts = (connection.execute(f'SELECT count(*) FROM "{name}"') for name in tables)  # noqa: S608 - of our own schema
-        return {name: int(next(found)[0]) for name, found in zip(tables, counts, strict=True)}
+        return {
+            str(name): next(connection.execute(f'SELECT count(*) FROM "{name}"'))[0]  # noqa: S608 - of our own schema
+            for (name,) in connection.execute(sql).fetchall()
+        }
 
 
 def list_faults(path: Path) -> list[str]:
-    """Return the faults of a database file; empty if it is intact.
+    """Return up to five faults of a database file; empty if it is intact.
 
-    Reads every page and verifies its checksum; checks indexes against tables, and foreign keys.
+    Reads every page, verifies its checksum, and checks foreign keys and indexes.
     """
     try:
         with _opened(path) as connection:
@@ -126,13 +125,12 @@ def list_faults(path: Path) -> list[str]:
 def describe_venue(path: Path) -> tuple[str, str, str]:
     """Return (name, slug, id) of the venue in this file, for any schema version."""
     with _opened(path) as connection:
-        row = next(connection.execute("SELECT name, slug, id FROM venue"), None)
-    # None: no venue was set up yet.
-    return ("venuebox", "venuebox", "") if row is None else (row[0], row[1], row[2])
+        row: Any = next(connection.execute("SELECT name, slug, id FROM venue"), None)
+    return row or ("venuebox", "venuebox", "")  # no venue is set up yet
 
 
 def make_live(path: Path) -> None:
-    """Make a copy ready to be served: WAL mode, 0600."""
+    """Prepare a copied file for use as a live database: WAL mode, file mode 0600."""
     with closing(open_connection(path)) as connection:
         connection.pragma("journal_mode", "wal")
     path.chmod(0o600)
@@ -156,27 +154,26 @@ def _opened(path: Path) -> closing[apsw.Connection]:
     return closing(open_connection(path, writable=False))
 
 
-_SECONDS = 2.0  # the nightly check covers the rest of a very large file
+_CHECK_SECONDS = 2.0  # the nightly check covers the rest of a very large file
 _STEPS = 10_000  # SQLite virtual machine instructions between two time checks
 
 
-def check_before_serving(path: Path, seconds: float = _SECONDS) -> None:
-    """Check the file's pages, their checksums and its WAL. OperatorError if damaged.
+def check_before_serving(path: Path, seconds: float = _CHECK_SECONDS) -> None:
+    """Check the file's pages, their checksums and its WAL, for about `seconds` at most.
 
-    An intact WAL is rewritten: see `rewrite_log`.
-
-    Ignores a missing file, which `migrate` reports. Takes about `seconds` at most.
+    An intact WAL is rewritten: see `rewrite_log`. A missing file is ignored; `migrate` reports it.
+    Raises OperatorError if the file is damaged or cannot be opened.
     """
     if not path.exists():
         return
     try:
         connection = open_connection(path)
         try:
-            # Keep the evidence: do not checkpoint a damaged WAL into the file.
+            # Leave a damaged WAL as it is: do not checkpoint it into the file.
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             fault = _find_fault(connection, path, time.monotonic() + seconds)
             if not fault:
-                rewrite_log(connection, path)
+                wal.rewrite_log(connection, path)
         finally:
             connection.close()
     except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.FullError, *DAMAGE) as error:
@@ -198,8 +195,8 @@ def describe_damage(path: Path, fault: str) -> str:
 def refuse_damaged_log(connection: apsw.Connection, path: Path) -> None:
     """Raise OperatorError, without changing the file, if the WAL lacks acknowledged commits.
 
-    Call before a command writes: its commits would overwrite the unreadable ones. The box may
-    be writing meanwhile.
+    Call it before a command writes, because new commits would overwrite the unreadable ones. The
+    box may write meanwhile.
     """
     fault = find_missing_pages(connection, path)
     if fault:
@@ -208,17 +205,16 @@ def refuse_damaged_log(connection: apsw.Connection, path: Path) -> None:
 
 
 def find_missing_pages(connection: apsw.Connection, path: Path) -> str:
-    """Describe acknowledged pages that the WAL of `path` lacks; `""` if it is intact."""
+    """Return how many acknowledged pages the WAL of `path` lacks, as text; `""` if none."""
     connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # SQLite reads the WAL
-    with closing(FilesBeside(path)) as files:
-        missing = count_missing_frames(connection, files)
+    with closing(wal.FilesBeside(path)) as files:
+        missing = wal.count_missing_frames(connection, files)
     return f"its log lacks {missing} pages that were acknowledged" if missing else ""
 
 
 def _find_fault(connection: apsw.Connection, path: Path, until: float) -> str:
     missing = find_missing_pages(connection, path)
-    lost = count_lost_commits(connection, path)
-    if lost:
+    if lost := wal.count_lost_commits(connection, path):
         return f"its log holds {lost} commits behind a damaged byte"
     if missing:
         return missing
@@ -236,9 +232,9 @@ def _find_fault(connection: apsw.Connection, path: Path, until: float) -> str:
 def session(path: Path, clock: Clock, tokens: Tokens, zones: ZoneDatabase) -> Iterator[Transaction]:
     """Open a transaction on `path`: durably committed at the end, rolled back on any exception.
 
-    Waits up to 5 s for the box's own writer. OperatorError if the file cannot be used, or its
-    WAL is damaged. The transaction's notices are dropped: wake a running box with `wake_box`,
-    and it re-reads the rows.
+    Waits up to 5 s for another process's commit. The transaction's notices are dropped: call
+    `wake_box` afterwards, so that a running box reads the changed rows. Raises OperatorError if the
+    file cannot be used or its WAL is damaged.
     """
     try:
         connection = open_connection(path)
@@ -246,7 +242,7 @@ def session(path: Path, clock: Clock, tokens: Tokens, zones: ZoneDatabase) -> It
         raise OperatorError(describe_unusable(path, error)) from None
     try:
         refuse_damaged_log(connection, path)
-        rewrite_log(connection, path)
+        wal.rewrite_log(connection, path)
         connection.execute("BEGIN IMMEDIATE")
         try:
             tx = Transaction(connection, clock, zones, tokens)
@@ -254,8 +250,8 @@ def session(path: Path, clock: Clock, tokens: Tokens, zones: ZoneDatabase) -> It
             with quota_as_full(connection):
                 tx.keep()
                 connection.execute("COMMIT")
-            with closing(FilesBeside(path)) as files:
-                Watermark(connection, files).rise()
+            with closing(wal.FilesBeside(path)) as files:
+                wal.Watermark(connection, files).rise()
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")

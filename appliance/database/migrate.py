@@ -22,7 +22,8 @@ from appliance.database.integrity import read_schema_number
 
 APPLICATION_ID = 0x53564342  # "SVCB": marks a box database
 
-# A commit writes whole pages, and a booking changes about forty: small pages save SD card writes.
+# A commit writes whole pages. A booking changes about forty pages, so small pages reduce the
+# amount written to an SD card.
 PAGE_BYTES = 1024
 
 
@@ -36,7 +37,7 @@ def list_migrations() -> list[tuple[int, str]]:
 def find_upgrade(paths: Sequence[Path]) -> tuple[int, int] | None:
     """Return (oldest, newest) schema number if `migrate` would upgrade one of `paths`, else None.
 
-    Also None if it would refuse one: missing, damaged, newer or not a box database.
+    Also None if `migrate` would refuse one of them: missing, damaged, newer or another database.
     """
     newest = list_migrations()[-1][0]
     try:
@@ -50,9 +51,9 @@ def find_upgrade(paths: Sequence[Path]) -> tuple[int, int] | None:
 def migrate(path: Path, *, create: bool = False) -> int:
     """Upgrade `path` to the newest schema. Returns the schema number.
 
-    All migrations run in one transaction; `serve` makes a backup first. OperatorError, with the
-    file unchanged, if it is missing (unless `create`), damaged, not a box database or newer
-    than this program, if the disk is full, or if SQLite is too old.
+    All migrations run in one transaction. `serve` makes a backup first. Raises OperatorError, with
+    the file unchanged, if the file is missing (unless `create`), damaged, not a box database or
+    newer than this program, or if the disk is full or SQLite is too old.
     """
     check_engine()
     check_pages()
@@ -65,7 +66,7 @@ def migrate(path: Path, *, create: bool = False) -> int:
             return _migrate(connection, path, list_migrations())
     except apsw.FullError:
         raise OperatorError(
-            f"{path.name} is not upgraded: {path.parent} has no room. Free some space, then "
+            f"{path.name} was not upgraded: {path.parent} has no room. Free some space, then "
             "start again; nothing was changed"
         ) from None
     except (apsw.NotADBError, apsw.CorruptError, apsw.IOError) as error:
@@ -106,7 +107,7 @@ def _migrate(connection: apsw.Connection, path: Path, migrations: list[tuple[int
 
 
 def _check(connection: apsw.Connection, path: Path, newest: int) -> int:
-    """Return the file's schema number. OperatorError if it is not ours or is newer."""
+    """Return the file's schema number. OperatorError if it is newer or not a box database."""
     found = int(connection.pragma("user_version"))
     application_id = int(connection.pragma("application_id"))
     tables = next(connection.execute("SELECT count(*) FROM sqlite_schema"))[0]

@@ -1,17 +1,17 @@
-"""The write-ahead log (WAL): its watermark, detection of damage, and the rewrite at start.
+"""The write-ahead log (WAL): detection of lost commits, and the rewrite at start.
 
-The acknowledged position (watermark): SQLite takes a damaged frame for the end of its log, so a
-damaged last commit would be forgotten silently. After each durable commit, 16 bytes beside the
-database say which log it is in, by its salts, and how many frames of it count. They are not
-synced: a power cut may take them back, and then they say less, never more than a log that is
-whole.
+Watermark: SQLite treats a damaged frame as the end of the WAL, so it would silently drop a damaged
+last commit. After each durable commit, a 16-byte watermark file beside the database stores the
+salts of the WAL and the number of acknowledged frames. The watermark is not synced. After a power
+cut it may be out of date, and then it claims too few frames, never too many.
 
-Damage: each commit is synced before the next begins. Two whole commits behind a bad frame cannot
-come from a power cut, so the frame was good once and the commits after it were acknowledged.
+Damage: each commit is synced before the next one begins, so a power cut can leave at most one
+commit after a bad frame. Two or more commits after a bad frame prove that the frame was damaged
+later and that acknowledged commits are lost.
 
-Rewrite: after a failed sync the kernel may drop data and still show it to readers
-(docs/decisions/storage.md). So the log that a start reads is written again, byte for byte, and
-synced: the disk has it then, or the box does not start.
+Rewrite: after a failed fsync, the kernel may drop written data but still return it to readers
+(docs/decisions/storage.md). At start, the WAL is therefore written again, byte for byte, and
+synced. If that fails, the box does not start.
 """
 
 import contextlib
@@ -27,49 +27,50 @@ from appliance.database.connection import describe_unusable
 
 HEADER = 32  # bytes before the first frame
 _FRAME = 24  # bytes before each page
-_EXPLAINED = 1  # a power cut may have interrupted one commit
+_SALT = slice(16, 24)  # of the header
 
 
 def count_lost_commits(connection: apsw.Connection, path: Path) -> int:
     """Count the commits in the WAL of `path` that follow a damaged frame; normally 0.
 
-    `connection` is open on `path` and has read from it. One commit, which a power cut may have
-    interrupted, counts as 0.
+    `connection` is open on `path` and has read from it. A single commit counts as 0, because a
+    power cut may have interrupted it.
     """
-    commits = _find_commits(path.with_name(f"{path.name}-wal"))
+    commits = _find_commits(_beside(path, "wal"))
     if not commits:
         return 0
-    good, _ = connection.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_NOOP)
+    good = _count_frames(connection)
     lost = sum(number > good for number in commits)
-    return lost if lost > _EXPLAINED else 0
+    return lost if lost > 1 else 0
 
 
-def bears_salt(log: bytes, salt: bytes) -> bool:
-    """Whether `log` is the WAL with that salt, even if it is damaged.
+def _has_salt(wal: bytes, salt: bytes) -> bool:
+    """Whether `wal` is the WAL with that salt, even if it is damaged.
 
-    An intact header decides, because the frames after it may belong to the previous WAL.
+    If the header is damaged, the salt of the first frame is compared instead. An intact header
+    takes precedence, because the frames after it may belong to the previous WAL.
     """
-    header = log[:HEADER]
+    header = wal[:HEADER]
     if len(header) < HEADER:
         return False
-    first = log[HEADER + 8 : HEADER + 16]
-    return header[16:24] == salt or (not _is_whole(header) and first == salt)
+    first = wal[HEADER + 8 : HEADER + 16]
+    return header[_SALT] == salt or (not _is_whole(header) and first == salt)
 
 
-def count_good_frames(log: bytes) -> int:
+def count_good_frames(wal: bytes) -> int:
     """Return the number of the last commit frame before the first invalid frame; 0 if none.
 
-    Follows SQLite's file format, but slower: 10 MB a second.
+    Implements SQLite's file format in Python, at about 10 MB a second.
     """
-    header = log[:HEADER]
+    header = wal[:HEADER]
     if len(header) < HEADER or not _is_whole(header):
         return 0
     order, size = _order(header), _FRAME + _page_size(header)
     checksum, good = struct.unpack(">2I", header[24:32]), 0
-    for number, start in enumerate(range(HEADER, len(log) - size + 1, size), 1):
-        frame = log[start : start + size]
+    for number, start in enumerate(range(HEADER, len(wal) - size + 1, size), 1):
+        frame = wal[start : start + size]
         checksum = _add(order, frame[:8] + frame[_FRAME:], checksum)
-        if frame[8:16] != header[16:24] or struct.unpack(">2I", frame[16:24]) != checksum:
+        if frame[8:16] != header[_SALT] or struct.unpack(">2I", frame[16:24]) != checksum:
             break
         if frame[4:8] != bytes(4):
             good = number
@@ -77,7 +78,7 @@ def count_good_frames(log: bytes) -> int:
 
 
 def _find_commits(path: Path) -> list[int]:
-    """Return the numbers (from 1) of the commit frames."""
+    """Return the numbers (from 1) of the commit frames in the WAL file at `path`."""
     frames = []
     try:
         with path.open("rb") as file:
@@ -90,13 +91,13 @@ def _find_commits(path: Path) -> list[int]:
         return []
     if not frames:
         return []
-    salt = header[16:24] if _is_whole(header) else frames[0][8:16]
+    salt = header[_SALT] if _is_whole(header) else frames[0][8:16]
     return [n for n, frame in enumerate(frames, 1) if frame[8:16] == salt and any(frame[4:8])]
 
 
 def _page_size(header: bytes) -> int:
-    found: int = struct.unpack(">I", header[8:12])[0]
-    return found if found in {1 << power for power in range(9, 17)} else 4096
+    size: int = struct.unpack(">I", header[8:12])[0]
+    return size if size in {1 << power for power in range(9, 17)} else 4096
 
 
 def _is_whole(header: bytes) -> bool:
@@ -113,9 +114,9 @@ def _add(order: str, data: bytes, checksum: tuple[int, int]) -> tuple[int, int]:
     """Return SQLite's checksum of `data`, continued from `checksum`."""
     first, second = checksum
     words = struct.unpack(f"{order}{len(data) // 4}I", data)
-    for one, other in zip(words[::2], words[1::2], strict=True):
-        first = (first + one + second) & 0xFFFFFFFF
-        second = (second + other + first) & 0xFFFFFFFF
+    for even, odd in zip(words[::2], words[1::2], strict=True):
+        first = (first + even + second) & 0xFFFFFFFF
+        second = (second + odd + first) & 0xFFFFFFFF
     return first, second
 
 
@@ -123,19 +124,19 @@ _BLOCK = 1 << 20  # bytes
 
 
 class LogBeside:
-    """An open WAL file. Each method may raise OSError."""
+    """The WAL file, open for reading and writing. Each method may raise OSError."""
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
 
     def write_again(self) -> None:
-        """Rewrite the file with its own content, so that all pages are dirty and get synced."""
+        """Overwrite the file with its own content, so that fsync writes every page to the disk."""
         at = 0
         while block := os.pread(self._handle, _BLOCK, at):
             at += os.pwrite(self._handle, block, at)
 
     def sync(self) -> None:
-        """Fsync the file, as SQLite does."""
+        """Fsync the file."""
         os.fsync(self._handle)
 
 
@@ -150,12 +151,12 @@ def rewrite_frames(connection: apsw.Connection, log: LogBeside) -> None:
 
 
 def rewrite_log(connection: apsw.Connection, path: Path) -> None:
-    """Rewrite and fsync the WAL of `path`, if there is one: a failed fsync may have lost pages.
+    """Rewrite and fsync the WAL of `path`, if it exists: a failed fsync may have lost pages.
 
-    OperatorError if that fails; closing `connection` then runs no checkpoint.
+    Raises OperatorError if the rewrite fails. Closing `connection` then runs no checkpoint.
     """
     try:
-        handle = os.open(path.with_name(f"{path.name}-wal"), os.O_RDWR | os.O_CLOEXEC)
+        handle = os.open(_beside(path, "wal"), os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
         return
     try:
@@ -171,27 +172,22 @@ def rewrite_log(connection: apsw.Connection, path: Path) -> None:
         os.close(handle)
 
 
-_MARK = struct.Struct(">8sI")  # the WAL's salts and frame count; the CRC-32 of both follows
-_BYTES = _MARK.size + 4
-_SALT = slice(16, 24)
-
-
 class FilesBeside:
-    """The WAL and the watermark file of a database; the latter is created at the first write.
+    """The WAL and the watermark file of a database. The first write creates the watermark file.
 
     Each method may raise OSError.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._log = -1
+        self._wal = -1
         self._mark = -1
 
     def read_head(self) -> bytes:
-        """Read the header of the WAL that existed at the first call."""
-        if self._log < 0:
-            self._log = os.open(_beside(self._path, "wal"), os.O_RDONLY | os.O_CLOEXEC)
-        return os.pread(self._log, HEADER, 0)
+        """Read the header of the WAL file, which the first call opens."""
+        if self._wal < 0:
+            self._wal = os.open(_beside(self._path, "wal"), os.O_RDONLY | os.O_CLOEXEC)
+        return os.pread(self._wal, HEADER, 0)
 
     def read_log(self) -> bytes:
         """Read the whole WAL."""
@@ -209,17 +205,17 @@ class FilesBeside:
         os.pwrite(self._mark, mark, 0)
 
     def tidy(self) -> None:
-        """Delete the watermark if its WAL is gone."""
+        """Delete the watermark file if the WAL was deleted."""
         with contextlib.suppress(OSError):
             if not _beside(self._path, "wal").exists():
                 watermark_file(self._path).unlink(missing_ok=True)
 
     def close(self) -> None:
         """Close the files."""
-        for handle in (self._log, self._mark):
+        for handle in (self._wal, self._mark):
             if handle >= 0:
                 os.close(handle)
-        self._log = self._mark = -1
+        self._wal = self._mark = -1
 
 
 class Watermark:
@@ -230,36 +226,38 @@ class Watermark:
         self._files = files
 
     def rise(self) -> None:
-        """Update it after a commit, before the acknowledgement; 2 µs. Errors are ignored."""
+        """Update the watermark after a commit, before the commit is acknowledged; takes 2 µs.
+
+        Errors are ignored: the watermark then stays at an earlier position.
+        """
         with contextlib.suppress(OSError, apsw.Error):
-            # Read the header first: if another process resets the WAL meanwhile, its frames are
-            # stored with old salts, which no WAL will have again.
+            # Read the header before the frame count. If another process resets the WAL between
+            # the two, the watermark contains the old salts, which match no later WAL.
             salt = self._files.read_head()[_SALT]
             self._files.write_mark(_encode(salt, _count_frames(self._connection)))
 
 
 def count_missing_frames(connection: apsw.Connection, files: FilesBeside) -> int:
-    """Count the acknowledged frames that the WAL lacks; 0 unless it is damaged.
+    """Count the acknowledged frames that the WAL lacks; 0 unless the WAL is damaged.
 
-    `connection` has read from the database. Others may write to it meanwhile.
+    `connection` has read from the database. Other processes may write to the database meanwhile.
     """
     try:
         mark = files.read_mark()
-        if not _is_whole_mark(mark):
+        salt, frames = mark[:8], int.from_bytes(mark[8:12], "big")
+        if mark != _encode(salt, frames):
             return 0
-        salt, frames = _MARK.unpack_from(mark)
-        with contextlib.suppress(apsw.LockedError):  # `connection` is reading: check the file
+        with contextlib.suppress(apsw.LockedError):  # `connection` is reading: use the file below
             if _count_frames(connection) >= frames:
                 return 0
-        log = files.read_log()
-        # SQLite counts no frames in a WAL that is about to be reset, so check the file, unless
-        # it was reset during the read.
-        if not bears_salt(log, salt) or files.read_head() != log[:HEADER]:
+        wal = files.read_log()
+        # SQLite counts no frames in a WAL that the next commit will reset, so count them in the
+        # file. Skip the check if the WAL was reset since or is being reset now.
+        if not _has_salt(wal, salt) or files.read_head() != wal[:HEADER]:
             return 0
-    except OSError:  # no WAL, or no watermark
+    except OSError:  # there is no WAL or no watermark
         return 0
-    missing: int = frames - count_good_frames(log)
-    return max(0, missing)
+    return max(0, frames - count_good_frames(wal))
 
 
 def watermark_file(path: Path) -> Path:
@@ -269,19 +267,15 @@ def watermark_file(path: Path) -> Path:
 
 def _count_frames(connection: apsw.Connection) -> int:
     """Return the number of valid frames in the WAL according to SQLite; runs no checkpoint."""
-    frames, _folded = connection.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_NOOP)
+    frames, _checkpointed = connection.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_NOOP)
     return int(frames)
 
 
 def _encode(salt: bytes, frames: int) -> bytes:
-    said = _MARK.pack(salt, frames)
-    return said + zlib.crc32(said).to_bytes(4, "big")
+    """Return a watermark: the WAL's salts, the frame count, and the CRC-32 of both."""
+    content = struct.pack(">8sI", salt, frames)
+    return content + zlib.crc32(content).to_bytes(4, "big")
 
 
-def _is_whole_mark(mark: bytes) -> bool:
-    said = mark[: _MARK.size]
-    return len(mark) == _BYTES and zlib.crc32(said).to_bytes(4, "big") == mark[_MARK.size :]
-
-
-def _beside(path: Path, what: str) -> Path:
-    return path.with_name(f"{path.name}-{what}")
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(f"{path.name}-{suffix}")

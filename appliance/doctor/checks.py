@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from appliance.core.data_directory import ENVIRONMENTS
 from appliance.core.errors import OperatorError
 from appliance.core.i18n import mark as _
-from appliance.core.network import is_loopback_host
+from appliance.core.network import is_loopback_host, own_addresses
 from appliance.core.settings import ServerSettings
 from appliance.doctor import data
 from appliance.doctor.check import (
@@ -40,8 +40,7 @@ from appliance.doctor.check import (
 )
 from appliance.email.smtp import find_trouble
 from appliance.reservations.emails import SETTINGS_TROUBLE
-from appliance.tls.authority import Names, own_addresses, wanted_names
-from appliance.tls.certificates import describe
+from appliance.tls.certificates import Names, describe, wanted_names
 from appliance.venue.rows import get_venue
 from appliance.webhooks.endpoints import list_active_endpoints
 

@@ -1,1 +1,1 @@
-"""What the scheduler runs: reservation states, the nightly work, retention, disk reserve."""
+"""Background work: reservation states, nightly work, retention, watchdog, disk reserve."""

@@ -2,10 +2,12 @@
 
 import asyncio
 import logging
+import threading
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, date, datetime, timedelta
+from concurrent.futures import Future
+from datetime import datetime, timedelta
 from functools import partial
-from zoneinfo import ZoneInfo
+from typing import TypeVar
 
 import apsw
 
@@ -15,7 +17,6 @@ from appliance.backup.create import Maker
 from appliance.box import Box
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import ApiError, OperatorError
-from appliance.core.process import run_in_daemon_thread
 from appliance.database.connection import Reader, Transaction
 from appliance.database.integrity import forget_copies, list_faults
 from appliance.door.signing_keys import find_first_instant
@@ -26,32 +27,18 @@ from appliance.scheduler import Job
 from appliance.staff.audit_log import drop_audit_entries, find_old_audit_entries
 from appliance.staff.sign_in import delete_old_sign_ins, has_old_sign_ins
 from appliance.venue.rows import get_venue
-from appliance.webhooks.deliveries import Key, drop_requests
-from appliance.webhooks.delivery_log import (
-    BATCH,
-    DELIVERIES,
-    drop_answers,
-    drop_attempts,
-    drop_deliveries,
-    drop_events,
-    find_answers,
-    find_attempts,
-    find_cut_of_attempts,
-    find_deliveries,
-    find_events,
-    find_requests,
-)
+from appliance.webhooks import deliveries, delivery_log
 
 _PAUSE_SECONDS = 0.02
 _GUESTS = 20  # guests erased in one transaction
-_GUESTS_FOUND = 5_000  # guests per search, because each search reads all past rows
+_GUESTS_FOUND = 5_000  # by one search; each search reads all reservations of the past
 
-Find = Callable[[Reader], list[Key]]
-Drop = Callable[[Transaction, Sequence[Key]], None]
+Find = Callable[..., list[deliveries.Key]]
+Drop = Callable[[Transaction, Sequence[deliveries.Key]], None]
 
 
 class Retention:
-    """Retention of one environment: limits logs by days, rows and size, contacts by days."""
+    """Deletes old data of one environment: logs by age, number and size, contacts by age."""
 
     def __init__(
         self, environment: Environment, may_expire: Callable[[], bool] = lambda: True
@@ -66,8 +53,8 @@ class Retention:
         self.job = Job(name, self._database, self._next_due, self.forget, may_expire)
 
     async def forget(self) -> None:
-        """Delete data that is too old; nothing while the clock is doubtful."""
-        async with self._lock:  # the nightly work calls it too
+        """Delete data that is too old. Delete nothing while the clock is not trusted."""
+        async with self._lock:  # the job and the nightly work both call this
             if self._may_expire():
                 await self._forget_logs()
                 await self._forget_contacts()
@@ -77,77 +64,98 @@ class Retention:
         return next_night(reader, self._done_at, self._settings.backup.hour)
 
     async def _forget_logs(self) -> None:
-        keep, now = self._settings.retention, self._database.clock.now()
-        size = keep.attempt_megabytes * 1_000_000
-        too_many = await self._database.read(find_cut_of_attempts, keep.attempt_rows, size)
-        attempts = max(too_many, now - keep.attempt_days * DAY_MS)
-        answers = now - keep.answer_days * DAY_MS
-        dead = now - keep.dead_days * DAY_MS
-        ended = now - max(keep.attempt_days, keep.answer_days) * DAY_MS
-        await self._all(partial(find_attempts, before=attempts), drop_attempts)
-        await self._all(partial(find_answers, before=answers), drop_answers)
-        await self._all(partial(find_requests, before=answers), drop_requests)
-        found = partial(find_deliveries, dead_before=dead, ended_before=ended)
-        await self._all(found, drop_deliveries, DELIVERIES)
-        await self._all(partial(find_events, before=min(dead, ended)), drop_events)
-        security = now - keep.security_days * DAY_MS
-        await self._all(partial(find_old_audit_entries, before=security), drop_audit_entries)
-        guessed = now - DAY_MS  # failed sign-ins delay new ones for less than a day
-        if await self._database.read(has_old_sign_ins, guessed):
-            await self._database.write(delete_old_sign_ins, guessed)
+        limits, now = self._settings.retention, self._database.clock.now()
+        size = limits.attempt_megabytes * 1_000_000
+        find_cut = delivery_log.find_cut_of_attempts
+        cut = await self._database.read(find_cut, limits.attempt_rows, size)
+        attempts = max(cut, now - limits.attempt_days * DAY_MS)
+        answers = now - limits.answer_days * DAY_MS
+        dead = now - limits.dead_days * DAY_MS
+        ended = now - max(limits.attempt_days, limits.answer_days) * DAY_MS
+        delete, logs = self._delete, delivery_log
+        await delete(logs.find_attempts, logs.drop_attempts, before=attempts)
+        await delete(logs.find_answers, logs.drop_answers, before=answers)
+        await delete(logs.find_requests, logs.drop_requests, before=answers)
+        await delete(
+            logs.find_deliveries, logs.drop_deliveries, logs.DELIVERIES,
+            dead_before=dead, ended_before=ended,
+        )  # fmt: skip
+        await delete(logs.find_events, logs.drop_events, before=min(dead, ended))
+        security = now - limits.security_days * DAY_MS
+        await delete(find_old_audit_entries, drop_audit_entries, before=security)
+        yesterday = now - DAY_MS  # a failed sign-in delays later ones for less than a day
+        if await self._database.read(has_old_sign_ins, yesterday):
+            await self._database.write(delete_old_sign_ins, yesterday)
 
     async def _forget_contacts(self) -> None:
         """Erase names, contacts and notes of guests whose evening is older than `contact_days`."""
         days = self._settings.retention.contact_days
-        while found := await self._database.read(_find_past_guests, days):
-            for start in range(0, len(found), _GUESTS):
-                await self._database.write(erase_past_guests, found[start : start + _GUESTS])
+        while guests := await self._database.read(_find_past_guests, days):
+            for start in range(0, len(guests), _GUESTS):
+                await self._database.write(erase_past_guests, guests[start : start + _GUESTS])
                 await asyncio.sleep(_PAUSE_SECONDS)
             await self._database.cut_log()
 
-    async def _all(self, find: Find, drop: Drop, batch: int = BATCH) -> None:
-        """Drop all that `find` returns, in batches, so that other writes can run in between."""
-        while keys := await self._database.read(find):
+    async def _delete(
+        self, find: Find, drop: Drop, batch: int = delivery_log.BATCH, **limits: int
+    ) -> None:
+        """Delete the rows that `find` returns, in batches, so that other writes can run between."""
+        while keys := await self._database.read(find, **limits):
             for start in range(0, len(keys), batch):
                 await self._database.write(drop, keys[start : start + batch])
                 await asyncio.sleep(_PAUSE_SECONDS)
 
 
 def next_night(reader: Reader, done_at: int | None, hour: int) -> int:
-    """The next time after `done_at` that it is `hour` at the venue, in ms since 1970.
+    """Return the first instant after `done_at` when it is `hour` at the venue, in ms since 1970.
 
-    0 if `done_at` is None or more than a day in the future, after the clock was set back.
+    Return 0 if `done_at` is None. Also return 0 if it is more than a day in the future, which
+    means that the clock was set back.
     """
     if done_at is None or done_at > reader.now + DAY_MS:
         return 0
-    return hour_after(done_at, reader.zones.zone(get_venue(reader).time_zone), hour)
-
-
-def hour_after(instant: int, zone: ZoneInfo, hour: int) -> int:
-    """The next time after `instant` that it is `hour` in `zone`, in ms since 1970."""
-    local = datetime.fromtimestamp(instant / 1000, UTC).astimezone(zone)
-    found = local.replace(hour=hour, minute=0, second=0, microsecond=0)
-    if found <= local:
-        found += timedelta(days=1)
-    return round(found.timestamp() * 1000)
+    zone = reader.zones.zone(get_venue(reader).time_zone)
+    local = datetime.fromtimestamp(done_at / 1000, zone)
+    due = local.replace(hour=hour, minute=0, second=0, microsecond=0)
+    if due <= local:
+        due += timedelta(days=1)
+    return round(due.timestamp() * 1000)
 
 
 def _find_past_guests(reader: Reader, days: int) -> list[str]:
-    last: date = last_ended_evening_now(reader) - timedelta(days=days)
+    last = last_ended_evening_now(reader) - timedelta(days=days)
     return find_past_guests(reader, last, _GUESTS_FOUND)
+
+
+T = TypeVar("T")
+
+
+async def run_in_daemon_thread(work: Callable[[], T]) -> T:
+    """Run `work` in a daemon thread, which does not delay exit. Returns or raises as `work`."""
+    done: Future[T] = Future()
+    done.set_running_or_notify_cancel()  # cancelling the caller does not cancel the work
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised in the caller
+            done.set_exception(error)
+
+    threading.Thread(target=run, name="nightly", daemon=True).start()
+    return await asyncio.wrap_future(done)
 
 
 log = logging.getLogger(__name__)
 
 NO_BACKUP = "no_backup"
 DAMAGED = "database_damaged"
-_DOUBTS = {CLOCK_HELD, CLOCK_LEAPT}  # during these alerts nothing is deleted by age
-_FIRST_MS = 60_000  # delay after a start, so that requests are served first
+_CLOCK_ALERTS = {CLOCK_HELD, CLOCK_LEAPT}  # nothing is deleted by age during these alerts
+_FIRST_MS = 60_000  # delay after a start, so that the first requests are not slowed down
 _COPIES_MS = 14 * DAY_MS
 
 
 class NightlyWork:
-    """The nightly work of the box. Work missed while the box was off runs after the start."""
+    """The nightly work of the box. Work that was missed while the box was off runs at start."""
 
     def __init__(
         self, box: Box, directory: DataDirectory, retentions: Sequence[Retention] = ()
@@ -160,47 +168,46 @@ class NightlyWork:
         live = box.live.database
         self.jobs = (
             Job("nightly work", live, self._next_due, self.do_now),
-            # A separate job: the nightly work may hang on a volume that does not respond.
+            # A separate job, because the nightly work may hang on a volume that does not respond.
             Job("backup age check", live, self._overdue_at, self.note_overdue),
         )
 
     async def do_now(self) -> None:
-        """Run the nightly work. Failures raise alerts; a damaged database prevents the backup.
+        """Run the nightly work. A damaged database or a failed backup raises an alert.
 
-        Other steps run regardless. Without a new backup the job stays due and is retried.
+        After the failure of a step, the others still run, except that a damaged database is not
+        backed up. Without a new backup the job stays due and is retried.
         """
         for retention in self._retentions:
             await _try("retention", retention.forget)
         now = self._box.clock.now()
-        if abs(now - self._vacuumed_at) > DAY_MS // 2:  # not on each retry of a failed backup
-            done = [await self._vacuum(environment) for environment in self._box.environments]
-            self._vacuumed_at = now if all(done) else 0
+        if abs(now - self._vacuumed_at) > DAY_MS // 2:  # not at each retry of a failed backup
+            results = [await self._vacuum(environment) for environment in self._box.environments]
+            self._vacuumed_at = now if all(results) else 0
         faults: list[str] = []
         for environment in self._box.environments:
             faults += await run_in_daemon_thread(partial(list_faults, environment.database.path))
         sentence = "a database is damaged: run venuebox doctor, then venuebox restore --latest"
         await self._note(DAMAGED, sentence if faults else "")
-        if faults:  # do not rotate good backups out for a damaged database
+        if faults:  # a backup of a damaged database must not replace a good one
             log.error("database: integrity check failed: %s", faults[0].split("\n")[0])
             return
         box = self._box
         maker = Maker(self._directory, box.settings, box.clock, box.tokens, box.zones)
-        trouble = ""
+        sentence = ""
         try:
             await run_in_daemon_thread(maker.make)
-            noted = await box.live.database.read(list_alerts)
-            if not _DOUBTS & {each.name for each in noted}:
-                shelf = self._directory.root / "backups"
-                await run_in_daemon_thread(
-                    partial(forget_copies, shelf, box.clock.now() - _COPIES_MS)
-                )
+            alerts = await box.live.database.read(list_alerts)
+            if not _CLOCK_ALERTS & {alert.name for alert in alerts}:
+                folder, before = self._directory.root / "backups", box.clock.now() - _COPIES_MS
+                await run_in_daemon_thread(partial(forget_copies, folder, before))
         except OperatorError as error:
-            trouble = str(error)
-            log.warning("backup: nightly backup failed: %s", trouble)
-        await self._note(NO_BACKUP, f"no backup was made: {trouble}" if trouble else "")
+            sentence = f"no backup was made: {error}"
+            log.warning("backup: nightly backup failed: %s", error)
+        await self._note(NO_BACKUP, sentence)
 
     async def _vacuum(self, environment: Environment) -> bool:
-        """Wipe erased data from the database file; if that fails, at least truncate the WAL."""
+        """VACUUM the database, which removes erased data; if that fails, truncate the WAL."""
         if await _try(f"vacuum of {environment.name}", environment.database.wipe):
             return True
         log.warning("database: %s not vacuumed; retry in the next run", environment.name)
@@ -208,27 +215,28 @@ class NightlyWork:
         return False
 
     def _next_due(self, reader: Reader) -> int:
-        """The first backup hour after the latest verified backup, at least 1 min after start."""
+        """Return the first backup hour after the latest backup, at least 1 min after the start."""
         proven = read_record(self._directory.root).at
-        # A first run further ahead means that the clock was set back after the start.
+        # If `_first` is further ahead than at the start, the clock was set back.
         first = self._first if self._first <= reader.now + _FIRST_MS else 0
         return max(next_night(reader, proven, self._box.settings.backup.hour), first)
 
     def _overdue_at(self, reader: Reader) -> int | None:
-        """When to raise the overdue alert, in ms since 1970; 0 to drop it after a manual backup.
+        """Return when to raise the overdue alert, in ms since 1970; 0 to drop the alert now.
 
-        A box without any backup is treated as if one had been made when it was created.
+        The alert is dropped after a manual backup. A box without a backup is treated as if one had
+        been made when the box was created.
         """
         record = read_record(self._directory.root)
         since = record.at or find_first_instant(reader)
         late_at = None if since is None else since + OVERDUE_MS
-        if all(each.name != NO_BACKUP for each in list_alerts(reader)):
+        if all(alert.name != NO_BACKUP for alert in list_alerts(reader)):
             return late_at
         is_late = late_at is not None and late_at <= reader.now
         return None if is_late or record.trouble else 0
 
     async def note_overdue(self) -> None:
-        """Raise the alert if the backup is overdue, even if none was tried; else drop it."""
+        """Raise the alert if no backup was made for too long; else drop it."""
         due = await self._box.live.database.read(self._overdue_at)
         trouble = read_record(self._directory.root).trouble
         why = f" ({trouble})" if trouble else ""
@@ -236,22 +244,23 @@ class NightlyWork:
         await self._note(NO_BACKUP, sentence if due else "")
 
     async def _note(self, name: str, sentence: str) -> None:
+        """Raise the alert `name` with `sentence`, or drop it if `sentence` is empty."""
         try:
-            await self._box.live.database.write(_write_condition, name, sentence)
+            await self._box.live.database.write(_write_alert, name, sentence)
         except ApiError:
             log.warning("nightly: alert %s not written: %s", name, sentence)
 
 
-async def _try(what: str, work: Callable[[], Awaitable[object]]) -> object:
+async def _try(name: str, work: Callable[[], Awaitable[object]]) -> object:
     """Run `work` and return its result; log the error and return None if it fails."""
     try:
         return await work()
-    except (ApiError, OperatorError, OSError, apsw.Error) as trouble:
-        log.warning("nightly: %s failed: %s", what, trouble)
+    except (ApiError, OperatorError, OSError, apsw.Error) as error:
+        log.warning("nightly: %s failed: %s", name, error)
         return None
 
 
-def _write_condition(tx: Transaction, name: str, sentence: str) -> None:
+def _write_alert(tx: Transaction, name: str, sentence: str) -> None:
     if sentence:
         put_alert(tx, Alert(name, "", tx.now, sentence))
     else:

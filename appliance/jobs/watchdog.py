@@ -1,9 +1,10 @@
 """The watchdog of the event loop, and the disk reserve for a full disk.
 
-The watchdog needs no systemd: a thread checks that the loop turns while it has work. systemd is
-notified from the loop, so it hears nothing when the loop is stuck. Only check-ins may use the
-disk reserve. While the disk is full nothing else is taken; when there is room again, the reserve
-is made again first.
+The watchdog is a thread that ends the process if the event loop is stuck. It also works without
+systemd. The keep-alive for systemd is sent by the loop itself, so it stops when the loop is stuck.
+
+The disk reserve is a file that is deleted when the disk is full, which leaves space for check-ins.
+All other writes are refused until there is enough free space to create the file again.
 """
 
 import asyncio
@@ -11,124 +12,106 @@ import errno
 import faulthandler
 import logging
 import os
+import shutil
 import socket
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from appliance.box import Box
 from appliance.core.data_directory import DataDirectory
 from appliance.core.files import atomic_file
+from appliance.database.database import Database
 from appliance.door.check_in import check_in, check_in_by_staff, undo_by_staff, undo_check_in
 from appliance.door.offline_sync import sync_scans
 
 PATIENCE = 30.0  # seconds (docs/promises.md, G10)
-_LOOK = 1.0  # seconds between checks of a busy loop
-_MOMENT = 0.01
+_CHECK_SECONDS = 1.0
+_SLEEP_SECONDS = 0.01
 _STATUS = 70  # sysexits.h: EX_SOFTWARE
+DUMP = "stuck.txt"
 
 
-class Lateness:
-    """Measures the latency of the event loop."""
-
-    async def measure(self) -> float:
-        """Return how much longer than 10 ms a sleep of 10 ms takes, in seconds."""
-        begun = time.monotonic()
-        await asyncio.sleep(_MOMENT)
-        return max(time.monotonic() - begun - _MOMENT, 0.0)
-
-
-def _leave() -> None:
-    os._exit(_STATUS)  # exit handlers would wait for the stuck loop
+async def measure_loop_latency() -> float:
+    """Return by how many seconds the event loop delays a sleep of 10 ms."""
+    begun = time.monotonic()
+    await asyncio.sleep(_SLEEP_SECONDS)
+    return max(time.monotonic() - begun - _SLEEP_SECONDS, 0.0)
 
 
 class Watchdog:
-    """Ends the process if the event loop is stuck longer than `patience` seconds.
-
-    Its thread checks a busy loop and sleeps while the loop is idle. Create it in the loop.
-    """
+    """Ends the process if the event loop is stuck for longer than `patience` seconds."""
 
     def __init__(
         self,
         dump: Path,
         environ: Mapping[str, str],
         patience: float = PATIENCE,
-        leave: Callable[[], None] = _leave,
+        leave: Callable[[], object] = lambda: os._exit(_STATUS),
     ) -> None:
-        """`dump` is the file for the stack traces of all threads, written before the exit."""
+        """Before the exit, the stack traces of all threads are written to the file `dump`.
+
+        `leave` does not run exit handlers, because they would wait for the stuck loop.
+        """
         self._dump = dump
         self._environ = environ
         self._patience = patience
         self._leave = leave
-        self._turned_at: float | None = None  # None while the loop waits for something to do
-        self._sleeps = False
-        self._roused = threading.Event()
+        self._busy_since: float | None = None  # None while the loop is idle
         self._closing = threading.Event()
-        self._tell_every = watchdog_seconds(environ)
-        self._alarm: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
 
     def start(self) -> None:
-        """Start watching."""
-        self._follow(asyncio.get_running_loop())
-        self._turned_at = time.monotonic()
+        """Start the watchdog. Call it in the event loop."""
+        self._wrap_selector(asyncio.get_running_loop())
+        self._busy_since = time.monotonic()
         self._thread.start()
-        if self._tell_every is not None:
-            self._tell(self._tell_every)
+        interval = watchdog_seconds(self._environ)
+        if interval is not None:
+            self._send_keep_alive(interval)
 
     def close(self) -> None:
-        """Stop watching."""
-        if self._alarm is not None:
-            self._alarm.cancel()
+        """Stop the watchdog."""
+        if self._timer is not None:
+            self._timer.cancel()
         self._closing.set()
-        self._roused.set()
         self._thread.join()
 
-    def _follow(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Wrap the selector to see when the loop waits; asyncio has no hook for it."""
+    def _wrap_selector(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Wrap the loop's selector to record when the loop is idle; asyncio has no hook for it."""
         selector: Any = loop._selector  # type: ignore[attr-defined] # noqa: SLF001 - see above
         wait = selector.select
 
         def select(timeout: float | None = None) -> Any:
             if timeout is None or timeout > 0:
-                self._turned_at = None
-            found = wait(timeout)
-            self._turned_at = time.monotonic()
-            if self._sleeps:
-                self._sleeps = False
-                self._roused.set()
-            return found
+                self._busy_since = None
+            events = wait(timeout)
+            self._busy_since = time.monotonic()
+            return events
 
         selector.select = select
 
-    def _tell(self, every: float) -> None:
-        """Send systemd's watchdog keep-alive now and every `every` seconds, even if idle."""
+    def _send_keep_alive(self, interval: float) -> None:
+        """Send systemd's watchdog keep-alive now and then every `interval` seconds."""
         sd_notify(self._environ, "WATCHDOG=1")
-        self._alarm = asyncio.get_running_loop().call_later(every, self._tell, every)
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(interval, self._send_keep_alive, interval)
 
     def _watch(self) -> None:
-        while not self._closing.is_set():
-            if self._turned_at is None:
-                self._sleep()
-            looked_at = time.monotonic()
-            self._closing.wait(min(_LOOK, self._patience / 3))
-            since, now = self._turned_at, time.monotonic()
-            stood_still = now - looked_at > self._patience / 2  # the machine was suspended
-            if since is not None and now - since > self._patience and not stood_still:
+        checked_at = time.monotonic()
+        while not self._closing.wait(min(_CHECK_SECONDS, self._patience / 3)):
+            since, now = self._busy_since, time.monotonic()
+            was_suspended = now - checked_at > self._patience / 2  # the machine, not only the loop
+            checked_at = now
+            if since is not None and now - since > self._patience and not was_suspended:
                 self._end()
                 return
-
-    def _sleep(self) -> None:
-        """Block until the loop is busy."""
-        self._roused.clear()
-        self._sleeps = True
-        if self._turned_at is None and not self._closing.is_set():
-            self._roused.wait()
 
     def _end(self) -> None:
         try:
@@ -146,97 +129,68 @@ def sd_notify(environ: Mapping[str, str], message: str) -> None:
         return
     if address.startswith("@"):  # an abstract socket
         address = "\0" + address[1:]
-    try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
-            sender.setblocking(False)  # noqa: FBT003 - the library's own way to say it
-            sender.sendto(message.encode(), address)
-    except OSError:
-        return
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        sender.setblocking(False)  # noqa: FBT003 - the library's signature
+        sender.sendto(message.encode(), address)
 
 
 def watchdog_seconds(environ: Mapping[str, str]) -> float | None:
-    """Half of systemd's watchdog interval, in seconds; None without a watchdog."""
-    wanted = environ.get("WATCHDOG_USEC", "")
-    meant = environ.get("WATCHDOG_PID")
-    is_ours = meant is None or meant in _own_processes()
-    return int(wanted) / 2_000_000 if wanted.isdecimal() and is_ours else None
-
-
-def _own_processes() -> set[str]:
-    """Our pids as systemd knows them: the one-file binary runs in a child, so also its parent."""
-    is_one_file = getattr(sys, "frozen", False)
-    return {str(os.getpid()), *([str(os.getppid())] if is_one_file else [])}
+    """Return half of systemd's watchdog interval, in seconds; None without a watchdog."""
+    interval = environ.get("WATCHDOG_USEC", "")
+    pids = {str(os.getpid())}
+    if getattr(sys, "frozen", False):  # the one-file binary serves in a child process
+        pids.add(str(os.getppid()))
+    is_ours = environ.get("WATCHDOG_PID") in {None, *pids}
+    return int(interval) / 2_000_000 if interval.isdecimal() and is_ours else None
 
 
 log = logging.getLogger(__name__)
 
 NAME = "ballast"
-MEBIBYTES = 64
 _MIB = 1 << 20
-_LEAST = _MIB
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
-_SPARE = 4  # the reserve takes at most 1/4 of the free space
+_NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
+_LOOK_SECONDS = 1.0  # while the disk is full
+
+# The actions that are accepted while the disk is full.
+_CHECK_IN_ACTIONS: frozenset[Callable[..., Any]] = frozenset(
+    {check_in, check_in_by_staff, undo_by_staff, undo_check_in, sync_scans}
+)
 
 
 class DiskReserve:
-    """A preallocated file that is deleted when the disk is full. Smaller on a small volume."""
+    """A preallocated file in `folder` that is deleted when the disk is full.
 
-    def __init__(self, folder: Path, size: int = MEBIBYTES * _MIB) -> None:
+    The file takes `size` bytes, but at most a quarter of the free space.
+    """
+
+    def __init__(self, folder: Path, size: int = 64 * _MIB) -> None:
         self._path = folder / NAME
         self._size = size
-        self._released = 0
-
-    @property
-    def is_there(self) -> bool:
-        """Whether the reserve file exists."""
-        return self._path.exists()
-
-    def free(self) -> int:
-        """Free bytes for the box on its volume."""
-        found = os.statvfs(self._path.parent)
-        return found.f_bavail * found.f_frsize
+        self._released = 0  # the size of the deleted file
+        self._databases: list[Database] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._making: asyncio.Future[bool] | None = None
 
     def make(self) -> bool:
         """Create the reserve if there is enough space. Returns whether it exists now."""
-        if self.is_there:
+        if self._path.exists():
             return True
-        size = min(self._size, self.free() // _SPARE)
-        if size < _LEAST:
+        size = min(self._size, self._free() // 4)
+        if size < _MIB:
             return False
         try:
             with atomic_file(self._path) as file:
                 os.posix_fallocate(file.fileno(), 0, size)
         except OSError as error:
-            if error.errno not in {*_NO_ROOM, errno.EOPNOTSUPP}:
+            if error.errno not in {*_NO_SPACE, errno.EOPNOTSUPP}:
                 log.warning("disk reserve: not created: %s", error.strerror)
             return False
         return True
 
-    @property
-    def was_released(self) -> bool:
-        """Whether the reserve was released and not created again."""
-        return self._released > 0 and not self.is_there
-
     def release_if_full(self) -> None:
-        """Release the reserve before a start on a full disk: opening a database needs space."""
-        if self.free() <= _LEAST:
+        """Delete the reserve if the disk is full. Call it before opening a database."""
+        if self._free() <= _MIB:
             self.release()
-
-    def has_room_for_all(self) -> bool:
-        """Whether there is space again beyond the size of the released reserve.
-
-        Also tries to allocate it, because free space does not show a quota.
-        """
-        needed = self._released + _LEAST
-        return self.free() > needed and self._can_take(needed)
-
-    def _can_take(self, size: int) -> bool:
-        try:
-            with tempfile.TemporaryFile(dir=self._path.parent) as file:
-                os.posix_fallocate(file.fileno(), 0, size)
-        except OSError as error:
-            return error.errno not in _NO_ROOM
-        return True
 
     def release(self) -> bool:
         """Delete the reserve to free its space. Returns False if there was none."""
@@ -248,82 +202,85 @@ class DiskReserve:
         log.error("disk reserve: disk full; reserve released, only check-ins are accepted")
         return True
 
+    def has_room_for_all(self) -> bool:
+        """Whether there is enough free space to create the reserve again.
 
-DUMP = "stuck.txt"
-_LOOK_SECONDS = 1.0  # while the disk is full
+        Allocates the space on trial, because the number of free bytes ignores a disk quota.
+        """
+        needed = self._released + _MIB
+        if self._free() <= needed:
+            return False
+        try:
+            with tempfile.TemporaryFile(dir=self._path.parent) as file:
+                os.posix_fallocate(file.fileno(), 0, needed)
+        except OSError as error:
+            return error.errno not in _NO_SPACE
+        return True
 
-# Actions that stay allowed while the disk is full.
-DOOR: frozenset[Callable[..., Any]] = frozenset(
-    {check_in, check_in_by_staff, undo_by_staff, undo_check_in, sync_scans}
-)
+    def start(self, databases: Iterable[Database]) -> None:
+        """Create the reserve in the background, unless `release_if_full` has released it.
 
-
-class Reserve:
-    """Releases the disk reserve when the disk is full and creates it again later."""
-
-    def __init__(self, box: Box, ballast: DiskReserve) -> None:
-        self._box = box
-        self._ballast = ballast
-        self._alarm: asyncio.TimerHandle | None = None
-        self._making: asyncio.Future[bool] | None = None
-
-    def start(self) -> None:
-        """Create the reserve in the background, unless it was released before the start."""
-        for environment in self._box.environments:
-            environment.database.go_first(DOOR, self._make_room)
-        if self._ballast.was_released:
-            self._refuse_all_but_the_door()
+        When a write to one of `databases` finds the disk full, the reserve is released. It is
+        created again when there is enough free space.
+        """
+        self._databases = list(databases)
+        for database in self._databases:
+            database.go_first(_CHECK_IN_ACTIONS, self._make_room)
+        if self._released and not self._path.exists():
+            self._accept_only_check_ins()
         else:
             loop = asyncio.get_running_loop()
-            self._making = loop.run_in_executor(None, self._ballast.make)
+            self._making = loop.run_in_executor(None, self.make)
 
     async def close(self) -> None:
-        """Stop checking; keep the reserve file."""
-        if self._alarm is not None:
-            self._alarm.cancel()
+        """Stop checking for free space; keep the reserve."""
+        if self._timer is not None:
+            self._timer.cancel()
         if self._making is not None:
             await self._making
 
+    def _free(self) -> int:
+        return shutil.disk_usage(self._path.parent).free
+
     def _make_room(self) -> bool:
-        if not self._ballast.release():
-            return False
-        self._refuse_all_but_the_door()
-        return True
+        is_released = self.release()
+        if is_released:
+            self._accept_only_check_ins()
+        return is_released
 
-    def _refuse_all_but_the_door(self) -> None:
-        for environment in self._box.environments:
-            environment.database.set_full(full=True)
-        self._look_later()
+    def _accept_only_check_ins(self) -> None:
+        for database in self._databases:
+            database.is_full = True
+        self._check_later()
 
-    def _look_later(self) -> None:
-        self._alarm = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look)
+    def _check_later(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         try:
-            has_room = self._ballast.has_room_for_all()
+            has_room = self.has_room_for_all()
             if has_room:
-                self._ballast.make()
+                self.make()
         except OSError:  # the volume is temporarily unreadable or not writable
             has_room = False
         if not has_room:
-            self._look_later()
+            self._check_later()
             return
         log.warning("disk reserve: space available again; accepting all writes")
-        for environment in self._box.environments:
-            environment.database.set_full(full=False)
+        for database in self._databases:
+            database.is_full = False
 
 
 @asynccontextmanager
 async def background_services(
-    box: Box, directory: DataDirectory, environ: Mapping[str, str], ballast: DiskReserve
-) -> AsyncIterator[Watchdog]:
+    box: Box, directory: DataDirectory, environ: Mapping[str, str], reserve: DiskReserve
+) -> AsyncIterator[None]:
     """Run the watchdog and the disk reserve. Enter when ready to serve; exit before stopping."""
     watchdog = Watchdog(directory.root / "log" / DUMP, environ)
-    reserve = Reserve(box, ballast)
-    reserve.start()
+    reserve.start(environment.database for environment in box.environments)
     watchdog.start()
     try:
-        yield watchdog
+        yield
     finally:
         sd_notify(environ, "STOPPING=1")
         watchdog.close()

@@ -1,42 +1,243 @@
-"""The TLS certificates in use, and their files: the box's own, renewed, and an imported one.
+"""The TLS certificates: the box's own authority and certificate, and an imported one.
 
-The owner's certificate is kept beside the one that the box signs for itself.
+The authority may sign only for the names and private ranges that it was created for, so a phone
+that trusts the authority trusts no other address because of it. An imported certificate is kept
+beside the certificate that the box signs for itself.
 """
 
 import logging
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
+from socket import gethostname
 from typing import Any
+from urllib.parse import urlsplit
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from appliance.clock import Clock, format_instant
+from appliance.clock import BUILT_AT, Clock, format_instant
 from appliance.core.errors import OperatorError
 from appliance.core.files import atomic_write, make_folder, read_private
-from appliance.tls.authority import (
-    RENEW_DAYS,
-    Identity,
-    Names,
-    ends_at,
-    make_authority,
-    make_leaf,
-    names_in,
-    to_pem,
-    within,
-)
+from appliance.core.network import is_public
+from appliance.core.settings import ServerSettings
+
+Network = IPv4Network | IPv6Network
+
+_LOOPBACK = ("127.0.0.0/8", "::1/128")
+# The authority permits whole ranges, so that it stays usable if the box's address changes.
+_PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7")
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """DNS names in lower case, and IP addresses as text. Both are sorted."""
+
+    dns: tuple[str, ...]
+    addresses: tuple[str, ...]
+
+    def cover(self, name: str) -> bool:
+        """Whether an imported certificate with these names is served for the SNI name `name`.
+
+        For `.local` names and names without a dot, the box's own certificate is served.
+        """
+        name = name.lower()
+        parent = name.partition(".")[2]
+        if not parent or name.endswith(".local"):
+            return False
+        return name in self.dns or f"*.{parent}" in self.dns
+
+    def ranges(self) -> list[Network]:
+        """Return the networks to permit: the private range of each address, or the address itself.
+
+        If all addresses are loopback, permit every private range, because the box may get an
+        address later.
+        """
+        networks = {ip_network(text) for text in _LOOPBACK}
+        private = [ip_network(text) for text in _PRIVATE]
+        if all(ip_address(text).is_loopback for text in self.addresses):
+            networks.update(private)
+        for text in self.addresses:
+            address = ip_address(text)
+            if not address.is_loopback:
+                ranges = [network for network in private if address in network]
+                networks.update(ranges or [ip_network(text)])
+        return sorted(networks, key=lambda network: (network.version, network))
+
+
+def wanted_names(slug: str, server: ServerSettings, addresses: Iterable[str]) -> Names:
+    """Return the names that the box's own certificate should have.
+
+    These are `<slug>.local`, the hostname, the names in the settings, loopback and `addresses`.
+    The host of a public `app_url` is excluded, because its visitors do not trust the authority.
+    """
+    machine = gethostname()
+    names = ["localhost", f"{slug}.local", machine, *server.names]
+    if "." not in machine:
+        names.append(f"{machine}.local")
+    if not is_public(server.app_url):
+        names.append(urlsplit(server.app_url).hostname or "")
+    dns = {name.lower().rstrip(".") for name in names}
+    literals = {name for name in dns if _is_address(name)}
+    return Names(
+        tuple(sorted(name for name in dns - literals if _is_dns_name(name))),
+        tuple(sorted({"127.0.0.1", "::1", *literals, *addresses})),
+    )
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_dns_name(text: str) -> bool:
+    """Whether a certificate may contain the name. Other names would make it invalid."""
+    return text.isascii() and 1 <= len(text) <= 253 and not set(text) & set("_ */:[]")
+
+
+AUTHORITY_DAYS = 3650
+LEAF_DAYS = 820  # Apple devices accept at most 825
+RENEW_DAYS = 30
+_NO_USAGES = (
+    "content_commitment", "key_encipherment", "data_encipherment", "key_agreement",
+    "encipher_only", "decipher_only",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A private key, its certificate, and the certificates that are sent with it."""
+
+    key: ec.EllipticCurvePrivateKey
+    certificate: x509.Certificate
+    chain: tuple[x509.Certificate, ...] = ()
+
+    def pem(self) -> bytes:
+        """Return key, certificate and chain as PEM. One file holds all, and is replaced at once."""
+        return to_pem(self.key, (self.certificate, *self.chain))
+
+
+def to_pem(key: PrivateKeyTypes, certificates: Iterable[x509.Certificate]) -> bytes:
+    """Return the private key, not encrypted, followed by the certificates, as PEM."""
+    pem, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    private = key.private_bytes(pem, form, serialization.NoEncryption())
+    return private + b"".join(certificate.public_bytes(pem) for certificate in certificates)
+
+
+def make_authority(venue: str, names: Names, now: int) -> Identity:
+    """Create an authority (EC P-256) that may sign for `names` and their ranges only."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = _subject(f"{venue} (venuebox)")
+    permitted: list[x509.GeneralName] = [x509.DNSName(name) for name in names.dns]
+    permitted += [x509.IPAddress(network) for network in names.ranges()]
+    builder = _builder(subject, subject, key, now, AUTHORITY_DAYS, signs=True)
+    builder = builder.add_extension(x509.NameConstraints(permitted, None), critical=True)
+    return Identity(key, builder.sign(key, hashes.SHA256()))
+
+
+def make_leaf(authority: Identity, names: Names, now: int) -> Identity:
+    """Create a key and a certificate for those of `names` that the authority may sign for."""
+    allowed = within(authority.certificate, names)
+    key = ec.generate_private_key(ec.SECP256R1())
+    subjects: list[x509.GeneralName] = [x509.DNSName(name) for name in allowed.dns]
+    subjects += [x509.IPAddress(ip_address(text)) for text in allowed.addresses]
+    subject = _subject(next((name for name in allowed.dns if name != "localhost"), "localhost"))
+    issuer = authority.certificate
+    builder = _builder(subject, issuer.subject, key, now, LEAF_DAYS, signs=False)
+    for extension in (
+        x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]),
+        x509.SubjectAlternativeName(subjects),
+        x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key()),
+    ):
+        builder = builder.add_extension(extension, critical=False)
+    return Identity(key, builder.sign(authority.key, hashes.SHA256()), (issuer,))
+
+
+def within(authority: x509.Certificate, names: Names) -> Names:
+    """Return those of `names` that the authority's name constraints permit."""
+    constraints = authority.extensions.get_extension_for_class(x509.NameConstraints).value
+    permitted = constraints.permitted_subtrees or []
+    dns = [entry.value for entry in permitted if isinstance(entry, x509.DNSName)]
+    values = [entry.value for entry in permitted if isinstance(entry, x509.IPAddress)]
+    ranges = [value for value in values if isinstance(value, IPv4Network | IPv6Network)]
+    return Names(
+        tuple(n for n in names.dns if any(n == d or n.endswith(f".{d}") for d in dns)),
+        tuple(t for t in names.addresses if any(ip_address(t) in network for network in ranges)),
+    )
+
+
+def names_in(certificate: x509.Certificate) -> Names:
+    """Return the subject alternative names of a certificate, or no names without the extension."""
+    try:
+        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return Names((), ())
+    addresses = found.get_values_for_type(x509.IPAddress)
+    return Names(
+        tuple(sorted(name.lower() for name in found.get_values_for_type(x509.DNSName))),
+        tuple(sorted(str(address) for address in addresses)),
+    )
+
+
+def ends_at(certificate: x509.Certificate) -> int:
+    """Return the end of validity, in ms since 1970."""
+    return round(certificate.not_valid_after_utc.timestamp() * 1000)
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, now: int, days: int,
+    *, signs: bool,
+) -> x509.CertificateBuilder:  # fmt: skip
+    """Return the builder of a certificate that is valid for `days`.
+
+    The validity begins a day before `now`, or before the build time if that is later.
+    """
+    # Begin a day early for phones whose clock is slow.
+    begins = datetime.fromtimestamp(max(now, BUILT_AT) // 1000, UTC) - timedelta(days=1)
+    unused = dict.fromkeys(_NO_USAGES, False)
+    usage = x509.KeyUsage(
+        digital_signature=not signs, key_cert_sign=signs, crl_sign=signs, **unused
+    )
+    constraints = x509.BasicConstraints(ca=signs, path_length=0 if signs else None)
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(begins)
+        .not_valid_after(begins + timedelta(days=days))
+        .add_extension(constraints, critical=True)
+        .add_extension(usage, critical=True)
+        .add_extension(identifier, critical=False)
+    )
+
+
+def _subject(name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:64])])
+
 
 DAY_MS = 86_400_000
 AUTHORITY, LEAF, IMPORTED = "authority.pem", "box.pem", "own.pem"
-GIVEN = "given"  # file with the fingerprint of the authority that devices have downloaded
+_GIVEN = "given"  # the file with the fingerprint of the authority that devices have downloaded
 
 
 def read_identity(path: Path) -> Identity | None:
-    """Read a file of the box's own; None if missing. Raises OperatorError if it is damaged."""
+    """Return the identity in a file that the box wrote, or None if the file is missing.
+
+    Raises OperatorError if the file is damaged or another program wrote it.
+    """
     try:
         content = read_private(path)
     except FileNotFoundError:
@@ -49,12 +250,6 @@ def read_identity(path: Path) -> Identity | None:
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise OperatorError(f"{path} was not created by the box: delete it")
     return Identity(key, certificate, tuple(chain))
-
-
-def write_identity(path: Path, identity: Identity) -> None:
-    """Write the identity to `path` atomically."""
-    make_folder(path.parent)
-    atomic_write(path, identity.pem())
 
 
 def read_certificate(path: Path) -> x509.Certificate | None:
@@ -74,24 +269,24 @@ def import_certificate(folder: Path, certificates: bytes, key: bytes, now: int) 
         chain = x509.load_pem_x509_certificates(certificates)
     except ValueError:
         raise OperatorError(
-            "the certificate is not in PEM: it begins with BEGIN CERTIFICATE"
+            "the certificate is not in PEM, which begins with BEGIN CERTIFICATE"
         ) from None
     try:
         private = serialization.load_pem_private_key(key, None)
     except TypeError:
-        raise OperatorError("the key is locked by a password: give a key without one") from None
+        raise OperatorError("the key is encrypted: give a key without a password") from None
     except (ValueError, UnsupportedAlgorithm):
-        raise OperatorError("the key is not in PEM: it begins with BEGIN PRIVATE KEY") from None
+        raise OperatorError("the key is not in PEM, which begins with BEGIN PRIVATE KEY") from None
     form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     if chain[0].public_key().public_bytes(*form) != private.public_key().public_bytes(*form):
         raise OperatorError(
             "key and certificate do not belong together: put the server's certificate first"
         )
     if ends_at(chain[0]) <= now:
-        raise OperatorError("the certificate has ended: renew it first")
+        raise OperatorError("the certificate has expired: renew it first")
     names = names_in(chain[0])
     if not names.dns:
-        raise OperatorError("the certificate names no host: phones refuse it")
+        raise OperatorError("the certificate has no DNS name, so phones refuse it")
     make_folder(folder)
     atomic_write(folder / IMPORTED, to_pem(private, chain))
     return names
@@ -107,9 +302,10 @@ def forget_imported(folder: Path) -> bool:
 
 
 def describe(folder: Path, now: int) -> dict[str, Any] | None:
-    """Describe the box's own certificate as JSON types, with `authority` and `imported`.
+    """Return the box's own certificate as JSON types, or None if it does not exist yet.
 
-    `authority` is a fingerprint. Returns None if the box has no certificate yet.
+    The keys are `names`, `endsAt`, `daysLeft`, `fingerprint`, `authority` (a fingerprint or None)
+    and `imported` (the first four keys of the imported certificate, or None).
     """
     own = read_certificate(folder / LEAF)
     if own is None:
@@ -137,7 +333,7 @@ def _fingerprint(certificate: x509.Certificate) -> str:
 
 log = logging.getLogger(__name__)
 
-# For TLS 1.2: ECDHE with AES-GCM or ChaCha20. TLS 1.3 has its own suites.
+# The cipher suites of TLS 1.2. TLS 1.3 has its own.
 _CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
 
@@ -153,10 +349,11 @@ def make_context() -> ssl.SSLContext:
 
 @dataclass(slots=True)
 class Certificates:
-    """The certificates in `folder` and the TLS context that serves them, chosen by SNI.
+    """The certificates in `folder` and the TLS context that serves them.
 
-    `context` has the box's own certificate. A client that requests a name of the imported one is
-    switched to a second context, because one context holds one certificate per key type.
+    `context` has the box's own certificate. If a client requests a name of the imported
+    certificate (by SNI), a second context is used, because a context holds one certificate for
+    each key type.
     """
 
     folder: Path
@@ -168,7 +365,7 @@ class Certificates:
     _imported: tuple[Names, ssl.SSLContext] | None = None
 
     def prepare(self) -> None:
-        """Create missing certificates, even with an untrusted clock, and load all.
+        """Create missing certificates, even while the clock is not trusted, and load all.
 
         Raises OperatorError if a file is damaged or readable by other users.
         """
@@ -198,7 +395,7 @@ class Certificates:
         try:
             self.context.load_cert_chain(leaf)
         except (OSError, ssl.SSLError):
-            raise OperatorError(f"{leaf} is damaged: delete it, the box makes another") from None
+            raise OperatorError(f"{leaf} is damaged: delete it and restart the box") from None
         self._imported = self._load_imported()
         self.context.sni_callback = self._choose
 
@@ -218,17 +415,20 @@ class Certificates:
             client.context = self._imported[1]
 
     def authority_pem(self) -> bytes:
-        """The authority's certificate as PEM, without the key."""
+        """Return the authority's certificate as PEM, without the key."""
         return self._authority().public_bytes(serialization.Encoding.PEM)
 
     def give_authority(self) -> bytes:
-        """The authority's certificate as DER, for phones. The authority is kept from now on."""
+        """Return the authority's certificate as DER, for phones.
+
+        From then on, the authority is not replaced.
+        """
         if not self._is_given():
-            atomic_write(self.folder / GIVEN, self.fingerprint().encode())
+            atomic_write(self.folder / _GIVEN, self.fingerprint().encode())
         return self._authority().public_bytes(serialization.Encoding.DER)
 
     def fingerprint(self) -> str:
-        """SHA-256 of the authority's certificate, in hex with colons, to compare by eye."""
+        """Return the SHA-256 of the authority's certificate, in hex with colons, for people."""
         return self._authority().fingerprint(hashes.SHA256()).hex(":").upper()
 
     def _authority(self) -> x509.Certificate:
@@ -238,22 +438,23 @@ class Certificates:
         return found.certificate
 
     def _make_authority(self) -> Identity:
-        made = make_authority(self.venue(), self.wanted(), self.clock.now())
-        write_identity(self.folder / AUTHORITY, made)
-        return made
+        authority = make_authority(self.venue(), self.wanted(), self.clock.now())
+        make_folder(self.folder)
+        atomic_write(self.folder / AUTHORITY, authority.pem())
+        return authority
 
     def _make_leaf(self, authority: Identity) -> None:
-        made = make_leaf(authority, self.wanted(), self.clock.now())
-        write_identity(self.folder / LEAF, made)
+        leaf = make_leaf(authority, self.wanted(), self.clock.now())
+        atomic_write(self.folder / LEAF, leaf.pem())
 
     def _is_given(self) -> bool:
         try:
-            return (self.folder / GIVEN).read_text("ascii") == self.fingerprint()
+            return (self.folder / _GIVEN).read_text("ascii") == self.fingerprint()
         except FileNotFoundError:
             return False
 
     def _is_outgrown(self, authority: Identity) -> bool:
-        """Whether the authority lacks a name and can be replaced: no device trusts it yet."""
+        """Whether the authority lacks a name and may be replaced, because no device trusts it."""
         is_complete = within(authority.certificate, self.wanted()).dns == self.wanted().dns
         return not (is_complete or self._is_given() or self.has_terminals())
 

@@ -12,7 +12,7 @@ from appliance.clock import (
     kernel_is_synchronised,
     watch_clock_steps,
 )
-from appliance.core.network import Network, SystemNetwork
+from appliance.core.network import Network
 from appliance.core.settings import WebhookSettings
 from appliance.webhooks.client import (
     Budgets,
@@ -64,7 +64,7 @@ class Dependencies:
     draw: Callable[[], float] = random.random
     budgets: Budgets = field(default_factory=Budgets)
     inside: Inside | None = None
-    network: Network = field(default_factory=SystemNetwork)
+    network: Network = field(default_factory=Network)
     synchronised: Synchronised = kernel_is_synchronised
     watch_clock_steps: WatchClockSteps = watch_clock_steps
 

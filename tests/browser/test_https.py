@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from appliance.tls.authority import own_addresses
+from appliance.core.network import own_addresses
 from tests.browser.chromium import browser_fixture
 from tests.journeys.box_process import BoxProcess, found_box
 from tests.ports import kept_port

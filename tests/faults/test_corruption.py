@@ -14,8 +14,9 @@ from pathlib import Path
 import apsw
 import pytest
 
+from appliance.backup.archive import open_backup
 from appliance.backup.recovery_key import parse_recovery_key
-from appliance.backup.verify import open_backup, prove
+from appliance.backup.restore import prove
 from appliance.clock import newest_zone_database
 from appliance.core.errors import OperatorError
 from appliance.core.tokens import Tokens

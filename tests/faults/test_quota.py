@@ -71,7 +71,7 @@ async def test_commits_are_refused_the_reserve_is_asked_for_and_the_box_goes_on(
         await database.write(write_heartbeat)
     assert asked == [1]
     assert database.is_full
-    database.set_full(full=False)
+    database.is_full = False
 
     await database.write(write_heartbeat)
     assert broken == []

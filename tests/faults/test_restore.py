@@ -19,8 +19,8 @@ import apsw
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from appliance.backup.archive import show_header
 from appliance.backup.recovery_key import find_recovery_key
-from appliance.backup.verify import show_header
 from appliance.clock import SystemClock, newest_zone_database
 from appliance.core.data_directory import DataDirectory
 from appliance.core.tokens import Keyring

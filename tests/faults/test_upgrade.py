@@ -14,10 +14,10 @@ from pathlib import Path
 import apsw
 import pytest
 
+from appliance.backup.archive import open_backup, show_header
 from appliance.backup.catalogue import list_backups
 from appliance.backup.create import back_up_before_upgrade
-from appliance.backup.restore import restore_blank, restore_latest
-from appliance.backup.verify import open_backup, prove, show_header
+from appliance.backup.restore import prove, restore_blank, restore_latest
 from appliance.clock import newest_zone_database
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError

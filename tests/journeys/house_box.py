@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from appliance.tls.authority import own_addresses
+from appliance.core.network import own_addresses
 from tests.journeys.box_process import BoxProcess, clean_environ, found_box
 from tests.journeys.partner_programs import wish
 from tests.ports import kept_port

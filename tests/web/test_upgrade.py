@@ -51,7 +51,9 @@ def test_a_new_version_backs_up_migrates_and_goes_on(tmp_path):
     said = start_and_stop(box.root)
 
     [(backup, header)] = list_backups(box.root / "backups")
-    assert re.search(rf"schema {old} becomes {old + 1}; the box as it was is in \S+", said)
+    assert re.search(
+        rf"schema {old} becomes {old + 1}; the backup from before the upgrade is \S+", said
+    )
     assert str(backup) in said
     assert header.schema == old
     assert (read_schema_number(live), read_schema_number(test)) == (old + 1, old + 1)

@@ -11,9 +11,9 @@ from appliance.backup.create import Maker
 from appliance.box import Box
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError, log_exception
-from appliance.core.process import run_in_daemon_thread
 from appliance.core.settings import Settings, read_settings
 from appliance.doctor.check import Check, CheckContext
+from appliance.jobs.nightly import run_in_daemon_thread
 
 log = logging.getLogger(__name__)
 

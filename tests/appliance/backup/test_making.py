@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 import apsw
 import pytest
 
+from appliance.backup.archive import open_backup
 from appliance.backup.catalogue import list_backups, read_record
 from appliance.backup.recovery_key import ensure_recovery_key
 from appliance.backup.restore import restore_blank
-from appliance.backup.verify import open_backup
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.files import exclusive
@@ -47,6 +47,17 @@ def test_two_that_begin_in_one_process_are_both_made_and_leave_nothing_over(made
     assert read_record(made.root).trouble == ""
     one, two = sorted(stages.values(), key=lambda each: each[-1])
     assert one[-1] < two[1], "the second begins its work when the first has ended"
+
+
+def test_two_of_one_second_in_one_folder_have_a_name_each(made, tmp_path):
+    folder = tmp_path / "usb"
+    folder.mkdir()
+
+    with ThreadPoolExecutor(2) as pool:
+        paths = set(pool.map(lambda _: a_maker(made).make(to=folder)[0], range(2)))
+
+    assert len(paths) == 2
+    assert {path for path, _ in list_backups(folder)} == paths == set(folder.iterdir())
 
 
 def test_it_has_its_name_only_when_it_is_proven(made):

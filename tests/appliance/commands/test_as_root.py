@@ -289,5 +289,5 @@ if os.geteuid() == 0:  # who is not root has no rights to give up
         with as_nobody():
             said = strangers.complaint(*words.split())
 
-        assert f"{strangers.data} is open to root alone" in said
+        assert f"only root may open {strangers.data}" in said
         assert "sudo" in said

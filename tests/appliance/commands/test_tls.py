@@ -3,8 +3,7 @@
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from appliance.tls.authority import names_in
-from appliance.tls.certificates import AUTHORITY, IMPORTED, LEAF, read_certificate
+from appliance.tls.certificates import AUTHORITY, IMPORTED, LEAF, names_in, read_certificate
 from tests.appliance.commands.conftest import VENUE
 from tests.appliance.tls.test_importing import a_certificate, pem_of
 

@@ -11,15 +11,16 @@ PASS = "SVC1" + "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567" * 4 + "ABCDEFG"
 
 
 def drawn(svg: str, scale: int = 8) -> Image.Image:
-    """The picture, drawn by hand from the path's rectangles."""
+    """The picture, drawn by hand from the path's horizontal lines."""
     side = int(re.search(r'viewBox="0 0 (\d+) \1"', svg).group(1))
     image = Image.new("L", (side * scale, side * scale), 255)
-    brush, x, y = ImageDraw.Draw(image), 0, 0
-    dark = re.search(r'fill="#000" d="([^"]+)"', svg).group(1)
-    for dx, dy, length in re.findall(r"m(-?\d+) (\d+)h(\d+)v1h-\d+z", dark):
-        x, y = x + int(dx), y + int(dy)
+    brush, x, y = ImageDraw.Draw(image), 0, -0.5  # the lines run through the middle of a module
+    dark = re.search(r'stroke="#000" d="([^"]+)"', svg).group(1)
+    for dx, dy, length in re.findall(r"[Mm](-?\d+) ([\d.]+)h(\d+)", dark):
+        x, y = x + int(dx), y + float(dy)
         corner = ((x + int(length)) * scale - 1, (y + 1) * scale - 1)
         brush.rectangle([(x * scale, y * scale), corner], fill=0)
+        x += int(length)
     return image
 
 
@@ -34,7 +35,7 @@ def test_a_pass_is_version_six_with_four_modules_of_quiet_zone_on_white():
     svg = qr_svg(PASS)
 
     assert 'viewBox="0 0 49 49"' in svg
-    assert 'fill="#fff" d="M0 0h49v49H0z"' in svg
+    assert 'fill="#fff" d="M0 0h49v49h-49z"' in svg
     assert drawn(svg, 1).point(lambda p: 255 - p).getbbox() == (4, 4, 45, 45)
 
 

@@ -79,7 +79,7 @@ async def test_a_disk_that_fails_while_folding_ends_all_acknowledgement(database
         def close(self) -> None:
             connection.close()
 
-    connection, database._folder._connection = database._folder._connection, Failing()
+    connection, database._checkpointer._connection = database._checkpointer._connection, Failing()
     with suppress(Unavailable):
         await work(database, DUE_PAGES // 160 + 2)
     await until(lambda: broken)

@@ -9,8 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from appliance.clock import StoppedClock, SystemClock
 from appliance.core.settings import ServerSettings
-from appliance.tls.authority import wanted_names
-from appliance.tls.certificates import Certificates, import_certificate
+from appliance.tls.certificates import Certificates, import_certificate, wanted_names
 from tests.appliance.doctor.conftest import english
 from tests.appliance.tls.test_importing import a_certificate, pem_of
 

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from appliance.jobs import watchdog as life
-from appliance.jobs.watchdog import Reserve, Watchdog, sd_notify, watchdog_seconds
+from appliance.jobs.watchdog import DiskReserve, Watchdog, sd_notify, watchdog_seconds
 
 STUCK = """
 import asyncio, sys, time
@@ -101,12 +101,12 @@ def test_the_watchdog_of_another_process_is_not_ours(monkeypatch, of, is_one_fil
     assert watchdog_seconds(environ) is None
 
 
-class Volume:
-    """A ballast on a volume that fails as the test says, look by look."""
+class ReserveOnAVolume(DiskReserve):
+    """A released reserve on a volume that fails as the test says, look by look."""
 
-    was_released = True
-
-    def __init__(self, *looks):
+    def __init__(self, folder, *looks):
+        super().__init__(folder)
+        self._released = 1
         self.looks = list(looks)
         self.made = 0
 
@@ -129,16 +129,15 @@ class Volume:
         (False, OSError(30, "read-only file system"), OSError(30, "read-only"), True),
     ],
 )
-async def test_everything_is_taken_again_once_there_is_room(box, monkeypatch, looks):
+async def test_everything_is_taken_again_once_there_is_room(box, monkeypatch, tmp_path, looks):
     monkeypatch.setattr(life, "_LOOK_SECONDS", 0.0)
-    volume = Volume(*looks)
-    reserve = Reserve(box, volume)
+    reserve = ReserveOnAVolume(tmp_path / "volume", *looks)
 
-    reserve.start()
+    reserve.start([box.live.database, box.test.database])
     assert box.live.database.is_full
     async with asyncio.timeout(60):
         while box.live.database.is_full or box.test.database.is_full:  # noqa: ASYNC110
             await asyncio.sleep(0)
 
-    assert (volume.looks, volume.made) == ([], 1)
+    assert (reserve.looks, reserve.made) == ([], 1)
     await reserve.close()

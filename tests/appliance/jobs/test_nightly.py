@@ -1,6 +1,7 @@
 """The night's work: due after the latest proof, caught up after a time off, told when it fails."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
@@ -199,15 +200,12 @@ async def noted(order, step):
 async def test_without_room_for_the_vacuum_a_backup_is_made_all_the_same(
     nights, box, tmp_path, monkeypatch, caplog
 ):
-    class Full:
-        f_bavail, f_frsize = 0, 4096
-
-    monkeypatch.setattr("appliance.database.checkpointer.os.statvfs", lambda _path: Full())
+    monkeypatch.setattr("shutil.disk_usage", lambda _path: SimpleNamespace(free=0))
     monkeypatch.setattr("appliance.jobs.nightly.Maker.make", lambda _: None)
 
     await nights.do_now()
 
-    assert "live.db cannot be wiped: that takes" in caplog.text
+    assert "live.db cannot be vacuumed: this needs" in caplog.text
     assert await names(box) == []
 
 

@@ -11,11 +11,11 @@ from cryptography.x509.oid import NameOID
 
 from appliance.clock import StoppedClock
 from appliance.core.errors import OperatorError
-from appliance.tls.authority import Names
 from appliance.tls.certificates import (
     IMPORTED,
     LEAF,
     Certificates,
+    Names,
     describe,
     forget_imported,
     import_certificate,
@@ -125,9 +125,9 @@ def test_another_import_takes_its_place_at_once_whatever_its_key(certificates, t
 @pytest.mark.parametrize(
     ("changes", "said"),
     [({"certificates": b"no"}, "certificate is not in PEM"),
-     ({"key": b"no"}, "key is not in PEM"), ({"locked": True}, "locked by a password"),
-     ({"other": True}, "do not belong together"), ({"days": 10}, "has ended"),
-     ({"names": ()}, "names no host")],
+     ({"key": b"no"}, "key is not in PEM"), ({"locked": True}, "key is encrypted"),
+     ({"other": True}, "do not belong together"), ({"days": 10}, "has expired"),
+     ({"names": ()}, "has no DNS name")],
 )  # fmt: skip
 def test_what_would_not_work_is_refused_and_changes_nothing(tmp_path, key, changes, said):
     about = {name: changes[name] for name in ("days", "names") if name in changes}

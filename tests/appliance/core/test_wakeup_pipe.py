@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from appliance.core.process import listen_for_wakeups, wake_box
+from appliance.core.data_directory import listen_for_wakeups, wake_box
 from appliance.database.database import ChangedBeside
 
 
