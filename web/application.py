@@ -11,15 +11,16 @@ from appliance.box import Box
 from appliance.core.data_directory import DataDirectory
 from appliance.email.worker import EmailWorker
 from appliance.environment import Environment
-from appliance.http.json import BODY_LIMIT
 from appliance.http.rate_limit import RateLimit
 from appliance.http.request import (
     ANYBODY,
+    BODY_LIMIT,
     CALLER_OF,
     ENVIRONMENT,
     PAIRING_TRIES,
     PRINCIPALS,
     SEARCH_PHONES,
+    Handler,
     Principal,
 )
 from appliance.jobs.nightly import NightlyWork, Retention
@@ -45,7 +46,7 @@ from web.guest.rate_limits import make_guest_limits
 from web.guest.routes import GUEST_ROUTES
 from web.https_policy import SECURE, ProxyWatch, Secure, kept_secret, led_to_https
 from web.listeners import renewal
-from web.middleware import REQUESTS, Handler, answer_everything
+from web.middleware import REQUESTS, answer_everything
 from web.monitoring import Health, Metrics
 from web.portal.box_jobs import BACKING_UP, EXAMINER, BackingUp, Examiner
 from web.portal.box_settings import SAVED, Saved, read_file

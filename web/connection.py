@@ -13,8 +13,7 @@ from typing import Any, cast
 from aiohttp import web
 
 from appliance.core.errors import InternalError, MalformedRequest, log_exception
-from appliance.http.json import refuse
-from appliance.http.request import household_of, is_in, is_loopback, networks_of
+from appliance.http.request import household_of, is_in, is_loopback, networks_of, refuse
 from web.middleware import set_headers
 
 # aiohttp parses each read at once; 256 KiB of the smallest chunks take 50 ms.

@@ -22,8 +22,7 @@ from markupsafe import Markup
 
 from appliance.database.connection import Reader
 from appliance.environment import path_prefix
-from appliance.http.json import answer
-from appliance.http.request import ENVIRONMENT, claims_https
+from appliance.http.request import ENVIRONMENT, answer, claims_https
 from appliance.reservations.availability import find_closure
 from appliance.reservations.guest_terms import offered_slots
 from appliance.venue.model import tonight

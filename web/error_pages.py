@@ -4,15 +4,14 @@ from aiohttp import web
 from yarl import URL
 
 from appliance.core.errors import ApiError, FormTooLarge, InternalError, Unavailable
-from appliance.http.request import ENVIRONMENT
+from appliance.http.request import ENVIRONMENT, Handler, wants_page
 from web.guest.responses import dead_link, language_of, page
 from web.https_policy import SECURE
-from web.middleware import Handler, note_exception
+from web.middleware import note_exception
 from web.portal.guard import find_living_session
 from web.portal.navigation import page_above
 from web.portal.responses import portal_page, problem_page, refusal_text
 from web.portal.session import BOX, SESSION
-from web.public_pages import wants_page
 
 _TEST = "/test"
 _OF_PROGRAMS = ("v1", "terminal", "static")

@@ -9,9 +9,9 @@ from appliance.box import Box
 from appliance.core.errors import NotSetUp
 from appliance.core.qr import link_blocks
 from appliance.environment import house_base
+from appliance.http.request import wants_page
 from appliance.staff.first_run import is_closed, offer_setup
 from web.https_policy import SECURE
-from web.public_pages import wants_page
 
 SETUP_PATH = "/portal/setup"
 _OPEN = frozenset({SETUP_PATH, "/health", "/ready"})

@@ -20,6 +20,7 @@ from appliance.core.errors import HttpsRequired, Unavailable
 from appliance.core.network import https_base, is_public
 from appliance.core.settings import ServerSettings
 from appliance.http.request import (
+    Handler,
     claims_https,
     household_of,
     is_loopback,
@@ -27,9 +28,8 @@ from appliance.http.request import (
     is_trusted,
     networks_of,
     peer_of,
+    wants_page,
 )
-from web.middleware import Handler
-from web.public_pages import wants_page
 
 _SAFE = frozenset({"GET", "HEAD"})
 _FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Via")

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from aiohttp import web
@@ -17,11 +16,8 @@ from appliance.core.errors import (
     Unavailable,
     log_exception,
 )
-from appliance.http.json import COMMON_HEADERS, refuse
+from appliance.http.request import COMMON_HEADERS, Handler, refuse
 from web.allowed_hosts import HOSTS
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
 
 REQUESTS: web.AppKey[Counter[str]] = web.AppKey("requests", Counter)
 

@@ -20,7 +20,7 @@ from appliance.clock_records import find_heartbeat, write_heartbeat
 from appliance.core.errors import NotFound, Unavailable
 from appliance.doctor.check import Counts, ScanTotals, count_for_metrics
 from appliance.environment import Environment
-from appliance.http.json import answer
+from appliance.http.request import answer
 from appliance.jobs.watchdog import Lateness
 from web.https_policy import SECURE
 from web.middleware import REQUESTS

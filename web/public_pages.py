@@ -4,7 +4,7 @@ from aiohttp import web
 
 from appliance.core.errors import NotFound
 from appliance.core.i18n import Language
-from appliance.http.request import ENVIRONMENT
+from appliance.http.request import ENVIRONMENT, wants_page
 from appliance.venue.rows import get_venue
 from web.rendering import LANGUAGES, content_policy, render
 
@@ -13,11 +13,6 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-
-
-def wants_page(request: web.Request) -> bool:
-    """Return whether a browser asks: clients that send no Accept, or */*, get JSON."""
-    return "text/html" in request.headers.get("Accept", "")
 
 
 def public_page(

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
+from appliance.http.request import Handler
 from web.api.reservations import cancel_reservation, create_reservation, list_reservations
 from web.api.venue import show_availability, show_venue
 from web.api.webhooks import create_webhook, delete_webhook, list_webhooks, send_test_webhook
-from web.middleware import Handler
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,17 +21,15 @@ from appliance.clock import Clock, format_instant
 from appliance.core.errors import MalformedRequest, NotFound, ValidationError, field_invalid
 from appliance.core.tokens import Tokens
 from appliance.environment import Environment
-from appliance.http.json import answer, read_body, read_object
 from appliance.http.rate_limit import RateLimit
-from appliance.http.request import ENVIRONMENT
+from appliance.http.request import ENVIRONMENT, Handler, answer, read_body, read_object, wants_page
 from appliance.webhooks.delivery_log import count_attempts
 from appliance.webhooks.dependencies import Dependencies, Inside, make_dependencies
 from appliance.webhooks.endpoints import Endpoint, list_active_endpoints
 from appliance.webhooks.url_policy import IpAddress
 from web.docs import page_addresses
 from web.https_policy import SECURE
-from web.middleware import Handler
-from web.public_pages import public_page, wants_page
+from web.public_pages import public_page
 from web.routes import Route
 
 KEPT_DELIVERIES = 50

@@ -1,20 +1,25 @@
-"""Request context: environment, same-origin check, client address, required principal.
+"""HTTP requests and answers: JSON bodies, request context, same-origin check, client address."""
 
-Each route declares its principal. An undeclared route fails the build (docs/security.md, S3).
-"""
-
+import asyncio
+import json
+import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
-from typing import Literal
+from typing import Any, Literal
 
 from aiohttp import web
+from msgspec.json import Encoder
+from multidict import CIMultiDict
 from yarl import URL
 
+from appliance.core.errors import ApiError, BodyTooLarge, InvalidJson
 from appliance.environment import Environment
 from appliance.http.rate_limit import RateLimit
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 ENVIRONMENT: web.RequestKey[Environment] = web.RequestKey("environment", Environment)
 CALLER_OF: web.AppKey[Callable[[web.Request], str]] = web.AppKey("caller of")
@@ -35,10 +40,10 @@ def recheck_authorisation(request: web.Request) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who may call a route. `anybody` needs no authentication: links, pages and files.
+    """Who may call a route; each route must declare it (docs/security.md, S3).
 
-    `needs` is the scope of the key, or the role that a staff member needs. The handlers in
-    terminal_bridge check the roles of terminals.
+    `anybody` needs no authentication: links, pages and files. `needs` is the scope of the key,
+    or the role of the staff member. The handlers in terminal_bridge check the roles of terminals.
     """
 
     kind: Literal["anybody", "key", "terminal", "staff"]
@@ -49,7 +54,154 @@ ANYBODY = Principal("anybody")
 PRINCIPALS: web.AppKey[dict[tuple[str, str], Principal]] = web.AppKey("principals", dict)
 
 
-_OWN_SITES = {"same-origin", "none"}
+# JSON bodies
+
+BODY_LIMIT = 64 * 1024
+_BODY_SECONDS = 30.0
+_DEPTH_MAX = 32
+_TROUBLING_ESCAPE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
+
+
+async def read_object(
+    request: web.Request, *, optional: bool = False, limit: int = BODY_LIMIT
+) -> dict[str, Any]:
+    """Read and parse the JSON object in the body; an `optional` body may be empty.
+
+    Raises InvalidJson for other bodies and incomplete ones, and the errors of `read_body`.
+    """
+    raw = await read_body(request, limit)
+    if raw is None:
+        raise InvalidJson
+    return {} if optional and not raw else parse_object(raw)
+
+
+async def read_body(request: web.Request, limit: int = BODY_LIMIT) -> bytes | None:
+    """Read the body; None if it does not arrive completely within 30 s.
+
+    Raises BodyTooLarge above `limit` bytes (default 64 KiB), and the authorisation error if the
+    caller's access was revoked in the meantime.
+    """
+    if (request.content_length or 0) > limit:
+        raise BodyTooLarge
+    if limit != BODY_LIMIT:  # the application's limit is BODY_LIMIT
+        request = request.clone(client_max_size=limit + 1)
+    try:
+        if request.content.is_eof():  # the body arrived with the headers: nothing to wait for
+            raw = await request.read()
+        else:
+            async with asyncio.timeout(_BODY_SECONDS):
+                raw = await request.read()
+            recheck_authorisation(request)
+    except web.HTTPRequestEntityTooLarge:
+        raise BodyTooLarge from None
+    except (web.RequestPayloadError, TimeoutError):
+        return None
+    if len(raw) > limit:
+        raise BodyTooLarge
+    return raw
+
+
+def parse_object(raw: bytes) -> dict[str, Any]:
+    """Parse a JSON object (docs/decisions/requests-and-errors.md).
+
+    Raises InvalidJson for values other than objects, invalid UTF-8, duplicate members, NaN and
+    infinities (1e999 too), lone surrogates, NUL characters, numbers of thousands of digits, and
+    more than 32 levels.
+    """
+    try:
+        text = raw.decode("utf-8")
+        value = _DECODER.decode(text)
+    except (ValueError, RecursionError):
+        raise InvalidJson from None
+    if not isinstance(value, dict) or _is_deeper_than(value, _DEPTH_MAX):
+        raise InvalidJson
+    if _TROUBLING_ESCAPE.search(text) and not _is_storable(value):
+        raise InvalidJson
+    return value
+
+
+def _refuse_duplicates(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(members)
+    if len(found) != len(members):
+        raise ValueError("duplicate member")
+    return found
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(name)
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError("out of range")
+    return number
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant, parse_float=_finite
+)
+
+
+def _is_deeper_than(value: Any, levels: int) -> bool:
+    layer = [value]
+    for _ in range(levels):
+        inner: list[Any] = []
+        for item in layer:
+            if isinstance(item, dict):
+                inner += item.values()
+            elif isinstance(item, list):
+                inner += item
+        if not inner:
+            return False
+        layer = inner
+    return True
+
+
+def _is_storable(value: Any) -> bool:
+    """Whether no string in `value` contains a NUL character or a lone surrogate."""
+    if isinstance(value, str):
+        return not any(c == "\x00" or "\ud800" <= c <= "\udfff" for c in value)
+    if isinstance(value, dict):
+        return all(_is_storable(part) for pair in value.items() for part in pair)
+    return not isinstance(value, list) or all(map(_is_storable, value))
+
+
+# JSON answers
+
+# For answers that are not pages; pages set their own, wider policy.
+COMMON_HEADERS: Mapping[str, str] = {
+    "Server": "venuebox",  # does not reveal the library and its version
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(self), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+}
+_JSON_HEADERS = CIMultiDict({"Content-Type": "application/json", **COMMON_HEADERS})
+_encode = Encoder().encode
+
+
+def answer(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
+    """Create a JSON response."""
+    response = web.Response(body=_encode(data), status=status, headers=_JSON_HEADERS)
+    if headers:
+        response.headers.update(headers)
+    return response
+
+
+def refuse(refusal: ApiError) -> web.Response:
+    """Create an error response (interface, section 7)."""
+    return answer(refusal.body(), refusal.status, refusal.headers)
+
+
+# Browsers
+
+
+def wants_page(request: web.Request) -> bool:
+    """Return whether the client accepts HTML; without Accept, or with */*, it gets JSON."""
+    return "text/html" in request.headers.get("Accept", "")
 
 
 def is_from_our_page(request: web.Request, base: str) -> bool:
@@ -61,12 +213,14 @@ def is_from_our_page(request: web.Request, base: str) -> bool:
     """
     site = request.headers.get("Sec-Fetch-Site")
     if site is not None:
-        return site in _OWN_SITES
+        return site in {"same-origin", "none"}
     origin = request.headers.get("Origin")
     if origin is not None:
         return origin in {str(URL(base).origin()), f"{request.scheme}://{request.host}"}
     return "Cookie" not in request.headers
 
+
+# Client addresses
 
 Networks = Sequence[IPv4Network | IPv6Network]
 # Some proxies add the port, with brackets around an IPv6 address (RFC 7239, 6).
@@ -106,21 +260,20 @@ def is_private(request: web.Request, proxies: Networks) -> bool:
     """Whether the request came over TLS, here or at a trusted proxy, or over loopback."""
     if request.secure:
         return True
-    remote = request.remote or ""
-    if "X-Forwarded-Proto" in request.headers and is_in(remote, proxies):
+    if "X-Forwarded-Proto" in request.headers and is_trusted(request, proxies):
         return claims_https(request)
-    return is_loopback(remote)
+    return is_loopback(request.remote or "")
 
 
 def claims_https(request: web.Request) -> bool:
     """Whether X-Forwarded-Proto says https. Valid only from a trusted proxy."""
-    said = request.headers.getall("X-Forwarded-Proto", [])
-    return bool(said) and said[-1].rpartition(",")[2].strip() == "https"
+    values = request.headers.getall("X-Forwarded-Proto", [])
+    return bool(values) and values[-1].rpartition(",")[2].strip() == "https"
 
 
 @lru_cache(maxsize=1024)
 def household_of(peer: str) -> str:
-    """Return one key per caller: the /64 network of an IPv6 address, an IPv4 address as it is."""
+    """Return one key per caller: the /64 network of an IPv6 address, an IPv4 address unchanged."""
     try:
         address = ip_address(peer)
     except ValueError:

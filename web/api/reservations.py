@@ -7,8 +7,7 @@ from aiohttp import web
 from appliance.api_keys import ApiKey
 from appliance.core.errors import NotFound, Unavailable
 from appliance.database.connection import Reader
-from appliance.http.json import answer, read_object
-from appliance.http.request import ENVIRONMENT
+from appliance.http.request import ENVIRONMENT, answer, read_object
 from appliance.reservations.change import cancel_own
 from appliance.reservations.create import Granted, reserve, settle_email
 from appliance.reservations.model import Reservation

@@ -6,8 +6,7 @@ from aiohttp import web
 
 from appliance.core.errors import DateOutOfRange, InvalidSlot
 from appliance.database.connection import Reader
-from appliance.http.json import answer
-from appliance.http.request import ENVIRONMENT
+from appliance.http.request import ENVIRONMENT, answer
 from appliance.reservations.availability import TableAvailability, find_availability, find_closure
 from appliance.reservations.guest_terms import has_ended
 from appliance.reservations.rows import list_holds

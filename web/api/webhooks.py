@@ -4,8 +4,7 @@ from aiohttp import web
 
 from appliance.clock import format_instant
 from appliance.core.errors import NotFound, field_invalid
-from appliance.http.json import answer, read_object
-from appliance.http.request import ENVIRONMENT, recheck_authorisation
+from appliance.http.request import ENVIRONMENT, answer, read_object, recheck_authorisation
 from appliance.outbox import EVENT_TYPES
 from appliance.reservations.request import parse_uuid
 from appliance.webhooks.endpoints import (

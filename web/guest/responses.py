@@ -15,7 +15,7 @@ from appliance.core.tokens import Keyring
 from appliance.database.connection import Reader
 from appliance.door.signing_keys import pass_text
 from appliance.environment import Environment
-from appliance.http.request import ENVIRONMENT, is_from_our_page
+from appliance.http.request import ENVIRONMENT, Handler, is_from_our_page
 from appliance.reservations.claims import has_asked_for_erasure, is_claimed, list_claimed
 from appliance.reservations.guest_terms import cancel_deadline, evening_is_over
 from appliance.reservations.model import Reservation
@@ -23,7 +23,6 @@ from appliance.reservations.rows import find_reservation
 from appliance.venue.model import Slot, Table, Venue, tonight
 from appliance.venue.rows import find_table, get_venue, list_slots
 from web.guest.rate_limits import guest_limits_of
-from web.middleware import Handler
 from web.rendering import LANGUAGES, page_headers, render
 
 
