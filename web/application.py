@@ -1,7 +1,6 @@
 """The composition root: builds one aiohttp application from one box."""
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial, update_wrapper
 
@@ -10,13 +9,11 @@ from aiohttp import web
 from appliance.box import Box
 from appliance.core.data_directory import DataDirectory
 from appliance.email.worker import EmailWorker
-from appliance.environment import Environment
 from appliance.http.rate_limit import RateLimit
 from appliance.http.request import (
     ANYBODY,
     BODY_LIMIT,
     CALLER_OF,
-    ENVIRONMENT,
     PAIRING_TRIES,
     PRINCIPALS,
     SEARCH_PHONES,
@@ -34,20 +31,35 @@ from terminal_bridge.api.pairing import pairing_tries
 from terminal_bridge.api.routes import TERMINAL_ROUTES
 from terminal_bridge.scanners.at_box import readers_of
 from terminal_bridge.scanners.scanners import READERS
-from web.allowed_hosts import HOSTS, Hosts
-from web.api.authentication import KEY, Gate
-from web.context import SERVICES, Services, Turns
+from web.api.authentication import Gate
 from web.docs import DOCS_ROUTES
 from web.door_app import DOOR_ROUTES
-from web.error_pages import lead_back
-from web.first_run import FIRST_START, FirstStart, keep_closed
+from web.error_pages import error_page
 from web.guest.my_reservations import NO_REMINDERS_ROUTES
 from web.guest.rate_limits import make_guest_limits
 from web.guest.routes import GUEST_ROUTES
-from web.https_policy import SECURE, ProxyWatch, Secure, kept_secret, led_to_https
 from web.listeners import renewal
-from web.middleware import REQUESTS, answer_everything
-from web.monitoring import Health, Metrics
+from web.middleware import (
+    ERROR_PAGE,
+    FIRST_START,
+    HOSTS,
+    REQUESTS,
+    SECURE,
+    FirstStart,
+    Hosts,
+    HttpsPolicy,
+    Requests,
+    Services,
+    Turns,
+    answer_everything,
+    https_only,
+    in_environment,
+    keep_closed,
+    redirected_to_https,
+    show_error_pages,
+    with_key,
+)
+from web.monitoring import Health, Metrics, ProxyWatch
 from web.portal.box_jobs import BACKING_UP, EXAMINER, BackingUp, Examiner
 from web.portal.box_settings import SAVED, Saved, read_file
 from web.portal.forms import ONCE, Once
@@ -57,11 +69,10 @@ from web.portal.routes import PORTAL_ROUTES
 from web.portal.session import BOX
 from web.portal.sign_in import sign_in_routes
 from web.portal.test_outbox import OUTBOX_ROUTES
-from web.public_pages import HOME_ROUTES
+from web.public_pages import CERTIFICATES, PUBLIC_ROUTES
 from web.rendering import STATIC_ROUTES, prepare_pages
-from web.routes import PARTNER_ROUTE_TABLE, Route
+from web.routes import PARTNER_ROUTE_TABLE
 from web.sandbox import Sandbox, SandboxPages
-from web.trust_guide import CERTIFICATES, TRUST_ROUTES
 
 _PHONES_PER_MINUTE = 30  # per terminal: trying all last digits takes over five hours
 _STOP_WITHIN = 3.0  # seconds for deliveries in progress when the application stops
@@ -75,8 +86,9 @@ def build_application(
     `certificates`: for the TLS port, if the caller serves one. `directory`: where nightly work
     stores backups; without it none are made.
     """
-    around = [answer_everything, keep_closed, lead_back]
-    app = web.Application(middlewares=around, client_max_size=BODY_LIMIT)
+    app = web.Application(
+        middlewares=(answer_everything, keep_closed, show_error_pages), client_max_size=BODY_LIMIT
+    )
     server = box.settings.server
 
     def slug() -> str:
@@ -89,15 +101,17 @@ def build_application(
 
     app[HOSTS] = Hosts((box.live.links.base, server.app_url), server.names, slug)
     app[PRINCIPALS] = {}
-    app[SECURE] = Secure(server, server.tls_port if certificates else 0)
-    app.on_response_prepare.extend(app[SECURE].on_prepare)
+    app[REQUESTS] = Requests()
+    app[ERROR_PAGE] = error_page
+    app[SECURE] = HttpsPolicy(server, server.tls_port if certificates else 0)
+    app.on_response_prepare.append(app[SECURE].add_hsts)
     ProxyWatch(box).attach(app)
     app[CALLER_OF] = app[SECURE].caller_of
     app[PAIRING_TRIES] = pairing_tries(box.clock)
     app[SEARCH_PHONES] = RateLimit(box.clock, _PHONES_PER_MINUTE)
     app[CERTIFICATES] = certificates
     app[BOX] = box
-    app[FIRST_START] = FirstStart(box)
+    app[FIRST_START] = FirstStart(box.live.database)
     app[EXAMINER] = Examiner()
     app[BACKING_UP] = BackingUp()
     app.on_cleanup.extend((app[EXAMINER].close, app[BACKING_UP].close))
@@ -136,12 +150,10 @@ def build_application(
 
 def _add_shared_routes(app: web.Application, box: Box) -> None:
     """Add the public routes that belong to no environment."""
-    app[REQUESTS] = Counter()
     health = Health(box)
     app.cleanup_ctx.append(health.running)
     shared = (
-        *HOME_ROUTES,
-        *TRUST_ROUTES,
+        *PUBLIC_ROUTES,
         ("GET", "/metrics", Metrics(box).show),
         ("GET", "/health", health.show_health),
         ("GET", "/ready", health.show_ready),
@@ -150,34 +162,35 @@ def _add_shared_routes(app: web.Application, box: Box) -> None:
         *sign_in_routes(box.clock),
     )
     for method, path, handler in shared:
-        _add_readable(app, method, path, _public(handler, box.live), ANYBODY)
+        _add_readable(app, method, path, in_environment(handler, box.live), ANYBODY)
 
 
 def _add_routes(app: web.Application, services: Services) -> None:
     environment = services.environment
     for route in PARTNER_ROUTE_TABLE:
         path = environment.prefix + route.path
-        handler, principal = _partner(route, services), Principal("key", route.scope)
-        _add(app, route.method, path, handler, principal)
+        handler = with_key(route.handler, route.scope, services)
+        _add(app, route.method, path, handler, Principal("key", route.scope))
     for method, path, handler in TERMINAL_ROUTES:
-        public = _public(kept_secret(handler), environment)
+        public = in_environment(https_only(handler), environment)
         _add_readable(app, method, environment.prefix + path, public, Principal("terminal"))
     for method, path, handler in (*DOOR_ROUTES, *GUEST_ROUTES, *NO_REMINDERS_ROUTES, *DOCS_ROUTES):
-        public = _public(led_to_https(handler), environment)
+        public = in_environment(redirected_to_https(handler), environment)
         _add_readable(app, method, environment.prefix + path, public, ANYBODY)
     if environment.name == "test":
         for method, path, shown in OUTBOX_ROUTES:
             outbox = update_wrapper(partial(shown, gate=services.gate), shown)
-            handler = _public(outbox, environment)
+            handler = in_environment(outbox, environment)
             _add_readable(app, method, path, handler, ANYBODY)
 
 
 def _add_sandbox(app: web.Application, services: Services, pages: SandboxPages) -> None:
     for route in pages.key_routes:
-        handler, principal = _partner(route, services), Principal("key", route.scope)
-        _add(app, route.method, services.environment.prefix + route.path, handler, principal)
+        handler = with_key(route.handler, route.scope, services)
+        path = services.environment.prefix + route.path
+        _add(app, route.method, path, handler, Principal("key", route.scope))
     for method, path, handler in pages.open_routes:
-        _add_readable(app, method, path, _public(handler, services.environment), ANYBODY)
+        _add_readable(app, method, path, in_environment(handler, services.environment), ANYBODY)
 
 
 def _add(
@@ -195,28 +208,6 @@ def _add_readable(
     _add(app, method, path, handler, principal)
     if method == "GET":
         _add(app, "HEAD", path, handler, principal)
-
-
-def _partner(route: Route, services: Services) -> Handler:
-    """Wrap the route's handler: check https, key, rate and scope before it runs."""
-
-    async def handle(request: web.Request) -> web.StreamResponse:
-        request.app[SECURE].demand(request)
-        request[KEY] = services.gate.admit(request, route.scope)
-        request[ENVIRONMENT], request[SERVICES] = services.environment, services
-        return await route.handler(request)
-
-    return handle
-
-
-def _public(handler: Handler, environment: Environment) -> Handler:
-    """Wrap a handler that authenticates its caller itself (link or terminal token) or is public."""
-
-    async def handle(request: web.Request) -> web.StreamResponse:
-        request[ENVIRONMENT] = environment
-        return await handler(request)
-
-    return handle
 
 
 def _background(

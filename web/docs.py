@@ -28,7 +28,7 @@ from appliance.reservations.guest_terms import offered_slots
 from appliance.venue.model import tonight
 from appliance.venue.rows import get_venue, list_closings, list_slots, list_tables
 from web.api.openapi import Wish, build_document, describe_servers
-from web.public_pages import public_page
+from web.rendering import public_page
 from web.routes import PARTNER_ROUTE_TABLE
 
 DOCUMENTS = Path(__file__).parent / "static" / "documents"

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from appliance.core.i18n import Language
 from appliance.http.request import ENVIRONMENT
-from web.https_policy import SECURE
+from web.middleware import SECURE
 from web.rendering import LANGUAGES, STATIC_FILES, make_templates, page_headers, render
 
 _HEADERS = {

@@ -1,51 +1,344 @@
-"""Middleware: host names, errors as answers, exceptions as 500, headers."""
+"""Checks before each handler (host, first start, https, key) and errors as documented answers."""
 
 import asyncio
-from collections import Counter
-from contextlib import suppress
+import re
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from ipaddress import ip_address
+from socket import gethostname
+from urllib.parse import urlsplit
+from weakref import WeakValueDictionary
 
 from aiohttp import web
 
 from appliance.core.errors import (
     ApiError,
     BodyTooLarge,
+    HttpsRequired,
     InternalError,
     MethodNotAllowed,
     Misdirected,
     NotFound,
+    NotSetUp,
     Unavailable,
     log_exception,
 )
-from appliance.http.request import COMMON_HEADERS, Handler, refuse
-from web.allowed_hosts import HOSTS
+from appliance.core.network import https_base, is_public
+from appliance.core.settings import ServerSettings
+from appliance.database.database import Database
+from appliance.email.worker import EmailWorker
+from appliance.environment import Environment
+from appliance.http.request import (
+    COMMON_HEADERS,
+    ENVIRONMENT,
+    Handler,
+    claims_https,
+    household_of,
+    is_loopback,
+    is_private,
+    is_trusted,
+    networks_of,
+    peer_of,
+    refuse,
+    wants_page,
+)
+from appliance.staff.first_run import is_closed
+from appliance.webhooks.dispatcher import Dispatcher
+from web.api.authentication import KEY, Gate
 
-REQUESTS: web.AppKey[Counter[str]] = web.AppKey("requests", Counter)
+SETUP_PATH = "/portal/setup"
+_OPEN_AT_FIRST_START = frozenset({SETUP_PATH, "/health", "/ready"})
+_HOST = re.compile(r"(?:([a-z0-9._-]+)|\[([0-9a-f:.]+)\])(?::\d{1,5})?", re.ASCII | re.IGNORECASE)
+_OF_PROGRAMS = re.compile(r"(?:/test)?/*(?:v1|terminal|static)(?:/|\Z)")  # paths without pages
+_FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Via")
+_READING = frozenset({"GET", "HEAD"})
+_ONE_YEAR = "max-age=31536000"
+
+
+class Requests:
+    """Counts the application's requests, and waits for the last one at the shutdown."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.is_draining = False
+        self._in_progress = 0
+        self._empty = asyncio.Event()
+
+    @contextmanager
+    def count(self) -> Iterator[None]:
+        """Count one request, in progress during the block."""
+        self.total += 1
+        self._in_progress += 1
+        try:
+            yield
+        finally:
+            self._in_progress -= 1
+            if self.is_draining and self._in_progress == 0:
+                self._empty.set()
+
+    async def drain(self, seconds: float) -> bool:
+        """Wait at most `seconds` until no request is in progress; return whether that succeeded.
+
+        Call this before aiohttp's own clean-up, which stops reading at once and would cut off a
+        booking whose body is still arriving. New requests on open keep-alive connections are
+        answered, and the connection is closed.
+        """
+        self.is_draining = True
+        if self._in_progress:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._empty.wait()
+        return self._in_progress == 0
+
+
+class Hosts:
+    """Checks the Host header (docs/security.md, S14). Allows addresses and the box's own names.
+
+    Another site can make its own name resolve to the box's address and then read the box's
+    answers in the visitor's browser (DNS rebinding). It cannot do so with an address or our names.
+    """
+
+    def __init__(
+        self, addresses: tuple[str, ...], names: tuple[str, ...], slug: Callable[[], str]
+    ) -> None:
+        """`addresses` are our URLs; `slug` returns the venue's: the box is `<slug>.local`."""
+        own = {(urlsplit(address).hostname or "").lower() for address in addresses}
+        machine = gethostname().lower()
+        self._names = {"localhost", machine, f"{machine}.local", *own}
+        self._names |= {name.lower() for name in names}
+        self._names.discard("")
+        self._slug = slug
+
+    def allows(self, host: str) -> bool:
+        """Return whether requests for `host` are answered.
+
+        `host` is a name or address with an optional port: no user, zone or path (RFC 9110, 7.2).
+        """
+        found = _HOST.fullmatch(host)
+        if found is None:
+            return False
+        name = (found[1] or found[2]).lower().removesuffix(".")
+        try:
+            return ip_address(name).version == (4 if found[1] else 6)
+        except ValueError:
+            ours = name in self._names or name == f"{self._slug().lower()}.local"
+            return found[1] is not None and ours
+
+
+class HttpsPolicy:
+    """Finds the box's https address, and decides which requests need https."""
+
+    def __init__(self, server: ServerSettings, tls_port: int) -> None:
+        """`tls_port` is the port on which this box serves TLS, 0 if it serves none."""
+        self.tls_port = tls_port
+        self._proxies = networks_of(server.trusted_proxies)
+        self._allow_http = server.allow_http
+        url = urlsplit(server.app_url)
+        is_https = url.scheme == "https"
+        self._public = server.app_url if is_https else ""
+        self._public_name = url.hostname if is_https else None
+        self._has_public_address = is_public(server.app_url)
+        is_strict = is_https and self._has_public_address and not server.allow_http
+        # HSTS covers every port of a name, so plain http on another port would stop working.
+        self._hsts_host = url.hostname if is_strict and url.port in {None, 443} else None
+
+    def is_private(self, request: web.Request) -> bool:
+        """Return whether a password may travel on this connection (docs/security.md, S6)."""
+        return is_private(request, self._proxies)
+
+    def caller_of(self, request: web.Request) -> str:
+        """Return the client address for counting attempts, also behind trusted proxies."""
+        return household_of(peer_of(request, self._proxies))
+
+    def demand(self, request: web.Request) -> None:
+        """Raise HttpsRequired if a key or token was sent over plain http."""
+        if not self._allow_http and not self.is_private(request):
+            raise HttpsRequired
+
+    def is_this_machine(self, request: web.Request) -> bool:
+        """Return whether the caller is on this machine.
+
+        A proxy or tunnel on the box also connects from loopback, and so does a page whose name
+        resolves to loopback. So Host must be this machine's, without forwarding headers. On a box
+        with a public address the result is always False: a tunnel may pass on any header.
+        """
+        if self._has_public_address or any(name in request.headers for name in _FORWARDED):
+            return False
+        host = requested_name(request)
+        return is_loopback(request.remote or "") and (host == "localhost" or is_loopback(host))
+
+    async def add_hsts(self, request: web.Request, response: web.StreamResponse) -> None:
+        """Add Strict-Transport-Security to https answers under the public address.
+
+        Not under local names: there a phone must reach the box before it trusts its certificate.
+        """
+        if request.host.lower() == self._hsts_host and self.is_private(request):
+            response.headers["Strict-Transport-Security"] = _ONE_YEAR
+
+    def base_for(self, request: web.Request) -> str | None:
+        """Return the box's https URL for this request: the public one under the public name.
+
+        Under another name it is the box's own TLS port, or the public URL if there is no such port.
+        """
+        own = None if self._uses_public_name(request) else self._own_base(request)
+        return own or self._public or None
+
+    def elsewhere_for(self, request: web.Request) -> str | None:
+        """Return the https URL of this request if it came over plain http, else None.
+
+        Under the public name only a trusted proxy's X-Forwarded-Proto shows that. Without it, a
+        redirect could lead back to itself.
+        """
+        if self.is_private(request) or claims_https(request):
+            return None
+        if not self._uses_public_name(request):
+            return self._own_base(request)
+        is_known = "X-Forwarded-Proto" in request.headers and is_trusted(request, self._proxies)
+        return self._public if is_known else None
+
+    def public_address_of(self, request: web.Request) -> str | None:
+        """Return the https URL of a public page that was requested over plain http, else None.
+
+        Local names are not redirected: the door works without the internet, and guests' phones do
+        not trust the box's own certificate.
+        """
+        is_page = request.method in _READING and wants_page(request)
+        if not is_page or not self._uses_public_name(request):
+            return None
+        base = self.elsewhere_for(request)
+        return f"{base}{request.rel_url}" if base else None
+
+    def _uses_public_name(self, request: web.Request) -> bool:
+        return bool(self._public) and requested_name(request) == self._public_name
+
+    def _own_base(self, request: web.Request) -> str | None:
+        name = requested_name(request)
+        return https_base(name, self.tls_port) if self.tls_port and name else None
+
+
+def requested_name(request: web.Request) -> str:
+    """Return the host in the request's Host header, in lower case; "" if it is invalid."""
+    try:
+        return urlsplit(f"//{request.host}").hostname or ""
+    except ValueError:  # an unclosed bracket
+        return ""
+
+
+class FirstStart:
+    """Restricts a box without an owner to its one-time link (docs/security.md, S8).
+
+    Makes no more queries once the box has an owner.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._is_closed = database.peek(is_closed)
+
+    def redirect(self, request: web.Request) -> web.Response | None:
+        """Return a redirect to the setup page, or None if the request is allowed.
+
+        The setup page itself is redirected from plain http to https; browsers keep the secret
+        after the # on a redirect. Raises NotSetUp for requests that cannot be redirected.
+        """
+        self._is_closed = self._is_closed and self._database.peek(is_closed)
+        if not self._is_closed:
+            return None
+        is_reading = request.method in _READING
+        if is_reading and request.path == SETUP_PATH:
+            base = request.app[SECURE].elsewhere_for(request)
+            return _redirect(307, f"{base}{SETUP_PATH}") if base else None
+        if request.path in _OPEN_AT_FIRST_START or request.path.startswith("/static/"):
+            return None
+        if is_reading and wants_page(request):
+            return _redirect(303, SETUP_PATH)
+        raise NotSetUp
+
+
+class Turns:
+    """Serialises requests with the same idempotency key (docs/decisions/idempotency.md)."""
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
+
+    def take(self, name: Hashable) -> asyncio.Lock:
+        """Return the lock of `name`, for `async with`."""
+        return self._locks.setdefault(name, asyncio.Lock())
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The services of one environment while the application runs."""
+
+    environment: Environment
+    gate: Gate
+    turns: Turns
+    email_worker: EmailWorker
+    dispatcher: Dispatcher
+
+
+REQUESTS = web.AppKey("requests", Requests)
+HOSTS = web.AppKey("hosts", Hosts)
+SECURE = web.AppKey("secure", HttpsPolicy)
+FIRST_START = web.AppKey("first_start", FirstStart)
+SERVICES: web.RequestKey[Services] = web.RequestKey("services", Services)
+ERROR_PAGE: web.AppKey[Callable[[web.Request, Exception], web.StreamResponse | None]] = web.AppKey(
+    "error_page"
+)
+"""Returns the HTML page for a browser's failed request, None to send the documented error."""
 
 
 @web.middleware
 async def answer_everything(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Answer every request in the documented form, and set the headers of every answer."""
-    request.app[REQUESTS]["total"] += 1
+    requests = request.app[REQUESTS]
+    with requests.count():
+        try:
+            if not request.app[HOSTS].allows(request.host):
+                raise Misdirected  # noqa: TRY301 - answered below like every error
+            response = await handler(request)
+        except ApiError as refusal:
+            response = refuse(refusal)
+        except web.HTTPException as exception:
+            response = _documented(exception)
+        except Exception as error:  # noqa: BLE001 - any exception is answered and logged
+            note_exception(request, error)
+            response = refuse(InternalError())
+        if not response.prepared:
+            set_headers(response)
+        if requests.is_draining:
+            response.force_close()
+        return response
+
+
+@web.middleware
+async def keep_closed(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer only setup requests until the box has an owner."""
+    redirect = request.app[FIRST_START].redirect(request)
+    return await handler(request) if redirect is None else redirect
+
+
+@web.middleware
+async def show_error_pages(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer browsers with an HTML page on errors (web/error_pages.py).
+
+    Programs receive the documented JSON, whatever their Accept header says.
+    """
+    if not wants_page(request) or _OF_PROGRAMS.match(request.path):
+        return await handler(request)
     try:
-        if not request.app[HOSTS].allows(request.host):
-            raise Misdirected  # noqa: TRY301 - answered below like every error
-        response = await handler(request)
-    except ApiError as refusal:
-        response = refuse(refusal)
-    except web.HTTPException as exception:
-        response = _documented(exception)
-    except Exception as error:  # noqa: BLE001 - any exception is answered and logged
-        note_exception(request, error)
-        response = refuse(InternalError())
-    if not response.prepared:
-        set_headers(response)
-    return response
+        return await handler(request)
+    except Exception as error:
+        page = request.app[ERROR_PAGE](request, error)
+        if page is None:
+            raise
+        return page
 
 
 def set_headers(response: web.StreamResponse) -> None:
     """Set the standard headers that the answer does not set itself."""
     if "Content-Security-Policy" in response.headers and "Server" in response.headers:
-        return  # an answer of wire.py already has them
+        return  # `appliance.http.request.answer` has set them
     for name, value in COMMON_HEADERS.items():
         response.headers.setdefault(name, value)
 
@@ -63,7 +356,7 @@ def _documented(exception: web.HTTPException) -> web.StreamResponse:
 
 
 def note_exception(request: web.Request, error: Exception) -> None:
-    """Log method, route and traceback; not a ConnectionError of a client that has left."""
+    """Log method, route and traceback, except a ConnectionError after the client has left."""
     has_left = request.transport is None or request.transport.is_closing()
     if not (has_left and isinstance(error, ConnectionError)):
         resource = request.match_info.route.resource  # its pattern, unlike the path, has no token
@@ -71,41 +364,48 @@ def note_exception(request: web.Request, error: Exception) -> None:
         log_exception(f"{request.method} {path}", error)
 
 
-class Drain:
-    """Counts the requests of an application and waits for the last one to finish.
+def with_key(handler: Handler, scope: str, services: Services) -> Handler:
+    """Wrap a handler of the partner API: check https, key, rate and scope before it runs."""
 
-    aiohttp's own clean-up stops reading at once, which would cut off a booking whose body is
-    still arriving. Call `wait` before it runs.
-    """
+    async def handle(request: web.Request) -> web.StreamResponse:
+        request.app[SECURE].demand(request)
+        request[KEY] = services.gate.admit(request, scope)
+        request[ENVIRONMENT], request[SERVICES] = services.environment, services
+        return await handler(request)
 
-    def __init__(self, app: web.Application) -> None:
-        """Watch `app`, which must not have started yet."""
-        self._in_flight = 0
-        self._draining = False
-        self._empty = asyncio.Event()
-        app.middlewares.insert(0, self._count)
+    return handle
 
-    async def wait(self, seconds: float) -> bool:
-        """Wait at most `seconds` until no request is in progress; return whether that succeeded.
 
-        New requests on open keep-alive connections are answered, and the connection is closed.
-        """
-        self._draining = True
-        if self._in_flight:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await self._empty.wait()
-        return self._in_flight == 0
+def in_environment(handler: Handler, environment: Environment) -> Handler:
+    """Wrap a public handler, or one that authenticates its caller by a link or terminal token."""
 
-    @web.middleware
-    async def _count(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        self._in_flight += 1
-        try:
-            response = await handler(request)
-            if self._draining:
-                response.force_close()
-            return response
-        finally:
-            self._in_flight -= 1
-            if self._draining and self._in_flight == 0:
-                self._empty.set()
+    async def handle(request: web.Request) -> web.StreamResponse:
+        request[ENVIRONMENT] = environment
+        return await handler(request)
+
+    return handle
+
+
+def https_only(handler: Handler) -> Handler:
+    """Wrap a handler; raises HttpsRequired if a token was sent over plain http."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        request.app[SECURE].demand(request)
+        return await handler(request)
+
+    return handle
+
+
+def redirected_to_https(handler: Handler) -> Handler:
+    """Wrap a page; redirects to https where `public_address_of` returns a URL."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        elsewhere = request.app[SECURE].public_address_of(request)
+        return await handler(request) if elsewhere is None else _redirect(307, elsewhere)
+
+    return handle
+
+
+def _redirect(status: int, location: str) -> web.Response:
+    headers = {"Location": location, "Cache-Control": "no-store"}
+    return web.Response(status=status, headers=headers)

@@ -1,29 +1,33 @@
-"""`GET /health`, `GET /ready` and `GET /metrics`.
+"""`GET /health`, `GET /ready`, `GET /metrics`, and alerts about misconfigured reverse proxies.
 
-For watchdogs, proxies and `venuebox doctor`. `/health` and `/ready` tell no version, path or
-count (docs/security.md, S29). Only requests and commits are counted as they happen; `/metrics`
-reads the rest when asked.
+`/health` and `/ready` are for watchdogs, proxies and `venuebox doctor`. They return no version,
+path or count (docs/security.md, S29).
 """
 
 import asyncio
+import json
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import suppress
 from hmac import compare_digest
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from aiohttp import web
 
+from appliance.alerts import Alert, drop_alert, drop_alerts, put_alert
 from appliance.backup.catalogue import read_record
 from appliance.box import Box
 from appliance.clock_records import find_heartbeat, write_heartbeat
 from appliance.core.errors import NotFound, Unavailable
+from appliance.core.network import is_public
 from appliance.doctor.check import Counts, ScanTotals, count_for_metrics
 from appliance.environment import Environment
-from appliance.http.request import answer
+from appliance.http.request import answer, is_loopback, is_trusted, networks_of
 from appliance.jobs.watchdog import Lateness
-from web.https_policy import SECURE
-from web.middleware import REQUESTS
+from web.middleware import REQUESTS, SECURE, requested_name
 from web.portal.guard import find_living_session
 
 DEADLINE = 2.0
@@ -115,7 +119,7 @@ class Metrics:
             for each in self._box.environments
         }
         late = await self._lateness.measure()
-        total = request.app[REQUESTS]["total"]
+        total = request.app[REQUESTS].total
         body, content_type = await asyncio.to_thread(_render, self._box, counts, total, late)
         return web.Response(body=body, headers={"Content-Type": content_type})
 
@@ -200,3 +204,89 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
+
+
+PROXY_UNKNOWN = "proxy_unknown"
+PROXY_SILENT = "proxy_says_nothing"
+_FORWARDED_HEADERS = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Proto", "X-Real-IP")
+_NGINX = (
+    "proxy_set_header Host $host; proxy_set_header X-Forwarded-For $remote_addr; "
+    "proxy_set_header X-Forwarded-Proto $scheme;"
+)
+_MOST = 5  # addresses that are reported
+_MINUTE = 60.0
+
+
+class ProxyWatch:
+    """Detects misconfigured proxies; writes at most one alert per address and minute."""
+
+    def __init__(self, box: Box) -> None:
+        server = box.settings.server
+        self._database = box.live.database
+        self._clock = box.clock
+        self._named = server.trusted_proxies
+        self._proxies = networks_of(server.trusted_proxies)
+        self._public = urlsplit(server.app_url).hostname if is_public(server.app_url) else None
+        self._known: dict[tuple[str, str], tuple[bool, float]] = {}
+        self._writing: set[asyncio.Task[None]] = set()
+
+    def attach(self, app: web.Application) -> None:
+        """Inspect every request of `app` from now on."""
+        app.on_response_prepare.append(self._look)
+        app.cleanup_ctx.append(self._run)
+
+    async def _run(self, _app: web.Application) -> AsyncIterator[None]:
+        """Drop the alerts of the previous run: the settings may have changed."""
+        with suppress(Unavailable):
+            await self._database.write(drop_alerts, {PROXY_UNKNOWN, PROXY_SILENT})
+        yield
+        await asyncio.gather(*self._writing)
+
+    async def _look(self, request: web.Request, _response: web.StreamResponse) -> None:
+        """Record what the request's headers reveal about a proxy."""
+        remote, headers = request.remote or "", request.headers
+        is_public = self._public is not None and requested_name(request) == self._public
+        # Browsers send Sec-Fetch-Mode only over https and from loopback.
+        away = is_public if is_loopback(remote) else "Sec-Fetch-Mode" in headers
+        is_handed_on = away and not request.secure
+        if self._proxies and is_trusted(request, self._proxies):
+            says_how = request.secure or "X-Forwarded-Proto" in headers
+            if says_how and "X-Forwarded-For" in headers:
+                self._note(PROXY_SILENT, remote, "", holds=False)
+            elif is_public or is_handed_on:
+                self._note(PROXY_SILENT, remote, _NGINX, holds=True)
+        elif is_handed_on or any(name in headers for name in _FORWARDED_HEADERS):
+            line = f"trusted_proxies = {json.dumps([*self._named, remote])}"
+            # Internet clients may send such headers; the venue's proxies have private addresses.
+            if _is_near(remote):
+                self._note(PROXY_UNKNOWN, remote, line, holds=True)
+
+    def _note(self, name: str, address: str, detail: str, *, holds: bool) -> None:
+        key, now = (name, address), self._clock.monotonic()
+        held, since = self._known.get(key, (False, -_MINUTE))
+        is_new = key not in self._known
+        if held == holds or now - since < _MINUTE or (is_new and len(self._known) >= _MOST):
+            return
+        self._known[key] = holds, now
+        task = asyncio.ensure_future(self._write(key, detail, holds=holds))
+        self._writing.add(task)
+        task.add_done_callback(self._writing.discard)
+
+    async def _write(self, key: tuple[str, str], detail: str, *, holds: bool) -> None:
+        try:
+            if holds:
+                condition = Alert(*key, self._database.clock.now(), detail)
+                await self._database.write(put_alert, condition)
+            else:
+                await self._database.write(drop_alert, *key)
+        except Unavailable:
+            self._known[key] = not holds, self._known[key][1]
+
+
+def _is_near(text: str) -> bool:
+    """Return whether `text` is an address of this machine or of a private network."""
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return False
+    return not (getattr(address, "ipv4_mapped", None) or address).is_global

@@ -134,3 +134,45 @@ def render(
         _=language.gettext,
         ngettext=language.ngettext,
     )
+
+
+_PUBLIC_HEADERS = {
+    "Cache-Control": "no-cache",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+def public_page(
+    request: web.Request,
+    template: str,
+    values: dict[str, object],
+    language: Language | None = None,
+    *,
+    inline_pictures: bool = False,
+    asks: str = "",
+) -> web.Response:
+    """Return a page that loads only this box's own files, in English by default.
+
+    `asks` is one more origin that its script may call.
+    """
+    language = language or request.config_dict[LANGUAGES].get("en")
+    policy = content_policy(
+        default_src="'none'",
+        script_src="'self'",
+        style_src="'self'",
+        img_src="'self' data:" if inline_pictures else "'self'",
+        connect_src=f"'self' {asks}".strip(),
+        form_action="'none'",
+    )
+    return web.Response(
+        text=render(request, template, language, values),
+        content_type="text/html",
+        charset="utf-8",
+        headers={
+            **_PUBLIC_HEADERS,
+            "Content-Security-Policy": policy,
+            "Content-Language": language.code,
+            "Vary": "Accept, Accept-Language",
+        },
+    )

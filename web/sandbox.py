@@ -28,8 +28,8 @@ from appliance.webhooks.dependencies import Dependencies, Inside, make_dependenc
 from appliance.webhooks.endpoints import Endpoint, list_active_endpoints
 from appliance.webhooks.url_policy import IpAddress
 from web.docs import page_addresses
-from web.https_policy import SECURE
-from web.public_pages import public_page
+from web.middleware import SECURE
+from web.rendering import public_page
 from web.routes import Route
 
 KEPT_DELIVERIES = 50

@@ -26,22 +26,24 @@ from appliance.commands.init import found_unfurnished_box
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.process import listen_for_wakeups
+from appliance.core.qr import link_blocks
 from appliance.core.settings import Settings
 from appliance.environment import house_base
 from appliance.jobs.watchdog import DiskReserve, background_services, sd_notify
 from appliance.logs import open_log
+from appliance.staff.first_run import is_closed, offer_setup
 from appliance.tls.certificates import Certificates
 from appliance.webhooks.gates import recall_clock
 from web.addresses import find_address, find_local_address, following
 from web.application import build_application
 from web.connection import Connection, ConnectionLimit, affordable_connections
-from web.first_run import show_setup_link
 from web.listeners import Listening, accept_tls, listen, open_certificates
-from web.middleware import Drain
+from web.middleware import REQUESTS, SETUP_PATH
 from web.portal.session import RESTART
 
 log = logging.getLogger(__name__)
 
+_BLACK_ON_WHITE, _AS_BEFORE = "\x1b[97;40m", "\x1b[0m"
 _MORE_TIME = f"EXTEND_TIMEOUT_USEC={10 * 60 * 1_000_000}"  # for a large box on a slow volume
 _PRIVATE = 0o077
 _BACKLOG = 1024
@@ -219,7 +221,6 @@ async def _accept_until_stopped(
     app = build_application(box, certificates, directory)
     if stopping.may_restart:
         app[RESTART] = stopping.on_restart
-    drain = Drain(app)
     runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=_CUT_OFF_SECONDS)
     await runner.setup()
     assert runner.server is not None  # noqa: S101 - set by `setup`
@@ -246,7 +247,7 @@ async def _accept_until_stopped(
         server.close()
         if secured is not None:
             secured.close()
-        if not await drain.wait(_DRAIN_SECONDS):
+        if not await app[REQUESTS].drain(_DRAIN_SECONDS):
             log.warning("serve: requests did not finish in time; closing them")
     finally:
         try:
@@ -270,3 +271,35 @@ def _prepare_upgrade(directory: DataDirectory, settings: Settings, console: Cons
     said = back_up_before_upgrade(maker)
     if said:
         log.warning("serve: %s", said)
+
+
+async def show_setup_link(box: Box, local: str, *, as_qr: bool) -> None:
+    """Print a new one-time link if the box has no owner; earlier links become invalid.
+
+    `local` is the box's address on this machine. A second link uses https and is for other
+    machines: the password must not travel over plain http. `as_qr` prints it as a QR code too.
+    """
+    if not box.live.database.peek(is_closed):
+        return
+    secret = await box.live.database.write(offer_setup)
+    link = f"{local}{SETUP_PATH}#{secret}"
+    said = [
+        "This box is new. Set it up here, within 30 minutes; the link works once:",
+        f"\n  {link}\n",
+    ]
+    elsewhere = house_base(box.live.links, box.settings.server)
+    if elsewhere.startswith("https:") and elsewhere != local:
+        link = f"{elsewhere}{SETUP_PATH}#{secret}"
+        said += [
+            "From another machine, whose browser warns once if it does not know this box",
+            "(venuebox tls show tells the fingerprint to compare):",
+            f"\n  {link}\n",
+        ]
+    if as_qr:
+        code = link_blocks(link)
+        if sys.stdout.isatty():
+            code = "\n".join(f"{_BLACK_ON_WHITE}{line}{_AS_BEFORE}" for line in code.split("\n"))
+        said.append(f"{code}\n")
+    said.append("Too late? Start venuebox again: it shows a new one.")
+    sys.stdout.write("\n".join([*said, ""]))
+    sys.stdout.flush()

@@ -43,7 +43,7 @@ from terminal_bridge.api.request import parse_apart_scans, parse_request
 from terminal_bridge.scanners.scanner import Lines
 from tests.builders import a_body
 from tests.soak.scale import FULL
-from web.allowed_hosts import Hosts
+from web.middleware import Hosts
 from web.portal.forms import Form
 from web.portal.session import describe_device
 

@@ -12,7 +12,7 @@ from appliance.alerts import Alert, list_alerts, put_alert
 from appliance.http.request import household_of, is_private, networks_of, peer_of
 from tests.conftest import opened_box, running_box, with_settings
 from tests.web.portal.people import a_person
-from web.https_policy import PROXY_SILENT, PROXY_UNKNOWN, ProxyWatch
+from web.monitoring import PROXY_SILENT, PROXY_UNKNOWN, ProxyWatch
 
 PROXY, LOOPBACK, STRANGER = "192.168.1.10", "127.0.0.1", "9.9.9.9"
 PUBLIC, INSIDE = "riad.example", "192.168.1.20:8080"

@@ -7,8 +7,7 @@ from aiohttp import web
 
 from appliance.core.errors import Unavailable
 from tests.web.portal.people import a_person
-from web.allowed_hosts import HOSTS, Hosts
-from web.middleware import REQUESTS, Counter, answer_everything
+from web.middleware import HOSTS, REQUESTS, Hosts, Requests, answer_everything
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8", "Accept-Language": "en"}
 
@@ -116,7 +115,7 @@ async def test_the_text_of_an_accident_is_neither_answered_nor_logged(aiohttp_cl
 
     app = web.Application(middlewares=[answer_everything])
     app[HOSTS] = Hosts((), (), lambda: "venue")
-    app[REQUESTS] = Counter()
+    app[REQUESTS] = Requests()
     app.router.add_get("/access/{token}", fail)
     client = await aiohttp_client(app)
 

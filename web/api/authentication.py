@@ -13,8 +13,7 @@ from appliance.core.errors import ApiError, KeyRevoked, ScopeMissing, Unauthoriz
 from appliance.core.tokens import hash_token
 from appliance.environment import Environment
 from appliance.http.rate_limit import RateLimit
-from appliance.http.request import RECHECK_AUTHORISATION
-from web.https_policy import SECURE
+from appliance.http.request import CALLER_OF, RECHECK_AUTHORISATION
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +40,7 @@ class Gate:
         try:
             key = self._identify(request)
         except (Unauthorized, KeyRevoked):
-            self._strangers.spend(request.app[SECURE].caller_of(request))
+            self._strangers.spend(request.app[CALLER_OF](request))
             raise
         self._keys.spend(key.id)
         if scope not in key.scopes:

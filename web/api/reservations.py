@@ -17,7 +17,7 @@ from appliance.venue.rows import get_venue
 from web.api.authentication import KEY
 from web.api.query import ReservationQuery, read_notify_customer, read_reservation_query
 from web.api.wire import ReservationPage, cancellation_answer, creation_answer, reservation_answer
-from web.context import SERVICES, Services
+from web.middleware import SERVICES, Services
 
 
 async def list_reservations(request: web.Request) -> web.Response:

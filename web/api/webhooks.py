@@ -22,7 +22,7 @@ from web.api.wire import (
     WebhookTestResult,
     endpoint_answer,
 )
-from web.context import SERVICES
+from web.middleware import SERVICES
 
 
 async def list_webhooks(request: web.Request) -> web.Response:

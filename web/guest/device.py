@@ -6,7 +6,7 @@ from aiohttp import web
 
 from appliance.core.tokens import hash_token
 from web.guest.responses import environment_of
-from web.https_policy import SECURE
+from web.middleware import SECURE
 
 _LIFE = 400 * 24 * 3600  # the longest time that browsers keep a cookie
 

@@ -10,7 +10,7 @@ from appliance.core.errors import RateLimited
 from appliance.environment import Environment
 from appliance.http.rate_limit import RateLimit
 from appliance.http.request import ENVIRONMENT
-from web.https_policy import SECURE
+from web.middleware import SECURE
 
 _TAPS_A_MINUTE = 60  # per address: a whole party may share one router
 _AN_HOUR = 3600.0

@@ -29,7 +29,7 @@ from appliance.webhooks.endpoints import (
     send_test_event,
     trust_receiver,
 )
-from web.context import SERVICES
+from web.middleware import SERVICES
 from web.portal.forms import FORM, ONCE, Form
 from web.portal.guard import actor_of, id_of
 from web.portal.integrations import health_of, room_page

@@ -23,7 +23,7 @@ from appliance.http.request import ENVIRONMENT
 from appliance.reservations.create import SHOWN, list_mismatches
 from appliance.webhooks.delivery_log import read_queue
 from appliance.webhooks.endpoints import SWITCHED_OFF, Endpoint, list_endpoints
-from web.context import SERVICES
+from web.middleware import SERVICES
 from web.portal.forms import FORM, ONCE, Form, field_error
 from web.portal.guard import actor_of, id_of
 from web.portal.responses import instants_of, portal_page, refused_on, see_other

@@ -20,7 +20,7 @@ from appliance.staff.first_run import create_first_owner, is_setup_link
 from appliance.staff.model import PASSWORD_MAX, PASSWORD_MIN, find_invited, has_owner
 from appliance.venue.rows import get_venue
 from web.guest.responses import environment_of, page
-from web.https_policy import SECURE
+from web.middleware import SECURE
 from web.portal.forms import Form, read_form
 from web.portal.guard import hash_new
 from web.portal.navigation import Handler

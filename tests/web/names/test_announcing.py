@@ -60,8 +60,8 @@ def told(monkeypatch):
     def describe(slug, _name, at, _port, *, tls):
         return slug, tuple(at), tls
 
-    library = SimpleNamespace(announced=announced, describe=describe)
-    monkeypatch.setattr(addresses, "_read_announcement", lambda: library)
+    monkeypatch.setattr(addresses, "announced", announced)
+    monkeypatch.setattr(addresses, "describe", describe)
     return found
 
 

@@ -15,12 +15,12 @@ from appliance.core.settings import ServerSettings
 from appliance.tls.authority import Names
 from appliance.tls.certificates import Certificates
 from tests.conftest import running_box, with_settings
+from web.addresses import describe
 from web.connection import ConnectionLimit
-from web.https_policy import Secure
 from web.listeners import accept_tls
-from web.mdns import describe
+from web.middleware import HttpsPolicy
+from web.public_pages import profile
 from web.serve import listen
-from web.trust_guide import profile
 
 OTHER = "192.168.1.77"
 
@@ -48,7 +48,7 @@ def a_request(remote, *, scheme="http", path="/v1/venue", host="box.lan:8080", *
     ],
 )
 def test_keys_travel_over_https_or_not_at_all(settings, remote, scheme, proto, passes):
-    secure = Secure(ServerSettings(**settings), 8443)
+    secure = HttpsPolicy(ServerSettings(**settings), 8443)
     request = a_request(remote, scheme=scheme, **({"X_Forwarded_Proto": proto} if proto else {}))
 
     if passes:
@@ -69,7 +69,7 @@ def test_keys_travel_over_https_or_not_at_all(settings, remote, scheme, proto, p
      ("http://riad.example", 0, "riad.local", None)],
 )  # fmt: skip
 def test_the_https_address_is_the_public_one_or_the_boxs_own(app_url, port, host, base):
-    secure = Secure(ServerSettings(app_url=app_url), port)
+    secure = HttpsPolicy(ServerSettings(app_url=app_url), port)
     assert secure.base_for(a_request(OTHER, host=host)) == base
 
 
@@ -88,7 +88,7 @@ def test_plain_http_at_the_public_name_is_redirected(host, proto, accept, elsewh
     said = {} if proto is None else {"X_Forwarded_Proto": proto}
     request = a_request(OTHER, path="/door?lang=fr", host=host, Accept=accept, **said)
     for tls_port in (8443, 0):
-        assert Secure(server, tls_port).public_address_of(request) == elsewhere
+        assert HttpsPolicy(server, tls_port).public_address_of(request) == elsewhere
 
 
 @pytest.fixture
@@ -201,10 +201,9 @@ def test_the_box_is_announced_under_its_slug():
 async def test_strict_transport_security_is_sent_at_the_public_address(
     app_url, settings, host, scheme, strict
 ):
-    secure = Secure(ServerSettings(app_url=app_url, **settings), 8443)
+    secure = HttpsPolicy(ServerSettings(app_url=app_url, **settings), 8443)
     response = web.Response()
-    for prepare in secure.on_prepare:
-        await prepare(a_request(OTHER, host=host, scheme=scheme), response)
+    await secure.add_hsts(a_request(OTHER, host=host, scheme=scheme), response)
     assert ("Strict-Transport-Security" in response.headers) == strict
 
 
@@ -222,5 +221,5 @@ async def test_strict_transport_security_is_sent_at_the_public_address(
     ],
 )
 def test_this_machine_is_told_from_a_tunnel(app_url, remote, host, sits_here):
-    secure = Secure(ServerSettings(app_url=app_url), 8443)
+    secure = HttpsPolicy(ServerSettings(app_url=app_url), 8443)
     assert secure.is_this_machine(a_request(remote, host=host)) == sits_here

@@ -6,7 +6,7 @@ import pytest
 
 from tests.conftest import running_box, with_settings
 from tests.web.portal.people import a_person
-from web.https_policy import SECURE
+from web.middleware import SECURE
 
 PUBLIC, ADDRESS, AT_HOME = (
     "https://riad.example", "http://192.168.1.20:8080", "https://192.168.1.20:8443"
