@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from functools import partial, update_wrapper
+from functools import partial
 
 from aiohttp import web
 
@@ -72,7 +72,7 @@ from web.portal.test_outbox import OUTBOX_ROUTES
 from web.public_pages import CERTIFICATES, PUBLIC_ROUTES
 from web.rendering import STATIC_ROUTES, prepare_pages
 from web.routes import PARTNER_ROUTE_TABLE
-from web.sandbox import Sandbox, SandboxPages
+from web.sandbox import Sandbox
 
 _PHONES_PER_MINUTE = 30  # per terminal: trying all last digits takes over five hours
 _STOP_WITHIN = 3.0  # seconds for deliveries in progress when the application stops
@@ -123,28 +123,22 @@ def build_application(
     app.on_shutdown.append(end_feeds)
     sandbox = Sandbox(box.test, box.clock, box.tokens)
     app.cleanup_ctx.append(sandbox.running)
-    served: list[Services] = []
+    served = []
     for environment in box.environments:
+        dependencies = sandbox.dependencies_of(environment)
         services = Services(
             environment=environment,
             gate=Gate(environment, box.clock),
             turns=Turns(),
             email_worker=EmailWorker(environment, box.clock),
-            dispatcher=Dispatcher(environment, box.machine_clock, sandbox.outside_of(environment)),
+            dispatcher=Dispatcher(environment, box.machine_clock, dependencies),
         )
-        _add_routes(app, services)
-        if environment is box.test:
-            _add_sandbox(app, services, SandboxPages(sandbox, box.clock))
         served.append(services)
-        for route in PORTAL_ROUTES:
-            if environment is box.live or not route.of_the_house:
-                principal = Principal("staff", route.role)
-                handler = guarded(route, services, box.live)
-                _add(app, route.method, environment.prefix + route.path, handler, principal)
+        _add_routes(app, box, services, sandbox)
     app.cleanup_ctx.append(_background(box, served, certificates, directory))
     _add_shared_routes(app, box)
     app[READERS] = readers_of(box)
-    app.cleanup_ctx.append(_reading)
+    app.cleanup_ctx.append(_run_scanners)
     return app
 
 
@@ -165,32 +159,29 @@ def _add_shared_routes(app: web.Application, box: Box) -> None:
         _add_readable(app, method, path, in_environment(handler, box.live), ANYBODY)
 
 
-def _add_routes(app: web.Application, services: Services) -> None:
+def _add_routes(app: web.Application, box: Box, services: Services, sandbox: Sandbox) -> None:
+    """Add the routes of one environment; only test has the sandbox and the outbox."""
     environment = services.environment
-    for route in PARTNER_ROUTE_TABLE:
-        path = environment.prefix + route.path
+    prefix, is_test = environment.prefix, environment is box.test
+    for route in (*PARTNER_ROUTE_TABLE, *(sandbox.key_routes if is_test else ())):
         handler = with_key(route.handler, route.scope, services)
-        _add(app, route.method, path, handler, Principal("key", route.scope))
+        _add(app, route.method, prefix + route.path, handler, Principal("key", route.scope))
     for method, path, handler in TERMINAL_ROUTES:
         public = in_environment(https_only(handler), environment)
-        _add_readable(app, method, environment.prefix + path, public, Principal("terminal"))
+        _add_readable(app, method, prefix + path, public, Principal("terminal"))
     for method, path, handler in (*DOOR_ROUTES, *GUEST_ROUTES, *NO_REMINDERS_ROUTES, *DOCS_ROUTES):
         public = in_environment(redirected_to_https(handler), environment)
-        _add_readable(app, method, environment.prefix + path, public, ANYBODY)
-    if environment.name == "test":
+        _add_readable(app, method, prefix + path, public, ANYBODY)
+    for page in PORTAL_ROUTES:
+        if not (is_test and page.of_the_house):
+            handler, principal = guarded(page, services, box.live), Principal("staff", page.role)
+            _add(app, page.method, prefix + page.path, handler, principal)
+    if is_test:
         for method, path, shown in OUTBOX_ROUTES:
-            outbox = update_wrapper(partial(shown, gate=services.gate), shown)
-            handler = in_environment(outbox, environment)
+            handler = in_environment(partial(shown, gate=services.gate), environment)
             _add_readable(app, method, path, handler, ANYBODY)
-
-
-def _add_sandbox(app: web.Application, services: Services, pages: SandboxPages) -> None:
-    for route in pages.key_routes:
-        handler = with_key(route.handler, route.scope, services)
-        path = services.environment.prefix + route.path
-        _add(app, route.method, path, handler, Principal("key", route.scope))
-    for method, path, handler in pages.open_routes:
-        _add_readable(app, method, path, in_environment(handler, services.environment), ANYBODY)
+        for method, path, handler in sandbox.open_routes:
+            _add_readable(app, method, path, in_environment(handler, environment), ANYBODY)
 
 
 def _add(
@@ -219,14 +210,13 @@ def _background(
     """Start the background work; stop it in reverse order."""
     scheduler = Scheduler(box.clock)
     erasures = [Erasures(services.environment) for services in served]
-    jobs = [each.job for each in erasures]
+    jobs = [erasure.job for erasure in erasures]
     retentions = []
     for services in served:
         may_expire = services.dispatcher.clock_gate.may_expire
-        retention = Retention(services.environment, may_expire)
-        retentions.append(retention)
+        retentions.append(Retention(services.environment, may_expire))
         jobs += (
-            retention.job,
+            retentions[-1].job,
             services.email_worker.job,
             make_reservation_jobs(services.environment, may_expire),
         )
@@ -236,8 +226,8 @@ def _background(
         jobs += NightlyWork(box, directory, retentions).jobs
 
     async def run(_app: web.Application) -> AsyncIterator[None]:
-        for services, following in zip(served, erasures, strict=True):
-            await following.start()  # apply erasures to restored data before anything is sent
+        for services, erasure in zip(served, erasures, strict=True):
+            await erasure.start()  # apply erasures to restored data before anything is sent
             await services.dispatcher.start()
             await services.email_worker.start()
             services.dispatcher.clock_gate.watch(scheduler.wake)
@@ -255,8 +245,8 @@ def _background(
     return run
 
 
-async def _reading(app: web.Application) -> AsyncIterator[None]:
-    """Run the scanners at this computer. They stop first, so that no new scans arrive."""
+async def _run_scanners(app: web.Application) -> AsyncIterator[None]:
+    """Run the scanners at this computer. Stop them before all else, so that no new scans arrive."""
     await app[READERS].start()
     yield
     await app[READERS].close()

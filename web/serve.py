@@ -9,8 +9,7 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -43,7 +42,7 @@ from web.portal.session import RESTART
 
 log = logging.getLogger(__name__)
 
-_BLACK_ON_WHITE, _AS_BEFORE = "\x1b[97;40m", "\x1b[0m"
+_BLACK_ON_WHITE, _RESET = "\x1b[97;40m", "\x1b[0m"
 _MORE_TIME = f"EXTEND_TIMEOUT_USEC={10 * 60 * 1_000_000}"  # for a large box on a slow volume
 _PRIVATE = 0o077
 _BACKLOG = 1024
@@ -58,24 +57,24 @@ _SWITCH_SECONDS = 0.0005  # hands over to the writer thread sooner: 5,700/s inst
 
 @dataclass(slots=True)
 class Stopping:
-    """Why and when the process ends. A second signal has no effect."""
+    """Why and when the process ends. A signal or a disk failure overrides a restart."""
 
-    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    may_restart: bool
+    requested: asyncio.Event = field(default_factory=asyncio.Event)
     status: int = 0
-    may_restart: bool = False
-    begins_anew: bool = False
+    restarts: bool = False
     kept: socket.socket | None = None
 
     def on_restart(self) -> None:
         """Restart to apply the saved settings."""
-        if not self.asked.is_set():
-            self.begins_anew = True
-            self.asked.set()
+        if not self.requested.is_set():
+            self.restarts = True
+            self.requested.set()
 
     def on_signal(self) -> None:
-        """Stop the box."""
-        self.begins_anew = False
-        self.asked.set()
+        """Stop the box. A second signal has no effect."""
+        self.restarts = False
+        self.requested.set()
 
     def on_broken(self, error: BaseException) -> None:
         """Stop with status 1 after a disk failure; the next start verifies the files."""
@@ -84,11 +83,10 @@ class Stopping:
             file=sys.stderr,
         )
         self.status = 1
-        self.begins_anew = False
-        self.asked.set()
+        self.on_signal()
 
 
-Beside = Callable[[Box], AbstractAsyncContextManager[None]]
+OnOpen = Callable[[Box], Awaitable[None]]
 
 
 def run_serve(arguments: argparse.Namespace, console: Console) -> int:
@@ -107,14 +105,12 @@ def run_serve(arguments: argparse.Namespace, console: Console) -> int:
             raise
     port = listener.getsockname()[1]
 
-    @asynccontextmanager
-    async def show_link(box: Box) -> AsyncIterator[None]:
+    async def show_link(box: Box) -> None:
         local = find_local_address(host, port) or house_base(box.live.links, box.settings.server)
         await show_setup_link(box, local, as_qr=arguments.qr)
-        yield
 
     return serve_directory(
-        directory, settings, console, listener, host=host, beside=show_link, may_restart=True
+        directory, settings, console, listener, host=host, on_open=show_link, may_restart=True
     )
 
 
@@ -125,16 +121,14 @@ def serve_directory(
     listener: socket.socket,
     *,
     host: str,
-    beside: Beside | None = None,
+    on_open: OnOpen,
     may_restart: bool = False,
 ) -> int:
     """Serve the box in `directory` on `listener` until a signal; return the exit status.
 
+    Awaits `on_open` with the open box, then prints `ready http://H:P` and accepts requests.
     `may_restart`: the owner may restart it with the saved settings; new connections wait.
-
-    `beside` is entered with the open box before the first request is accepted, and left after the
-    last. Prints `ready http://H:P` in between. Raises OperatorError if another process serves the
-    directory.
+    Raises OperatorError if another process serves the directory.
     """
     os.umask(_PRIVATE)
     sys.setswitchinterval(_SWITCH_SECONDS)
@@ -146,13 +140,13 @@ def serve_directory(
         tempfile.tempdir = str(directory.tmp)  # the system's may be full or cleaned
         _prepare_upgrade(directory, settings, console)
         while True:
-            stopping = Stopping(may_restart=may_restart)
+            stopping = Stopping(may_restart)
             listening = Listening(host, listener)
             with listener, listening.securely(settings.server.tls_port):
                 asyncio.run(
-                    _serve(directory, settings, console, listening, beside, stopping, ballast)
+                    _serve(directory, settings, console, listening, on_open, stopping, ballast)
                 )
-            if stopping.kept is None or not stopping.begins_anew:
+            if stopping.kept is None or not stopping.restarts:
                 return stopping.status
             listener = stopping.kept
             settings = console.settings(directory)
@@ -163,7 +157,7 @@ async def _serve(
     settings: Settings,
     console: Console,
     listening: Listening,
-    beside: Beside | None,
+    on_open: OnOpen,
     stopping: Stopping,
     ballast: DiskReserve,
 ) -> None:
@@ -201,8 +195,8 @@ async def _serve(
                 certificates.load()
 
         with listen_for_wakeups(directory.wakeup_pipe, reload_everything):
+            await on_open(box)
             async with (
-                nullcontext() if beside is None else beside(box),
                 following(box, directory, host, port),
                 background_services(box, directory, os.environ, ballast),
             ):
@@ -240,8 +234,8 @@ async def _accept_until_stopped(
         gc.freeze()  # loaded code needs no garbage collection
         print(f"ready {listening.address}", flush=True)
         sd_notify(os.environ, "READY=1")
-        await stopping.asked.wait()
-        if stopping.begins_anew:  # new connections wait in this socket's queue
+        await stopping.requested.wait()
+        if stopping.restarts:  # new connections wait in this socket's queue
             stopping.kept = listening.plain.dup()
             stopping.kept.setblocking(False)  # noqa: FBT003 - the library's API
         server.close()
@@ -263,14 +257,14 @@ def _prepare_upgrade(directory: DataDirectory, settings: Settings, console: Cons
     Extends systemd's start timeout. The caller holds the lock.
     """
 
-    def tell_both(what: str, done: int, of: int) -> None:
+    def show_progress(step: str, done: int, total: int) -> None:
         sd_notify(os.environ, _MORE_TIME)
-        tell(what, done, of)
+        tell(step, done, total)
 
-    maker = Maker(directory, settings, console.clock, console.tokens, console.zones, tell_both)
-    said = back_up_before_upgrade(maker)
-    if said:
-        log.warning("serve: %s", said)
+    maker = Maker(directory, settings, console.clock, console.tokens, console.zones, show_progress)
+    result = back_up_before_upgrade(maker)
+    if result:
+        log.warning("serve: %s", result)
 
 
 async def show_setup_link(box: Box, local: str, *, as_qr: bool) -> None:
@@ -283,23 +277,21 @@ async def show_setup_link(box: Box, local: str, *, as_qr: bool) -> None:
         return
     secret = await box.live.database.write(offer_setup)
     link = f"{local}{SETUP_PATH}#{secret}"
-    said = [
+    lines = [
         "This box is new. Set it up here, within 30 minutes; the link works once:",
         f"\n  {link}\n",
     ]
     elsewhere = house_base(box.live.links, box.settings.server)
     if elsewhere.startswith("https:") and elsewhere != local:
         link = f"{elsewhere}{SETUP_PATH}#{secret}"
-        said += [
+        lines += [
             "From another machine, whose browser warns once if it does not know this box",
-            "(venuebox tls show tells the fingerprint to compare):",
+            "(venuebox tls show prints the fingerprint to compare):",
             f"\n  {link}\n",
         ]
     if as_qr:
         code = link_blocks(link)
         if sys.stdout.isatty():
-            code = "\n".join(f"{_BLACK_ON_WHITE}{line}{_AS_BEFORE}" for line in code.split("\n"))
-        said.append(f"{code}\n")
-    said.append("Too late? Start venuebox again: it shows a new one.")
-    sys.stdout.write("\n".join([*said, ""]))
-    sys.stdout.flush()
+            code = "\n".join(f"{_BLACK_ON_WHITE}{line}{_RESET}" for line in code.split("\n"))
+        lines.append(f"{code}\n")
+    print(*lines, "Too late? Start venuebox again: it shows a new link.", sep="\n", flush=True)

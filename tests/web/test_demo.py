@@ -155,4 +155,4 @@ def test_it_never_takes_the_place_of_a_real_box(tmp_path, capsys):
 @pytest.mark.parametrize("host", ["::", "192.168.1.5", "box.example"])
 def test_it_listens_on_this_machine_alone(host, capsys):
     assert main(["serve", "--demo", "--host", host, "--port", "0"], {}) == 1
-    assert "this machine alone" in capsys.readouterr().err
+    assert "this machine only" in capsys.readouterr().err
