@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from functools import partial
+from functools import partial, update_wrapper
 
 from aiohttp import web
 
@@ -52,10 +52,8 @@ from web.middleware import (
     Services,
     Turns,
     answer_everything,
-    https_only,
     in_environment,
     keep_closed,
-    redirected_to_https,
     show_error_pages,
     with_key,
 )
@@ -167,10 +165,10 @@ def _add_routes(app: web.Application, box: Box, services: Services, sandbox: San
         handler = with_key(route.handler, route.scope, services)
         _add(app, route.method, prefix + route.path, handler, Principal("key", route.scope))
     for method, path, handler in TERMINAL_ROUTES:
-        public = in_environment(https_only(handler), environment)
+        public = in_environment(handler, environment, app[SECURE].demand)
         _add_readable(app, method, prefix + path, public, Principal("terminal"))
     for method, path, handler in (*DOOR_ROUTES, *GUEST_ROUTES, *NO_REMINDERS_ROUTES, *DOCS_ROUTES):
-        public = in_environment(redirected_to_https(handler), environment)
+        public = in_environment(handler, environment, app[SECURE].redirect)
         _add_readable(app, method, prefix + path, public, ANYBODY)
     for page in PORTAL_ROUTES:
         if not (is_test and page.of_the_house):
@@ -178,7 +176,9 @@ def _add_routes(app: web.Application, box: Box, services: Services, sandbox: San
             _add(app, page.method, prefix + page.path, handler, principal)
     if is_test:
         for method, path, shown in OUTBOX_ROUTES:
-            handler = in_environment(partial(shown, gate=services.gate), environment)
+            # `docs/generate.py` reads the docstring of the wrapped handler.
+            outbox = update_wrapper(partial(shown, gate=services.gate), shown)
+            handler = in_environment(outbox, environment)
             _add_readable(app, method, path, handler, ANYBODY)
         for method, path, handler in sandbox.open_routes:
             _add_readable(app, method, path, in_environment(handler, environment), ANYBODY)

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from importlib import resources
@@ -59,21 +59,11 @@ _TONIGHT = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """Values that the guide prints about one environment."""
+async def _prepare(environment: Environment, webhook_url: str | None) -> dict[str, str]:
+    """Create key, endpoint, terminal and tonight's reservations through the real actions.
 
-    base: str
-    key: str
-    terminal_token: str
-    pairing_link: str
-    guest_link: str
-    free_table_id: str
-    tonight: str
-
-
-async def _prepare(environment: Environment, webhook_url: str | None) -> Prepared:
-    """Create key, endpoint, terminal and tonight's reservations through the real actions."""
+    Return the values that the guide prints about the environment.
+    """
     database, links = environment.database, environment.links
     issued = await database.write(issue_key, environment.name, "Demo partner")
     if webhook_url is not None:
@@ -85,15 +75,15 @@ async def _prepare(environment: Environment, webhook_url: str | None) -> Prepare
         for number, sample in enumerate(_TONIGHT[environment.name], 1)
     ]
     tables, day = await database.read(_tables_and_tonight)
-    return Prepared(
-        base=links.base,
-        key=issued.key,
-        terminal_token=terminal_token,
-        pairing_link=offered.link(links.base),
-        guest_link=links.access(environment.keyring.access_token(reservations[0].id)),
-        free_table_id=tables[FREE_TABLE],
-        tonight=day.isoformat(),
-    )
+    return {
+        "base": links.base,
+        "key": issued.key,
+        "terminal_token": terminal_token,
+        "pairing_link": offered.link(links.base),
+        "guest_link": links.access(environment.keyring.access_token(reservations[0].id)),
+        "free_table_id": tables[FREE_TABLE],
+        "tonight": day.isoformat(),
+    }
 
 
 def _reserve(
@@ -146,12 +136,12 @@ def _tables_and_tonight(reader: Reader) -> tuple[dict[str, str], date]:
 
 
 _GUIDE = """\
-Riad Atlas is open for the evening of {live.tonight}. This is a demo: it listens on this
+Riad Atlas is open for the evening of {live[tonight]}. This is a demo: it listens on this
 machine only{lifetime}.
 
 1. Book table {table} at {slot} tonight in the test environment, as a partner does:
 
-BOOKING=$(curl -s {test.base}/v1/reservations -H 'Authorization: Bearer {test.key}' \
+BOOKING=$(curl -s {test[base]}/v1/reservations -H 'Authorization: Bearer {test[key]}' \
 -H 'Content-Type: application/json' -d '{booking}'); echo "$BOOKING"
 
 2. Open the guest's link: the code to show at the door.
@@ -161,7 +151,7 @@ LINK=$(echo "$BOOKING" | grep -o 'http[^"]*/access/[^"]*'); echo "$LINK"
 3. Scan the code at the door. The page contains its text; scanning the link itself works too.
 
 PASS=$(curl -s "$LINK" | grep -o 'data-pass="[^"]*' | cut -d'"' -f2); echo "$PASS"
-curl -s {test.base}/terminal/v1/scans -H 'Authorization: Bearer {test.terminal_token}' \
+curl -s {test[base]}/terminal/v1/scans -H 'Authorization: Bearer {test[terminal_token]}' \
 -H 'Content-Type: application/json' -d "{{\\"scanId\\":\\"{scan_id}\\",\\"code\\":\\"$PASS\\"}}"
 
 4. See reservation.created and reservation.checked_in arrive, signed, at an echo receiver:
@@ -169,22 +159,22 @@ curl -s {test.base}/terminal/v1/scans -H 'Authorization: Bearer {test.terminal_t
 {watch}
 
 Where to look
-  portal              {live.base}/portal
+  portal              {live[base]}/portal
     sign in           {welcome}
                       (works once: choose a password; you are Yasmine, the owner)
-  door, pair a phone  {live.pairing_link}
+  door, pair a phone  {live[pairing_link]}
                       (works once, for {minutes} minutes; the portal makes another)
-  a guest's link      {live.guest_link}
-  booking page        {live.base}/book
-  guide for partners  {live.base}/docs
-  interface, to try   {test.base}/docs/reference
-  sandbox             {test.base}   (paste the test key: watch webhooks arrive)
-  live                {live.base}        key {live.key}
-  test                {test.base}   key {test.key}
-  scanner, live       terminal token {live.terminal_token}
-  scanner, test       terminal token {test.terminal_token}
+  a guest's link      {live[guest_link]}
+  booking page        {live[base]}/book
+  guide for partners  {live[base]}/docs
+  interface, to try   {test[base]}/docs/reference
+  sandbox             {test[base]}   (paste the test key: watch webhooks arrive)
+  live                {live[base]}        key {live[key]}
+  test                {test[base]}   key {test[key]}
+  scanner, live       terminal token {live[terminal_token]}
+  scanner, test       terminal token {test[terminal_token]}
   echo receiver       {watch}   (as JSON: {receiver})
-  emails of test      {test.base}/outbox
+  emails of test      {test[base]}/outbox
   what was sent       {program} deliveries --data {directory} --environment test --json
 """
 
@@ -228,8 +218,8 @@ async def _print_guide(box: Box, *, directory: DataDirectory, is_temporary: bool
     live, test = await _prepare(box.live, None), await _prepare(box.test, receiver)
     invitation = await box.live.database.write(create_staff, "Yasmine", "owner")
     booking = {
-        "tableId": test.free_table_id,
-        "date": test.tonight,
+        "tableId": test["free_table_id"],
+        "date": test["tonight"],
         "slot": FREE_SLOT,
         "guests": 2,
         "customer": {"name": "Amina Idrissi", "phone": "+212 611 111 111"},
@@ -245,10 +235,10 @@ async def _print_guide(box: Box, *, directory: DataDirectory, is_temporary: bool
         booking=json.dumps(booking),
         scan_id=box.tokens.new_id(box.clock.now()),
         program=_program(),
-        welcome=f"{live.base}/portal/welcome#{invitation.secret}",
+        welcome=f"{live['base']}/portal/welcome#{invitation.secret}",
         minutes=PAIRING_LIFE_MS // 60_000,
         receiver=receiver,
-        watch=f"{test.base}#{token}",
+        watch=f"{test['base']}#{token}",
         directory=directory.root,
     )
     print(guide, flush=True)

@@ -13,7 +13,7 @@ from aiohttp import web
 from appliance.core.i18n import Language
 from appliance.http.request import ENVIRONMENT
 from web.middleware import SECURE
-from web.rendering import LANGUAGES, STATIC_FILES, make_templates, page_headers, render
+from web.rendering import LANGUAGES, STATIC_FILES, html_answer, make_templates, page_headers, render
 
 _HEADERS = {
     **page_headers(
@@ -36,12 +36,7 @@ _ICONS = (("door-192.png", "192x192"), ("door-512.png", "512x512"))
 async def door_page(request: web.Request) -> web.Response:
     """`GET /door`: the app."""
     language = request.config_dict[LANGUAGES].of(request)
-    response = web.Response(
-        text=_page(request, language),
-        content_type="text/html",
-        charset="utf-8",
-        headers={**_HEADERS, "Content-Language": language.code},
-    )
+    response = html_answer(request, "door/app.html", language, _values(request, language), _HEADERS)
     response.enable_compression()
     return response
 
@@ -110,28 +105,27 @@ def door_words(language: Language) -> dict[str, str]:
     return words
 
 
-def _page(request: web.Request, language: Language) -> str:
-    environment = request[ENVIRONMENT]
-    values: dict[str, object] = {
+def _values(request: web.Request, language: Language) -> dict[str, object]:
+    return {
         "words": door_words(language),
         "all_words": {
             each.code: {"name": each.name, "direction": each.direction, "words": door_words(each)}
             for each in request.config_dict[LANGUAGES].all()
         },
         "start": _start(request),
-        "terminal": f"{environment.prefix}/terminal/v1",
+        "terminal": f"{request[ENVIRONMENT].prefix}/terminal/v1",
         "reader": _reader_url(request),
         "wasm": _asset(request, _WASM),
         "secure_url": secure_door(request),
     }
-    return render(request, "door/app.html", language, values)
 
 
 def _shell(request: web.Request) -> dict[str, object]:
     assets = [_asset(request, name) for name in (_SCRIPT, "door.css", _WASM, "icon.svg")]
     icons = [_asset(request, name) for name, _ in _ICONS]
     kept = [*assets, *icons, _reader_url(request), f"{_start(request)}/manifest.webmanifest"]
-    page = _page(request, request.config_dict[LANGUAGES].get(None))
+    language = request.config_dict[LANGUAGES].get(None)
+    page = render(request, "door/app.html", language, _values(request, language))
     version = hashlib.sha256("\n".join([page, *kept]).encode()).hexdigest()[:16]
     return {"name": f"venuebox-door-{request[ENVIRONMENT].name}", "version": version,
             "page": _start(request), "assets": kept}  # fmt: skip

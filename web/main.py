@@ -59,7 +59,7 @@ def make_parser(*, serves: bool = False) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = _Parser(
         prog="venuebox", description="runs a venue's reservations, guest passes and door"
     )
-    parser.add_argument("--version", action=_Version, help="show the version and exit")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     commands: Commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _add_serve(commands)
     if not serves:
@@ -103,9 +103,6 @@ class _Parser(argparse.ArgumentParser):
 class _Version(argparse.Action):
     """Prints one line, as other programs do; `venuebox version` also lists the components."""
 
-    def __init__(self, option_strings: Sequence[str], dest: str, help: str) -> None:  # noqa: A002
-        super().__init__(option_strings, dest, nargs=0, help=help)
-
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         from appliance.environment import own_version  # noqa: PLC0415 - not needed by `serve`
 
@@ -142,19 +139,17 @@ def _reading_modules() -> Iterator[None]:
     appliance/webhooks/client.py loads them when needed. AIOHTTP_NOSENDFILE: sendfile(2) would
     wait without limit for a client that does not read (connection.py).
     """
-    told = {"SSL_CERT_FILE": os.devnull, "AIOHTTP_NOSENDFILE": "1"}
-    before = {name: os.environ.get(name) for name in told}
-    os.environ.update(told)
+    changed = {"SSL_CERT_FILE": os.devnull, "AIOHTTP_NOSENDFILE": "1"}
+    before = dict(os.environ)
+    os.environ.update(changed)
     gc.disable()
     try:
         yield
     finally:
         gc.enable()
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        for name in changed:
+            del os.environ[name]
+        os.environ.update(before)
 
 
 def _port(text: str) -> int:

@@ -2,8 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Hashable
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from socket import gethostname
@@ -47,35 +47,25 @@ from appliance.staff.first_run import is_closed
 from appliance.webhooks.dispatcher import Dispatcher
 from web.api.authentication import KEY, Gate
 
+Check = Callable[[web.Request], web.Response | None]
+
 SETUP_PATH = "/portal/setup"
 _OPEN_AT_FIRST_START = frozenset({SETUP_PATH, "/health", "/ready"})
 _HOST = re.compile(r"(?:([a-z0-9._-]+)|\[([0-9a-f:.]+)\])(?::\d{1,5})?", re.ASCII | re.IGNORECASE)
 _OF_PROGRAMS = re.compile(r"(?:/test)?/*(?:v1|terminal|static)(?:/|\Z)")  # paths without pages
 _FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Via")
 _READING = frozenset({"GET", "HEAD"})
+_DRAIN_STEP_SECONDS = 0.01
 _ONE_YEAR = "max-age=31536000"
 
 
+@dataclass(slots=True)
 class Requests:
     """Counts the application's requests, and waits for the last one at the shutdown."""
 
-    def __init__(self) -> None:
-        self.total = 0
-        self.is_draining = False
-        self._in_progress = 0
-        self._empty = asyncio.Event()
-
-    @contextmanager
-    def count(self) -> Iterator[None]:
-        """Count one request, in progress during the block."""
-        self.total += 1
-        self._in_progress += 1
-        try:
-            yield
-        finally:
-            self._in_progress -= 1
-            if self.is_draining and self._in_progress == 0:
-                self._empty.set()
+    total: int = 0
+    in_progress: int = 0
+    is_draining: bool = False
 
     async def drain(self, seconds: float) -> bool:
         """Wait at most `seconds` until no request is in progress; return whether that succeeded.
@@ -85,11 +75,11 @@ class Requests:
         answered, and the connection is closed.
         """
         self.is_draining = True
-        if self._in_progress:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await self._empty.wait()
-        return self._in_progress == 0
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self.in_progress:  # noqa: ASYNC110 - only at the shutdown
+                    await asyncio.sleep(_DRAIN_STEP_SECONDS)
+        return self.in_progress == 0
 
 
 class Hosts:
@@ -152,7 +142,7 @@ class HttpsPolicy:
         return household_of(peer_of(request, self._proxies))
 
     def demand(self, request: web.Request) -> None:
-        """Raise HttpsRequired if a key or token was sent over plain http."""
+        """Raise HttpsRequired if a key or token came over plain http, unless that is allowed."""
         if not self._allow_http and not self.is_private(request):
             raise HttpsRequired
 
@@ -197,8 +187,8 @@ class HttpsPolicy:
         is_known = "X-Forwarded-Proto" in request.headers and is_trusted(request, self._proxies)
         return self._public if is_known else None
 
-    def public_address_of(self, request: web.Request) -> str | None:
-        """Return the https URL of a public page that was requested over plain http, else None.
+    def redirect(self, request: web.Request) -> web.Response | None:
+        """Return a redirect to https if a page was requested over plain http by the public name.
 
         Local names are not redirected: the door works without the internet, and guests' phones do
         not trust the box's own certificate.
@@ -207,7 +197,7 @@ class HttpsPolicy:
         if not is_page or not self._uses_public_name(request):
             return None
         base = self.elsewhere_for(request)
-        return f"{base}{request.rel_url}" if base else None
+        return _redirect(307, f"{base}{request.rel_url}") if base else None
 
     def _uses_public_name(self, request: web.Request) -> bool:
         return bool(self._public) and requested_name(request) == self._public_name
@@ -292,23 +282,26 @@ ERROR_PAGE: web.AppKey[Callable[[web.Request, Exception], web.StreamResponse | N
 async def answer_everything(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Answer every request in the documented form, and set the headers of every answer."""
     requests = request.app[REQUESTS]
-    with requests.count():
-        try:
-            if not request.app[HOSTS].allows(request.host):
-                raise Misdirected  # noqa: TRY301 - answered below like every error
-            response = await handler(request)
-        except ApiError as refusal:
-            response = refuse(refusal)
-        except web.HTTPException as exception:
-            response = _documented(exception)
-        except Exception as error:  # noqa: BLE001 - any exception is answered and logged
-            note_exception(request, error)
-            response = refuse(InternalError())
-        if not response.prepared:
-            set_headers(response)
-        if requests.is_draining:
-            response.force_close()
-        return response
+    requests.total += 1
+    requests.in_progress += 1
+    try:
+        if not request.app[HOSTS].allows(request.host):
+            raise Misdirected  # noqa: TRY301 - answered below like every error
+        response = await handler(request)
+    except ApiError as refusal:
+        response = refuse(refusal)
+    except web.HTTPException as exception:
+        response = _documented(exception)
+    except Exception as error:  # noqa: BLE001 - any exception is answered and logged
+        note_exception(request, error)
+        response = refuse(InternalError())
+    finally:
+        requests.in_progress -= 1
+    if not response.prepared:
+        set_headers(response)
+    if requests.is_draining:
+        response.force_close()
+    return response
 
 
 @web.middleware
@@ -337,8 +330,6 @@ async def show_error_pages(request: web.Request, handler: Handler) -> web.Stream
 
 def set_headers(response: web.StreamResponse) -> None:
     """Set the standard headers that the answer does not set itself."""
-    if "Content-Security-Policy" in response.headers and "Server" in response.headers:
-        return  # `appliance.http.request.answer` has set them
     for name, value in COMMON_HEADERS.items():
         response.headers.setdefault(name, value)
 
@@ -376,32 +367,18 @@ def with_key(handler: Handler, scope: str, services: Services) -> Handler:
     return handle
 
 
-def in_environment(handler: Handler, environment: Environment) -> Handler:
-    """Wrap a public handler, or one that authenticates its caller by a link or terminal token."""
+def in_environment(
+    handler: Handler, environment: Environment, check: Check | None = None
+) -> Handler:
+    """Wrap a public handler, or one that authenticates its caller by a link or terminal token.
+
+    `check` runs first; its answer, if any, replaces that of the handler.
+    """
 
     async def handle(request: web.Request) -> web.StreamResponse:
         request[ENVIRONMENT] = environment
-        return await handler(request)
-
-    return handle
-
-
-def https_only(handler: Handler) -> Handler:
-    """Wrap a handler; raises HttpsRequired if a token was sent over plain http."""
-
-    async def handle(request: web.Request) -> web.StreamResponse:
-        request.app[SECURE].demand(request)
-        return await handler(request)
-
-    return handle
-
-
-def redirected_to_https(handler: Handler) -> Handler:
-    """Wrap a page; redirects to https where `public_address_of` returns a URL."""
-
-    async def handle(request: web.Request) -> web.StreamResponse:
-        elsewhere = request.app[SECURE].public_address_of(request)
-        return await handler(request) if elsewhere is None else _redirect(307, elsewhere)
+        response = None if check is None else check(request)
+        return await handler(request) if response is None else response
 
     return handle
 

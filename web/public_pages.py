@@ -52,7 +52,8 @@ async def show_guide(request: web.Request) -> web.Response:
     }
     language = request.config_dict[LANGUAGES].of(request)
     # The page requests `base` to see whether the browser trusts it.
-    return public_page(request, "trust.html", values, language, asks=base or "")
+    connect_src = f"'self' {base or ''}".strip()
+    return public_page(request, "trust.html", values, language, connect_src=connect_src)
 
 
 async def give_authority(request: web.Request) -> web.Response:

@@ -1,7 +1,7 @@
 """Rendering: Jinja templates, static files and their addresses, page headers."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import jinja2
@@ -139,6 +139,7 @@ def render(
 _PUBLIC_HEADERS = {
     "Cache-Control": "no-cache",
     "Referrer-Policy": "no-referrer",
+    "Vary": "Accept, Accept-Language",
     "X-Content-Type-Options": "nosniff",
 }
 
@@ -148,31 +149,31 @@ def public_page(
     template: str,
     values: dict[str, object],
     language: Language | None = None,
-    *,
-    inline_pictures: bool = False,
-    asks: str = "",
+    **sources: str,
 ) -> web.Response:
     """Return a page that loads only this box's own files, in English by default.
 
-    `asks` is one more origin that its script may call.
+    `sources` changes the policy, as in `content_policy`.
     """
+    own = {"default_src": "'none'", "form_action": "'none'"}
+    own |= dict.fromkeys(("script_src", "style_src", "img_src", "connect_src"), "'self'")
+    policy = content_policy(**{**own, **sources})
+    headers = {**_PUBLIC_HEADERS, "Content-Security-Policy": policy}
     language = language or request.config_dict[LANGUAGES].get("en")
-    policy = content_policy(
-        default_src="'none'",
-        script_src="'self'",
-        style_src="'self'",
-        img_src="'self' data:" if inline_pictures else "'self'",
-        connect_src=f"'self' {asks}".strip(),
-        form_action="'none'",
-    )
+    return html_answer(request, template, language, values, headers)
+
+
+def html_answer(
+    request: web.Request,
+    template: str,
+    language: Language,
+    values: dict[str, object],
+    headers: Mapping[str, str],
+) -> web.Response:
+    """Return the rendered template as an answer with `headers` and Content-Language."""
     return web.Response(
         text=render(request, template, language, values),
         content_type="text/html",
         charset="utf-8",
-        headers={
-            **_PUBLIC_HEADERS,
-            "Content-Security-Policy": policy,
-            "Content-Language": language.code,
-            "Vary": "Accept, Accept-Language",
-        },
+        headers={**headers, "Content-Language": language.code},
     )

@@ -144,18 +144,11 @@ _DECODER = json.JSONDecoder(
 
 
 def _is_deeper_than(value: Any, levels: int) -> bool:
-    layer = [value]
-    for _ in range(levels):
-        inner: list[Any] = []
-        for item in layer:
-            if isinstance(item, dict):
-                inner += item.values()
-            elif isinstance(item, list):
-                inner += item
-        if not inner:
-            return False
-        layer = inner
-    return True
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, list):
+        value = ()
+    return any(levels == 1 or _is_deeper_than(item, levels - 1) for item in value)
 
 
 def _is_storable(value: Any) -> bool:

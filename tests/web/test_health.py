@@ -73,7 +73,7 @@ async def test_a_disk_that_hangs_is_unavailable_in_time_and_holds_one_proof(box,
         begun.append(environment.name)
         await release.wait()
 
-    health._prove_one = hang
+    health._check_database = hang
     for _ in range(3):
         with pytest.raises(Unavailable):
             await health.show_health(ASK)
