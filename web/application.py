@@ -215,11 +215,8 @@ def _background(
     for services in served:
         may_expire = services.dispatcher.clock_gate.may_expire
         retentions.append(Retention(services.environment, may_expire))
-        jobs += (
-            retentions[-1].job,
-            services.email_worker.job,
-            make_reservation_jobs(services.environment, may_expire),
-        )
+        states = make_reservation_jobs(services.environment, may_expire)
+        jobs += (retentions[-1].job, services.email_worker.job, states)
         if certificates is not None and services.environment is box.live:
             jobs.append(renewal(certificates, box.live.database, may_expire))
     if directory is not None:

@@ -5,8 +5,6 @@ import json
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
 from functools import partial
@@ -197,18 +195,28 @@ def run_demo(arguments: argparse.Namespace, console: Console) -> int:
         raise OperatorError(
             f"the demo listens on this machine only, not on {host}: leave --host out"
         )
-    with _own_directory(arguments, console) as directory:
-        settings = console.settings(directory)
-        port = settings.server.port if arguments.port is None else arguments.port
-        with listen(host, port, _PORT_OPTIONS) as listener:
-            _create_box(directory, console)
+    if arguments.data is not None:
+        return _serve(console.directory(arguments), host, arguments.port, console)
+    with tempfile.TemporaryDirectory(prefix="venuebox-demo-", ignore_cleanup_errors=True) as root:
+        directory = DataDirectory(Path(root))
+        return _serve(directory, host, arguments.port, console, is_temporary=True)
 
-            on_open = partial(
-                _print_guide, directory=directory, is_temporary=arguments.data is None
-            )
-            return serve_directory(
-                directory, _demo_settings(settings), console, listener, host=host, on_open=on_open
-            )
+
+def _serve(
+    directory: DataDirectory,
+    host: str,
+    port: int | None,
+    console: Console,
+    *,
+    is_temporary: bool = False,
+) -> int:
+    settings = console.settings(directory)
+    port = settings.server.port if port is None else port
+    with listen(host, port, _PORT_OPTIONS) as listener:
+        _create_box(directory, console)
+        on_open = partial(_print_guide, directory=directory, is_temporary=is_temporary)
+        settings = _demo_settings(settings)
+        return serve_directory(directory, settings, console, listener, host=host, on_open=on_open)
 
 
 async def _print_guide(box: Box, *, directory: DataDirectory, is_temporary: bool) -> None:
@@ -242,16 +250,6 @@ async def _print_guide(box: Box, *, directory: DataDirectory, is_temporary: bool
         directory=directory.root,
     )
     print(guide, flush=True)
-
-
-@contextmanager
-def _own_directory(arguments: argparse.Namespace, console: Console) -> Iterator[DataDirectory]:
-    """Yield a temporary directory, or the one given with `--data`."""
-    if arguments.data is not None:
-        yield console.directory(arguments)
-        return
-    with tempfile.TemporaryDirectory(prefix="venuebox-demo-", ignore_cleanup_errors=True) as root:
-        yield DataDirectory(Path(root))
 
 
 def _create_box(directory: DataDirectory, console: Console) -> None:

@@ -47,8 +47,6 @@ from appliance.staff.first_run import is_closed
 from appliance.webhooks.dispatcher import Dispatcher
 from web.api.authentication import KEY, Gate
 
-Check = Callable[[web.Request], web.Response | None]
-
 SETUP_PATH = "/portal/setup"
 _OPEN_AT_FIRST_START = frozenset({SETUP_PATH, "/health", "/ready"})
 _HOST = re.compile(r"(?:([a-z0-9._-]+)|\[([0-9a-f:.]+)\])(?::\d{1,5})?", re.ASCII | re.IGNORECASE)
@@ -56,6 +54,7 @@ _OF_PROGRAMS = re.compile(r"(?:/test)?/*(?:v1|terminal|static)(?:/|\Z)")  # path
 _FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Via")
 _READING = frozenset({"GET", "HEAD"})
 _DRAIN_STEP_SECONDS = 0.01
+_DOCUMENTED = (NotFound, MethodNotAllowed, BodyTooLarge, Unavailable)
 _ONE_YEAR = "max-age=31536000"
 
 
@@ -93,11 +92,10 @@ class Hosts:
         self, addresses: tuple[str, ...], names: tuple[str, ...], slug: Callable[[], str]
     ) -> None:
         """`addresses` are our URLs; `slug` returns the venue's: the box is `<slug>.local`."""
-        own = {(urlsplit(address).hostname or "").lower() for address in addresses}
-        machine = gethostname().lower()
-        self._names = {"localhost", machine, f"{machine}.local", *own}
-        self._names |= {name.lower() for name in names}
-        self._names.discard("")
+        own = (urlsplit(address).hostname or "" for address in addresses)
+        machine = gethostname()
+        known = ("localhost", machine, f"{machine}.local", *own, *names)
+        self._names = {name.lower() for name in known if name}
         self._slug = slug
 
     def allows(self, host: str) -> bool:
@@ -336,8 +334,7 @@ def set_headers(response: web.StreamResponse) -> None:
 
 def _documented(exception: web.HTTPException) -> web.StreamResponse:
     """Convert aiohttp's errors to error bodies (interface, section 7); keep redirects."""
-    kinds = (NotFound, MethodNotAllowed, BodyTooLarge, Unavailable)
-    kind = {kind.status: kind for kind in kinds}.get(exception.status)
+    kind = next((kind for kind in _DOCUMENTED if kind.status == exception.status), None)
     if kind is None:
         return exception
     response = refuse(kind())
@@ -368,7 +365,9 @@ def with_key(handler: Handler, scope: str, services: Services) -> Handler:
 
 
 def in_environment(
-    handler: Handler, environment: Environment, check: Check | None = None
+    handler: Handler,
+    environment: Environment,
+    check: Callable[[web.Request], web.Response | None] = lambda _request: None,
 ) -> Handler:
     """Wrap a public handler, or one that authenticates its caller by a link or terminal token.
 
@@ -377,7 +376,7 @@ def in_environment(
 
     async def handle(request: web.Request) -> web.StreamResponse:
         request[ENVIRONMENT] = environment
-        response = None if check is None else check(request)
+        response = check(request)
         return await handler(request) if response is None else response
 
     return handle

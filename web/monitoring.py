@@ -10,7 +10,6 @@ import shutil
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import suppress
 from hmac import compare_digest
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -25,7 +24,7 @@ from appliance.core.errors import NotFound, Unavailable
 from appliance.core.network import is_public
 from appliance.doctor.check import Counts, ScanTotals, count_for_metrics
 from appliance.environment import Environment
-from appliance.http.request import answer, is_loopback, is_trusted, networks_of
+from appliance.http.request import address_of, answer, is_loopback, is_trusted, networks_of
 from appliance.jobs.watchdog import Lateness
 from web.middleware import REQUESTS, SECURE, requested_name
 from web.portal.guard import find_living_session
@@ -53,7 +52,7 @@ class Health:
         self._box = box
         self._free = free
         self._deadline = deadline
-        self._check: asyncio.Task[None] | None = None
+        self._check: asyncio.Future[list[None]] | None = None
         self._checked_at = float("-inf")
         self._is_good = False
         self._is_serving = False
@@ -85,15 +84,12 @@ class Health:
         if clock.monotonic() - self._checked_at < _FRESH_SECONDS:
             return self._is_good
         if self._check is None or self._check.done():
-            self._check = asyncio.create_task(self._check_databases())
+            self._check = asyncio.gather(*map(self._check_database, self._box.environments))
         # While the disk hangs there is one check, not one for each request.
         await asyncio.wait({self._check}, timeout=self._deadline)
         self._is_good = self._check.done() and self._check.exception() is None
         self._checked_at = clock.monotonic()
         return self._is_good
-
-    async def _check_databases(self) -> None:
-        await asyncio.gather(*map(self._check_database, self._box.environments))
 
     async def _check_database(self, environment: Environment) -> None:
         database = environment.database
@@ -266,7 +262,8 @@ class ProxyWatch:
         elif is_forwarded or any(name in headers for name in _FORWARDED_HEADERS):
             line = f"trusted_proxies = {json.dumps([*self._trusted, remote])}"
             # Internet clients may send such headers; the venue's proxies have private addresses.
-            if _is_near(remote):
+            address = address_of(remote)
+            if address is not None and not address.is_global:
                 self._note(PROXY_UNKNOWN, remote, line, is_active=True)
 
     def _note(self, name: str, address: str, detail: str, *, is_active: bool) -> None:
@@ -289,12 +286,3 @@ class ProxyWatch:
                 await self._database.write(drop_alert, *key)
         except Unavailable:  # try again at the next request after a minute
             self._known[key] = not is_active, self._known[key][1]
-
-
-def _is_near(text: str) -> bool:
-    """Return whether `text` is an address of this machine or of a private network."""
-    try:
-        address = ip_address(text)
-    except ValueError:
-        return False
-    return not (getattr(address, "ipv4_mapped", None) or address).is_global

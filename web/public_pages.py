@@ -84,27 +84,24 @@ async def say_yes(_request: web.Request) -> web.Response:
 def profile(venue: str, der: bytes) -> bytes:
     """Return a configuration profile with the authority; identical for the same authority."""
     digest = x509.load_der_x509_certificate(der).fingerprint(hashes.SHA256())
-    inner, outer = uuid.UUID(bytes=digest[:16], version=4), uuid.UUID(bytes=digest[16:], version=4)
-    return plistlib.dumps(
-        {
-            "PayloadContent": [
-                {
-                    "PayloadCertificateFileName": "venuebox-ca.crt",
-                    "PayloadContent": der,
-                    "PayloadDisplayName": venue,
-                    "PayloadIdentifier": f"app.venuebox.{inner}",
-                    "PayloadType": "com.apple.security.root",
-                    "PayloadUUID": str(inner),
-                    "PayloadVersion": 1,
-                }
-            ],
-            "PayloadDisplayName": f"{venue} (venuebox)",
-            "PayloadIdentifier": f"app.venuebox.{outer}",
-            "PayloadType": "Configuration",
-            "PayloadUUID": str(outer),
-            "PayloadVersion": 1,
-        }
-    )
+    authority = {
+        **_payload("com.apple.security.root", digest[:16], venue),
+        "PayloadCertificateFileName": "venuebox-ca.crt",
+        "PayloadContent": der,
+    }
+    outer = _payload("Configuration", digest[16:], f"{venue} (venuebox)")
+    return plistlib.dumps({**outer, "PayloadContent": [authority]})
+
+
+def _payload(kind: str, random: bytes, name: str) -> dict[str, object]:
+    identity = uuid.UUID(bytes=random, version=4)
+    return {
+        "PayloadDisplayName": name,
+        "PayloadIdentifier": f"app.venuebox.{identity}",
+        "PayloadType": kind,
+        "PayloadUUID": str(identity),
+        "PayloadVersion": 1,
+    }
 
 
 def kind_of(user_agent: str) -> str:

@@ -25,30 +25,34 @@ class StaticFiles:
     """Static files from some folders, listed once: unlisted names are not served."""
 
     def __init__(self, *folders: Path) -> None:
-        self._paths = {
-            path.relative_to(folder).as_posix(): path
+        self._files = {
+            path.relative_to(folder).as_posix(): (
+                path,
+                hashlib.sha256(path.read_bytes()).hexdigest()[:16],
+            )
             for folder in folders
             for path in sorted(folder.rglob("*"))
             if path.is_file() and not path.name.startswith(".")
         }
-        self._versions = {
-            name: hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-            for name, path in self._paths.items()
-        }
 
     def url(self, name: str) -> str:
         """Return the URL of a file; it changes with the file's contents."""
-        version = self._versions.get(name)
-        return f"/static/{name}?v={version}" if version else f"/static/{name}"
+        if name not in self._files:
+            return f"/static/{name}"
+        return f"/static/{name}?v={self._files[name][1]}"
 
     def respond(self, name: str, version: str) -> web.StreamResponse:
         """Return the file, cacheable for a year if `version` matches. Raises HTTPNotFound."""
-        path = self._paths.get(name)
-        if path is None:
+        if name not in self._files:
             raise web.HTTPNotFound
-        keep = _KEEP if version == self._versions[name] else "no-cache"
+        path, current = self._files[name]
+        caching = _KEEP if version == current else "no-cache"
         kind = _TYPES.get(path.suffix, "text/plain; charset=utf-8")
-        return web.FileResponse(path, headers={"Content-Type": kind, "Cache-Control": keep})
+        return web.FileResponse(path, headers={"Content-Type": kind, "Cache-Control": caching})
+
+
+def _version(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
 STATIC_FILES = web.AppKey("static_files", StaticFiles)
@@ -136,14 +140,6 @@ def render(
     )
 
 
-_PUBLIC_HEADERS = {
-    "Cache-Control": "no-cache",
-    "Referrer-Policy": "no-referrer",
-    "Vary": "Accept, Accept-Language",
-    "X-Content-Type-Options": "nosniff",
-}
-
-
 def public_page(
     request: web.Request,
     template: str,
@@ -158,7 +154,11 @@ def public_page(
     own = {"default_src": "'none'", "form_action": "'none'"}
     own |= dict.fromkeys(("script_src", "style_src", "img_src", "connect_src"), "'self'")
     policy = content_policy(**{**own, **sources})
-    headers = {**_PUBLIC_HEADERS, "Content-Security-Policy": policy}
+    headers = {
+        "Cache-Control": "no-cache",
+        "Content-Security-Policy": policy,
+        "Vary": "Accept, Accept-Language",
+    }
     language = language or request.config_dict[LANGUAGES].get("en")
     return html_answer(request, template, language, values, headers)
 

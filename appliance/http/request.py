@@ -7,7 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, Literal
 
 from aiohttp import web
@@ -127,19 +127,15 @@ def _refuse_duplicates(members: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(name)
-
-
-def _finite(digits: str) -> float:
-    number = float(digits)
+def _finite(text: str) -> float:
+    number = float(text)
     if not math.isfinite(number):
         raise ValueError("out of range")
     return number
 
 
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant, parse_float=_finite
+    object_pairs_hook=_refuse_duplicates, parse_constant=_finite, parse_float=_finite
 )
 
 
@@ -267,30 +263,29 @@ def claims_https(request: web.Request) -> bool:
 @lru_cache(maxsize=1024)
 def household_of(peer: str) -> str:
     """Return one key per caller: the /64 network of an IPv6 address, an IPv4 address unchanged."""
-    try:
-        address = ip_address(peer)
-    except ValueError:
+    address = address_of(peer)
+    if address is None:
         return peer
-    if address.version == 4:
-        return peer
-    if address.ipv4_mapped is not None:  # IPv4 on a dual-stack socket
-        return str(address.ipv4_mapped)
-    return str(ip_network((address, 64), strict=False))
+    return str(address if address.version == 4 else ip_network((address, 64), strict=False))
 
 
 @lru_cache(maxsize=1024)
-def is_loopback(address: str) -> bool:
-    """Whether `address` is a loopback address."""
-    try:
-        return ip_address(address).is_loopback
-    except ValueError:
-        return False
+def is_loopback(text: str) -> bool:
+    """Whether `text` is a loopback address."""
+    address = address_of(text)
+    return address is not None and address.is_loopback
 
 
 def is_in(text: str, networks: Networks) -> bool:
     """Whether `text` is an address in one of `networks`."""
+    address = address_of(text)
+    return address is not None and any(address in network for network in networks)
+
+
+def address_of(text: str) -> IPv4Address | IPv6Address | None:
+    """Parse an address, None if invalid; an IPv4 address on a dual-stack socket is IPv4."""
     try:
         address = ip_address(text)
     except ValueError:
-        return False
-    return any(address in network for network in networks)
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
