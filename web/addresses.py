@@ -38,7 +38,7 @@ def find_address(host: str, port: int, remembered: str | None) -> str:
     """Return the plain http URL at which other machines reach the box.
 
     Without a network, return `remembered`: the router usually assigns the same address again.
-    If there is none, return the loopback address.
+    If `remembered` is None or has another port, return the loopback address.
     """
     if host not in ANY:
         return f"http://{in_url(host)}:{port}"
@@ -106,7 +106,7 @@ class _AddressWatch:
                         log_exception("addresses: check", error)
                     failure = str(error)
                 seconds = _LOOK_SECONDS if self._addresses else _LOOK_WITHOUT_SECONDS
-                if failure:  # a failed move sets the event itself
+                if failure:  # a failed `_move` has set the event: waiting for it would not wait
                     await asyncio.sleep(seconds)
                     continue
                 with suppress(TimeoutError):

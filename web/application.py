@@ -72,7 +72,7 @@ from web.rendering import STATIC_ROUTES, prepare_pages
 from web.routes import PARTNER_ROUTE_TABLE
 from web.sandbox import Sandbox
 
-_PHONES_PER_MINUTE = 30  # per terminal: trying all last digits takes over five hours
+_PHONES_PER_MINUTE = 30  # per terminal: trying all four last digits takes over five hours
 _STOP_WITHIN = 3.0  # seconds for deliveries in progress when the application stops
 
 
@@ -81,8 +81,8 @@ def build_application(
 ) -> web.Application:
     """Build the application that serves both environments of `box`. The caller closes the box.
 
-    `certificates`: for the TLS port, if the caller serves one. `directory`: where nightly work
-    stores backups; without it none are made.
+    `certificates` belong to the TLS port; None without TLS. Nightly work stores backups in
+    `directory`; without it, there is no nightly work.
     """
     app = web.Application(
         middlewares=(answer_everything, keep_closed, show_error_pages), client_max_size=BODY_LIMIT
@@ -207,7 +207,7 @@ def _background(
     certificates: Certificates | None,
     directory: DataDirectory | None,
 ) -> Callable[[web.Application], AsyncIterator[None]]:
-    """Start the background work; stop it in reverse order."""
+    """Return a context that starts the background work, and stops it in reverse order."""
     scheduler = Scheduler(box.clock)
     erasures = [Erasures(services.environment) for services in served]
     jobs = [erasure.job for erasure in erasures]
@@ -224,7 +224,7 @@ def _background(
 
     async def run(_app: web.Application) -> AsyncIterator[None]:
         for services, erasure in zip(served, erasures, strict=True):
-            await erasure.start()  # apply erasures to restored data before anything is sent
+            await erasure.start()  # before anything is sent: a restored backup contains erased data
             await services.dispatcher.start()
             await services.email_worker.start()
             services.dispatcher.clock_gate.watch(scheduler.wake)
@@ -243,7 +243,7 @@ def _background(
 
 
 async def _run_scanners(app: web.Application) -> AsyncIterator[None]:
-    """Run the scanners at this computer. Stop them before all else, so that no new scans arrive."""
+    """Run the scanners at this computer. Stop them first, so that no new scans arrive."""
     await app[READERS].start()
     yield
     await app[READERS].close()

@@ -94,7 +94,7 @@ def _reserve(
     source, table, slot, guests, name = sample
     tables, day = _tables_and_tonight(tx)
     is_partners = source == "partner"
-    # Only the test environment stores emails: its outbox needs one to show.
+    # Only the test environment stores emails; its outbox shows this one.
     sends_email = environment.name == "test" and is_partners
     booking = Booking(
         table_id=tables[table],
@@ -281,6 +281,6 @@ def _demo_settings(settings: Settings) -> Settings:
 
 
 def _program() -> str:
-    """Return the command that started this program; `make` installs it outside PATH."""
+    """Return the shell command of this program; `make` installs it outside PATH."""
     called = Path(sys.argv[0])
     return shlex.quote(str(called)) if called.name == "venuebox" else "venuebox"

@@ -1,6 +1,6 @@
 """The project's documentation (`/docs`), the API explorer, and the OpenAPI document.
 
-`make` puts docs/ beside the bundled scripts: a build that has the scripts has the documents.
+`make` copies docs/ to `static/documents`.
 """
 
 import asyncio
@@ -8,7 +8,7 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
 from itertools import groupby, pairwise
@@ -74,7 +74,7 @@ class Page:
 
     document: Document
     body: Markup
-    contents: Sequence[tuple[str, str]] = field(default_factory=tuple)
+    contents: Sequence[tuple[str, str]]
 
 
 class Documents:
@@ -97,7 +97,7 @@ class Documents:
 
         documents = [Document(name, _title(text, name)) for name, text in self._texts.items()]
         self._documents = {each.name: each for each in sorted(documents, key=order)}
-        self._pages: dict[tuple[str, str], Page] = {}  # known names only: bounded
+        self._pages: dict[tuple[str, str], Page] = {}  # only names of documents, so it stays small
 
     def sections(self) -> Sequence[tuple[str, Sequence[Document]]]:
         """Return (title, documents) of each section; the front page comes first.
@@ -117,7 +117,7 @@ class Documents:
         return self._pages[name, prefix]
 
     def _render(self, document: Document, prefix: str) -> Page:
-        """Render a document. HTML in the text is escaped; wide content scrolls on its own."""
+        """Render a document. HTML in the text is escaped; tables scroll if they are too wide."""
         markdown = _markdown()
         tokens = markdown.parse(self._texts[document.name])
         contents = [(name, title) for tag, name, title in _name_headings(tokens) if tag == "h2"]
@@ -276,7 +276,7 @@ def page_addresses(request: web.Request) -> dict[str, object]:
 def _base(request: web.Request) -> str:
     """Return the base URL of live: `server.app_url` if the request used that host.
 
-    A page opened at another address of the box may only call its own origin.
+    Otherwise return the request's origin, because a page may only call its own origin.
     """
     base = request[ENVIRONMENT].settings.server.app_url
     if base and urlsplit(base).netloc == request.host:

@@ -1,7 +1,7 @@
 """The door app's page, manifest and service worker, and their routes.
 
-The page is the same for everybody and contains no secret and nothing about tonight, so the
-service worker may keep it. Its data comes over the terminal protocol.
+The page is the same for every caller and contains no secret and no reservations, so the service
+worker may cache it. Its data comes over the terminal protocol.
 """
 
 import hashlib
@@ -25,11 +25,12 @@ _HEADERS = {
     "Permissions-Policy": "camera=(self), screen-wake-lock=(self)",
     "Referrer-Policy": "no-referrer",
 }
-# The page needs no WebAssembly permission: only the reader's worker compiles it.
+# Only the QR reader's worker compiles WebAssembly, so the page needs no permission for it.
 _READER_POLICY = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'"
 _SCRIPT, _READER, _WORKER = "door.js", "door-reader.js", "door-service-worker.js"
 _WASM = "zxing_reader.wasm"
-_COUNTED = {"zero": 0, "one": 1, "two": 2, "few": 3, "many": 11, "other": 100}
+# A number of each category of Unicode's plural rules.
+_PLURAL_NUMBERS = {"zero": 0, "one": 1, "two": 2, "few": 3, "many": 11, "other": 100}
 _ICONS = (("door-192.png", "192x192"), ("door-512.png", "512x512"))
 
 
@@ -93,13 +94,13 @@ async def reader(request: web.Request) -> web.StreamResponse:
 
 @cache
 def door_words(language: Language) -> dict[str, str]:
-    """Return the app's texts by the names used in its script, which fills `{name}` in them.
+    """Return the app's texts by name. The script replaces placeholders such as `{count}`.
 
-    `guests.<category>` is the plural form of that category of Unicode's plural rules.
+    `guests.<category>` is the text for a category of Unicode's plural rules, as `guests.few`.
     """
     template = make_templates().get_template("door/words.html")
     words: dict[str, str] = dict(vars(template.make_module({"_": language.gettext}))["words"])
-    for category, number in _COUNTED.items():
+    for category, number in _PLURAL_NUMBERS.items():
         guests = language.ngettext("%(count)s guest", "%(count)s guests", number, count="{count}")
         words[f"guests.{category}"] = guests
     return words

@@ -17,9 +17,10 @@ _SHOWN = {kind.status: kind for kind in (FormTooLarge, Unavailable)}
 
 
 def error_page(request: web.Request, error: Exception) -> web.StreamResponse | None:
-    """Return the page for a 404, 413 or 5xx; a redirect for a form's URL that is opened again.
+    """Return the page for a 404, 413 or 5xx, or a redirect if a form's URL was opened as a page.
 
-    Return None if the documented error is to be sent. Logs unexpected exceptions.
+    Return None for other errors: the caller sends the documented answer. Logs unexpected
+    exceptions.
     """
     is_read = request.method in {"GET", "HEAD"}
     if isinstance(error, web.HTTPNotFound):

@@ -1,4 +1,4 @@
-"""Checks before each handler (host, first start, https, key) and errors as documented answers."""
+"""Checks before every handler (Host, first start, https, API key), error answers and headers."""
 
 import asyncio
 import re
@@ -33,8 +33,8 @@ from appliance.http.request import (
     COMMON_HEADERS,
     ENVIRONMENT,
     Handler,
+    caller_key,
     claims_https,
-    household_of,
     is_loopback,
     is_private,
     is_trusted,
@@ -50,7 +50,7 @@ from web.api.authentication import KEY, Gate
 SETUP_PATH = "/portal/setup"
 _OPEN_AT_FIRST_START = frozenset({SETUP_PATH, "/health", "/ready"})
 _HOST = re.compile(r"(?:([a-z0-9._-]+)|\[([0-9a-f:.]+)\])(?::\d{1,5})?", re.ASCII | re.IGNORECASE)
-_OF_PROGRAMS = re.compile(r"(?:/test)?/*(?:v1|terminal|static)(?:/|\Z)")  # paths without pages
+_API_PATHS = re.compile(r"(?:/test)?/*(?:v1|terminal|static)(?:/|\Z)")  # have no error pages
 _FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Via")
 _READING = frozenset({"GET", "HEAD"})
 _DRAIN_STEP_SECONDS = 0.01
@@ -85,7 +85,8 @@ class Hosts:
     """Checks the Host header (docs/security.md, S14). Allows addresses and the box's own names.
 
     Another site can make its own name resolve to the box's address and then read the box's
-    answers in the visitor's browser (DNS rebinding). It cannot do so with an address or our names.
+    answers in the visitor's browser (DNS rebinding). That is impossible with an IP address and
+    with the box's own names.
     """
 
     def __init__(
@@ -137,7 +138,7 @@ class HttpsPolicy:
 
     def caller_of(self, request: web.Request) -> str:
         """Return the client address for counting attempts, also behind trusted proxies."""
-        return household_of(peer_of(request, self._proxies))
+        return caller_key(peer_of(request, self._proxies))
 
     def demand(self, request: web.Request) -> None:
         """Raise HttpsRequired if a key or token came over plain http, unless that is allowed."""
@@ -149,7 +150,7 @@ class HttpsPolicy:
 
         A proxy or tunnel on the box also connects from loopback, and so does a page whose name
         resolves to loopback. So Host must be this machine's, without forwarding headers. On a box
-        with a public address the result is always False: a tunnel may pass on any header.
+        with a public address the result is always False: a tunnel could forward any header.
         """
         if self._has_public_address or any(name in request.headers for name in _FORWARDED):
             return False
@@ -159,24 +160,25 @@ class HttpsPolicy:
     async def add_hsts(self, request: web.Request, response: web.StreamResponse) -> None:
         """Add Strict-Transport-Security to https answers under the public address.
 
-        Not under local names: there a phone must reach the box before it trusts its certificate.
+        Not under local names: a phone must reach them over http to install the certificate.
         """
         if request.host.lower() == self._hsts_host and self.is_private(request):
             response.headers["Strict-Transport-Security"] = _ONE_YEAR
 
     def base_for(self, request: web.Request) -> str | None:
-        """Return the box's https URL for this request: the public one under the public name.
+        """Return the box's https base URL for this request; None without https.
 
-        Under another name it is the box's own TLS port, or the public URL if there is no such port.
+        Under the public name this is the public URL, under another name the URL of the box's own
+        TLS port. Without a TLS port it is always the public URL.
         """
         own = None if self._uses_public_name(request) else self._own_base(request)
         return own or self._public or None
 
-    def elsewhere_for(self, request: web.Request) -> str | None:
-        """Return the https URL of this request if it came over plain http, else None.
+    def redirect_base(self, request: web.Request) -> str | None:
+        """Return the https base URL to which a plain http request is redirected; None if it is not.
 
-        Under the public name only a trusted proxy's X-Forwarded-Proto shows that. Without it, a
-        redirect could lead back to itself.
+        Under the public name only a trusted proxy's X-Forwarded-Proto proves plain http. Without
+        that header, a redirect could lead back to itself.
         """
         if self.is_private(request) or claims_https(request):
             return None
@@ -194,7 +196,7 @@ class HttpsPolicy:
         is_page = request.method in _READING and wants_page(request)
         if not is_page or not self._uses_public_name(request):
             return None
-        base = self.elsewhere_for(request)
+        base = self.redirect_base(request)
         return _redirect(307, f"{base}{request.rel_url}") if base else None
 
     def _uses_public_name(self, request: web.Request) -> bool:
@@ -214,7 +216,7 @@ def requested_name(request: web.Request) -> str:
 
 
 class FirstStart:
-    """Restricts a box without an owner to its one-time link (docs/security.md, S8).
+    """Restricts a box without an owner to its setup page (docs/security.md, S8).
 
     Makes no more queries once the box has an owner.
     """
@@ -234,7 +236,7 @@ class FirstStart:
             return None
         is_reading = request.method in _READING
         if is_reading and request.path == SETUP_PATH:
-            base = request.app[SECURE].elsewhere_for(request)
+            base = request.app[SECURE].redirect_base(request)
             return _redirect(307, f"{base}{SETUP_PATH}") if base else None
         if request.path in _OPEN_AT_FIRST_START or request.path.startswith("/static/"):
             return None
@@ -315,7 +317,7 @@ async def show_error_pages(request: web.Request, handler: Handler) -> web.Stream
 
     Programs receive the documented JSON, whatever their Accept header says.
     """
-    if not wants_page(request) or _OF_PROGRAMS.match(request.path):
+    if not wants_page(request) or _API_PATHS.match(request.path):
         return await handler(request)
     try:
         return await handler(request)
@@ -347,7 +349,8 @@ def note_exception(request: web.Request, error: Exception) -> None:
     """Log method, route and traceback, except a ConnectionError after the client has left."""
     has_left = request.transport is None or request.transport.is_closing()
     if not (has_left and isinstance(error, ConnectionError)):
-        resource = request.match_info.route.resource  # its pattern, unlike the path, has no token
+        # The route's pattern, because the path may contain a token.
+        resource = request.match_info.route.resource
         path = resource.canonical if resource is not None else "an unknown path"
         log_exception(f"{request.method} {path}", error)
 
@@ -371,7 +374,7 @@ def in_environment(
 ) -> Handler:
     """Wrap a public handler, or one that authenticates its caller by a link or terminal token.
 
-    `check` runs first; its answer, if any, replaces that of the handler.
+    `check` runs first and may answer instead of the handler.
     """
 
     async def handle(request: web.Request) -> web.StreamResponse:

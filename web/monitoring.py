@@ -58,7 +58,7 @@ class Health:
         self._is_serving = False
 
     async def running(self, _app: web.Application) -> AsyncIterator[None]:
-        """Report ready; enter after all other start-up, leave before the shutdown."""
+        """Report ready from the end of the start-up to the beginning of the shutdown."""
         self._is_serving = True
         yield
         self._is_serving = False
@@ -67,7 +67,7 @@ class Health:
 
     async def show_health(self, _request: web.Request) -> web.Response:
         """`GET /health`: 200, or 503 when the disk is full, slow or broken."""
-        if not await self._find_out():
+        if not await self._is_healthy():
             raise Unavailable
         return answer({"status": "ok"})
 
@@ -77,7 +77,7 @@ class Health:
             raise Unavailable
         return await self.show_health(request)
 
-    async def _find_out(self) -> bool:
+    async def _is_healthy(self) -> bool:
         if any(environment.database.is_full for environment in self._box.environments):
             return False  # bookings already fail, whatever the last check showed
         clock = self._box.clock
@@ -101,7 +101,7 @@ class Health:
 
 
 class Metrics:
-    """The metrics page, built for each request."""
+    """Renders `/metrics` for each request."""
 
     def __init__(self, box: Box) -> None:
         self._box = box
@@ -109,7 +109,7 @@ class Metrics:
         self._scan_totals = {each.name: ScanTotals() for each in box.environments}
 
     async def show(self, request: web.Request) -> web.Response:
-        """`GET /metrics`; 404 except for the owner, the token and this machine."""
+        """`GET /metrics`: for the owner, with the token, or on this machine; 404 for others."""
         if not self._may(request):
             raise NotFound
         counts: dict[str, Counts] = {
@@ -250,7 +250,8 @@ class ProxyWatch:
         """Record what the request's headers reveal about a proxy."""
         remote, headers = request.remote or "", request.headers
         is_public = self._public is not None and requested_name(request) == self._public
-        # Browsers send Sec-Fetch-Mode only over https and from loopback.
+        # Browsers send Sec-Fetch-Mode only to https and loopback URLs. With plain http from
+        # another machine, it means that a proxy removed TLS.
         is_remote = is_public if is_loopback(remote) else "Sec-Fetch-Mode" in headers
         is_forwarded = is_remote and not request.secure
         if self._networks and is_trusted(request, self._networks):

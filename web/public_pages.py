@@ -1,4 +1,4 @@
-"""Public pages of the box: `/` and the guide `/trust`, which installs its certificate authority."""
+"""Public pages: the start page, and `/trust`, which explains how to trust the box's certificate."""
 
 import plistlib
 import uuid
@@ -15,7 +15,7 @@ from web.middleware import SECURE
 from web.rendering import LANGUAGES, public_page
 
 CERTIFICATES: web.AppKey[Certificates | None] = web.AppKey("certificates")
-# Browsers name their system in many ways; an unknown one gets the list to choose from.
+# Marks in the User-Agent for each kind of device. Others choose from a list on the page.
 _KINDS = (
     ("iphone", ("iPhone", "iPad", "iPod")),
     ("android", ("Android",)),
@@ -30,11 +30,8 @@ async def show_home(request: web.Request) -> web.Response:
     if not wants_page(request):
         raise NotFound
     venue = await request[ENVIRONMENT].database.read(get_venue)
-    # Only routes that this box serves are offered.
-    known = {resource.canonical for resource in request.app.router.resources()}
-    if not request[ENVIRONMENT].settings.booking.enabled:
-        known.discard("/book")
-    values: dict[str, object] = {"venue": venue.name, "known": known}
+    may_book = request[ENVIRONMENT].settings.booking.enabled
+    values: dict[str, object] = {"venue": venue.name, "may_book": may_book}
     return public_page(request, "home.html", values, request.config_dict[LANGUAGES].of(request))
 
 
@@ -76,7 +73,7 @@ async def give_profile(request: web.Request) -> web.Response:
     )
 
 
-async def say_yes(_request: web.Request) -> web.Response:
+async def confirm_trust(_request: web.Request) -> web.Response:
     """`GET /trust/check`: reachable over https only if the browser trusts the box."""
     return web.Response(text="yes", headers={"Cache-Control": "no-store"})
 
@@ -116,7 +113,7 @@ def _give_authority(request: web.Request) -> bytes:
         raise NotFound
     try:
         return certificates.give_authority()
-    except OSError:  # a full disk: the download could not be recorded
+    except OSError:  # the disk is full, so the download cannot be recorded
         raise Unavailable from None
 
 
@@ -125,5 +122,5 @@ PUBLIC_ROUTES = (
     ("GET", "/trust", show_guide),
     ("GET", "/trust/ca.crt", give_authority),
     ("GET", "/trust/ca.mobileconfig", give_profile),
-    ("GET", "/trust/check", say_yes),
+    ("GET", "/trust/check", confirm_trust),
 )

@@ -22,7 +22,7 @@ _KEEP = "public, max-age=31536000, immutable"
 
 
 class StaticFiles:
-    """Static files from some folders, listed once: unlisted names are not served."""
+    """The static files of some folders, listed once at the start; other names are not served."""
 
     def __init__(self, *folders: Path) -> None:
         self._files = {
@@ -80,9 +80,10 @@ _SOURCES = {
 
 
 def content_policy(**sources: str) -> str:
-    """Return a Content-Security-Policy: own files only, no framing, except `sources`.
+    """Return a Content-Security-Policy that allows own files only and no framing.
 
-    `img_src="'self' data:"` sets that directive (docs/security.md, S11 and S16).
+    `sources` replaces directives: `img_src="'self' data:"` sets `img-src` (docs/security.md, S11
+    and S16).
     """
     changed = {name.replace("_", "-"): value for name, value in sources.items()}
     return "; ".join(f"{name} {value}" for name, value in {**_SOURCES, **changed}.items())
@@ -95,7 +96,7 @@ def page_headers(**sources: str) -> dict[str, str]:
         "Content-Security-Policy": content_policy(**sources),
         "Cross-Origin-Opener-Policy": "same-origin",
         "Permissions-Policy": "camera=(self)",
-        "Referrer-Policy": "same-origin",  # without it our forms would send `Origin: null`
+        "Referrer-Policy": "same-origin",  # with `no-referrer` our forms would send `Origin: null`
         "X-Content-Type-Options": "nosniff",
         "X-Robots-Tag": "noindex",
     }

@@ -2,7 +2,7 @@
 
 Receivers are kept in memory only. Partners use them as any other endpoint (interface, sections
 6.1 and 6.3). A token is an id and its MAC, so strangers cannot invent tokens to fill the memory,
-and a receiver is found again after a restart. Only the test environment delivers to them; in live
+and a receiver works again after a restart. Only the test environment delivers to them; in live
 the URL policy rejects the box's own address.
 """
 

@@ -28,12 +28,12 @@ PAIRING_TRIES: web.AppKey[RateLimit] = web.AppKey("pairing tries", RateLimit)
 SEARCH_PHONES: web.AppKey[RateLimit] = web.AppKey("search phones", RateLimit)
 """Rate limit of phone number searches, by terminal id."""
 RECHECK_AUTHORISATION: web.RequestKey[Callable[[web.Request], object]] = web.RequestKey("still may")
-"""Re-checks authorisation and raises the current error; unset on public routes. Takes the
-request as an argument to avoid a reference cycle."""
+"""Checks authorisation again and raises an error if it was revoked; unset on public routes. Takes
+the request as an argument to avoid a reference cycle."""
 
 
 def recheck_authorisation(request: web.Request) -> None:
-    """Re-check authorisation after a wait. Raises the caller's current authorisation error."""
+    """Check authorisation again after a wait. Raises the caller's error if it was revoked."""
     if RECHECK_AUTHORISATION in request:
         request[RECHECK_AUTHORISATION](request)
 
@@ -148,7 +148,7 @@ def _is_deeper_than(value: Any, levels: int) -> bool:
 
 
 def _is_storable(value: Any) -> bool:
-    """Whether no string in `value` contains a NUL character or a lone surrogate."""
+    """Return whether no string in `value` contains a NUL character or a lone surrogate."""
     if isinstance(value, str):
         return not any(c == "\x00" or "\ud800" <= c <= "\udfff" for c in value)
     if isinstance(value, dict):
@@ -160,7 +160,7 @@ def _is_storable(value: Any) -> bool:
 
 # For answers that are not pages; pages set their own, wider policy.
 COMMON_HEADERS: Mapping[str, str] = {
-    "Server": "venuebox",  # does not reveal the library and its version
+    "Server": "venuebox",  # instead of the library and its version
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -194,11 +194,11 @@ def wants_page(request: web.Request) -> bool:
 
 
 def is_from_our_page(request: web.Request, base: str) -> bool:
-    """CSRF check: whether the request did not come from a page of another site.
+    """Return whether the request does not come from a page of another site (CSRF check).
 
-    Sec-Fetch-Site decides if present. Otherwise Origin must be that of `base` (the guests'
-    address) or of the request itself; `null` fails. Without either, the request must have no
-    cookie.
+    Sec-Fetch-Site decides if it is present. Otherwise Origin decides: it must be the origin of
+    `base` (the guests' address) or of the request itself. Without both headers, the request must
+    have no cookie.
     """
     site = request.headers.get("Sec-Fetch-Site")
     if site is not None:
@@ -225,7 +225,7 @@ def peer_of(request: web.Request, proxies: Networks) -> str:
     """Return the client address: the nearest one that is not a trusted proxy."""
     peer = request.remote or "unknown"
     if proxies and is_in(peer, proxies):
-        # Some proxies append a header line of their own to the client's, which may be forged.
+        # Some proxies add a second header line to the client's, which may be forged.
         lines = request.headers.getall("X-Forwarded-For", [])
         chain = [_address_in(part.strip()) for part in ",".join(lines).split(",")]
         for address in reversed([part for part in chain if part]):
@@ -236,7 +236,7 @@ def peer_of(request: web.Request, proxies: Networks) -> str:
 
 
 def is_trusted(request: web.Request, proxies: Networks) -> bool:
-    """Whether the request came from a trusted proxy."""
+    """Return whether the request came from a trusted proxy."""
     return is_in(request.remote or "", proxies)
 
 
@@ -246,7 +246,7 @@ def _address_in(forwarded: str) -> str:
 
 
 def is_private(request: web.Request, proxies: Networks) -> bool:
-    """Whether the request came over TLS, here or at a trusted proxy, or over loopback."""
+    """Return whether the request came over loopback, or over TLS to the box or a trusted proxy."""
     if request.secure:
         return True
     if "X-Forwarded-Proto" in request.headers and is_trusted(request, proxies):
@@ -255,13 +255,13 @@ def is_private(request: web.Request, proxies: Networks) -> bool:
 
 
 def claims_https(request: web.Request) -> bool:
-    """Whether X-Forwarded-Proto says https. Valid only from a trusted proxy."""
+    """Return whether X-Forwarded-Proto is https. Only a trusted proxy's header is reliable."""
     values = request.headers.getall("X-Forwarded-Proto", [])
     return bool(values) and values[-1].rpartition(",")[2].strip() == "https"
 
 
 @lru_cache(maxsize=1024)
-def household_of(peer: str) -> str:
+def caller_key(peer: str) -> str:
     """Return one key per caller: the /64 network of an IPv6 address, an IPv4 address unchanged."""
     address = address_of(peer)
     if address is None:
@@ -271,19 +271,19 @@ def household_of(peer: str) -> str:
 
 @lru_cache(maxsize=1024)
 def is_loopback(text: str) -> bool:
-    """Whether `text` is a loopback address."""
+    """Return whether `text` is a loopback address."""
     address = address_of(text)
     return address is not None and address.is_loopback
 
 
 def is_in(text: str, networks: Networks) -> bool:
-    """Whether `text` is an address in one of `networks`."""
+    """Return whether `text` is an address in one of `networks`."""
     address = address_of(text)
     return address is not None and any(address in network for network in networks)
 
 
 def address_of(text: str) -> IPv4Address | IPv6Address | None:
-    """Parse an address, None if invalid; an IPv4 address on a dual-stack socket is IPv4."""
+    """Parse an IP address; None for other text. IPv4-mapped IPv6 (dual-stack) becomes IPv4."""
     try:
         address = ip_address(text)
     except ValueError:

@@ -9,7 +9,7 @@ from aiohttp.test_utils import make_mocked_request
 from multidict import CIMultiDict
 
 from appliance.alerts import Alert, list_alerts, put_alert
-from appliance.http.request import household_of, is_private, networks_of, peer_of
+from appliance.http.request import caller_key, is_private, networks_of, peer_of
 from tests.conftest import opened_box, running_box, with_settings
 from tests.web.portal.people import a_person
 from web.monitoring import PROXY_SILENT, PROXY_UNKNOWN, ProxyWatch
@@ -155,5 +155,5 @@ def test_the_last_word_on_the_protocol_is_our_proxys(lines, private):
 
 
 def test_a_whole_network_of_one_connection_is_one_caller():
-    assert household_of("2001:db8::1") == household_of("2001:db8::ffff") == "2001:db8::/64"
-    assert household_of("192.0.2.7") == household_of("::ffff:192.0.2.7") == "192.0.2.7"
+    assert caller_key("2001:db8::1") == caller_key("2001:db8::ffff") == "2001:db8::/64"
+    assert caller_key("192.0.2.7") == caller_key("::ffff:192.0.2.7") == "192.0.2.7"

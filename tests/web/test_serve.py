@@ -183,7 +183,7 @@ def test_a_port_in_use_is_one_sentence(data):
         sentence = serving.complaint()
         serving.close()
 
-    assert f"127.0.0.1:{port} cannot be listened on" in sentence
+    assert f"cannot listen on 127.0.0.1:{port}" in sentence
     assert sentence.count("\n") == 1
 
 
