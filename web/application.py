@@ -13,7 +13,6 @@ from appliance.http.rate_limit import RateLimit
 from appliance.http.request import (
     ANYBODY,
     BODY_LIMIT,
-    CALLER_OF,
     PAIRING_TRIES,
     PRINCIPALS,
     SEARCH_PHONES,
@@ -25,7 +24,6 @@ from appliance.jobs.reservation_states import make_reservation_jobs
 from appliance.privacy import Erasures
 from appliance.scheduler import Scheduler
 from appliance.tls.certificates import Certificates
-from appliance.venue.rows import get_venue
 from appliance.webhooks.dispatcher import Dispatcher
 from terminal_bridge.api.pairing import pairing_tries
 from terminal_bridge.api.routes import TERMINAL_ROUTES
@@ -39,24 +37,7 @@ from web.guest.my_reservations import NO_REMINDERS_ROUTES
 from web.guest.rate_limits import make_guest_limits
 from web.guest.routes import GUEST_ROUTES
 from web.listeners import renewal
-from web.middleware import (
-    ERROR_PAGE,
-    FIRST_START,
-    HOSTS,
-    REQUESTS,
-    SECURE,
-    FirstStart,
-    Hosts,
-    HttpsPolicy,
-    Requests,
-    Services,
-    Turns,
-    answer_everything,
-    in_environment,
-    keep_closed,
-    show_error_pages,
-    with_key,
-)
+from web.middleware import SECURE, Services, Turns, add_checks, in_environment, with_key
 from web.monitoring import Health, Metrics, ProxyWatch
 from web.portal.box_jobs import BACKING_UP, EXAMINER, BackingUp, Examiner
 from web.portal.box_settings import SAVED, Saved, read_file
@@ -84,32 +65,21 @@ def build_application(
     `certificates` belong to the TLS port; None without TLS. Nightly work stores backups in
     `directory`; without it, there is no nightly work.
     """
-    app = web.Application(
-        middlewares=(answer_everything, keep_closed, show_error_pages), client_max_size=BODY_LIMIT
-    )
-    server = box.settings.server
-
-    def slug() -> str:
-        return box.live.database.peek(get_venue).slug
+    app = web.Application(client_max_size=BODY_LIMIT)
 
     async def end_feeds(_app: web.Application) -> None:
         """Close the feeds: an open feed would delay the shutdown."""
         for environment in box.environments:
             environment.feed.close()
 
-    app[HOSTS] = Hosts((box.live.links.base, server.app_url), server.names, slug)
     app[PRINCIPALS] = {}
-    app[REQUESTS] = Requests()
-    app[ERROR_PAGE] = error_page
-    app[SECURE] = HttpsPolicy(server, server.tls_port if certificates else 0)
-    app.on_response_prepare.append(app[SECURE].add_hsts)
+    tls_port = box.settings.server.tls_port if certificates else 0
+    add_checks(app, box, tls_port, error_page)
     ProxyWatch(box).attach(app)
-    app[CALLER_OF] = app[SECURE].caller_of
     app[PAIRING_TRIES] = pairing_tries(box.clock)
     app[SEARCH_PHONES] = RateLimit(box.clock, _PHONES_PER_MINUTE)
     app[CERTIFICATES] = certificates
     app[BOX] = box
-    app[FIRST_START] = FirstStart(box.live.database)
     app[EXAMINER] = Examiner()
     app[BACKING_UP] = BackingUp()
     app.on_cleanup.extend((app[EXAMINER].close, app[BACKING_UP].close))

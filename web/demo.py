@@ -196,24 +196,19 @@ def run_demo(arguments: argparse.Namespace, console: Console) -> int:
             f"the demo listens on this machine only, not on {host}: leave --host out"
         )
     if arguments.data is not None:
-        return _serve(console.directory(arguments), host, arguments.port, console)
+        return _serve(console.directory(arguments), host, arguments, console)
     with tempfile.TemporaryDirectory(prefix="venuebox-demo-", ignore_cleanup_errors=True) as root:
-        directory = DataDirectory(Path(root))
-        return _serve(directory, host, arguments.port, console, is_temporary=True)
+        return _serve(DataDirectory(Path(root)), host, arguments, console)
 
 
 def _serve(
-    directory: DataDirectory,
-    host: str,
-    port: int | None,
-    console: Console,
-    *,
-    is_temporary: bool = False,
+    directory: DataDirectory, host: str, arguments: argparse.Namespace, console: Console
 ) -> int:
     settings = console.settings(directory)
-    port = settings.server.port if port is None else port
+    port = settings.server.port if arguments.port is None else arguments.port
     with listen(host, port, _PORT_OPTIONS) as listener:
         _create_box(directory, console)
+        is_temporary = arguments.data is None
         on_open = partial(_print_guide, directory=directory, is_temporary=is_temporary)
         settings = _demo_settings(settings)
         return serve_directory(directory, settings, console, listener, host=host, on_open=on_open)

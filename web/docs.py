@@ -31,7 +31,6 @@ from web.api.openapi import Wish, build_document, describe_servers
 from web.rendering import public_page
 from web.routes import PARTNER_ROUTE_TABLE
 
-DOCUMENTS = Path(__file__).parent / "static" / "documents"
 FRONT = "index"
 # The titles of the folders, in this order; other folders follow.
 _SECTIONS = {
@@ -185,7 +184,7 @@ class Documents:
 @cache
 def all_documents() -> Documents:
     """Return all documents of this box."""
-    return Documents(DOCUMENTS)
+    return Documents(Path(__file__).parent / "static" / "documents")
 
 
 def _markdown() -> MarkdownIt:

@@ -39,11 +39,6 @@ class Listening:
         """Return the port of plain http; the assigned one if 0 was requested."""
         return int(self.plain.getsockname()[1])
 
-    @property
-    def address(self) -> str:
-        """Return the URL of the plain http socket."""
-        return f"http://{in_url(self.host)}:{self.port}"
-
     @contextmanager
     def securely(self, tls_port: int) -> Iterator[None]:
         """Bind the TLS port during the block; a port in use stops the start early."""

@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 
 from aiohttp import web
 
+from appliance.box import Box
 from appliance.core.errors import (
     ApiError,
     BodyTooLarge,
@@ -30,6 +31,7 @@ from appliance.database.database import Database
 from appliance.email.worker import EmailWorker
 from appliance.environment import Environment
 from appliance.http.request import (
+    CALLER_OF,
     COMMON_HEADERS,
     ENVIRONMENT,
     Handler,
@@ -44,8 +46,11 @@ from appliance.http.request import (
     wants_page,
 )
 from appliance.staff.first_run import is_closed
+from appliance.venue.rows import get_venue
 from appliance.webhooks.dispatcher import Dispatcher
 from web.api.authentication import KEY, Gate
+
+ErrorPage = Callable[[web.Request, Exception], web.StreamResponse | None]
 
 SETUP_PATH = "/portal/setup"
 _OPEN_AT_FIRST_START = frozenset({SETUP_PATH, "/health", "/ready"})
@@ -272,9 +277,7 @@ HOSTS = web.AppKey("hosts", Hosts)
 SECURE = web.AppKey("secure", HttpsPolicy)
 FIRST_START = web.AppKey("first_start", FirstStart)
 SERVICES: web.RequestKey[Services] = web.RequestKey("services", Services)
-ERROR_PAGE: web.AppKey[Callable[[web.Request, Exception], web.StreamResponse | None]] = web.AppKey(
-    "error_page"
-)
+ERROR_PAGE: web.AppKey[ErrorPage] = web.AppKey("error_page")
 """Returns the HTML page for a browser's failed request, None to send the documented error."""
 
 
@@ -326,6 +329,23 @@ async def show_error_pages(request: web.Request, handler: Handler) -> web.Stream
         if page is None:
             raise
         return page
+
+
+def add_checks(app: web.Application, box: Box, tls_port: int, error_page: ErrorPage) -> None:
+    """Add the middlewares of this module to `app`, and what they need; see HttpsPolicy."""
+    server = box.settings.server
+
+    def slug() -> str:
+        return box.live.database.peek(get_venue).slug
+
+    app[REQUESTS] = Requests()
+    app[HOSTS] = Hosts((box.live.links.base, server.app_url), server.names, slug)
+    app[FIRST_START] = FirstStart(box.live.database)
+    app[ERROR_PAGE] = error_page
+    app[SECURE] = HttpsPolicy(server, tls_port)
+    app[CALLER_OF] = app[SECURE].caller_of
+    app.middlewares.extend((answer_everything, keep_closed, show_error_pages))
+    app.on_response_prepare.append(app[SECURE].add_hsts)
 
 
 def set_headers(response: web.StreamResponse) -> None:

@@ -9,8 +9,10 @@ import json
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from hmac import compare_digest
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -117,8 +119,8 @@ class Metrics:
             for each in self._box.environments
         }
         late = await self._lateness.measure()
-        total = request.app[REQUESTS].total
-        body, content_type = await asyncio.to_thread(_render, self._box, counts, total, late)
+        metrics = partial(collect, self._box, counts, request.app[REQUESTS].total, late)
+        body, content_type = await asyncio.to_thread(_render, metrics)
         return web.Response(body=body, headers={"Content-Type": content_type})
 
     def _may(self, request: web.Request) -> bool:
@@ -181,27 +183,17 @@ def collect(box: Box, counts: Mapping[str, Counts], requests: int, late: float) 
     yield from (commits, *gauges.values())
 
 
-def _render(
-    box: Box, counts: Mapping[str, Counts], requests: int, late: float
-) -> tuple[bytes, str]:
+def _render(collect: Callable[[], Iterator[Any]]) -> tuple[bytes, str]:
     """Return the page and its content type. Imports the library only when it is requested."""
     from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest  # noqa: PLC0415
-    from prometheus_client.registry import Collector  # noqa: PLC0415
-
-    class Page(Collector):
-        def collect(self) -> Iterator[Any]:
-            return collect(box, counts, requests, late)
 
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(Page())
+    registry.register(SimpleNamespace(collect=collect))
     return generate_latest(registry), CONTENT_TYPE_LATEST
 
 
 def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
+    return path.stat().st_size if path.exists() else 0
 
 
 PROXY_UNKNOWN = "proxy_unknown"

@@ -33,7 +33,7 @@ from appliance.logs import open_log
 from appliance.staff.first_run import is_closed, offer_setup
 from appliance.tls.certificates import Certificates
 from appliance.webhooks.gates import recall_clock
-from web.addresses import find_address, find_local_address, following
+from web.addresses import find_address, find_local_address, following, in_url
 from web.application import build_application
 from web.connection import Connection, ConnectionLimit, affordable_connections
 from web.listeners import Listening, accept_tls, listen, open_certificates
@@ -233,7 +233,7 @@ async def _accept_until_stopped(
             context = certificates.context
             servers.append(await accept_tls(listening.secured, inner, context, limit))
         gc.freeze()  # loaded code needs no garbage collection
-        print(f"ready {listening.address}", flush=True)
+        print(f"ready http://{in_url(listening.host)}:{listening.port}", flush=True)
         sd_notify(os.environ, "READY=1")
         await stopping.requested.wait()
         if stopping.restarts:  # new connections wait in this socket's queue

@@ -223,16 +223,11 @@ def networks_of(texts: Sequence[str]) -> Networks:
 
 def peer_of(request: web.Request, proxies: Networks) -> str:
     """Return the client address: the nearest one that is not a trusted proxy."""
-    peer = request.remote or "unknown"
-    if proxies and is_in(peer, proxies):
-        # Some proxies add a second header line to the client's, which may be forged.
-        lines = request.headers.getall("X-Forwarded-For", [])
-        chain = [_address_in(part.strip()) for part in ",".join(lines).split(",")]
-        for address in reversed([part for part in chain if part]):
-            peer = address
-            if not is_in(address, proxies):
-                break
-    return peer
+    # Some proxies add a second header line to the client's, which may be forged.
+    lines = request.headers.getall("X-Forwarded-For", [])
+    forwarded = [_address_in(part.strip()) for part in ",".join(lines).split(",")]
+    chain = [request.remote or "unknown", *(part for part in reversed(forwarded) if part)]
+    return next((address for address in chain if not is_in(address, proxies)), chain[-1])
 
 
 def is_trusted(request: web.Request, proxies: Networks) -> bool:
