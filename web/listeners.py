@@ -28,11 +28,11 @@ from web.connection import READ_AT_ONCE, ConnectionLimit
 
 @dataclass(slots=True)
 class Listening:
-    """The listening sockets of a box. `secured` is None without TLS."""
+    """The listening sockets of a box. `tls` is None without TLS."""
 
     host: str
     plain: socket.socket
-    secured: socket.socket | None = None
+    tls: socket.socket | None = None
 
     @property
     def port(self) -> int:
@@ -40,17 +40,17 @@ class Listening:
         return int(self.plain.getsockname()[1])
 
     @contextmanager
-    def securely(self, tls_port: int) -> Iterator[None]:
+    def bind_tls(self, tls_port: int) -> Iterator[None]:
         """Bind the TLS port during the block; a port in use stops the start early."""
         if not serves_tls(self.host, tls_port):
             yield
             return
         address = self.plain.getsockname()[0]
-        with listen(address, tls_port, "server.tls_port") as self.secured:
+        with listen(address, tls_port, "server.tls_port") as self.tls:
             yield
 
 
-def listen(host: str, port: int, chosen_by: str = "--host and --port") -> socket.socket:
+def listen(host: str, port: int, option: str = "--host and --port") -> socket.socket:
     """Return a bound socket that does not accept yet. Raises OperatorError if that fails."""
     try:
         kind, _, _, _, address = socket.getaddrinfo(
@@ -66,7 +66,7 @@ def listen(host: str, port: int, chosen_by: str = "--host and --port") -> socket
     except OSError as error:
         raise OperatorError(
             f"cannot listen on {in_url(host)}:{port} ({error.strerror}): "
-            f"choose another with {chosen_by}"
+            f"choose another with {option}"
         ) from None
     listener.setblocking(False)  # noqa: FBT003 - the library's API
     return listener

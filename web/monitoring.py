@@ -12,7 +12,6 @@ from contextlib import suppress
 from functools import partial
 from hmac import compare_digest
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -183,12 +182,17 @@ def collect(box: Box, counts: Mapping[str, Counts], requests: int, late: float) 
     yield from (commits, *gauges.values())
 
 
-def _render(collect: Callable[[], Iterator[Any]]) -> tuple[bytes, str]:
+def _render(metrics: Callable[[], Iterator[Any]]) -> tuple[bytes, str]:
     """Return the page and its content type. Imports the library only when it is requested."""
     from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest  # noqa: PLC0415
+    from prometheus_client.registry import Collector  # noqa: PLC0415
+
+    class Page(Collector):
+        def collect(self) -> Iterator[Any]:
+            return metrics()
 
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(SimpleNamespace(collect=collect))
+    registry.register(Page())
     return generate_latest(registry), CONTENT_TYPE_LATEST
 
 
@@ -262,8 +266,8 @@ class ProxyWatch:
     def _note(self, name: str, address: str, detail: str, *, is_active: bool) -> None:
         key, now = (name, address), self._clock.monotonic()
         was_active, since = self._known.get(key, (False, -_MINUTE))
-        is_one_too_many = key not in self._known and len(self._known) >= _ADDRESSES_MAX
-        if was_active == is_active or now - since < _MINUTE or is_one_too_many:
+        is_over_limit = key not in self._known and len(self._known) >= _ADDRESSES_MAX
+        if was_active == is_active or now - since < _MINUTE or is_over_limit:
             return
         self._known[key] = is_active, now
         task = asyncio.ensure_future(self._write(key, detail, is_active=is_active))

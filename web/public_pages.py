@@ -42,7 +42,7 @@ async def show_guide(request: web.Request) -> web.Response:
     venue = await request[ENVIRONMENT].database.read(get_venue)
     values: dict[str, object] = {
         "venue": venue.name,
-        "kind": kind_of(request.headers.get("User-Agent", "")),
+        "kind": device_kind(request.headers.get("User-Agent", "")),
         "secure": base,
         "own_authority": certificates is not None,
         "fingerprint": certificates.fingerprint() if certificates is not None else "",
@@ -53,18 +53,18 @@ async def show_guide(request: web.Request) -> web.Response:
     return public_page(request, "trust.html", values, language, connect_src=connect_src)
 
 
-async def give_authority(request: web.Request) -> web.Response:
+async def send_authority(request: web.Request) -> web.Response:
     """`GET /trust/ca.crt`: the authority's certificate, in the format that phones install."""
     return web.Response(
-        body=_give_authority(request),
+        body=_read_authority(request),
         content_type="application/x-x509-ca-cert",
         headers={"Content-Disposition": 'attachment; filename="venuebox-ca.crt"'},
     )
 
 
-async def give_profile(request: web.Request) -> web.Response:
+async def send_profile(request: web.Request) -> web.Response:
     """`GET /trust/ca.mobileconfig`: the certificate as a profile, for iPhone and iPad."""
-    der = _give_authority(request)
+    der = _read_authority(request)
     venue = await request[ENVIRONMENT].database.read(get_venue)
     return web.Response(
         body=profile(venue.name, der),
@@ -101,13 +101,13 @@ def _payload(kind: str, random: bytes, name: str) -> dict[str, object]:
     }
 
 
-def kind_of(user_agent: str) -> str:
+def device_kind(user_agent: str) -> str:
     """Return `iphone`, `android`, `windows`, `mac` or `linux`; "" for others."""
     found = (kind for kind, marks in _KINDS if any(mark in user_agent for mark in marks))
     return next(found, "")
 
 
-def _give_authority(request: web.Request) -> bytes:
+def _read_authority(request: web.Request) -> bytes:
     certificates = request.app[CERTIFICATES]
     if certificates is None:
         raise NotFound
@@ -120,7 +120,7 @@ def _give_authority(request: web.Request) -> bytes:
 PUBLIC_ROUTES = (
     ("GET", "/", show_home),
     ("GET", "/trust", show_guide),
-    ("GET", "/trust/ca.crt", give_authority),
-    ("GET", "/trust/ca.mobileconfig", give_profile),
+    ("GET", "/trust/ca.crt", send_authority),
+    ("GET", "/trust/ca.mobileconfig", send_profile),
     ("GET", "/trust/check", confirm_trust),
 )

@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 _BLACK_ON_WHITE, _RESET = "\x1b[97;40m", "\x1b[0m"
 _MORE_TIME = f"EXTEND_TIMEOUT_USEC={10 * 60 * 1_000_000}"  # for a large box on a slow volume
-_PRIVATE = 0o077
+_UMASK = 0o077
 _BACKLOG = 1024
 _ACCEPTED_AT_ONCE = 16
 _KEEP_ALIVE_SECONDS = 30.0
@@ -130,11 +130,11 @@ def serve_directory(
     `may_restart`: the owner may restart it with the saved settings; new connections wait.
     Raises OperatorError if another process serves the directory.
     """
-    os.umask(_PRIVATE)
+    os.umask(_UMASK)
     sys.setswitchinterval(_SWITCH_SECONDS)
     with directory.lock():
-        ballast = DiskReserve(directory.root)
-        ballast.release_if_full()
+        reserve = DiskReserve(directory.root)
+        reserve.release_if_full()
         directory.sweep()
         open_log(directory.root / "log")
         tempfile.tempdir = str(directory.tmp)  # the system's folder may be full or cleaned
@@ -142,9 +142,9 @@ def serve_directory(
         while True:
             stopping = Stopping(may_restart)
             listening = Listening(host, listener)
-            with listener, listening.securely(settings.server.tls_port):
+            with listener, listening.bind_tls(settings.server.tls_port):
                 asyncio.run(
-                    _serve(directory, settings, console, listening, on_open, stopping, ballast)
+                    _serve(directory, settings, console, listening, on_open, stopping, reserve)
                 )
             if stopping.kept is None or not stopping.restarts:
                 return stopping.status
@@ -159,7 +159,7 @@ async def _serve(
     listening: Listening,
     on_open: OnOpen,
     stopping: Stopping,
-    ballast: DiskReserve,
+    reserve: DiskReserve,
 ) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -187,18 +187,18 @@ async def _serve(
         recall_clock(clock, box.live.database)
         directory.remember_address(address)
         directory.remember_host(host)
-        certificates = open_certificates(directory, box) if listening.secured else None
+        certificates = open_certificates(directory, box) if listening.tls else None
 
-        def reload_everything() -> None:
+        def reload() -> None:
             box.look_for_changes()
             if certificates is not None:
                 certificates.load()
 
-        with listen_for_wakeups(directory.wakeup_pipe, reload_everything):
+        with listen_for_wakeups(directory.wakeup_pipe, reload):
             await on_open(box)
             async with (
                 following(box, directory, host, port),
-                background_services(box, directory, os.environ, ballast),
+                background_services(box, directory, os.environ, reserve),
             ):
                 await _accept_until_stopped(box, directory, listening, stopping, certificates)
     finally:
@@ -227,11 +227,11 @@ async def _accept_until_stopped(
         servers = [plain]
         # asyncio also accepts `backlog` sockets at once: with 1024 it would count none until then.
         listening.plain.listen(_BACKLOG)
-        if listening.secured and certificates:
+        if listening.tls and certificates:
             uncounted = ConnectionLimit(sys.maxsize, per_address=sys.maxsize)
             inner = partial(Connection, runner.server, uncounted, keep_alive=_KEEP_ALIVE_SECONDS)
             context = certificates.context
-            servers.append(await accept_tls(listening.secured, inner, context, limit))
+            servers.append(await accept_tls(listening.tls, inner, context, limit))
         gc.freeze()  # loaded code needs no garbage collection
         print(f"ready http://{in_url(listening.host)}:{listening.port}", flush=True)
         sd_notify(os.environ, "READY=1")
