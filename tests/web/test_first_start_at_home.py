@@ -1,4 +1,4 @@
-"""A new box without a screen: it is set up from another machine of the house, over https alone."""
+"""A new box without a screen is set up from another machine, over https only."""
 
 import re
 
@@ -61,7 +61,7 @@ async def test_a_proxy_that_nobody_named_yet_is_not_led_back_to_itself(new_direc
     async with running_box(new_directory, clock, public) as new_box:
         request = make_mocked_request("GET", "/portal/setup", headers=said, app=new_box.app)
         led = new_box.app[FIRST_START].redirect(request.clone(remote="192.168.1.2"))
-    assert led is None  # the page that says why follows
+    assert led is None  # the page explains why
 
 
 @pytest.mark.parametrize(

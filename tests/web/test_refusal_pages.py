@@ -1,4 +1,4 @@
-"""What cannot be answered: a page for people, the documented answer for programs."""
+"""Errors: an HTML page for browsers, the documented answer for API clients."""
 
 import logging
 
@@ -43,7 +43,7 @@ async def test_the_interfaces_answer_as_documented_even_in_a_browser(running, pa
         ("/portal/sign-out", "/portal"),
         ("/me/abc/erasure", "/me/abc"),
         ("/me/a%3Fb%23c/erasure", "/me/a%3Fb%23c"),
-        ("/me/a%0D%0AX-Y:%20b/erasure", "/me/a%0D%0AX-Y:%20b"),  # no header of a stranger's
+        ("/me/a%0D%0AX-Y:%20b/erasure", "/me/a%0D%0AX-Y:%20b"),  # no header injection
     ],
 )
 async def test_the_address_of_a_form_opened_again_leads_to_its_page(running, path, above):
@@ -86,7 +86,7 @@ WRITTEN = "salma@example.com"
 
 @pytest.fixture
 def broken(running, monkeypatch):
-    """A box whose every look into the evening ends in an accident."""
+    """A box on which every database read raises an unexpected exception."""
 
     async def fail(*_arguments, **_keywords):
         raise ValueError(WRITTEN)

@@ -1,4 +1,4 @@
-"""Our JSON against the library's, and what breaks parsers."""
+"""Our JSON parser against the standard library's, and bodies on which parsers disagree."""
 
 import json
 from contextlib import suppress

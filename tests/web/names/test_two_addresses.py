@@ -1,4 +1,5 @@
-"""A box with a public address: guests and partners are given that, staff and doors the house's."""
+"""A box with a public address: links for guests and partners use it, links for staff and doors use
+the local address."""
 
 import re
 
@@ -15,7 +16,7 @@ PUBLIC, ADDRESS, AT_HOME = (
 
 @pytest.fixture
 async def public(tmp_path, clock):
-    """Guests reach it at PUBLIC; in the venue it is at ADDRESS."""
+    """A box with the public address PUBLIC and the local address ADDRESS."""
     settings = with_settings(server={"app_url": PUBLIC}, webhooks={"clock_grace_minutes": 0})
     async with running_box(tmp_path, clock, settings) as running:
         running.box.move(ADDRESS)

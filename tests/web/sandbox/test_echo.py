@@ -1,4 +1,4 @@
-"""Echo receivers: what they show, how they answer, and that the way inside is no hole."""
+"""Echo receivers: what they show, how they answer, and that they open no connection."""
 
 import asyncio
 import hmac
