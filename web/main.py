@@ -1,4 +1,4 @@
-"""The command line: the commands of all packages and `serve`, with the real environment."""
+"""The command line: parse the arguments of all commands, and run the chosen one."""
 
 import argparse
 import errno

@@ -332,7 +332,7 @@ async def show_error_pages(request: web.Request, handler: Handler) -> web.Stream
 
 
 def add_checks(app: web.Application, box: Box, tls_port: int, error_page: ErrorPage) -> None:
-    """Add the middlewares of this module to `app`, and what they need; see HttpsPolicy."""
+    """Add this module's middlewares and their objects to `app`. `tls_port` as in HttpsPolicy."""
     server = box.settings.server
 
     def slug() -> str:
