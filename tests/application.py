@@ -7,11 +7,10 @@ import jinja2
 from aiohttp import web
 
 from appliance.box import Box
-from appliance.http.request import PRINCIPALS, Principal
+from appliance.http.request import PRINCIPALS, Handler, Principal
 from appliance.tls.certificates import Certificates
 from web import application, rendering
 from web.rendering import TEMPLATES
-from web.routes import Handler
 
 Handlers = dict[tuple[str, str], Handler]
 HANDLERS: web.AppKey[Handlers] = web.AppKey("handlers", dict)

@@ -1,14 +1,17 @@
-"""Update links, certificate and mDNS name when the machine's addresses change.
+"""Find the machine's addresses; update links, certificate and mDNS name when they change.
 
-After a power cut the box may start before the router and have no address yet.
+After a power cut the box may start before the router and have no address yet. Functions import
+zeroconf when they need it: a box on loopback does not.
 """
 
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from types import ModuleType
+from importlib import import_module
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from appliance.box import Box
@@ -19,10 +22,13 @@ from appliance.database.database import ChangedBeside
 from appliance.outbox import VenueChanged
 from appliance.venue.rows import get_venue
 
+if TYPE_CHECKING:
+    from zeroconf.asyncio import AsyncServiceInfo
+
 log = logging.getLogger(__name__)
 
 ANY = ("0.0.0.0", "::")  # noqa: S104 - compared, not listened on
-_ALONE = "127.0.0.1"
+_LOOPBACK = "127.0.0.1"
 _LOOK_SECONDS = 60.0
 _LOOK_WITHOUT_SECONDS = 5.0  # while the box has no address
 
@@ -31,14 +37,14 @@ def find_address(host: str, port: int, remembered: str | None) -> str:
     """Return the plain http URL at which other machines reach the box.
 
     Without a network, return `remembered`: the router usually assigns the same address again.
-    If there is none, return the loopback address.
+    If `remembered` is None or has another port, return the loopback address.
     """
     if host not in ANY:
         return f"http://{in_url(host)}:{port}"
     found = _address_that_leads_out()
     if found is None and remembered is not None and urlsplit(remembered).port == port:
         return remembered
-    return f"http://{found or _ALONE}:{port}"
+    return f"http://{found or _LOOPBACK}:{port}"
 
 
 def find_local_address(host: str, port: int) -> str:
@@ -47,7 +53,7 @@ def find_local_address(host: str, port: int) -> str:
     A connection to a LAN address may leave the machine, so it must not carry a password.
     """
     if host in ANY:
-        return f"http://{_ALONE}:{port}"
+        return f"http://{_LOOPBACK}:{port}"
     return f"http://{in_url(host)}:{port}" if is_loopback_host(host) else ""
 
 
@@ -64,7 +70,7 @@ async def following(
     if is_loopback_host(host):
         yield
         return
-    task = asyncio.create_task(_Following(box, directory, host, port).run(), name="addresses")
+    task = asyncio.create_task(_AddressWatch(box, directory, host, port).run(), name="addresses")
     try:
         yield
     finally:
@@ -72,60 +78,61 @@ async def following(
         await asyncio.gather(task, return_exceptions=True)
 
 
-class _Following:
+class _AddressWatch:
     def __init__(self, box: Box, directory: DataDirectory, host: str, port: int) -> None:
         self._box, self._directory, self._host, self._port = box, directory, host, port
-        self._renamed = asyncio.Event()
+        self._venue_changed = asyncio.Event()
         self._announced: tuple[str, str, list[tuple[str, int]]] | None = None
         self._addresses: list[str] | None = None
-        self._is_first = True
+        self._is_first_move = True
         box.live.database.on_commit(self._on_commit)
 
     def _on_commit(self, notices: Sequence[object]) -> None:
         if any(isinstance(notice, (VenueChanged, ChangedBeside)) for notice in notices):
-            self._renamed.set()
+            self._venue_changed.set()
 
     async def run(self) -> None:
         """Run until cancelled. Log a repeated failure once and retry at the next check."""
-        trouble = ""
+        failure = ""
         async with AsyncExitStack() as announcement:
             while True:
-                self._renamed.clear()
+                self._venue_changed.clear()
                 try:
-                    interfaces = own_interfaces()
-                    addresses = [self._host]
-                    if self._host in ANY:
-                        addresses = sorted({text for text, _index in interfaces})
-                    try:
-                        if addresses != self._addresses:
-                            if self._host in ANY:
-                                self._move(addresses)
-                            self._addresses = addresses
-                    finally:
-                        if self._box.settings.server.mdns:
-                            await self._announce(addresses, interfaces, announcement)
-                    trouble = ""
+                    await self._check(announcement)
+                    failure = ""
                 except Exception as error:  # noqa: BLE001 - retried at the next check
-                    if str(error) != trouble:
-                        log_exception("following the box's addresses", error)
-                    trouble = str(error)
-                rest = _LOOK_SECONDS if self._addresses else _LOOK_WITHOUT_SECONDS
-                if trouble:  # a failed move sets the event itself
-                    await asyncio.sleep(rest)
+                    if str(error) != failure:
+                        log_exception("addresses: check", error)
+                    failure = str(error)
+                seconds = _LOOK_SECONDS if self._addresses else _LOOK_WITHOUT_SECONDS
+                if failure:  # a failed `_move` has set the event: waiting for it would not wait
+                    await asyncio.sleep(seconds)
                     continue
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(rest):
-                        await self._renamed.wait()
+                    async with asyncio.timeout(seconds):
+                        await self._venue_changed.wait()
+
+    async def _check(self, announcement: AsyncExitStack) -> None:
+        interfaces = own_interfaces()
+        is_anywhere = self._host in ANY
+        addresses = sorted({text for text, _index in interfaces}) if is_anywhere else [self._host]
+        try:
+            if is_anywhere and addresses != self._addresses:
+                self._move(addresses)
+            self._addresses = addresses
+        finally:
+            if self._box.settings.server.mdns:
+                await self._announce(addresses, interfaces, announcement)
 
     def _move(self, addresses: list[str]) -> None:
         box = self._box
-        is_first, self._is_first = self._is_first, False
+        is_first, self._is_first_move = self._is_first_move, False
         address = find_address(self._host, self._port, self._directory.remembered_address())
         if is_first and box.live.links.address == address:
             return
         log.info("addresses: now %s", ", ".join(addresses) or "none")
         box.move(address)
-        box.look_for_changes()  # the certificate names addresses too
+        box.look_for_changes()  # renews the certificate, which names addresses too
         self._directory.remember_address(address)
 
     async def _announce(
@@ -140,17 +147,48 @@ class _Following:
         if addresses:
             tls_port = self._box.settings.server.tls_port
             tls = serves_tls(self._host, tls_port)
+            await asyncio.to_thread(import_module, "zeroconf.asyncio")  # takes 100 ms
             port = tls_port if tls else self._port
-            library = await asyncio.to_thread(_read_announcement)
-            info = library.describe(venue.slug, venue.name, addresses, port, tls=tls)
-            await announcement.enter_async_context(library.announced(info, addresses))
+            info = describe(venue.slug, venue.name, addresses, port, tls=tls)
+            await announcement.enter_async_context(announced(info, addresses))
         self._announced = wanted
 
 
-def _read_announcement() -> ModuleType:
-    from web import mdns as announcement  # noqa: PLC0415 - a loopback-only box does not need it
+def describe(
+    slug: str, venue: str, addresses: Iterable[str], port: int, *, tls: bool
+) -> "AsyncServiceInfo":
+    """Return the mDNS service to announce: the box's name, addresses and port."""
+    from zeroconf.asyncio import AsyncServiceInfo  # noqa: PLC0415 - see above
 
-    return announcement
+    kind = "_https._tcp.local." if tls else "_http._tcp.local."
+    label = venue.replace(".", " ").encode()[:63].decode("utf-8", "ignore").strip() or slug
+    return AsyncServiceInfo(
+        kind,
+        f"{label}.{kind}",
+        addresses=[ip_address(text).packed for text in addresses],
+        port=port,
+        properties={"path": "/"},
+        server=f"{slug.lower()}.local.",
+    )
+
+
+@asynccontextmanager
+async def announced(info: "AsyncServiceInfo", addresses: Sequence[str]) -> AsyncIterator[None]:
+    """Announce `info` on these addresses by multicast DNS during the block.
+
+    Raises OSError or zeroconf's Error.
+    """
+    from zeroconf import IPVersion  # noqa: PLC0415 - see above
+    from zeroconf.asyncio import AsyncZeroconf  # noqa: PLC0415 - see above
+
+    responder = AsyncZeroconf(interfaces=list(addresses), ip_version=IPVersion.All)
+    try:
+        # On a name conflict the service name gets a number; the host name stays.
+        await responder.async_register_service(info, allow_name_change=True)
+        yield
+    finally:
+        await responder.async_unregister_all_services()
+        await responder.async_close()
 
 
 def _address_that_leads_out() -> str | None:
@@ -160,4 +198,4 @@ def _address_that_leads_out() -> str | None:
         except OSError:
             return None
         found = str(probe.getsockname()[0])
-    return None if found == _ALONE else found
+    return None if found == _LOOPBACK else found

@@ -1,7 +1,6 @@
 """The composition root: builds one aiohttp application from one box."""
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial, update_wrapper
 
@@ -10,16 +9,14 @@ from aiohttp import web
 from appliance.box import Box
 from appliance.core.data_directory import DataDirectory
 from appliance.email.worker import EmailWorker
-from appliance.environment import Environment
-from appliance.http.json import BODY_LIMIT
 from appliance.http.rate_limit import RateLimit
 from appliance.http.request import (
     ANYBODY,
-    CALLER_OF,
-    ENVIRONMENT,
+    BODY_LIMIT,
     PAIRING_TRIES,
     PRINCIPALS,
     SEARCH_PHONES,
+    Handler,
     Principal,
 )
 from appliance.jobs.nightly import NightlyWork, Retention
@@ -27,24 +24,19 @@ from appliance.jobs.reservation_states import make_reservation_jobs
 from appliance.privacy import Erasures
 from appliance.scheduler import Scheduler
 from appliance.tls.certificates import Certificates
-from appliance.venue.rows import get_venue
 from appliance.webhooks.dispatcher import Dispatcher
 from terminal_bridge.api import TERMINAL_ROUTES
 from terminal_bridge.api.pairing import pairing_tries
 from terminal_bridge.scanners.at_box import readers_of
 from terminal_bridge.scanners.scanners import READERS
-from web.allowed_hosts import HOSTS, Hosts
-from web.api.authentication import KEY, Gate
-from web.context import SERVICES, Services, Turns
+from web.api.authentication import Gate
 from web.docs import DOCS_ROUTES
 from web.door_app import DOOR_ROUTES
-from web.error_pages import lead_back
-from web.first_run import FIRST_START, FirstStart, keep_closed
+from web.error_pages import error_page
 from web.guest.responses import make_guest_limits
-from web.https_policy import SECURE, ProxyWatch, Secure, kept_secret, led_to_https
 from web.listeners import renewal
-from web.middleware import REQUESTS, Handler, answer_everything
-from web.monitoring import Health, Metrics
+from web.middleware import SECURE, Services, Turns, add_checks, in_environment, with_key
+from web.monitoring import Health, Metrics, ProxyWatch
 from web.portal.box import SAVED, Saved, read_file
 from web.portal.box_jobs import BACKING_UP, EXAMINER, BackingUp, Examiner
 from web.portal.forms import ONCE, Once
@@ -53,13 +45,12 @@ from web.portal.outbox import OUTBOX_ROUTES
 from web.portal.routes import PORTAL_ROUTES
 from web.portal.session import BOX
 from web.portal.sign_in import public_portal_routes
-from web.public_pages import HOME_ROUTES
+from web.public_pages import CERTIFICATES, PUBLIC_ROUTES
 from web.rendering import STATIC_ROUTES, prepare_pages
-from web.routes import GUEST_ROUTES, PARTNER_ROUTE_TABLE, Route
-from web.sandbox import Sandbox, SandboxPages
-from web.trust_guide import CERTIFICATES, TRUST_ROUTES
+from web.routes import GUEST_ROUTES, PARTNER_ROUTE_TABLE
+from web.sandbox import Sandbox
 
-_PHONES_PER_MINUTE = 30  # per terminal: trying all last digits takes over five hours
+_PHONES_PER_MINUTE = 30  # per terminal: trying all four last digits takes over five hours
 _STOP_WITHIN = 3.0  # seconds for deliveries in progress when the application stops
 
 
@@ -68,32 +59,24 @@ def build_application(
 ) -> web.Application:
     """Build the application that serves both environments of `box`. The caller closes the box.
 
-    `certificates`: for the TLS port, if the caller serves one. `directory`: where nightly work
-    stores backups; without it none are made.
+    `certificates` belong to the TLS port; None without TLS. Nightly work stores backups in
+    `directory`; without it, there is no nightly work.
     """
-    around = [answer_everything, keep_closed, lead_back]
-    app = web.Application(middlewares=around, client_max_size=BODY_LIMIT)
-    server = box.settings.server
-
-    def slug() -> str:
-        return box.live.database.peek(get_venue).slug
+    app = web.Application(client_max_size=BODY_LIMIT)
 
     async def end_feeds(_app: web.Application) -> None:
         """Close the feeds: an open feed would delay the shutdown."""
         for environment in box.environments:
             environment.feed.close()
 
-    app[HOSTS] = Hosts((box.live.links.base, server.app_url), server.names, slug)
     app[PRINCIPALS] = {}
-    app[SECURE] = Secure(server, server.tls_port if certificates else 0)
-    app.on_response_prepare.extend(app[SECURE].on_prepare)
+    tls_port = box.settings.server.tls_port if certificates else 0
+    add_checks(app, box, tls_port, error_page)
     ProxyWatch(box).attach(app)
-    app[CALLER_OF] = app[SECURE].caller_of
     app[PAIRING_TRIES] = pairing_tries(box.clock)
     app[SEARCH_PHONES] = RateLimit(box.clock, _PHONES_PER_MINUTE)
     app[CERTIFICATES] = certificates
     app[BOX] = box
-    app[FIRST_START] = FirstStart(box)
     app[EXAMINER] = Examiner()
     app[BACKING_UP] = BackingUp()
     app.on_cleanup.extend((app[EXAMINER].close, app[BACKING_UP].close))
@@ -105,39 +88,31 @@ def build_application(
     app.on_shutdown.append(end_feeds)
     sandbox = Sandbox(box.test, box.clock, box.tokens)
     app.cleanup_ctx.append(sandbox.running)
-    served: list[Services] = []
+    served = []
     for environment in box.environments:
+        dependencies = sandbox.dependencies_of(environment)
         services = Services(
             environment=environment,
             gate=Gate(environment, box.clock),
             turns=Turns(),
             email_worker=EmailWorker(environment, box.clock),
-            dispatcher=Dispatcher(environment, sandbox.outside_of(environment)),
+            dispatcher=Dispatcher(environment, dependencies),
         )
-        _add_routes(app, services)
-        if environment is box.test:
-            _add_sandbox(app, services, SandboxPages(sandbox, box.clock))
         served.append(services)
-        for route in PORTAL_ROUTES:
-            if environment is box.live or not route.live_only:
-                principal = Principal("staff", route.role)
-                handler = guarded(route, services, box.live)
-                _add(app, route.method, environment.prefix + route.path, handler, principal)
+        _add_routes(app, box, services, sandbox)
     app.cleanup_ctx.append(_background(box, served, certificates, directory))
     _add_shared_routes(app, box)
     app[READERS] = readers_of(box)
-    app.cleanup_ctx.append(_reading)
+    app.cleanup_ctx.append(_run_scanners)
     return app
 
 
 def _add_shared_routes(app: web.Application, box: Box) -> None:
     """Add the public routes that belong to no environment."""
-    app[REQUESTS] = Counter()
     health = Health(box)
     app.cleanup_ctx.append(health.running)
     shared = (
-        *HOME_ROUTES,
-        *TRUST_ROUTES,
+        *PUBLIC_ROUTES,
         ("GET", "/metrics", Metrics(box).show),
         ("GET", "/health", health.show_health),
         ("GET", "/ready", health.show_ready),
@@ -145,34 +120,34 @@ def _add_shared_routes(app: web.Application, box: Box) -> None:
         *public_portal_routes(box.clock),
     )
     for method, path, handler in shared:
-        _add_readable(app, method, path, _public(handler, box.live), ANYBODY)
+        _add_readable(app, method, path, in_environment(handler, box.live), ANYBODY)
 
 
-def _add_routes(app: web.Application, services: Services) -> None:
+def _add_routes(app: web.Application, box: Box, services: Services, sandbox: Sandbox) -> None:
+    """Add the routes of one environment; only test has the sandbox and the outbox."""
     environment = services.environment
-    for route in PARTNER_ROUTE_TABLE:
-        path = environment.prefix + route.path
-        handler, principal = _partner(route, services), Principal("key", route.scope)
-        _add(app, route.method, path, handler, principal)
+    prefix, is_test = environment.prefix, environment is box.test
+    for route in (*PARTNER_ROUTE_TABLE, *(sandbox.key_routes if is_test else ())):
+        handler = with_key(route.handler, route.scope, services)
+        _add(app, route.method, prefix + route.path, handler, Principal("key", route.scope))
     for method, path, handler in TERMINAL_ROUTES:
-        public = _public(kept_secret(handler), environment)
-        _add_readable(app, method, environment.prefix + path, public, Principal("terminal"))
+        public = in_environment(handler, environment, app[SECURE].demand)
+        _add_readable(app, method, prefix + path, public, Principal("terminal"))
     for method, path, handler in (*DOOR_ROUTES, *GUEST_ROUTES, *DOCS_ROUTES):
-        public = _public(led_to_https(handler), environment)
-        _add_readable(app, method, environment.prefix + path, public, ANYBODY)
-    if environment.name == "test":
+        public = in_environment(handler, environment, app[SECURE].redirect)
+        _add_readable(app, method, prefix + path, public, ANYBODY)
+    for page in PORTAL_ROUTES:
+        if not (is_test and page.live_only):
+            handler, principal = guarded(page, services, box.live), Principal("staff", page.role)
+            _add(app, page.method, prefix + page.path, handler, principal)
+    if is_test:
         for method, path, shown in OUTBOX_ROUTES:
+            # `docs/generate.py` reads the docstring of the wrapped handler.
             outbox = update_wrapper(partial(shown, gate=services.gate), shown)
-            handler = _public(outbox, environment)
+            handler = in_environment(outbox, environment)
             _add_readable(app, method, path, handler, ANYBODY)
-
-
-def _add_sandbox(app: web.Application, services: Services, pages: SandboxPages) -> None:
-    for route in pages.key_routes:
-        handler, principal = _partner(route, services), Principal("key", route.scope)
-        _add(app, route.method, services.environment.prefix + route.path, handler, principal)
-    for method, path, handler in pages.open_routes:
-        _add_readable(app, method, path, _public(handler, services.environment), ANYBODY)
+        for method, path, handler in sandbox.open_routes:
+            _add_readable(app, method, path, in_environment(handler, environment), ANYBODY)
 
 
 def _add(
@@ -192,56 +167,30 @@ def _add_readable(
         _add(app, "HEAD", path, handler, principal)
 
 
-def _partner(route: Route, services: Services) -> Handler:
-    """Wrap the route's handler: check https, key, rate and scope before it runs."""
-
-    async def handle(request: web.Request) -> web.StreamResponse:
-        request.app[SECURE].demand(request)
-        request[KEY] = services.gate.admit(request, route.scope)
-        request[ENVIRONMENT], request[SERVICES] = services.environment, services
-        return await route.handler(request)
-
-    return handle
-
-
-def _public(handler: Handler, environment: Environment) -> Handler:
-    """Wrap a handler that authenticates its caller itself (link or terminal token) or is public."""
-
-    async def handle(request: web.Request) -> web.StreamResponse:
-        request[ENVIRONMENT] = environment
-        return await handler(request)
-
-    return handle
-
-
 def _background(
     box: Box,
     served: Sequence[Services],
     certificates: Certificates | None,
     directory: DataDirectory | None,
 ) -> Callable[[web.Application], AsyncIterator[None]]:
-    """Start the background work; stop it in reverse order."""
+    """Return a context that starts the background work, and stops it in reverse order."""
     scheduler = Scheduler(box.clock)
     erasures = [Erasures(services.environment) for services in served]
-    jobs = [each.job for each in erasures]
+    jobs = [erasure.job for erasure in erasures]
     retentions = []
     for services in served:
         may_expire = services.dispatcher.clock_gate.may_expire
-        retention = Retention(services.environment, may_expire)
-        retentions.append(retention)
-        jobs += (
-            retention.job,
-            services.email_worker.job,
-            make_reservation_jobs(services.environment, may_expire),
-        )
+        retentions.append(Retention(services.environment, may_expire))
+        states = make_reservation_jobs(services.environment, may_expire)
+        jobs += (retentions[-1].job, services.email_worker.job, states)
         if certificates is not None and services.environment is box.live:
             jobs.append(renewal(certificates, box.live.database, may_expire))
     if directory is not None:
         jobs += NightlyWork(box, directory, retentions).jobs
 
     async def run(_app: web.Application) -> AsyncIterator[None]:
-        for services, following in zip(served, erasures, strict=True):
-            await following.start()  # apply erasures to restored data before anything is sent
+        for services, erasure in zip(served, erasures, strict=True):
+            await erasure.start()  # before anything is sent: a restored backup contains erased data
             await services.dispatcher.start()
             await services.email_worker.start()
             services.dispatcher.clock_gate.watch(scheduler.wake)
@@ -259,8 +208,8 @@ def _background(
     return run
 
 
-async def _reading(app: web.Application) -> AsyncIterator[None]:
-    """Run the scanners at this computer. They stop first, so that no new scans arrive."""
+async def _run_scanners(app: web.Application) -> AsyncIterator[None]:
+    """Run the scanners at this computer. Stop them first, so that no new scans arrive."""
     await app[READERS].start()
     yield
     await app[READERS].close()

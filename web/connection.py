@@ -1,7 +1,7 @@
 """HTTP connections: limits, timeouts, and documented answers to malformed requests.
 
-aiohttp's own answer and log quote the request, which may contain a key, a guest's link or a
-name.
+aiohttp's default answers and log entries quote the request, which may contain a key, a guest's
+link or a name.
 """
 
 import asyncio
@@ -13,11 +13,10 @@ from typing import Any, cast
 from aiohttp import web
 
 from appliance.core.errors import InternalError, MalformedRequest, log_exception
-from appliance.http.json import refuse
-from appliance.http.request import household_of, is_in, is_loopback, networks_of
+from appliance.http.request import caller_key, is_in, is_loopback, networks_of, refuse
 from web.middleware import set_headers
 
-# aiohttp parses each read at once; 256 KiB of the smallest chunks take 50 ms.
+# aiohttp parses each read in one step: 256 KiB of tiny chunks would take 50 ms.
 READ_AT_ONCE = 16 * 1024
 _FILES_WANTED = 4096
 _PER_ADDRESS = 200
@@ -46,11 +45,11 @@ class ConnectionLimit:
     def enter(self, connection: asyncio.BaseTransport) -> bool:
         """Count a new connection. If the limit is reached, abort it and return False."""
         peer = str((connection.get_extra_info("peername") or ["unknown"])[0])
-        address = household_of(peer)
+        address = caller_key(peer)
         held = len(self._open.get(address, ()))
-        most = self._per_address * (_DEVICES_OF_A_NETWORK if ":" in address else 1)
+        limit = self._per_address * (_DEVICES_OF_A_NETWORK if ":" in address else 1)
         is_one_device = not (is_loopback(peer) or is_in(peer, self._proxies))
-        if (held >= most and is_one_device) or not self._has_place(held):
+        if (held >= limit and is_one_device) or not self._make_room(held):
             cast("asyncio.Transport", connection).abort()
             return False
         self._open.setdefault(address, {})[connection] = None
@@ -65,14 +64,14 @@ class ConnectionLimit:
             if not self._open[address]:
                 del self._open[address]
 
-    def _has_place(self, held: int) -> bool:
+    def _make_room(self, held: int) -> bool:
         """Return whether an address with `held` connections gets another; closes one if needed."""
         if len(self._address_of) < self._total:
             return True
-        most = max(self._open.values(), key=len, default={})
-        if len(most) <= held:
+        largest = max(self._open.values(), key=len, default={})
+        if len(largest) <= held:
             return False
-        oldest = next(iter(most))
+        oldest = next(iter(largest))
         self.leave(oldest)
         cast("asyncio.Transport", oldest).abort()
         return True
@@ -82,7 +81,7 @@ def affordable_connections() -> int:
     """Return half of the process's open file limit, after raising the soft limit.
 
     The other half is for databases, deliveries and emails. Without this limit, `accept` would
-    reach the system's and log errors without end.
+    reach the system's limit and log errors endlessly.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < _FILES_WANTED and soft < hard:
@@ -93,8 +92,6 @@ def affordable_connections() -> int:
 
 class Connection(web.RequestHandler):
     """Serves the requests of one connection, one after the other."""
-
-    __slots__ = ("_alarm", "_limit", "_patience", "_reading_patience", "_transport", "_unread")
 
     def __init__(
         self,
@@ -121,50 +118,50 @@ class Connection(web.RequestHandler):
         self._transport: asyncio.BaseTransport | None = None
         self._patience = patience
         self._reading_patience = reading_patience
-        self._alarm: asyncio.TimerHandle | None = None
-        self._unread: asyncio.TimerHandle | None = None
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._read_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Override of asyncio's callback."""
+        """Count the connection, and start the timer for the first request."""
         if not self._limit.enter(transport):
             return
         self._transport = transport
         cast("Any", transport).max_size = READ_AT_ONCE
         super().connection_made(transport)
-        # So `pause_writing` is called for the first byte that the client does not read.
+        # With these limits, `pause_writing` is called as soon as one byte stays unsent.
         cast("asyncio.Transport", transport).set_write_buffer_limits(high=1, low=0)
-        self._alarm = self._loop.call_later(self._patience, self._leave_unless_asked)
+        self._head_timer = self._loop.call_later(self._patience, self._close_without_request)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Override of asyncio's callback. Cancels all timers, so that an idle box sleeps."""
-        for alarm in (self._alarm, self._unread):
-            if alarm is not None:
-                alarm.cancel()
+        """Stop counting the connection and cancel its timers, so that an idle box sleeps."""
+        for timer in (self._head_timer, self._read_timer):
+            if timer is not None:
+                timer.cancel()
         if self._transport is not None:
             self._limit.leave(self._transport)
             super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Override of asyncio's callback: the client has not read all data yet."""
+        """Start checking whether the client reads: some data is still unsent."""
         super().pause_writing()
-        self._look_whether_it_reads(sys.maxsize)
+        self._check_reading(sys.maxsize)
 
     def resume_writing(self) -> None:
-        """Override of asyncio's callback: all data was sent."""
+        """Stop checking whether the client reads: all data was sent."""
         super().resume_writing()
-        if self._unread is not None:
-            self._unread.cancel()
+        if self._read_timer is not None:
+            self._read_timer.cancel()
 
-    def _look_whether_it_reads(self, left_before: int) -> None:
+    def _check_reading(self, unsent_before: int) -> None:
         """Close the connection if the client has read nothing since the last check."""
         if self.transport is None:
             return
-        left = self.transport.get_write_buffer_size()
-        if left >= left_before:
+        unsent = self.transport.get_write_buffer_size()
+        if unsent >= unsent_before:
             self.transport.abort()
             return
-        self._unread = self._loop.call_later(
-            self._reading_patience, self._look_whether_it_reads, left
+        self._read_timer = self._loop.call_later(
+            self._reading_patience, self._check_reading, unsent
         )
 
     def handle_error(
@@ -174,34 +171,34 @@ class Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,  # noqa: ARG002 - it quotes the request
     ) -> web.StreamResponse:
-        """Return the documented error for a request that no handler answered; then close."""
-        is_theirs = status == MalformedRequest.status
-        if exc is not None and not is_theirs:
+        """Return the documented error for a request that no handler answered, and close."""
+        is_client_error = status == MalformedRequest.status
+        if exc is not None and not is_client_error:
             self.log_exception(exc_info=exc)
         if request.writer.output_size > 0:
             raise ConnectionError("the answer has already started")
-        return _last_answer(MalformedRequest() if is_theirs else InternalError())
+        return _closing_answer(MalformedRequest() if is_client_error else InternalError())
 
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
-        """Like aiohttp, but with our own answer to an unknown `Expect` header."""
+        """Replace aiohttp's answer to an unknown `Expect` header by the documented error."""
         if isinstance(resp, web.HTTPExpectationFailed):
-            resp = _last_answer(MalformedRequest())
+            resp = _closing_answer(MalformedRequest())
         return await super().finish_response(request, resp, start_time)
 
     def log_exception(self, *_words: Any, **details: Any) -> None:
-        """Log an exception without its text. Ignore bodies that clients break off."""
+        """Log an exception without its text; ignore incomplete request bodies."""
         error = details.get("exc_info")
         if isinstance(error, BaseException) and not isinstance(error, web.RequestPayloadError):
             log_exception("http: connection", error)
 
-    def _leave_unless_asked(self) -> None:
+    def _close_without_request(self) -> None:
         if self._request_count == 0:
             self.force_close()
 
 
-def _last_answer(refusal: InternalError | MalformedRequest) -> web.Response:
+def _closing_answer(refusal: InternalError | MalformedRequest) -> web.Response:
     response = refuse(refusal)
     set_headers(response)
     response.force_close()

@@ -3,13 +3,11 @@
 import argparse
 import json
 import shlex
-import shutil
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
+from functools import partial
 from importlib import resources
 from pathlib import Path
 
@@ -39,8 +37,6 @@ from web.listeners import listen
 from web.serve import serve_directory
 
 FREE_TABLE, FREE_SLOT = "T2", "22:00"
-
-
 # The sample reservations: channel, table, time, party size, name.
 _TONIGHT = {
     "live": (
@@ -60,71 +56,56 @@ _TONIGHT = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """Values that the guide prints about one environment."""
+async def _prepare(environment: Environment, webhook_url: str | None) -> dict[str, str]:
+    """Create key, endpoint, terminal and tonight's reservations through the real actions.
 
-    environment: Environment
-    key: str
-    terminal_token: str
-    pairing_link: str
-    guest_link: str
-    free_table_id: str
-    tonight: str
-
-
-async def prepare_evening(environment: Environment, webhook_url: str | None) -> Prepared:
-    """Create key, endpoint, terminal and tonight's reservations through the real actions."""
-    database = environment.database
+    Return the values that the guide prints about the environment.
+    """
+    database, links = environment.database, environment.links
     issued = await database.write(issue_key, environment.name, "Demo partner")
     if webhook_url is not None:
         await database.write(register_endpoint, environment.keyring, webhook_url, EVENT_TYPES)
     _, terminal_token = await database.write(issue_terminal, "Demo door")
     offered = await database.write(offer_pairing, "Demo phone", "override")
-    made = [
-        await database.write(_come, environment, issued, number, guest)
-        for number, guest in enumerate(_TONIGHT[environment.name], 1)
+    reservations = [
+        await database.write(_reserve, environment, issued, number, sample)
+        for number, sample in enumerate(_TONIGHT[environment.name], 1)
     ]
     tables, day = await database.read(_tables_and_tonight)
-    return Prepared(
-        environment=environment,
-        key=issued.key,
-        terminal_token=terminal_token,
-        pairing_link=offered.link(environment.links.base),
-        guest_link=environment.links.access(environment.keyring.access_token(made[0].id)),
-        free_table_id=tables[FREE_TABLE],
-        tonight=day.isoformat(),
-    )
+    return {
+        "base": links.base,
+        "key": issued.key,
+        "terminal_token": terminal_token,
+        "pairing_link": offered.link(links.base),
+        "guest_link": links.access(environment.keyring.access_token(reservations[0].id)),
+        "free_table_id": tables[FREE_TABLE],
+        "tonight": day.isoformat(),
+    }
 
 
-async def invite_owner(box: Box) -> str:
-    """Return the one-time link with which the demo's owner sets a password."""
-    invitation = await box.live.database.write(create_staff, "Yasmine", "owner")
-    return f"{box.live.links.base}/portal/welcome#{invitation.secret}"
-
-
-def _come(
+def _reserve(
     tx: Transaction,
     environment: Environment,
     issued: IssuedKey,
     number: int,
-    guest: tuple[str, str, str | None, int, str],
+    sample: tuple[str, str, str | None, int, str],
 ) -> Reservation:
-    source, table, slot, guests, name = guest
+    source, table, slot, guests, name = sample
     tables, day = _tables_and_tonight(tx)
-    writes_letter = environment.name == "test" and source == "partner"
+    is_partners = source == "partner"
+    # Only the test environment stores emails; its outbox shows this one.
+    sends_email = environment.name == "test" and is_partners
     booking = Booking(
         table_id=tables[table],
         date=day,
         slot=slot if source == "manual" else _still_bookable(tx, slot, day),
         guests=guests,
         customer_name=name,
-        # Only the test environment stores emails: its outbox needs one to show.
-        customer_email="sara@example.com" if writes_letter else None,
+        customer_email="sara@example.com" if sends_email else None,
         customer_phone=f"+212 600 000 {number:03d}",
-        external_ref=f"DEMO-{number}" if source == "partner" else None,
-        idempotency_key=f"demo-evening-{number}" if source == "partner" else None,
-        notify_customer=writes_letter,
+        external_ref=f"DEMO-{number}" if is_partners else None,
+        idempotency_key=f"demo-evening-{number}" if is_partners else None,
+        notify_customer=sends_email,
     )
     if source == "platform":
         return enter_for_guest(tx, booking)
@@ -152,22 +133,22 @@ def _tables_and_tonight(reader: Reader) -> tuple[dict[str, str], date]:
 
 
 _GUIDE = """\
-Riad Atlas is open for the evening of {live.tonight}. This is a demo: it listens on this
-machine alone{lifetime}.
+Riad Atlas is open for the evening of {live[tonight]}. This is a demo: it listens on this
+machine only{lifetime}.
 
 1. Book table {table} at {slot} tonight in the test environment, as a partner does:
 
-BOOKING=$(curl -s {test_base}/v1/reservations -H 'Authorization: Bearer {test.key}' \
+BOOKING=$(curl -s {test[base]}/v1/reservations -H 'Authorization: Bearer {test[key]}' \
 -H 'Content-Type: application/json' -d '{booking}'); echo "$BOOKING"
 
 2. Open the guest's link: the code to show at the door.
 
 LINK=$(echo "$BOOKING" | grep -o 'http[^"]*/access/[^"]*'); echo "$LINK"
 
-3. Scan the code at the door. Its text stands in the page; the link itself is read as well.
+3. Scan the code at the door. The page contains its text; scanning the link itself works too.
 
 PASS=$(curl -s "$LINK" | grep -o 'data-pass="[^"]*' | cut -d'"' -f2); echo "$PASS"
-curl -s {test_base}/terminal/v1/scans -H 'Authorization: Bearer {test.terminal_token}' \
+curl -s {test[base]}/terminal/v1/scans -H 'Authorization: Bearer {test[terminal_token]}' \
 -H 'Content-Type: application/json' -d "{{\\"scanId\\":\\"{scan_id}\\",\\"code\\":\\"$PASS\\"}}"
 
 4. See reservation.created and reservation.checked_in arrive, signed, at an echo receiver:
@@ -175,61 +156,27 @@ curl -s {test_base}/terminal/v1/scans -H 'Authorization: Bearer {test.terminal_t
 {watch}
 
 Where to look
-  portal              {base}/portal
+  portal              {live[base]}/portal
     sign in           {welcome}
                       (works once: choose a password; you are Yasmine, the owner)
-  door, pair a phone  {live.pairing_link}
+  door, pair a phone  {live[pairing_link]}
                       (works once, for {minutes} minutes; the portal makes another)
-  a guest's link      {live.guest_link}
-  booking page        {base}/book
-  guide for partners  {base}/docs
-  interface, to try   {test_base}/docs/reference
-  sandbox             {test_base}   (paste the test key: watch webhooks arrive)
-  live                {base}        key {live.key}
-  test                {test_base}   key {test.key}
-  scanner, live       terminal token {live.terminal_token}
-  scanner, test       terminal token {test.terminal_token}
+  a guest's link      {live[guest_link]}
+  booking page        {live[base]}/book
+  guide for partners  {live[base]}/docs
+  interface, to try   {test[base]}/docs/reference
+  sandbox             {test[base]}   (paste the test key: watch webhooks arrive)
+  live                {live[base]}        key {live[key]}
+  test                {test[base]}   key {test[key]}
+  scanner, live       terminal token {live[terminal_token]}
+  scanner, test       terminal token {test[terminal_token]}
   echo receiver       {watch}   (as JSON: {receiver})
-  letters of test     {test_base}/outbox
+  emails of test      {test[base]}/outbox
   what was sent       {program} deliveries --data {directory} --environment test --json
 """
 
 
-def make_guide(
-    live: Prepared, test: Prepared, *, token: str, welcome: str, directory: Path,
-    passing: bool, scan_id: str, program: str,
-) -> str:  # fmt: skip
-    """Return the guide. Each command is a single line, so that it can be copied."""
-    test_base = test.environment.links.base
-    booking = {
-        "tableId": test.free_table_id,
-        "date": test.tonight,
-        "slot": FREE_SLOT,
-        "guests": 2,
-        "customer": {"name": "Amina Idrissi", "phone": "+212 611 111 111"},
-        "idempotencyKey": "demo-1",
-        "notifyCustomer": False,
-    }
-    return _GUIDE.format(
-        live=live,
-        test=test,
-        base=live.environment.links.base,
-        test_base=test_base,
-        lifetime=" and forgets everything when it stops" if passing else "",
-        table=FREE_TABLE,
-        slot=FREE_SLOT,
-        booking=json.dumps(booking),
-        scan_id=scan_id,
-        program=program,
-        welcome=welcome,
-        minutes=PAIRING_LIFE_MS // 60_000,
-        receiver=f"{test_base}/echo/{token}",
-        watch=f"{test_base}#{token}",
-        directory=directory,
-    )
-
-
-_ELSEWHERE = "--port, or with make run PORT=8090"
+_PORT_OPTIONS = "--port, or with make run PORT=8090"
 _LOOPBACK = "127.0.0.1"
 _LOOPBACK_NETWORKS = ("127.0.0.0/8", "::1")
 _MARK = "demo"
@@ -245,55 +192,61 @@ def run_demo(arguments: argparse.Namespace, console: Console) -> int:
     host = arguments.host or _LOOPBACK
     if not is_loopback_host(host):
         raise OperatorError(
-            f"the demo listens on this machine alone, not on {host}: leave --host out"
+            f"the demo listens on this machine only, not on {host}: leave --host out"
         )
-    with _own_directory(arguments, console) as directory:
-        settings = console.settings(directory)
-        port = settings.server.port if arguments.port is None else arguments.port
-        with listen(host, port, _ELSEWHERE) as listener:
-            _found(directory, console)
-
-            @asynccontextmanager
-            async def beside(box: Box) -> AsyncIterator[None]:
-                await _explain(box, directory, passing=arguments.data is None)
-                yield
-
-            return serve_directory(
-                directory, _demo_settings(settings), console, listener, host=host, beside=beside
-            )
+    if arguments.data is not None:
+        return _serve(console.directory(arguments), host, arguments, console)
+    with tempfile.TemporaryDirectory(prefix="venuebox-demo-", ignore_cleanup_errors=True) as root:
+        return _serve(DataDirectory(Path(root)), host, arguments, console)
 
 
-async def _explain(box: Box, directory: DataDirectory, *, passing: bool) -> None:
+def _serve(
+    directory: DataDirectory, host: str, arguments: argparse.Namespace, console: Console
+) -> int:
+    settings = console.settings(directory)
+    port = settings.server.port if arguments.port is None else arguments.port
+    with listen(host, port, _PORT_OPTIONS) as listener:
+        _create_box(directory, console)
+        is_temporary = arguments.data is None
+        on_open = partial(_print_guide, directory=directory, is_temporary=is_temporary)
+        settings = _demo_settings(settings)
+        return serve_directory(directory, settings, console, listener, host=host, on_open=on_open)
+
+
+async def _print_guide(box: Box, *, directory: DataDirectory, is_temporary: bool) -> None:
+    """Prepare both environments and print the guide. Each command is a single line, to copy."""
     token = box.test.keyring.echo_token(box.tokens.new_id(box.clock.now()))
-    live = await prepare_evening(box.live, None)
-    test = await prepare_evening(box.test, f"{box.test.links.base}/echo/{token}")
-    guide = make_guide(
-        live,
-        test,
-        token=token,
-        welcome=await invite_owner(box),
-        directory=directory.root,
-        passing=passing,
+    receiver = f"{box.test.links.base}/echo/{token}"
+    live, test = await _prepare(box.live, None), await _prepare(box.test, receiver)
+    invitation = await box.live.database.write(create_staff, "Yasmine", "owner")
+    booking = {
+        "tableId": test["free_table_id"],
+        "date": test["tonight"],
+        "slot": FREE_SLOT,
+        "guests": 2,
+        "customer": {"name": "Amina Idrissi", "phone": "+212 611 111 111"},
+        "idempotencyKey": "demo-1",
+        "notifyCustomer": False,
+    }
+    guide = _GUIDE.format(
+        live=live,
+        test=test,
+        lifetime=" and forgets everything when it stops" if is_temporary else "",
+        table=FREE_TABLE,
+        slot=FREE_SLOT,
+        booking=json.dumps(booking),
         scan_id=box.tokens.new_id(box.clock.now()),
         program=_program(),
+        welcome=f"{live['base']}/portal/welcome#{invitation.secret}",
+        minutes=PAIRING_LIFE_MS // 60_000,
+        receiver=receiver,
+        watch=f"{test['base']}#{token}",
+        directory=directory.root,
     )
     print(guide, flush=True)
 
 
-@contextmanager
-def _own_directory(arguments: argparse.Namespace, console: Console) -> Iterator[DataDirectory]:
-    """Yield a temporary directory, or the one given with `--data`."""
-    if arguments.data is not None:
-        yield console.directory(arguments)
-        return
-    root = Path(tempfile.mkdtemp(prefix="venuebox-demo-"))
-    try:
-        yield DataDirectory(root)
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
-
-
-def _found(directory: DataDirectory, console: Console) -> None:
+def _create_box(directory: DataDirectory, console: Console) -> None:
     """Create the demo's box; replaces an earlier demo in the same directory."""
     mark = directory.root / _MARK
     if mark.exists():
@@ -305,7 +258,7 @@ def _found(directory: DataDirectory, console: Console) -> None:
 
 
 def _demo_settings(settings: Settings) -> Settings:
-    """Allow receivers on this machine, check-in at any hour, and booking; links use loopback."""
+    """Allow webhooks to this machine, check-in at any hour, and booking; links use loopback."""
     webhooks = settings.webhooks
     return replace(
         settings,
@@ -322,6 +275,6 @@ def _demo_settings(settings: Settings) -> Settings:
 
 
 def _program() -> str:
-    """Return the command that started this program; `make` installs it outside PATH."""
+    """Return the shell command of this program; `make` installs it outside PATH."""
     called = Path(sys.argv[0])
     return shlex.quote(str(called)) if called.name == "venuebox" else "venuebox"

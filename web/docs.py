@@ -1,6 +1,6 @@
 """The project's documentation (`/docs`), the API explorer, and the OpenAPI document.
 
-`make` puts docs/ beside the bundled scripts: a build that has the scripts has the documents.
+`make` copies docs/ to `static/documents`.
 """
 
 import asyncio
@@ -8,10 +8,10 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -22,17 +22,15 @@ from markupsafe import Markup
 
 from appliance.database.connection import Reader
 from appliance.environment import path_prefix
-from appliance.http.json import answer
-from appliance.http.request import ENVIRONMENT, claims_https
+from appliance.http.request import ENVIRONMENT, answer, claims_https
 from appliance.venue.model import find_closure, offered_slots, tonight
 from appliance.venue.rows import get_venue, list_closings, list_slots, list_tables
 from web.api.openapi import ExampleBooking, build_document, describe_servers
-from web.public_pages import public_page
+from web.rendering import public_page
 from web.routes import PARTNER_ROUTE_TABLE
 
-DOCUMENTS = Path(__file__).parent / "static" / "documents"
 FRONT = "index"
-# In this order; other folders follow.
+# The titles of the folders, in this order; other folders follow.
 _SECTIONS = {
     "": "Start here",
     "guide": "Guide",
@@ -73,7 +71,7 @@ class Page:
 
     document: Document
     body: Markup
-    contents: Sequence[tuple[str, str]] = field(default_factory=tuple)
+    contents: Sequence[tuple[str, str]]
 
 
 class Documents:
@@ -86,12 +84,17 @@ class Documents:
             for path in sorted(folder.rglob("*.md"))
         }
         links = _LINK.findall(self._texts.get(FRONT, ""))
-        named = [FRONT, *(posixpath.normpath(path).removesuffix(".md") for path in links)]
-        order = {name: number for number, name in enumerate(named)}
-        known = [Document(name, _title(text, name)) for name, text in self._texts.items()]
-        known.sort(key=lambda each: (_place(each.name), order.get(each.name, len(order))))
-        self._documents = {each.name: each for each in known}
-        self._pages: dict[tuple[str, str], Page] = {}  # known names only: bounded
+        names = [FRONT, *(posixpath.normpath(path).removesuffix(".md") for path in links)]
+        position = {name: number for number, name in enumerate(names)}
+        place = {title: number for number, title in enumerate(_SECTIONS.values())}
+
+        def order(document: Document) -> tuple[int, int]:
+            name, section = document.name, document.section
+            return place.get(section, len(place)), position.get(name, len(position))
+
+        documents = [Document(name, _title(text, name)) for name, text in self._texts.items()]
+        self._documents = {each.name: each for each in sorted(documents, key=order)}
+        self._pages: dict[tuple[str, str], Page] = {}  # only names of documents, so it stays small
 
     def sections(self) -> Sequence[tuple[str, Sequence[Document]]]:
         """Return (title, documents) of each section; the front page comes first.
@@ -111,8 +114,8 @@ class Documents:
         return self._pages[name, prefix]
 
     def _render(self, document: Document, prefix: str) -> Page:
-        """Render a document. HTML in the text is escaped; wide content scrolls on its own."""
-        markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+        """Render a document. HTML in the text is escaped; tables scroll if they are too wide."""
+        markdown = _markdown()
         tokens = markdown.parse(self._texts[document.name])
         contents = [(name, title) for tag, name, title in _name_headings(tokens) if tag == "h2"]
         for token in tokens:
@@ -129,7 +132,7 @@ class Documents:
     def _with_links(
         self, tokens: list[Token] | None, document: Document, prefix: str
     ) -> list[Token] | None:
-        """Rewrite links to the box's paths; replace links to missing documents by their text."""
+        """Rewrite links to paths on the box; replace links to missing documents by their text."""
         if tokens is None:
             return None
         kept, dropped = [], False
@@ -179,23 +182,26 @@ class Documents:
 @cache
 def all_documents() -> Documents:
     """Return all documents of this box."""
-    return Documents(DOCUMENTS)
+    return Documents(Path(__file__).parent / "static" / "documents")
+
+
+def _markdown() -> MarkdownIt:
+    return MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
 def headings(text: str) -> list[tuple[str, str]]:
     """Return (fragment, title) of each heading of a Markdown text."""
-    tokens = MarkdownIt("commonmark", {"html": False}).enable("table").parse(text)
-    return [(fragment, title) for _tag, fragment, title in _name_headings(tokens)]
+    return [(fragment, title) for _tag, fragment, title in _name_headings(_markdown().parse(text))]
 
 
 def _name_headings(tokens: list[Token]) -> list[tuple[str, str, str]]:
     """Give each heading the fragment that code hosts use; return (tag, fragment, title) of each."""
     seen: Counter[str] = Counter()
     found = []
-    for at, token in enumerate(tokens):
+    for token, inline in pairwise(tokens):
         if token.type != "heading_open":
             continue
-        title = "".join(child.content for child in tokens[at + 1].children or ())
+        title = "".join(child.content for child in inline.children or ())
         fragment = re.sub(r"[^\w -]", "", title.strip().lower()).replace(" ", "-")
         name = f"{fragment}-{seen[fragment]}" if seen[fragment] else fragment
         seen[fragment] += 1
@@ -209,12 +215,6 @@ def _title(text: str, name: str) -> str:
     return found[1].replace("`", "") if found else name.rpartition("/")[2]
 
 
-def _place(name: str) -> int:
-    folder = name.rpartition("/")[0].partition("/")[0]
-    known = list(_SECTIONS)
-    return known.index(folder) if folder in known else len(known)
-
-
 _DAYS_AHEAD, _DAYS_TRIED, _PARTY = 7, 14, 2
 
 
@@ -222,9 +222,9 @@ async def show_document(request: web.Request) -> web.Response:
     """`GET /openapi.json`: the OpenAPI 3.1 document, this environment's server first."""
     environment = request[ENVIRONMENT]
     servers = describe_servers(_base(request), environment.name)
-    wish = environment.database.peek(_find_wish)
+    example = environment.database.peek(_find_example)
     headers = {"Cache-Control": "no-cache"}
-    return answer(build_document(PARTNER_ROUTE_TABLE, servers, wish), headers=headers)
+    return answer(build_document(PARTNER_ROUTE_TABLE, servers, example), headers=headers)
 
 
 async def show_page(request: web.Request) -> web.Response:
@@ -249,9 +249,8 @@ async def show_page(request: web.Request) -> web.Response:
 async def show_reference(request: web.Request) -> web.Response:
     """`GET /docs/reference`: the API explorer. Loads nothing from outside the box."""
     # The policy also allows data: images, because Swagger UI's stylesheet embeds its icons.
-    return public_page(
-        request, "docs/reference.html", page_addresses(request), inline_pictures=True
-    )
+    values = page_addresses(request)
+    return public_page(request, "docs/reference.html", values, img_src="'self' data:")
 
 
 def page_addresses(request: web.Request) -> dict[str, object]:
@@ -274,7 +273,7 @@ def page_addresses(request: web.Request) -> dict[str, object]:
 def _base(request: web.Request) -> str:
     """Return the base URL of live: `server.app_url` if the request used that host.
 
-    A page opened at another address of the box may only call its own origin.
+    Otherwise return the request's origin, because a page may only call its own origin.
     """
     base = request[ENVIRONMENT].settings.server.app_url
     if base and urlsplit(base).netloc == request.host:
@@ -283,15 +282,15 @@ def _base(request: web.Request) -> str:
     return f"{scheme}://{request.host}"
 
 
-def _find_wish(reader: Reader) -> ExampleBooking:
-    """Return a booking one week ahead that this box would accept, for trying on the page.
+def _find_example(reader: Reader) -> ExampleBooking:
+    """Return a booking that this box would accept in about a week, as the example to try out.
 
     It stays the same all day, so a second try shows a replay. Without a bookable table or slot,
     only the date is real.
     """
     venue, closings, slots = get_venue(reader), list_closings(reader), list_slots(reader)
     today = tonight(reader.now, reader.zones.zone(venue.time_zone), venue.evening_ends_at)
-    table = next((one for one in list_tables(reader) if one.bookable), None)
+    table = next((table for table in list_tables(reader) if table.bookable), None)
     for ahead in range(_DAYS_AHEAD, _DAYS_AHEAD + _DAYS_TRIED):
         day = today + timedelta(days=ahead)
         slot = next(iter(offered_slots(slots, day)), None)

@@ -1,7 +1,7 @@
 """The door app's page, manifest and service worker, and their routes.
 
-The page is the same for everybody and contains no secret and nothing about tonight, so the
-service worker may keep it. Its data comes over the terminal protocol.
+The page is the same for every caller and contains no secret and no reservations, so the service
+worker may cache it. Its data comes over the terminal protocol.
 """
 
 import hashlib
@@ -12,8 +12,8 @@ from aiohttp import web
 
 from appliance.core.i18n import Language
 from appliance.http.request import ENVIRONMENT
-from web.https_policy import SECURE
-from web.rendering import LANGUAGES, STATIC_FILES, make_templates, page_headers, render
+from web.middleware import SECURE
+from web.rendering import LANGUAGES, STATIC_FILES, html_answer, make_templates, page_headers, render
 
 _HEADERS = {
     **page_headers(
@@ -25,23 +25,19 @@ _HEADERS = {
     "Permissions-Policy": "camera=(self), screen-wake-lock=(self)",
     "Referrer-Policy": "no-referrer",
 }
-# The page needs no WebAssembly permission: only the reader's worker compiles it.
+# Only the QR reader's worker compiles WebAssembly, so the page needs no permission for it.
 _READER_POLICY = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'"
 _SCRIPT, _READER, _WORKER = "door.js", "door-reader.js", "door-service-worker.js"
 _WASM = "zxing_reader.wasm"
-_COUNTED = {"zero": 0, "one": 1, "two": 2, "few": 3, "many": 11, "other": 100}
+# A number of each category of Unicode's plural rules.
+_PLURAL_NUMBERS = {"zero": 0, "one": 1, "two": 2, "few": 3, "many": 11, "other": 100}
 _ICONS = (("door-192.png", "192x192"), ("door-512.png", "512x512"))
 
 
 async def door_page(request: web.Request) -> web.Response:
     """`GET /door`: the app."""
     language = request.config_dict[LANGUAGES].of(request)
-    response = web.Response(
-        text=_page(request, language),
-        content_type="text/html",
-        charset="utf-8",
-        headers={**_HEADERS, "Content-Language": language.code},
-    )
+    response = html_answer(request, "door/app.html", language, _values(request, language), _HEADERS)
     response.enable_compression()
     return response
 
@@ -98,40 +94,39 @@ async def reader(request: web.Request) -> web.StreamResponse:
 
 @cache
 def door_words(language: Language) -> dict[str, str]:
-    """Return the app's texts by the names used in its script, which fills `{name}` in them.
+    """Return the app's texts by name. The script replaces placeholders such as `{count}`.
 
-    `guests.<category>` is the plural form of that category of Unicode's plural rules.
+    `guests.<category>` is the text for a category of Unicode's plural rules, as `guests.few`.
     """
     template = make_templates().get_template("door/words.html")
     words: dict[str, str] = dict(vars(template.make_module({"_": language.gettext}))["words"])
-    for category, number in _COUNTED.items():
+    for category, number in _PLURAL_NUMBERS.items():
         guests = language.ngettext("%(count)s guest", "%(count)s guests", number, count="{count}")
         words[f"guests.{category}"] = guests
     return words
 
 
-def _page(request: web.Request, language: Language) -> str:
-    environment = request[ENVIRONMENT]
-    values: dict[str, object] = {
+def _values(request: web.Request, language: Language) -> dict[str, object]:
+    return {
         "words": door_words(language),
         "all_words": {
             each.code: {"name": each.name, "direction": each.direction, "words": door_words(each)}
             for each in request.config_dict[LANGUAGES].all()
         },
         "start": _start(request),
-        "terminal": f"{environment.prefix}/terminal/v1",
+        "terminal": f"{request[ENVIRONMENT].prefix}/terminal/v1",
         "reader": _reader_url(request),
         "wasm": _asset(request, _WASM),
         "secure_url": secure_door(request),
     }
-    return render(request, "door/app.html", language, values)
 
 
 def _shell(request: web.Request) -> dict[str, object]:
     assets = [_asset(request, name) for name in (_SCRIPT, "door.css", _WASM, "icon.svg")]
     icons = [_asset(request, name) for name, _ in _ICONS]
     kept = [*assets, *icons, _reader_url(request), f"{_start(request)}/manifest.webmanifest"]
-    page = _page(request, request.config_dict[LANGUAGES].get(None))
+    language = request.config_dict[LANGUAGES].get(None)
+    page = render(request, "door/app.html", language, _values(request, language))
     version = hashlib.sha256("\n".join([page, *kept]).encode()).hexdigest()[:16]
     return {"name": f"venuebox-door-{request[ENVIRONMENT].name}", "version": version,
             "page": _start(request), "assets": kept}  # fmt: skip

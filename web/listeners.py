@@ -27,34 +27,29 @@ from web.connection import READ_AT_ONCE, ConnectionLimit
 
 @dataclass(slots=True)
 class Listening:
-    """The sockets of a box. `secured` is None without TLS."""
+    """The listening sockets of a box. `tls` is None without TLS."""
 
     host: str
     plain: socket.socket
-    secured: socket.socket | None = None
+    tls: socket.socket | None = None
 
     @property
     def port(self) -> int:
         """Return the port of plain http; the assigned one if 0 was requested."""
         return int(self.plain.getsockname()[1])
 
-    @property
-    def address(self) -> str:
-        """Return the URL of the plain http socket."""
-        return f"http://{in_url(self.host)}:{self.port}"
-
     @contextmanager
-    def securely(self, tls_port: int) -> Iterator[None]:
-        """Bind the TLS port too, before the start does work that a failure would abort."""
+    def bind_tls(self, tls_port: int) -> Iterator[None]:
+        """Bind the TLS port during the block; a port in use stops the start early."""
         if not serves_tls(self.host, tls_port):
             yield
             return
         address = self.plain.getsockname()[0]
-        with listen(address, tls_port, "server.tls_port") as self.secured:
+        with listen(address, tls_port, "server.tls_port") as self.tls:
             yield
 
 
-def listen(host: str, port: int, chosen_by: str = "--host and --port") -> socket.socket:
+def listen(host: str, port: int, option: str = "--host and --port") -> socket.socket:
     """Return a bound socket that does not accept yet. Raises OperatorError if that fails."""
     try:
         kind, _, _, _, address = socket.getaddrinfo(
@@ -69,21 +64,21 @@ def listen(host: str, port: int, chosen_by: str = "--host and --port") -> socket
             raise
     except OSError as error:
         raise OperatorError(
-            f"{in_url(host)}:{port} cannot be listened on ({error.strerror}): "
-            f"choose another with {chosen_by}"
+            f"cannot listen on {in_url(host)}:{port} ({error.strerror}): "
+            f"choose another with {option}"
         ) from None
     listener.setblocking(False)  # noqa: FBT003 - the library's API
     return listener
 
 
 HANDSHAKE_SECONDS = 10
-# Each costs a signature: a thousand handshakes at once must not delay scans for long.
+# Each TLS handshake costs a signature: a thousand at once would delay scans.
 _BACKLOG, _ACCEPTED_AT_ONCE = 1024, 4
 _DAY_MS = 86_400_000
 
 
 class CountedTls(SSLProtocol):
-    """TLS around a connection. Counted before the handshake: handshakes can be many, too."""
+    """TLS around a connection. `limit` counts the connection before the handshake."""
 
     max_size = READ_AT_ONCE
 
@@ -102,13 +97,13 @@ class CountedTls(SSLProtocol):
         self._counted: asyncio.BaseTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Override of asyncio's callback; aborts connections over the limit."""
+        """Count the connection; abort it if the limit is reached."""
         if self._limit.enter(transport):
             self._counted = transport
             super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Override of asyncio's callback."""
+        """Stop counting the connection."""
         if self._counted is not None:
             self._limit.leave(self._counted)
             self._counted = None
@@ -150,22 +145,22 @@ def open_certificates(directory: DataDirectory, box: Box) -> Certificates:
 
 
 def renewal(certificates: Certificates, database: Database, may_renew: Callable[[], bool]) -> Job:
-    """Check the certificate at the start, daily, and when the venue's name may have changed."""
-    looked_at: int | None = None
+    """Return the job that checks the certificate: at the start, daily, and on venue changes."""
+    checked_at: int | None = None
 
     def next_due(_reader: Reader) -> int:
         now = database.clock.now()
-        return 0 if looked_at is None or looked_at > now else looked_at + _DAY_MS
+        return 0 if checked_at is None or checked_at > now else checked_at + _DAY_MS
 
     async def renew() -> None:
-        nonlocal looked_at
+        nonlocal checked_at
         certificates.renew()
-        looked_at = database.clock.now()
+        checked_at = database.clock.now()
 
     def on_commit(notices: Sequence[object]) -> None:
-        nonlocal looked_at
+        nonlocal checked_at
         if any(isinstance(notice, (VenueChanged, ChangedBeside)) for notice in notices):
-            looked_at = None
+            checked_at = None
             job.changed()
 
     job = Job("the certificate", database, next_due, renew, may_renew)

@@ -1,4 +1,4 @@
-"""The command line: the commands of all packages and `serve`, with the real environment."""
+"""The command line: parse the arguments of all commands, and run the chosen one."""
 
 import argparse
 import errno
@@ -18,13 +18,13 @@ from appliance.core.tokens import Tokens
 
 _USAGE = 2
 _NO_ROOM = "the disk is full: {what} cannot be written. Free some space, then try again"
-_CLOSED = "{user} has no access to {what}: give another path, or run this as a user who has"
-_WAYS_OUT = {
+_CLOSED = "{user} has no access to {what}: give another path, or run this as a user with access"
+_REMEDIES = {
     errno.EROFS: "{what} is on a read-only volume: check the disk, then try again",
     errno.EACCES: _CLOSED,
     errno.EPERM: _CLOSED,
     errno.ENOENT: "{what} does not exist: correct the path, or create its folder first",
-    errno.ENOTDIR: "{what} leads through a file: correct the path",
+    errno.ENOTDIR: "{what} is not a path: one of its folders is a file. Correct the path",
     errno.EISDIR: "{what} is a folder: give a file in it",
     errno.ENOSPC: _NO_ROOM,
     errno.EDQUOT: _NO_ROOM,
@@ -37,8 +37,8 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = 
     console = Console(SystemClock(), Tokens(), os.environ if environ is None else environ)
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.WARNING)
     try:
-        asked = sys.argv[1:] if argv is None else argv
-        arguments = make_parser(serves=list(asked[:1]) == ["serve"]).parse_args(asked)
+        words = sys.argv[1:] if argv is None else argv
+        arguments = make_parser(serves=list(words[:1]) == ["serve"]).parse_args(words)
         status = int(arguments.run(arguments, console))
         sys.stdout.flush()
     except SystemExit as leaving:  # argparse has printed the error
@@ -59,7 +59,7 @@ def make_parser(*, serves: bool = False) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = _Parser(
         prog="venuebox", description="runs a venue's reservations, guest passes and door"
     )
-    parser.add_argument("--version", action=_Version, help="show the version and exit")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     commands: Commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _add_serve(commands)
     if not serves:
@@ -100,9 +100,6 @@ class _Parser(argparse.ArgumentParser):
 class _Version(argparse.Action):
     """Prints one line, as other programs do; `venuebox version` also lists the components."""
 
-    def __init__(self, option_strings: Sequence[str], dest: str, help: str) -> None:  # noqa: A002
-        super().__init__(option_strings, dest, nargs=0, help=help)
-
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         from appliance.environment import own_version  # noqa: PLC0415 - not needed by `serve`
 
@@ -122,7 +119,7 @@ def _add_serve(commands: Commands) -> None:
 
 def _serve(arguments: argparse.Namespace, console: Console) -> int:
     # Only this command imports the web package: the others start much faster.
-    with _reading_modules():
+    with _importing():
         if arguments.demo:
             from web.demo import run_demo as run  # noqa: PLC0415
         else:
@@ -131,26 +128,24 @@ def _serve(arguments: argparse.Namespace, console: Console) -> int:
 
 
 @contextmanager
-def _reading_modules() -> Iterator[None]:
+def _importing() -> Iterator[None]:
     """Import without garbage collection, and with environment variables that aiohttp reads.
 
-    SSL_CERT_FILE: no system certificates for aiohttp's unused client, which saves 2 MB and 40 ms;
-    appliance/webhooks/client.py loads them when needed. AIOHTTP_NOSENDFILE: sendfile(2) would
-    wait without limit for a client that does not read (connection.py).
+    SSL_CERT_FILE stops aiohttp's client, which is not used here, from loading the system's
+    certificates; this saves 2 MB and 40 ms. appliance/webhooks/client.py loads them when needed.
+    AIOHTTP_NOSENDFILE: sendfile(2) would wait endlessly for a client that does not read.
     """
-    told = {"SSL_CERT_FILE": os.devnull, "AIOHTTP_NOSENDFILE": "1"}
-    before = {name: os.environ.get(name) for name in told}
-    os.environ.update(told)
+    changed = {"SSL_CERT_FILE": os.devnull, "AIOHTTP_NOSENDFILE": "1"}
+    before = dict(os.environ)
+    os.environ.update(changed)
     gc.disable()
     try:
         yield
     finally:
         gc.enable()
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        for name in changed:
+            del os.environ[name]
+        os.environ.update(before)
 
 
 def _port(text: str) -> int:
@@ -164,9 +159,9 @@ def _sentence(error: Exception) -> str:
         return str(error)
     if isinstance(error, ApiError):
         return error.error_en
-    if isinstance(error, OSError) and error.errno in _WAYS_OUT:
+    if isinstance(error, OSError) and error.errno in _REMEDIES:
         what = error.filename or "a file"
-        return _WAYS_OUT[error.errno].format(what=what, user=name_user(os.geteuid()))
+        return _REMEDIES[error.errno].format(what=what, user=name_user(os.geteuid()))
     return f"unexpected {type(error).__name__}: {' '.join(str(error).split())}"
 
 

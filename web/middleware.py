@@ -1,35 +1,292 @@
-"""Middleware: host names, errors as answers, exceptions as 500, headers."""
+"""Checks before every handler (Host, first start, https, API key), error answers and headers."""
 
 import asyncio
-from collections import Counter
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Callable, Hashable
 from contextlib import suppress
+from dataclasses import dataclass
+from ipaddress import ip_address
+from socket import gethostname
+from urllib.parse import urlsplit
+from weakref import WeakValueDictionary
 
 from aiohttp import web
 
+from appliance.box import Box
 from appliance.core.errors import (
     ApiError,
     BodyTooLarge,
+    HttpsRequired,
     InternalError,
     MethodNotAllowed,
     Misdirected,
     NotFound,
+    NotSetUp,
     Unavailable,
     log_exception,
 )
-from appliance.http.json import COMMON_HEADERS, refuse
-from web.allowed_hosts import HOSTS
+from appliance.core.network import https_base, is_public
+from appliance.core.settings import ServerSettings
+from appliance.database.database import Database
+from appliance.email.worker import EmailWorker
+from appliance.environment import Environment
+from appliance.http.request import (
+    CALLER_OF,
+    COMMON_HEADERS,
+    ENVIRONMENT,
+    Handler,
+    caller_key,
+    claims_https,
+    is_loopback,
+    is_private,
+    is_trusted,
+    networks_of,
+    peer_of,
+    refuse,
+    wants_page,
+)
+from appliance.staff.accounts import is_closed
+from appliance.venue.rows import get_venue
+from appliance.webhooks.dispatcher import Dispatcher
+from web.api.authentication import KEY, Gate
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+ErrorPage = Callable[[web.Request, Exception], web.StreamResponse | None]
+
+SETUP_PATH = "/portal/setup"
+_OPEN_AT_FIRST_START = frozenset({SETUP_PATH, "/health", "/ready"})
+_HOST = re.compile(r"(?:([a-z0-9._-]+)|\[([0-9a-f:.]+)\])(?::\d{1,5})?", re.ASCII | re.IGNORECASE)
+_API_PATHS = re.compile(r"(?:/test)?/*(?:v1|terminal|static)(?:/|\Z)")  # have no error pages
+_FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Via")
+_READING = frozenset({"GET", "HEAD"})
+_DRAIN_STEP_SECONDS = 0.01
+_DOCUMENTED = (NotFound, MethodNotAllowed, BodyTooLarge, Unavailable)
+_ONE_YEAR = "max-age=31536000"
 
 
-REQUESTS: web.AppKey[Counter[str]] = web.AppKey("requests", Counter)
+@dataclass(slots=True)
+class Requests:
+    """Counts the application's requests, and waits for the last one at the shutdown."""
+
+    total: int = 0
+    in_progress: int = 0
+    is_draining: bool = False
+
+    async def drain(self, seconds: float) -> bool:
+        """Wait at most `seconds` until no request is in progress; return whether that succeeded.
+
+        Call this before aiohttp's own clean-up, which stops reading at once and would cut off a
+        booking whose body is still arriving. New requests on open keep-alive connections are
+        answered, and the connection is closed.
+        """
+        self.is_draining = True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self.in_progress:  # noqa: ASYNC110 - only at the shutdown
+                    await asyncio.sleep(_DRAIN_STEP_SECONDS)
+        return self.in_progress == 0
+
+
+class Hosts:
+    """Checks the Host header (docs/security.md, S14). Allows addresses and the box's own names.
+
+    Another site can make its own name resolve to the box's address and then read the box's
+    answers in the visitor's browser (DNS rebinding). That is impossible with an IP address and
+    with the box's own names.
+    """
+
+    def __init__(
+        self, addresses: tuple[str, ...], names: tuple[str, ...], slug: Callable[[], str]
+    ) -> None:
+        """`addresses` are our URLs; `slug` returns the venue's: the box is `<slug>.local`."""
+        own = (urlsplit(address).hostname or "" for address in addresses)
+        machine = gethostname()
+        known = ("localhost", machine, f"{machine}.local", *own, *names)
+        self._names = {name.lower() for name in known if name}
+        self._slug = slug
+
+    def allows(self, host: str) -> bool:
+        """Return whether requests for `host` are answered.
+
+        `host` is a name or address with an optional port: no user, zone or path (RFC 9110, 7.2).
+        """
+        found = _HOST.fullmatch(host)
+        if found is None:
+            return False
+        name = (found[1] or found[2]).lower().removesuffix(".")
+        try:
+            return ip_address(name).version == (4 if found[1] else 6)
+        except ValueError:
+            ours = name in self._names or name == f"{self._slug().lower()}.local"
+            return found[1] is not None and ours
+
+
+class HttpsPolicy:
+    """Finds the box's https address, and decides which requests need https."""
+
+    def __init__(self, server: ServerSettings, tls_port: int) -> None:
+        """`tls_port` is the port on which this box serves TLS, 0 if it serves none."""
+        self.tls_port = tls_port
+        self._proxies = networks_of(server.trusted_proxies)
+        self._allow_http = server.allow_http
+        url = urlsplit(server.app_url)
+        is_https = url.scheme == "https"
+        self._public = server.app_url if is_https else ""
+        self._public_name = url.hostname if is_https else None
+        self._has_public_address = is_public(server.app_url)
+        is_strict = is_https and self._has_public_address and not server.allow_http
+        # HSTS covers every port of a name, so plain http on another port would stop working.
+        self._hsts_host = url.hostname if is_strict and url.port in {None, 443} else None
+
+    def is_private(self, request: web.Request) -> bool:
+        """Return whether a password may travel on this connection (docs/security.md, S6)."""
+        return is_private(request, self._proxies)
+
+    def caller_of(self, request: web.Request) -> str:
+        """Return the client address for counting attempts, also behind trusted proxies."""
+        return caller_key(peer_of(request, self._proxies))
+
+    def demand(self, request: web.Request) -> None:
+        """Raise HttpsRequired if a key or token came over plain http, unless that is allowed."""
+        if not self._allow_http and not self.is_private(request):
+            raise HttpsRequired
+
+    def is_this_machine(self, request: web.Request) -> bool:
+        """Return whether the caller is on this machine.
+
+        A proxy or tunnel on the box also connects from loopback, and so does a page whose name
+        resolves to loopback. So Host must be this machine's, without forwarding headers. On a box
+        with a public address the result is always False: a tunnel could forward any header.
+        """
+        if self._has_public_address or any(name in request.headers for name in _FORWARDED):
+            return False
+        host = requested_name(request)
+        return is_loopback(request.remote or "") and (host == "localhost" or is_loopback(host))
+
+    async def add_hsts(self, request: web.Request, response: web.StreamResponse) -> None:
+        """Add Strict-Transport-Security to https answers under the public address.
+
+        Not under local names: a phone must reach them over http to install the certificate.
+        """
+        if request.host.lower() == self._hsts_host and self.is_private(request):
+            response.headers["Strict-Transport-Security"] = _ONE_YEAR
+
+    def base_for(self, request: web.Request) -> str | None:
+        """Return the box's https base URL for this request; None without https.
+
+        Under the public name this is the public URL, under another name the URL of the box's own
+        TLS port. Without a TLS port it is always the public URL.
+        """
+        own = None if self._uses_public_name(request) else self._own_base(request)
+        return own or self._public or None
+
+    def redirect_base(self, request: web.Request) -> str | None:
+        """Return the https base URL to which a plain http request is redirected; None if it is not.
+
+        Under the public name only a trusted proxy's X-Forwarded-Proto proves plain http. Without
+        that header, a redirect could lead back to itself.
+        """
+        if self.is_private(request) or claims_https(request):
+            return None
+        if not self._uses_public_name(request):
+            return self._own_base(request)
+        is_known = "X-Forwarded-Proto" in request.headers and is_trusted(request, self._proxies)
+        return self._public if is_known else None
+
+    def redirect(self, request: web.Request) -> web.Response | None:
+        """Return a redirect to https if a page was requested over plain http by the public name.
+
+        Local names are not redirected: the door works without the internet, and guests' phones do
+        not trust the box's own certificate.
+        """
+        is_page = request.method in _READING and wants_page(request)
+        if not is_page or not self._uses_public_name(request):
+            return None
+        base = self.redirect_base(request)
+        return _redirect(307, f"{base}{request.rel_url}") if base else None
+
+    def _uses_public_name(self, request: web.Request) -> bool:
+        return bool(self._public) and requested_name(request) == self._public_name
+
+    def _own_base(self, request: web.Request) -> str | None:
+        name = requested_name(request)
+        return https_base(name, self.tls_port) if self.tls_port and name else None
+
+
+def requested_name(request: web.Request) -> str:
+    """Return the host in the request's Host header, in lower case; "" if it is invalid."""
+    try:
+        return urlsplit(f"//{request.host}").hostname or ""
+    except ValueError:  # an unclosed bracket
+        return ""
+
+
+class FirstStart:
+    """Restricts a box without an owner to its setup page (docs/security.md, S8).
+
+    Makes no more queries once the box has an owner.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._is_closed = database.peek(is_closed)
+
+    def redirect(self, request: web.Request) -> web.Response | None:
+        """Return a redirect to the setup page, or None if the request is allowed.
+
+        The setup page itself is redirected from plain http to https; browsers keep the secret
+        after the # on a redirect. Raises NotSetUp for requests that cannot be redirected.
+        """
+        self._is_closed = self._is_closed and self._database.peek(is_closed)
+        if not self._is_closed:
+            return None
+        is_reading = request.method in _READING
+        if is_reading and request.path == SETUP_PATH:
+            base = request.app[SECURE].redirect_base(request)
+            return _redirect(307, f"{base}{SETUP_PATH}") if base else None
+        if request.path in _OPEN_AT_FIRST_START or request.path.startswith("/static/"):
+            return None
+        if is_reading and wants_page(request):
+            return _redirect(303, SETUP_PATH)
+        raise NotSetUp
+
+
+class Turns:
+    """Serialises requests with the same idempotency key (docs/decisions/idempotency.md)."""
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
+
+    def take(self, name: Hashable) -> asyncio.Lock:
+        """Return the lock of `name`, for `async with`."""
+        return self._locks.setdefault(name, asyncio.Lock())
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The services of one environment while the application runs."""
+
+    environment: Environment
+    gate: Gate
+    turns: Turns
+    email_worker: EmailWorker
+    dispatcher: Dispatcher
+
+
+REQUESTS = web.AppKey("requests", Requests)
+HOSTS = web.AppKey("hosts", Hosts)
+SECURE = web.AppKey("secure", HttpsPolicy)
+FIRST_START = web.AppKey("first_start", FirstStart)
+SERVICES: web.RequestKey[Services] = web.RequestKey("services", Services)
+ERROR_PAGE: web.AppKey[ErrorPage] = web.AppKey("error_page")
+"""Returns the HTML page for a browser's failed request, None to send the documented error."""
 
 
 @web.middleware
 async def answer_everything(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Answer every request in the documented form, and set the headers of every answer."""
-    request.app[REQUESTS]["total"] += 1
+    requests = request.app[REQUESTS]
+    requests.total += 1
+    requests.in_progress += 1
     try:
         if not request.app[HOSTS].allows(request.host):
             raise Misdirected  # noqa: TRY301 - answered below like every error
@@ -41,23 +298,65 @@ async def answer_everything(request: web.Request, handler: Handler) -> web.Strea
     except Exception as error:  # noqa: BLE001 - any exception is answered and logged
         note_exception(request, error)
         response = refuse(InternalError())
+    finally:
+        requests.in_progress -= 1
     if not response.prepared:
         set_headers(response)
+    if requests.is_draining:
+        response.force_close()
     return response
+
+
+@web.middleware
+async def keep_closed(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer only setup requests until the box has an owner."""
+    redirect = request.app[FIRST_START].redirect(request)
+    return await handler(request) if redirect is None else redirect
+
+
+@web.middleware
+async def show_error_pages(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer browsers with an HTML page on errors (web/error_pages.py).
+
+    Programs receive the documented JSON, whatever their Accept header says.
+    """
+    if not wants_page(request) or _API_PATHS.match(request.path):
+        return await handler(request)
+    try:
+        return await handler(request)
+    except Exception as error:
+        page = request.app[ERROR_PAGE](request, error)
+        if page is None:
+            raise
+        return page
+
+
+def add_checks(app: web.Application, box: Box, tls_port: int, error_page: ErrorPage) -> None:
+    """Add this module's middlewares and their objects to `app`. `tls_port` as in HttpsPolicy."""
+    server = box.settings.server
+
+    def slug() -> str:
+        return box.live.database.peek(get_venue).slug
+
+    app[REQUESTS] = Requests()
+    app[HOSTS] = Hosts((box.live.links.base, server.app_url), server.names, slug)
+    app[FIRST_START] = FirstStart(box.live.database)
+    app[ERROR_PAGE] = error_page
+    app[SECURE] = HttpsPolicy(server, tls_port)
+    app[CALLER_OF] = app[SECURE].caller_of
+    app.middlewares.extend((answer_everything, keep_closed, show_error_pages))
+    app.on_response_prepare.append(app[SECURE].add_hsts)
 
 
 def set_headers(response: web.StreamResponse) -> None:
     """Set the standard headers that the answer does not set itself."""
-    if "Content-Security-Policy" in response.headers and "Server" in response.headers:
-        return  # an answer of wire.py already has them
     for name, value in COMMON_HEADERS.items():
         response.headers.setdefault(name, value)
 
 
 def _documented(exception: web.HTTPException) -> web.StreamResponse:
     """Convert aiohttp's errors to error bodies (interface, section 7); keep redirects."""
-    kinds = (NotFound, MethodNotAllowed, BodyTooLarge, Unavailable)
-    kind = {kind.status: kind for kind in kinds}.get(exception.status)
+    kind = next((kind for kind in _DOCUMENTED if kind.status == exception.status), None)
     if kind is None:
         return exception
     response = refuse(kind())
@@ -67,49 +366,45 @@ def _documented(exception: web.HTTPException) -> web.StreamResponse:
 
 
 def note_exception(request: web.Request, error: Exception) -> None:
-    """Log method, route and traceback; not a ConnectionError of a client that has left."""
+    """Log method, route and traceback, except a ConnectionError after the client has left."""
     has_left = request.transport is None or request.transport.is_closing()
     if not (has_left and isinstance(error, ConnectionError)):
-        resource = request.match_info.route.resource  # its pattern, unlike the path, has no token
+        # The route's pattern, because the path may contain a token.
+        resource = request.match_info.route.resource
         path = resource.canonical if resource is not None else "an unknown path"
         log_exception(f"{request.method} {path}", error)
 
 
-class Drain:
-    """Counts the requests of an application and waits for the last one to finish.
+def with_key(handler: Handler, scope: str, services: Services) -> Handler:
+    """Wrap a handler of the partner API: check https, key, rate and scope before it runs."""
 
-    aiohttp's own clean-up stops reading at once, which would cut off a booking whose body is
-    still arriving. Call `wait` before it runs.
+    async def handle(request: web.Request) -> web.StreamResponse:
+        request.app[SECURE].demand(request)
+        request[KEY] = services.gate.admit(request, scope)
+        request[ENVIRONMENT], request[SERVICES] = services.environment, services
+        return await handler(request)
+
+    return handle
+
+
+def in_environment(
+    handler: Handler,
+    environment: Environment,
+    check: Callable[[web.Request], web.Response | None] = lambda _request: None,
+) -> Handler:
+    """Wrap a public handler, or one that authenticates its caller by a link or terminal token.
+
+    `check` runs first and may answer instead of the handler.
     """
 
-    def __init__(self, app: web.Application) -> None:
-        """Watch `app`, which must not have started yet."""
-        self._in_flight = 0
-        self._draining = False
-        self._empty = asyncio.Event()
-        app.middlewares.insert(0, self._count)
+    async def handle(request: web.Request) -> web.StreamResponse:
+        request[ENVIRONMENT] = environment
+        response = check(request)
+        return await handler(request) if response is None else response
 
-    async def wait(self, seconds: float) -> bool:
-        """Wait at most `seconds` until no request is in progress; return whether that succeeded.
+    return handle
 
-        New requests on open keep-alive connections are answered, and the connection is closed.
-        """
-        self._draining = True
-        if self._in_flight:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await self._empty.wait()
-        return self._in_flight == 0
 
-    @web.middleware
-    async def _count(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        self._in_flight += 1
-        try:
-            response = await handler(request)
-            if self._draining:
-                response.force_close()
-            return response
-        finally:
-            self._in_flight -= 1
-            if self._draining and self._in_flight == 0:
-                self._empty.set()
+def _redirect(status: int, location: str) -> web.Response:
+    headers = {"Location": location, "Cache-Control": "no-store"}
+    return web.Response(status=status, headers=headers)

@@ -1,97 +1,100 @@
-"""`GET /health`, `GET /ready` and `GET /metrics`.
+"""`GET /health`, `GET /ready`, `GET /metrics`, and alerts about misconfigured reverse proxies.
 
-For watchdogs, proxies and `venuebox doctor`. `/health` and `/ready` tell no version, path or
-count (docs/security.md, S29). Only requests and commits are counted as they happen; `/metrics`
-reads the rest when asked.
+`/health` and `/ready` are for watchdogs, proxies and `venuebox doctor`. They return no version,
+path or count (docs/security.md, S29).
 """
 
 import asyncio
-import os
+import json
+import shutil
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
 from hmac import compare_digest
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from aiohttp import web
 
+from appliance.alerts import Alert, drop_alert, drop_alerts, put_alert
 from appliance.backup.catalogue import read_record
 from appliance.box import Box
 from appliance.clock_gate import find_heartbeat, write_heartbeat
 from appliance.core.errors import NotFound, Unavailable
+from appliance.core.network import is_public
 from appliance.doctor.check import Counts, ScanTotals, count_for_metrics
 from appliance.environment import Environment
-from appliance.http.json import answer
+from appliance.http.request import address_of, answer, is_loopback, is_trusted, networks_of
 from appliance.jobs.watchdog import measure_loop_latency
-from web.https_policy import SECURE
-from web.middleware import REQUESTS
+from web.middleware import REQUESTS, SECURE, requested_name
 from web.portal.guard import find_living_session
 
-DEADLINE = 2.0
+_DEADLINE_SECONDS = 2.0
 _FRESH_SECONDS = 1.0
-_LEAST_ROOM = 1 << 20  # bytes: with less free space the next commits fail
+_FREE_BYTES_MIN = 1 << 20  # with less free space the next commits fail
 
 
 def free_bytes(folder: Path) -> int:
     """Return the free space on the volume of `folder`, in bytes."""
-    found = os.statvfs(folder)
-    return found.f_bavail * found.f_frsize
+    return shutil.disk_usage(folder).free
 
 
 class Health:
     """Checks that both databases can be read and written, at most once a second."""
 
     def __init__(
-        self, box: Box, free: Callable[[Path], int] = free_bytes, deadline: float = DEADLINE
+        self,
+        box: Box,
+        free: Callable[[Path], int] = free_bytes,
+        deadline: float = _DEADLINE_SECONDS,
     ) -> None:
         """`free` returns the bytes free on a volume; `deadline` limits the whole check (s)."""
         self._box = box
         self._free = free
         self._deadline = deadline
-        self._running: asyncio.Task[None] | None = None
-        self._judged_at: float | None = None
-        self._good = False
-        self._serving = False
+        self._check: asyncio.Future[list[None]] | None = None
+        self._checked_at = float("-inf")
+        self._is_good = False
+        self._is_serving = False
 
     async def running(self, _app: web.Application) -> AsyncIterator[None]:
-        """Report ready; enter after all other start-up, leave before the shutdown."""
-        self._serving = True
+        """Report ready from the end of the start-up to the beginning of the shutdown."""
+        self._is_serving = True
         yield
-        self._serving = False
-        if self._running is not None:
-            await asyncio.wait({self._running}, timeout=self._deadline)
+        self._is_serving = False
+        if self._check is not None:
+            await asyncio.wait({self._check}, timeout=self._deadline)
 
     async def show_health(self, _request: web.Request) -> web.Response:
         """`GET /health`: 200, or 503 when the disk is full, slow or broken."""
-        if not await self._is_good():
+        if not await self._is_healthy():
             raise Unavailable
         return answer({"status": "ok"})
 
-    async def show_ready(self, _request: web.Request) -> web.Response:
+    async def show_ready(self, request: web.Request) -> web.Response:
         """`GET /ready`: like `/health`, and 503 while the box is starting or stopping."""
-        if not self._serving or not await self._is_good():
+        if not self._is_serving:
             raise Unavailable
-        return answer({"status": "ok"})
+        return await self.show_health(request)
 
-    async def _is_good(self) -> bool:
+    async def _is_healthy(self) -> bool:
         if any(environment.database.is_full for environment in self._box.environments):
             return False  # bookings already fail, whatever the last check showed
-        now = self._box.clock.monotonic()
-        if self._judged_at is not None and now - self._judged_at < _FRESH_SECONDS:
-            return self._good
-        if self._running is None or self._running.done():
-            self._running = asyncio.create_task(self._prove())
+        clock = self._box.clock
+        if clock.monotonic() - self._checked_at < _FRESH_SECONDS:
+            return self._is_good
+        if self._check is None or self._check.done():
+            self._check = asyncio.gather(*map(self._check_database, self._box.environments))
         # While the disk hangs there is one check, not one for each request.
-        await asyncio.wait({self._running}, timeout=self._deadline)
-        self._good = self._running.done() and self._running.exception() is None
-        self._judged_at = self._box.clock.monotonic()
-        return self._good
+        await asyncio.wait({self._check}, timeout=self._deadline)
+        self._is_good = self._check.done() and self._check.exception() is None
+        self._checked_at = clock.monotonic()
+        return self._is_good
 
-    async def _prove(self) -> None:
-        await asyncio.gather(*(self._prove_one(e) for e in self._box.environments))
-
-    async def _prove_one(self, environment: Environment) -> None:
+    async def _check_database(self, environment: Environment) -> None:
         database = environment.database
-        if self._free(database.path.parent) < _LEAST_ROOM:
+        if self._free(database.path.parent) < _FREE_BYTES_MIN:
             raise Unavailable
         await database.write(write_heartbeat)
         if await database.read(find_heartbeat) is None:
@@ -99,37 +102,37 @@ class Health:
 
 
 class Metrics:
-    """The metrics page, built for each request."""
+    """Renders `/metrics` for each request."""
 
     def __init__(self, box: Box) -> None:
         self._box = box
-        self._tallies = {each.name: ScanTotals() for each in box.environments}
+        self._scan_totals = {each.name: ScanTotals() for each in box.environments}
 
     async def show(self, request: web.Request) -> web.Response:
-        """`GET /metrics`; 404 except for the owner, the token and this machine."""
+        """`GET /metrics`: for the owner, with the token, or on this machine; 404 for others."""
         if not self._may(request):
             raise NotFound
         counts: dict[str, Counts] = {
-            each.name: await each.database.read(count_for_metrics, self._tallies[each.name])
+            each.name: await each.database.read(count_for_metrics, self._scan_totals[each.name])
             for each in self._box.environments
         }
         late = await measure_loop_latency()
-        total = request.app[REQUESTS]["total"]
-        body, content_type = await asyncio.to_thread(_render, self._box, counts, total, late)
+        metrics = partial(collect, self._box, counts, request.app[REQUESTS].total, late)
+        body, content_type = await asyncio.to_thread(_render, metrics)
         return web.Response(body=body, headers={"Content-Type": content_type})
 
     def _may(self, request: web.Request) -> bool:
-        if self._shows_the_token(request) or request.app[SECURE].is_this_machine(request):
+        if self._has_token(request) or request.app[SECURE].is_this_machine(request):
             return True
         session = find_living_session(request, self._box.live)
         return session is not None and session.person.may("owner")
 
-    def _shows_the_token(self, request: web.Request) -> bool:
+    def _has_token(self, request: web.Request) -> bool:
         """Return whether the request has the token `server.metrics_token` (Prometheus)."""
-        token = self._box.settings.server.metrics_token
-        scheme, _, shown = request.headers.get("Authorization", "").partition(" ")
-        is_bearer = bool(token) and scheme.lower() == "bearer"
-        return is_bearer and compare_digest(shown.encode("utf-8", "replace"), token.encode())
+        expected = self._box.settings.server.metrics_token
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        is_bearer = bool(expected) and scheme.lower() == "bearer"
+        return is_bearer and compare_digest(token.encode("utf-8", "replace"), expected.encode())
 
 
 def collect(box: Box, counts: Mapping[str, Counts], requests: int, late: float) -> Iterator[Any]:
@@ -138,13 +141,13 @@ def collect(box: Box, counts: Mapping[str, Counts], requests: int, late: float) 
 
     yield CounterMetricFamily("venuebox_requests", "requests since the start", value=requests)
     yield GaugeMetricFamily(
-        "venuebox_loop_late_seconds", "how late the event loop is just now", value=late
+        "venuebox_loop_late_seconds", "delay of the event loop at this moment", value=late
     )
     backed_up = read_record(box.live.database.path.parent).at
     if backed_up is not None:
         yield GaugeMetricFamily(
             "venuebox_backup_age_seconds",
-            "age of the latest backup that was restored and found whole",
+            "age of the latest verified backup",
             value=(box.clock.now() - backed_up) / 1000,
         )
     commits = CounterMetricFamily(
@@ -153,14 +156,14 @@ def collect(box: Box, counts: Mapping[str, Counts], requests: int, late: float) 
     gauges = {
         name: GaugeMetricFamily(f"venuebox_{name}", meaning, labels=["environment", *labels])
         for name, meaning, *labels in (
-            ("writes_waiting", "actions that wait"),
-            ("database_bytes", "size of the file"),
+            ("writes_waiting", "write actions in the queue"),
+            ("database_bytes", "size of the database file"),
             ("wal_bytes", "size of the write-ahead log"),
-            ("disk_full", "1: only the door is served"),
+            ("disk_full", "1 while only the door can write"),
             ("deliveries", "webhook deliveries", "state"),
             ("scans", "decided scans", "result"),
             ("reservations", "reservations", "status"),
-            ("conditions", "what is wrong just now"),
+            ("conditions", "active alerts"),
         )
     }
     for each in box.environments:
@@ -178,16 +181,14 @@ def collect(box: Box, counts: Mapping[str, Counts], requests: int, late: float) 
     yield from (commits, *gauges.values())
 
 
-def _render(
-    box: Box, counts: Mapping[str, Counts], requests: int, late: float
-) -> tuple[bytes, str]:
+def _render(metrics: Callable[[], Iterator[Any]]) -> tuple[bytes, str]:
     """Return the page and its content type. Imports the library only when it is requested."""
     from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest  # noqa: PLC0415
     from prometheus_client.registry import Collector  # noqa: PLC0415
 
     class Page(Collector):
         def collect(self) -> Iterator[Any]:
-            return collect(box, counts, requests, late)
+            return metrics()
 
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Page())
@@ -195,7 +196,89 @@ def _render(
 
 
 def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
+    return path.stat().st_size if path.exists() else 0
+
+
+PROXY_UNKNOWN = "proxy_unknown"
+PROXY_SILENT = "proxy_says_nothing"
+_FORWARDED_HEADERS = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Proto", "X-Real-IP")
+_NGINX = (
+    "proxy_set_header Host $host; proxy_set_header X-Forwarded-For $remote_addr; "
+    "proxy_set_header X-Forwarded-Proto $scheme;"
+)
+_ADDRESSES_MAX = 5
+_MINUTE = 60.0
+
+
+class ProxyWatch:
+    """Detects misconfigured proxies; writes at most one alert per address and minute.
+
+    Callers through a proxy that is not in `server.trusted_proxies` count as one caller, and so do
+    those through a trusted proxy that sends neither the client's address nor the scheme.
+    `doctor` and the portal say what to configure (docs/operations/https.md).
+    """
+
+    def __init__(self, box: Box) -> None:
+        server = box.settings.server
+        self._database = box.live.database
+        self._clock = box.clock
+        self._trusted = server.trusted_proxies
+        self._networks = networks_of(server.trusted_proxies)
+        self._public = urlsplit(server.app_url).hostname if is_public(server.app_url) else None
+        # (alert, address) -> (is active, monotonic time of its last change)
+        self._known: dict[tuple[str, str], tuple[bool, float]] = {}
+        self._writing: set[asyncio.Task[None]] = set()
+
+    def attach(self, app: web.Application) -> None:
+        """Inspect every request of `app` from now on."""
+        app.on_response_prepare.append(self._look)
+        app.cleanup_ctx.append(self._run)
+
+    async def _run(self, _app: web.Application) -> AsyncIterator[None]:
+        """Drop the alerts of the previous run: the settings may have changed."""
+        with suppress(Unavailable):
+            await self._database.write(drop_alerts, {PROXY_UNKNOWN, PROXY_SILENT})
+        yield
+        await asyncio.gather(*self._writing)
+
+    async def _look(self, request: web.Request, _response: web.StreamResponse) -> None:
+        """Record what the request's headers reveal about a proxy."""
+        remote, headers = request.remote or "", request.headers
+        is_public = self._public is not None and requested_name(request) == self._public
+        # Browsers send Sec-Fetch-Mode only to https and loopback URLs. With plain http from
+        # another machine, it means that a proxy removed TLS.
+        is_remote = is_public if is_loopback(remote) else "Sec-Fetch-Mode" in headers
+        is_forwarded = is_remote and not request.secure
+        if self._networks and is_trusted(request, self._networks):
+            names_scheme = request.secure or "X-Forwarded-Proto" in headers
+            if names_scheme and "X-Forwarded-For" in headers:
+                self._note(PROXY_SILENT, remote, "", is_active=False)
+            elif is_public or is_forwarded:
+                self._note(PROXY_SILENT, remote, _NGINX, is_active=True)
+        elif is_forwarded or any(name in headers for name in _FORWARDED_HEADERS):
+            line = f"trusted_proxies = {json.dumps([*self._trusted, remote])}"
+            # Internet clients may send such headers; the venue's proxies have private addresses.
+            address = address_of(remote)
+            if address is not None and not address.is_global:
+                self._note(PROXY_UNKNOWN, remote, line, is_active=True)
+
+    def _note(self, name: str, address: str, detail: str, *, is_active: bool) -> None:
+        key, now = (name, address), self._clock.monotonic()
+        was_active, since = self._known.get(key, (False, -_MINUTE))
+        is_over_limit = key not in self._known and len(self._known) >= _ADDRESSES_MAX
+        if was_active == is_active or now - since < _MINUTE or is_over_limit:
+            return
+        self._known[key] = is_active, now
+        task = asyncio.ensure_future(self._write(key, detail, is_active=is_active))
+        self._writing.add(task)
+        task.add_done_callback(self._writing.discard)
+
+    async def _write(self, key: tuple[str, str], detail: str, *, is_active: bool) -> None:
+        try:
+            if is_active:
+                alert = Alert(*key, self._database.clock.now(), detail)
+                await self._database.write(put_alert, alert)
+            else:
+                await self._database.write(drop_alert, *key)
+        except Unavailable:  # try again at the next request after a minute
+            self._known[key] = not is_active, self._known[key][1]

@@ -1,58 +1,28 @@
-"""Public pages: start page, guide for partners, sandbox."""
+"""Public pages: the start page, and `/trust`, which explains how to trust the box's certificate."""
+
+import plistlib
+import uuid
 
 from aiohttp import web
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
 
-from appliance.core.errors import NotFound
-from appliance.core.i18n import Language
-from appliance.http.request import ENVIRONMENT
+from appliance.core.errors import NotFound, Unavailable
+from appliance.http.request import ENVIRONMENT, wants_page
+from appliance.tls.certificates import Certificates
 from appliance.venue.rows import get_venue
-from web.rendering import LANGUAGES, content_policy, render
+from web.middleware import SECURE
+from web.rendering import LANGUAGES, public_page
 
-_HEADERS = {
-    "Cache-Control": "no-cache",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
-
-
-def wants_page(request: web.Request) -> bool:
-    """Return whether a browser asks: clients that send no Accept, or */*, get JSON."""
-    return "text/html" in request.headers.get("Accept", "")
-
-
-def public_page(
-    request: web.Request,
-    template: str,
-    values: dict[str, object],
-    language: Language | None = None,
-    *,
-    inline_pictures: bool = False,
-    asks: str = "",
-) -> web.Response:
-    """Return a page that loads only this box's own files, in English by default.
-
-    `asks` is one more origin that its script may call.
-    """
-    language = language or request.config_dict[LANGUAGES].get("en")
-    policy = content_policy(
-        default_src="'none'",
-        script_src="'self'",
-        style_src="'self'",
-        img_src="'self' data:" if inline_pictures else "'self'",
-        connect_src=f"'self' {asks}".strip(),
-        form_action="'none'",
-    )
-    return web.Response(
-        text=render(request, template, language, values),
-        content_type="text/html",
-        charset="utf-8",
-        headers={
-            **_HEADERS,
-            "Content-Security-Policy": policy,
-            "Content-Language": language.code,
-            "Vary": "Accept, Accept-Language",
-        },
-    )
+CERTIFICATES: web.AppKey[Certificates | None] = web.AppKey("certificates")
+# Marks in the User-Agent for each kind of device. Others choose from a list on the page.
+_KINDS = (
+    ("iphone", ("iPhone", "iPad", "iPod")),
+    ("android", ("Android",)),
+    ("windows", ("Windows",)),
+    ("mac", ("Macintosh", "Mac OS X")),
+    ("linux", ("Linux", "CrOS")),
+)
 
 
 async def show_home(request: web.Request) -> web.Response:
@@ -60,12 +30,97 @@ async def show_home(request: web.Request) -> web.Response:
     if not wants_page(request):
         raise NotFound
     venue = await request[ENVIRONMENT].database.read(get_venue)
-    # Only routes that this box serves are offered.
-    known = {resource.canonical for resource in request.app.router.resources()}
-    if not request[ENVIRONMENT].settings.booking.enabled:
-        known.discard("/book")
-    values: dict[str, object] = {"venue": venue.name, "known": known}
+    may_book = request[ENVIRONMENT].settings.booking.enabled
+    values: dict[str, object] = {"venue": venue.name, "may_book": may_book}
     return public_page(request, "home.html", values, request.config_dict[LANGUAGES].of(request))
 
 
-HOME_ROUTES = (("GET", "/", show_home),)
+async def show_guide(request: web.Request) -> web.Response:
+    """`GET /trust`: the steps for this kind of phone, and whether they are done."""
+    certificates = request.app[CERTIFICATES]
+    base = request.app[SECURE].base_for(request)
+    venue = await request[ENVIRONMENT].database.read(get_venue)
+    values: dict[str, object] = {
+        "venue": venue.name,
+        "kind": device_kind(request.headers.get("User-Agent", "")),
+        "secure": base,
+        "own_authority": certificates is not None,
+        "fingerprint": certificates.fingerprint() if certificates is not None else "",
+    }
+    language = request.config_dict[LANGUAGES].of(request)
+    # The page requests `base` to see whether the browser trusts it.
+    connect_src = f"'self' {base or ''}".strip()
+    return public_page(request, "trust.html", values, language, connect_src=connect_src)
+
+
+async def send_authority(request: web.Request) -> web.Response:
+    """`GET /trust/ca.crt`: the authority's certificate, in the format that phones install."""
+    return web.Response(
+        body=_read_authority(request),
+        content_type="application/x-x509-ca-cert",
+        headers={"Content-Disposition": 'attachment; filename="venuebox-ca.crt"'},
+    )
+
+
+async def send_profile(request: web.Request) -> web.Response:
+    """`GET /trust/ca.mobileconfig`: the certificate as a profile, for iPhone and iPad."""
+    der = _read_authority(request)
+    venue = await request[ENVIRONMENT].database.read(get_venue)
+    return web.Response(
+        body=profile(venue.name, der),
+        content_type="application/x-apple-aspen-config",
+        headers={"Content-Disposition": 'attachment; filename="venuebox.mobileconfig"'},
+    )
+
+
+async def confirm_trust(_request: web.Request) -> web.Response:
+    """`GET /trust/check`: reachable over https only if the browser trusts the box."""
+    return web.Response(text="yes", headers={"Cache-Control": "no-store"})
+
+
+def profile(venue: str, der: bytes) -> bytes:
+    """Return a configuration profile with the authority; identical for the same authority."""
+    digest = x509.load_der_x509_certificate(der).fingerprint(hashes.SHA256())
+    authority = {
+        **_payload("com.apple.security.root", digest[:16], venue),
+        "PayloadCertificateFileName": "venuebox-ca.crt",
+        "PayloadContent": der,
+    }
+    outer = _payload("Configuration", digest[16:], f"{venue} (venuebox)")
+    return plistlib.dumps({**outer, "PayloadContent": [authority]})
+
+
+def _payload(kind: str, random: bytes, name: str) -> dict[str, object]:
+    identity = uuid.UUID(bytes=random, version=4)
+    return {
+        "PayloadDisplayName": name,
+        "PayloadIdentifier": f"app.venuebox.{identity}",
+        "PayloadType": kind,
+        "PayloadUUID": str(identity),
+        "PayloadVersion": 1,
+    }
+
+
+def device_kind(user_agent: str) -> str:
+    """Return `iphone`, `android`, `windows`, `mac` or `linux`; "" for others."""
+    found = (kind for kind, marks in _KINDS if any(mark in user_agent for mark in marks))
+    return next(found, "")
+
+
+def _read_authority(request: web.Request) -> bytes:
+    certificates = request.app[CERTIFICATES]
+    if certificates is None:
+        raise NotFound
+    try:
+        return certificates.give_authority()
+    except OSError:  # the disk is full, so the download cannot be recorded
+        raise Unavailable from None
+
+
+PUBLIC_ROUTES = (
+    ("GET", "/", show_home),
+    ("GET", "/trust", show_guide),
+    ("GET", "/trust/ca.crt", send_authority),
+    ("GET", "/trust/ca.mobileconfig", send_profile),
+    ("GET", "/trust/check", confirm_trust),
+)

@@ -1,7 +1,7 @@
 """Rendering: Jinja templates, static files and their addresses, page headers."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import jinja2
@@ -22,33 +22,37 @@ _KEEP = "public, max-age=31536000, immutable"
 
 
 class StaticFiles:
-    """Static files from some folders, listed once: unlisted names are not served."""
+    """The static files of some folders, listed once at the start; other names are not served."""
 
     def __init__(self, *folders: Path) -> None:
-        self._paths = {
-            path.relative_to(folder).as_posix(): path
+        self._files = {
+            path.relative_to(folder).as_posix(): (
+                path,
+                hashlib.sha256(path.read_bytes()).hexdigest()[:16],
+            )
             for folder in folders
             for path in sorted(folder.rglob("*"))
             if path.is_file() and not path.name.startswith(".")
         }
-        self._versions = {
-            name: hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-            for name, path in self._paths.items()
-        }
 
     def url(self, name: str) -> str:
         """Return the URL of a file; it changes with the file's contents."""
-        version = self._versions.get(name)
-        return f"/static/{name}?v={version}" if version else f"/static/{name}"
+        if name not in self._files:
+            return f"/static/{name}"
+        return f"/static/{name}?v={self._files[name][1]}"
 
     def respond(self, name: str, version: str) -> web.StreamResponse:
         """Return the file, cacheable for a year if `version` matches. Raises HTTPNotFound."""
-        path = self._paths.get(name)
-        if path is None:
+        if name not in self._files:
             raise web.HTTPNotFound
-        keep = _KEEP if version == self._versions[name] else "no-cache"
+        path, current = self._files[name]
+        caching = _KEEP if version == current else "no-cache"
         kind = _TYPES.get(path.suffix, "text/plain; charset=utf-8")
-        return web.FileResponse(path, headers={"Content-Type": kind, "Cache-Control": keep})
+        return web.FileResponse(path, headers={"Content-Type": kind, "Cache-Control": caching})
+
+
+def _version(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
 STATIC_FILES = web.AppKey("static_files", StaticFiles)
@@ -76,9 +80,10 @@ _SOURCES = {
 
 
 def content_policy(**sources: str) -> str:
-    """Return a Content-Security-Policy: own files only, no framing, except `sources`.
+    """Return a Content-Security-Policy that allows own files only and no framing.
 
-    `img_src="'self' data:"` sets that directive (docs/security.md, S11 and S16).
+    `sources` replaces directives: `img_src="'self' data:"` sets `img-src` (docs/security.md, S11
+    and S16).
     """
     changed = {name.replace("_", "-"): value for name, value in sources.items()}
     return "; ".join(f"{name} {value}" for name, value in {**_SOURCES, **changed}.items())
@@ -91,7 +96,7 @@ def page_headers(**sources: str) -> dict[str, str]:
         "Content-Security-Policy": content_policy(**sources),
         "Cross-Origin-Opener-Policy": "same-origin",
         "Permissions-Policy": "camera=(self)",
-        "Referrer-Policy": "same-origin",  # without it our forms would send `Origin: null`
+        "Referrer-Policy": "same-origin",  # with `no-referrer` our forms would send `Origin: null`
         "X-Content-Type-Options": "nosniff",
         "X-Robots-Tag": "noindex",
     }
@@ -133,4 +138,43 @@ def render(
         is_test=request[ENVIRONMENT].name == "test",
         _=language.gettext,
         ngettext=language.ngettext,
+    )
+
+
+def public_page(
+    request: web.Request,
+    template: str,
+    values: dict[str, object],
+    language: Language | None = None,
+    **sources: str,
+) -> web.Response:
+    """Return a page that loads only this box's own files, in English by default.
+
+    `sources` changes the policy, as in `content_policy`.
+    """
+    own = {"default_src": "'none'", "form_action": "'none'"}
+    own |= dict.fromkeys(("script_src", "style_src", "img_src", "connect_src"), "'self'")
+    policy = content_policy(**{**own, **sources})
+    headers = {
+        "Cache-Control": "no-cache",
+        "Content-Security-Policy": policy,
+        "Vary": "Accept, Accept-Language",
+    }
+    language = language or request.config_dict[LANGUAGES].get("en")
+    return html_answer(request, template, language, values, headers)
+
+
+def html_answer(
+    request: web.Request,
+    template: str,
+    language: Language,
+    values: dict[str, object],
+    headers: Mapping[str, str],
+) -> web.Response:
+    """Return the rendered template as an answer with `headers` and Content-Language."""
+    return web.Response(
+        text=render(request, template, language, values),
+        content_type="text/html",
+        charset="utf-8",
+        headers={**headers, "Content-Language": language.code},
     )

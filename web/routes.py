@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from appliance.http.request import Handler
 from web.api.reservations import cancel_reservation, create_reservation, list_reservations
 from web.api.venue import show_availability, show_venue
 from web.api.webhooks import create_webhook, delete_webhook, list_webhooks, send_test_webhook
@@ -18,7 +19,6 @@ from web.guest.my_reservations import (
     my_reservations,
     no_reminders,
 )
-from web.middleware import Handler
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,7 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -25,23 +24,25 @@ from appliance.commands.console import Console
 from appliance.commands.init import found_unfurnished_box
 from appliance.core.data_directory import DataDirectory, listen_for_wakeups
 from appliance.core.errors import OperatorError
+from appliance.core.qr import link_blocks
 from appliance.core.settings import Settings
 from appliance.environment import staff_base
 from appliance.jobs.watchdog import DiskReserve, background_services, sd_notify
 from appliance.logs import open_log
+from appliance.staff.accounts import is_closed, offer_setup
 from appliance.tls.certificates import Certificates
-from web.addresses import find_address, find_local_address, following
+from web.addresses import find_address, find_local_address, following, in_url
 from web.application import build_application
 from web.connection import Connection, ConnectionLimit, affordable_connections
-from web.first_run import show_setup_link
 from web.listeners import Listening, accept_tls, listen, open_certificates
-from web.middleware import Drain
+from web.middleware import REQUESTS, SETUP_PATH
 from web.portal.session import RESTART
 
 log = logging.getLogger(__name__)
 
+_BLACK_ON_WHITE, _RESET = "\x1b[97;40m", "\x1b[0m"
 _MORE_TIME = f"EXTEND_TIMEOUT_USEC={10 * 60 * 1_000_000}"  # for a large box on a slow volume
-_PRIVATE = 0o077
+_UMASK = 0o077
 _BACKLOG = 1024
 _ACCEPTED_AT_ONCE = 16
 _KEEP_ALIVE_SECONDS = 30.0
@@ -49,29 +50,29 @@ _KEEP_ALIVE_SECONDS = 30.0
 _DRAIN_SECONDS = 5.5  # a booking may wait 5 s for the mail server
 _CLEAN_UP_SECONDS = 4.0
 _CUT_OFF_SECONDS = 0.5
-_SWITCH_SECONDS = 0.0005  # hands over to the writer thread sooner: 5,700/s instead of 4,700/s
+_SWITCH_SECONDS = 0.0005  # the writer thread runs sooner: 5,700 writes/s instead of 4,700
 
 
 @dataclass(slots=True)
 class Stopping:
-    """Why and when the process ends. A second signal has no effect."""
+    """Why and when the process ends. A signal or a disk failure overrides a restart."""
 
-    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    may_restart: bool
+    requested: asyncio.Event = field(default_factory=asyncio.Event)
     status: int = 0
-    may_restart: bool = False
-    begins_anew: bool = False
+    restarts: bool = False
     kept: socket.socket | None = None
 
     def on_restart(self) -> None:
         """Restart to apply the saved settings."""
-        if not self.asked.is_set():
-            self.begins_anew = True
-            self.asked.set()
+        if not self.requested.is_set():
+            self.restarts = True
+            self.requested.set()
 
     def on_signal(self) -> None:
-        """Stop the box."""
-        self.begins_anew = False
-        self.asked.set()
+        """Stop the box. A second signal has no effect."""
+        self.restarts = False
+        self.requested.set()
 
     def on_broken(self, error: BaseException) -> None:
         """Stop with status 1 after a disk failure; the next start verifies the files."""
@@ -80,11 +81,10 @@ class Stopping:
             file=sys.stderr,
         )
         self.status = 1
-        self.begins_anew = False
-        self.asked.set()
+        self.on_signal()
 
 
-Beside = Callable[[Box], AbstractAsyncContextManager[None]]
+OnOpen = Callable[[Box], Awaitable[None]]
 
 
 def run_serve(arguments: argparse.Namespace, console: Console) -> int:
@@ -103,14 +103,12 @@ def run_serve(arguments: argparse.Namespace, console: Console) -> int:
             raise
     port = listener.getsockname()[1]
 
-    @asynccontextmanager
-    async def show_link(box: Box) -> AsyncIterator[None]:
+    async def show_link(box: Box) -> None:
         local = find_local_address(host, port) or staff_base(box.live.links, box.settings.server)
         await show_setup_link(box, local, as_qr=arguments.qr)
-        yield
 
     return serve_directory(
-        directory, settings, console, listener, host=host, beside=show_link, may_restart=True
+        directory, settings, console, listener, host=host, on_open=show_link, may_restart=True
     )
 
 
@@ -121,34 +119,32 @@ def serve_directory(
     listener: socket.socket,
     *,
     host: str,
-    beside: Beside | None = None,
+    on_open: OnOpen,
     may_restart: bool = False,
 ) -> int:
     """Serve the box in `directory` on `listener` until a signal; return the exit status.
 
+    Awaits `on_open` with the open box, then prints `ready http://H:P` and accepts requests.
     `may_restart`: the owner may restart it with the saved settings; new connections wait.
-
-    `beside` is entered with the open box before the first request is accepted, and left after the
-    last. Prints `ready http://H:P` in between. Raises OperatorError if another process serves the
-    directory.
+    Raises OperatorError if another process serves the directory.
     """
-    os.umask(_PRIVATE)
+    os.umask(_UMASK)
     sys.setswitchinterval(_SWITCH_SECONDS)
     with directory.lock():
-        ballast = DiskReserve(directory.root)
-        ballast.release_if_full()
+        reserve = DiskReserve(directory.root)
+        reserve.release_if_full()
         directory.sweep()
         open_log(directory.root / "log")
-        tempfile.tempdir = str(directory.tmp)  # the system's may be full or cleaned
+        tempfile.tempdir = str(directory.tmp)  # the system's folder may be full or cleaned
         _prepare_upgrade(directory, settings, console)
         while True:
-            stopping = Stopping(may_restart=may_restart)
+            stopping = Stopping(may_restart)
             listening = Listening(host, listener)
-            with listener, listening.securely(settings.server.tls_port):
+            with listener, listening.bind_tls(settings.server.tls_port):
                 asyncio.run(
-                    _serve(directory, settings, console, listening, beside, stopping, ballast)
+                    _serve(directory, settings, console, listening, on_open, stopping, reserve)
                 )
-            if stopping.kept is None or not stopping.begins_anew:
+            if stopping.kept is None or not stopping.restarts:
                 return stopping.status
             listener = stopping.kept
             settings = console.settings(directory)
@@ -159,15 +155,15 @@ async def _serve(
     settings: Settings,
     console: Console,
     listening: Listening,
-    beside: Beside | None,
+    on_open: OnOpen,
     stopping: Stopping,
-    ballast: DiskReserve,
+    reserve: DiskReserve,
 ) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.on_signal)
     host, port = listening.host, listening.port
-    # From here on, `host` (command line or settings) is the only source.
+    # From here on, the settings contain the host and port of the command line.
     settings = replace(settings, server=replace(settings.server, host=host, port=port))
     address = find_address(host, port, directory.remembered_address())
     uptime = SystemUptime()
@@ -189,18 +185,18 @@ async def _serve(
         recall_clock(clock, box.live.database)
         directory.remember_address(address)
         directory.remember_host(host)
-        certificates = open_certificates(directory, box) if listening.secured else None
+        certificates = open_certificates(directory, box) if listening.tls else None
 
-        def reload_everything() -> None:
+        def reload() -> None:
             box.look_for_changes()
             if certificates is not None:
                 certificates.load()
 
-        with listen_for_wakeups(directory.wakeup_pipe, reload_everything):
+        with listen_for_wakeups(directory.wakeup_pipe, reload):
+            await on_open(box)
             async with (
-                nullcontext() if beside is None else beside(box),
                 following(box, directory, host, port),
-                background_services(box, directory, os.environ, ballast),
+                background_services(box, directory, os.environ, reserve),
             ):
                 await _accept_until_stopped(box, directory, listening, stopping, certificates)
     finally:
@@ -217,34 +213,33 @@ async def _accept_until_stopped(
     app = build_application(box, certificates, directory)
     if stopping.may_restart:
         app[RESTART] = stopping.on_restart
-    drain = Drain(app)
     runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=_CUT_OFF_SECONDS)
     await runner.setup()
     assert runner.server is not None  # noqa: S101 - set by `setup`
     limit = ConnectionLimit(affordable_connections(), box.settings.server.trusted_proxies)
     connection = partial(Connection, runner.server, limit, keep_alive=_KEEP_ALIVE_SECONDS)
     try:
-        server = await asyncio.get_running_loop().create_server(
+        plain = await asyncio.get_running_loop().create_server(
             connection, sock=listening.plain, backlog=_ACCEPTED_AT_ONCE
         )
-        # asyncio uses one value for both: it would accept a thousand sockets before counting one.
+        servers = [plain]
+        # asyncio also accepts `backlog` sockets at once: with 1024 it would count none until then.
         listening.plain.listen(_BACKLOG)
-        secured = None
-        if listening.secured and certificates:
+        if listening.tls and certificates:
             uncounted = ConnectionLimit(sys.maxsize, per_address=sys.maxsize)
             inner = partial(Connection, runner.server, uncounted, keep_alive=_KEEP_ALIVE_SECONDS)
-            secured = await accept_tls(listening.secured, inner, certificates.context, limit)
+            context = certificates.context
+            servers.append(await accept_tls(listening.tls, inner, context, limit))
         gc.freeze()  # loaded code needs no garbage collection
-        print(f"ready {listening.address}", flush=True)
+        print(f"ready http://{in_url(listening.host)}:{listening.port}", flush=True)
         sd_notify(os.environ, "READY=1")
-        await stopping.asked.wait()
-        if stopping.begins_anew:  # new connections wait in this socket's queue
+        await stopping.requested.wait()
+        if stopping.restarts:  # new connections wait in this socket's queue
             stopping.kept = listening.plain.dup()
             stopping.kept.setblocking(False)  # noqa: FBT003 - the library's API
-        server.close()
-        if secured is not None:
-            secured.close()
-        if not await drain.wait(_DRAIN_SECONDS):
+        for server in servers:
+            server.close()
+        if not await app[REQUESTS].drain(_DRAIN_SECONDS):
             log.warning("serve: requests did not finish in time; closing them")
     finally:
         try:
@@ -260,11 +255,41 @@ def _prepare_upgrade(directory: DataDirectory, settings: Settings, console: Cons
     Extends systemd's start timeout. The caller holds the lock.
     """
 
-    def tell_both(what: str, done: int, of: int) -> None:
+    def show_progress(step: str, done: int, total: int) -> None:
         sd_notify(os.environ, _MORE_TIME)
-        report(what, done, of)
+        report(step, done, total)
 
-    maker = Maker(directory, settings, console.clock, console.tokens, console.zones, tell_both)
-    said = back_up_before_upgrade(maker)
-    if said:
-        log.warning("serve: %s", said)
+    maker = Maker(directory, settings, console.clock, console.tokens, console.zones, show_progress)
+    result = back_up_before_upgrade(maker)
+    if result:
+        log.warning("serve: %s", result)
+
+
+async def show_setup_link(box: Box, local: str, *, as_qr: bool) -> None:
+    """Print a new one-time link if the box has no owner; earlier links become invalid.
+
+    `local` is the box's address on this machine. A second link uses https and is for other
+    machines: the password must not travel over plain http. `as_qr` prints it as a QR code too.
+    """
+    if not box.live.database.peek(is_closed):
+        return
+    secret = await box.live.database.write(offer_setup)
+    link = f"{local}{SETUP_PATH}#{secret}"
+    lines = [
+        "This box is new. Set it up here, within 30 minutes; the link works once:",
+        f"\n  {link}\n",
+    ]
+    elsewhere = staff_base(box.live.links, box.settings.server)
+    if elsewhere.startswith("https:") and elsewhere != local:
+        link = f"{elsewhere}{SETUP_PATH}#{secret}"
+        lines += [
+            "From another machine, whose browser warns once if it does not know this box",
+            "(venuebox tls show prints the fingerprint to compare):",
+            f"\n  {link}\n",
+        ]
+    if as_qr:
+        code = link_blocks(link)
+        if sys.stdout.isatty():
+            code = "\n".join(f"{_BLACK_ON_WHITE}{line}{_RESET}" for line in code.split("\n"))
+        lines.append(f"{code}\n")
+    print(*lines, "Too late? Start venuebox again: it shows a new link.", sep="\n", flush=True)

@@ -6,7 +6,7 @@ from appliance.clock import Clock
 from appliance.core.errors import RateLimited
 
 _WINDOW = 60.0
-_MOST_CALLERS = 10_000
+_CALLERS_MAX = 10_000
 
 
 class RateLimit:
@@ -30,7 +30,7 @@ class RateLimit:
         now = self._clock.monotonic()
         calls = self._calls.setdefault(caller, deque())
         self._calls.move_to_end(caller)
-        if len(self._calls) > _MOST_CALLERS:  # drop the caller that was idle longest
+        if len(self._calls) > _CALLERS_MAX:  # drop the caller that was idle longest
             self._calls.popitem(last=False)
         oldest = now - self._seconds
         while calls and calls[0] <= oldest:
@@ -40,6 +40,6 @@ class RateLimit:
         calls.append(now)
 
     def give_back(self, caller: str) -> None:
-        """Uncount the latest call of `caller`."""
+        """Remove the latest call of `caller` from the count."""
         if self._calls.get(caller):
             self._calls[caller].pop()

@@ -1,20 +1,25 @@
-"""Request context: environment, same-origin check, client address, required principal.
+"""HTTP requests and answers: JSON bodies, request context, same-origin check, client address."""
 
-Each route declares its principal. An undeclared route fails the build (docs/security.md, S3).
-"""
-
+import asyncio
+import json
+import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
-from typing import Literal
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Any, Literal
 
 from aiohttp import web
+from msgspec.json import Encoder
+from multidict import CIMultiDict
 from yarl import URL
 
+from appliance.core.errors import ApiError, BodyTooLarge, InvalidJson
 from appliance.environment import Environment
 from appliance.http.rate_limit import RateLimit
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 ENVIRONMENT: web.RequestKey[Environment] = web.RequestKey("environment", Environment)
 CALLER_OF: web.AppKey[Callable[[web.Request], str]] = web.AppKey("caller of")
@@ -23,22 +28,22 @@ PAIRING_TRIES: web.AppKey[RateLimit] = web.AppKey("pairing tries", RateLimit)
 SEARCH_PHONES: web.AppKey[RateLimit] = web.AppKey("search phones", RateLimit)
 """Rate limit of phone number searches, by terminal id."""
 RECHECK_AUTHORISATION: web.RequestKey[Callable[[web.Request], object]] = web.RequestKey("still may")
-"""Re-checks authorisation and raises the current error; unset on public routes. Takes the
-request as an argument to avoid a reference cycle."""
+"""Checks authorisation again and raises an error if it was revoked; unset on public routes. Takes
+the request as an argument to avoid a reference cycle."""
 
 
 def recheck_authorisation(request: web.Request) -> None:
-    """Re-check authorisation after a wait. Raises the caller's current authorisation error."""
+    """Check authorisation again after a wait. Raises the caller's error if it was revoked."""
     if RECHECK_AUTHORISATION in request:
         request[RECHECK_AUTHORISATION](request)
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who may call a route. `anybody` needs no authentication: links, pages and files.
+    """Who may call a route; each route must declare it (docs/security.md, S3).
 
-    `needs` is the scope of the key, or the role that a staff member needs. The handlers in
-    terminal_bridge check the roles of terminals.
+    `anybody` needs no authentication: links, pages and files. `needs` is the scope of the key,
+    or the role of the staff member. The handlers in terminal_bridge check the roles of terminals.
     """
 
     kind: Literal["anybody", "key", "terminal", "staff"]
@@ -49,24 +54,170 @@ ANYBODY = Principal("anybody")
 PRINCIPALS: web.AppKey[dict[tuple[str, str], Principal]] = web.AppKey("principals", dict)
 
 
-_OWN_SITES = {"same-origin", "none"}
+# JSON bodies
+
+BODY_LIMIT = 64 * 1024
+_BODY_SECONDS = 30.0
+_DEPTH_MAX = 32
+_TROUBLING_ESCAPE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
+
+
+async def read_object(
+    request: web.Request, *, optional: bool = False, limit: int = BODY_LIMIT
+) -> dict[str, Any]:
+    """Read and parse the JSON object in the body; an `optional` body may be empty.
+
+    Raises InvalidJson for other bodies and incomplete ones, and the errors of `read_body`.
+    """
+    raw = await read_body(request, limit)
+    if raw is None:
+        raise InvalidJson
+    return {} if optional and not raw else parse_object(raw)
+
+
+async def read_body(request: web.Request, limit: int = BODY_LIMIT) -> bytes | None:
+    """Read the body; None if it does not arrive completely within 30 s.
+
+    Raises BodyTooLarge above `limit` bytes (default 64 KiB), and the authorisation error if the
+    caller's access was revoked in the meantime.
+    """
+    if (request.content_length or 0) > limit:
+        raise BodyTooLarge
+    if limit != BODY_LIMIT:  # the application's limit is BODY_LIMIT
+        request = request.clone(client_max_size=limit + 1)
+    try:
+        if request.content.is_eof():  # the body arrived with the headers: nothing to wait for
+            raw = await request.read()
+        else:
+            async with asyncio.timeout(_BODY_SECONDS):
+                raw = await request.read()
+            recheck_authorisation(request)
+    except web.HTTPRequestEntityTooLarge:
+        raise BodyTooLarge from None
+    except (web.RequestPayloadError, TimeoutError):
+        return None
+    if len(raw) > limit:
+        raise BodyTooLarge
+    return raw
+
+
+def parse_object(raw: bytes) -> dict[str, Any]:
+    """Parse a JSON object (docs/decisions/requests-and-errors.md).
+
+    Raises InvalidJson for values other than objects, invalid UTF-8, duplicate members, NaN and
+    infinities (1e999 too), lone surrogates, NUL characters, numbers of thousands of digits, and
+    more than 32 levels.
+    """
+    try:
+        text = raw.decode("utf-8")
+        value = _DECODER.decode(text)
+    except (ValueError, RecursionError):
+        raise InvalidJson from None
+    if not isinstance(value, dict) or _is_deeper_than(value, _DEPTH_MAX):
+        raise InvalidJson
+    if _TROUBLING_ESCAPE.search(text) and not _is_storable(value):
+        raise InvalidJson
+    return value
+
+
+def _refuse_duplicates(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(members)
+    if len(found) != len(members):
+        raise ValueError("duplicate member")
+    return found
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("out of range")
+    return number
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_refuse_duplicates, parse_constant=_finite, parse_float=_finite
+)
+
+
+def _is_deeper_than(value: Any, levels: int) -> bool:
+    """Return whether `value` is nested too deeply. A recursion would take twice as long."""
+    layer = [value]
+    for _ in range(levels):
+        inner: list[Any] = []
+        for item in layer:
+            if isinstance(item, dict):
+                inner += item.values()
+            elif isinstance(item, list):
+                inner += item
+        if not inner:
+            return False
+        layer = inner
+    return True
+
+
+def _is_storable(value: Any) -> bool:
+    """Return whether no string in `value` contains a NUL character or a lone surrogate."""
+    if isinstance(value, str):
+        return not any(c == "\x00" or "\ud800" <= c <= "\udfff" for c in value)
+    if isinstance(value, dict):
+        return all(_is_storable(part) for pair in value.items() for part in pair)
+    return not isinstance(value, list) or all(map(_is_storable, value))
+
+
+# JSON answers
+
+# For answers that are not pages; pages set their own, wider policy.
+COMMON_HEADERS: Mapping[str, str] = {
+    "Server": "venuebox",  # instead of the library and its version
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(self), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+}
+_JSON_HEADERS = CIMultiDict({"Content-Type": "application/json", **COMMON_HEADERS})
+_encode = Encoder().encode
+
+
+def answer(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
+    """Create a JSON response."""
+    response = web.Response(body=_encode(data), status=status, headers=_JSON_HEADERS)
+    if headers:
+        response.headers.update(headers)
+    return response
+
+
+def refuse(refusal: ApiError) -> web.Response:
+    """Create an error response (interface, section 7)."""
+    return answer(refusal.body(), refusal.status, refusal.headers)
+
+
+# Browsers
+
+
+def wants_page(request: web.Request) -> bool:
+    """Return whether the client accepts HTML; without Accept, or with */*, it gets JSON."""
+    return "text/html" in request.headers.get("Accept", "")
 
 
 def is_from_our_page(request: web.Request, base: str) -> bool:
-    """CSRF check: whether the request did not come from a page of another site.
+    """Return whether the request does not come from a page of another site (CSRF check).
 
-    Sec-Fetch-Site decides if present. Otherwise Origin must be that of `base` (the guests'
-    address) or of the request itself; `null` fails. Without either, the request must have no
-    cookie.
+    Sec-Fetch-Site decides if it is present. Otherwise Origin decides: it must be the origin of
+    `base` (the guests' address) or of the request itself. Without both headers, the request must
+    have no cookie.
     """
     site = request.headers.get("Sec-Fetch-Site")
     if site is not None:
-        return site in _OWN_SITES
+        return site in {"same-origin", "none"}
     origin = request.headers.get("Origin")
     if origin is not None:
         return origin in {str(URL(base).origin()), f"{request.scheme}://{request.host}"}
     return "Cookie" not in request.headers
 
+
+# Client addresses
 
 Networks = Sequence[IPv4Network | IPv6Network]
 # Some proxies add the port, with brackets around an IPv6 address (RFC 7239, 6).
@@ -80,20 +231,15 @@ def networks_of(texts: Sequence[str]) -> Networks:
 
 def peer_of(request: web.Request, proxies: Networks) -> str:
     """Return the client address: the nearest one that is not a trusted proxy."""
-    peer = request.remote or "unknown"
-    if proxies and is_in(peer, proxies):
-        # Some proxies append a header line of their own to the client's, which may be forged.
-        lines = request.headers.getall("X-Forwarded-For", [])
-        chain = [_address_in(part.strip()) for part in ",".join(lines).split(",")]
-        for address in reversed([part for part in chain if part]):
-            peer = address
-            if not is_in(address, proxies):
-                break
-    return peer
+    # Some proxies add a second header line to the client's, which may be forged.
+    lines = request.headers.getall("X-Forwarded-For", [])
+    forwarded = [_address_in(part.strip()) for part in ",".join(lines).split(",")]
+    chain = [request.remote or "unknown", *(part for part in reversed(forwarded) if part)]
+    return next((address for address in chain if not is_in(address, proxies)), chain[-1])
 
 
 def is_trusted(request: web.Request, proxies: Networks) -> bool:
-    """Whether the request came from a trusted proxy."""
+    """Return whether the request came from a trusted proxy."""
     return is_in(request.remote or "", proxies)
 
 
@@ -103,48 +249,46 @@ def _address_in(forwarded: str) -> str:
 
 
 def is_private(request: web.Request, proxies: Networks) -> bool:
-    """Whether the request came over TLS, here or at a trusted proxy, or over loopback."""
+    """Return whether the request came over loopback, or over TLS to the box or a trusted proxy."""
     if request.secure:
         return True
-    remote = request.remote or ""
-    if "X-Forwarded-Proto" in request.headers and is_in(remote, proxies):
+    if "X-Forwarded-Proto" in request.headers and is_trusted(request, proxies):
         return claims_https(request)
-    return is_loopback(remote)
+    return is_loopback(request.remote or "")
 
 
 def claims_https(request: web.Request) -> bool:
-    """Whether X-Forwarded-Proto says https. Valid only from a trusted proxy."""
-    said = request.headers.getall("X-Forwarded-Proto", [])
-    return bool(said) and said[-1].rpartition(",")[2].strip() == "https"
+    """Return whether X-Forwarded-Proto is https. Only a trusted proxy's header is reliable."""
+    values = request.headers.getall("X-Forwarded-Proto", [])
+    return bool(values) and values[-1].rpartition(",")[2].strip() == "https"
 
 
 @lru_cache(maxsize=1024)
-def household_of(peer: str) -> str:
-    """Return one key per caller: the /64 network of an IPv6 address, an IPv4 address as it is."""
-    try:
-        address = ip_address(peer)
-    except ValueError:
+def caller_key(peer: str) -> str:
+    """Return one key per caller: the /64 network of an IPv6 address, an IPv4 address unchanged."""
+    address = address_of(peer)
+    if address is None:
         return peer
-    if address.version == 4:
-        return peer
-    if address.ipv4_mapped is not None:  # IPv4 on a dual-stack socket
-        return str(address.ipv4_mapped)
-    return str(ip_network((address, 64), strict=False))
+    return str(address if address.version == 4 else ip_network((address, 64), strict=False))
 
 
 @lru_cache(maxsize=1024)
-def is_loopback(address: str) -> bool:
-    """Whether `address` is a loopback address."""
-    try:
-        return ip_address(address).is_loopback
-    except ValueError:
-        return False
+def is_loopback(text: str) -> bool:
+    """Return whether `text` is a loopback address."""
+    address = address_of(text)
+    return address is not None and address.is_loopback
 
 
 def is_in(text: str, networks: Networks) -> bool:
-    """Whether `text` is an address in one of `networks`."""
+    """Return whether `text` is an address in one of `networks`."""
+    address = address_of(text)
+    return address is not None and any(address in network for network in networks)
+
+
+def address_of(text: str) -> IPv4Address | IPv6Address | None:
+    """Parse an IP address; None for other text. IPv4-mapped IPv6 (dual-stack) becomes IPv4."""
     try:
         address = ip_address(text)
     except ValueError:
-        return False
-    return any(address in network for network in networks)
+        return None
+    return getattr(address, "ipv4_mapped", None) or address

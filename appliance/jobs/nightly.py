@@ -75,7 +75,7 @@ class Retention:
         delete, logs = self._delete, delivery_log
         await delete(logs.find_attempts, logs.drop_attempts, before=attempts)
         await delete(logs.find_answers, logs.drop_answers, before=answers)
-        await delete(logs.find_requests, logs.drop_requests, before=answers)
+        await delete(logs.find_requests, deliveries.drop_requests, before=answers)
         await delete(
             logs.find_deliveries, logs.drop_deliveries, logs.DELIVERIES,
             dead_before=dead, ended_before=ended,

@@ -17,8 +17,7 @@ from appliance.door.scan_log import list_first_admissions
 from appliance.door.signing_keys import get_signing_key
 from appliance.door.terminals import Terminal
 from appliance.environment import Environment
-from appliance.http.json import answer
-from appliance.http.request import ENVIRONMENT, SEARCH_PHONES
+from appliance.http.request import ENVIRONMENT, SEARCH_PHONES, answer
 from appliance.reservations.model import Reservation
 from appliance.reservations.rows import count_evening, list_evening
 from appliance.reservations.search import asks_phone, search

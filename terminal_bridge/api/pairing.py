@@ -12,9 +12,15 @@ from appliance.database.connection import Reader
 from appliance.door.guest_pass import venue_tag
 from appliance.door.signing_keys import list_public_keys
 from appliance.door.terminals import get_terminal, pair_by_code, pair_by_secret, revoke_terminal
-from appliance.http.json import answer, read_object
 from appliance.http.rate_limit import RateLimit
-from appliance.http.request import CALLER_OF, ENVIRONMENT, PAIRING_TRIES, is_from_our_page
+from appliance.http.request import (
+    CALLER_OF,
+    ENVIRONMENT,
+    PAIRING_TRIES,
+    answer,
+    is_from_our_page,
+    read_object,
+)
 from appliance.venue.rows import find_tonight, get_venue
 from terminal_bridge.api.request import authenticate, keep_token, parse_pairing
 

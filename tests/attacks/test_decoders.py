@@ -30,7 +30,7 @@ from appliance.core.tokens import Keyring
 from appliance.door.guest_pass import GuestPass, decode_passes, encode_pass, parse_access_code
 from appliance.door.scan_log_file import check_export, sign_statement
 from appliance.door.terminals import Terminal
-from appliance.http.json import parse_object
+from appliance.http.request import parse_object
 from appliance.reservations.request import parse_booking
 from appliance.tls.certificates import Names, make_authority
 from appliance.venue.model import parse_date
@@ -43,7 +43,7 @@ from terminal_bridge.api.request import parse_offline_scans, parse_request
 from terminal_bridge.scanners.scanner import Lines
 from tests.builders import a_body
 from tests.soak.scale import FULL
-from web.allowed_hosts import Hosts
+from web.middleware import Hosts
 from web.portal.forms import Form
 from web.portal.session import describe_device
 

@@ -65,7 +65,7 @@ async def test_a_form_of_a_page_cannot_pass_for_a_partners_call(running):
     ],
 )
 async def test_a_body_that_never_ends_is_given_up(running, monkeypatch, path, kind):
-    monkeypatch.setattr("appliance.http.json._SECONDS", 0.2)
+    monkeypatch.setattr("appliance.http.request._BODY_SECONDS", 0.2)
     reader, writer = await asyncio.open_connection("127.0.0.1", running.client.server.port)
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n"
     try:

@@ -15,15 +15,20 @@ from appliance.core.errors import ApiError
 from appliance.door.signing_keys import pass_text
 from appliance.door.terminals import issue_terminal
 from appliance.environment import Environment
-from appliance.http.json import answer
 from appliance.http.rate_limit import RateLimit
-from appliance.http.request import CALLER_OF, ENVIRONMENT, PAIRING_TRIES, SEARCH_PHONES
+from appliance.http.request import (
+    CALLER_OF,
+    ENVIRONMENT,
+    PAIRING_TRIES,
+    SEARCH_PHONES,
+    Handler,
+    answer,
+)
 from appliance.reservations.model import Reservation
 from appliance.reservations.rows import get_reservation
 from terminal_bridge.api import TERMINAL_ROUTES
 from terminal_bridge.api.pairing import pairing_tries
 from tests.appliance.arrivals import add_reservation
-from web.middleware import Handler
 
 
 @web.middleware

@@ -1,4 +1,4 @@
-"""What the tests of several rooms ask for."""
+"""Fixtures for the tests of several packages."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.appliance.webhooks.receivers import Receiver, a_server
 
 @pytest.fixture
 async def receiver():
-    """A partner's program on loopback."""
+    """A partner's webhook receiver on loopback."""
     found = Receiver()
     async with a_server(found.converse) as port:
         found.port = port

@@ -1,4 +1,4 @@
-"""The real program as a child process: started, waited for, spoken to, stopped."""
+"""Start, await and stop the real program as a child process."""
 
 import os
 import re
@@ -16,14 +16,14 @@ _ANY_CLOCK = "VENUEBOX_WEBHOOKS_CLOCK_GRACE_MINUTES"  # the machine may have no 
 
 
 class Serving:
-    """`venuebox serve …` in a process of its own. Used as a context, it never outlives it."""
+    """`venuebox serve …` as a child process; a context manager that kills it at the end."""
 
     def __init__(
         self, *argv: str, environ: dict[str, str] | None = None, files: int | None = None
     ) -> None:
-        """Start; `wait_until_ready` or `status` says what became of it.
+        """Start the process; then call `wait_until_ready` or `status`.
 
-        It may open so many `files`, or as many as this process may.
+        `files` is its limit of open files, by default that of this process.
         """
         self.lines: list[str] = []
         self.address = ""
@@ -58,7 +58,7 @@ class Serving:
         self.close()
 
     def close(self) -> None:
-        """End it, however it is."""
+        """Kill the process."""
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
@@ -69,11 +69,11 @@ class Serving:
 
     @property
     def port(self) -> int:
-        """The port it listens on."""
+        """Return the port of plain http."""
         return int(self.address.rpartition(":")[2])
 
     def wait_until_ready(self) -> None:
-        """Wait for the `ready` line, whose address is then `address`."""
+        """Wait for the `ready` line and set `address` to its URL."""
         self._ready.wait(READY_SECONDS)
         if not self.address:
             self.process.kill()
@@ -81,14 +81,14 @@ class Serving:
             raise AssertionError(f"it did not become ready: {self.complaint()}")
 
     def terminate(self) -> float:
-        """Send SIGTERM and wait; the seconds it took to leave."""
+        """Send SIGTERM, wait, and return the seconds until the exit."""
         asked = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(timeout=15)
         return time.monotonic() - asked
 
     def complaint(self) -> str:
-        """What it said on standard error until it ended."""
+        """Return its standard error after the exit."""
         assert self.process.stderr is not None
         return self.process.stderr.read()
 

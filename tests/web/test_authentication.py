@@ -1,4 +1,4 @@
-"""Keys, scopes and rates: interface, sections 5 and 8."""
+"""API keys, scopes and rate limits (interface, sections 5 and 8)."""
 
 from pathlib import Path
 

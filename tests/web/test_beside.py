@@ -1,4 +1,4 @@
-"""Commands beside a running box: what they change is in force at once, and nobody polls."""
+"""Commands beside a running box: their changes take effect at once, without polling."""
 
 import asyncio
 import json
@@ -34,7 +34,7 @@ end = "22:00"
 
 @pytest.fixture
 def data(tmp_path):
-    """A box that may send to this machine, not running yet."""
+    """The data directory of a box that may send webhooks to this machine."""
     (tmp_path / "venue.toml").write_text(VENUE, "utf-8")
     found = tmp_path / "box"
     assert main(["init", "--data", str(found), "--venue", str(tmp_path / "venue.toml")], {}) == 0
@@ -49,7 +49,7 @@ def transaction(data):
 
 
 def a_dead_delivery(data, receiver):
-    """(endpoint id, secret, delivery id)."""
+    """Return (endpoint id, secret, delivery id)."""
     keyring = Keyring(DataDirectory(data).master_key(), "live")
     with transaction(data) as tx:
         endpoint, secret = register_endpoint(tx, keyring, receiver.url, ("webhook.test",))
@@ -68,7 +68,7 @@ async def command(data, *words):
 
 
 async def delivered(data):
-    """Wait until nothing is pending."""
+    """Wait until no delivery is pending."""
     async with asyncio.timeout(60):
         while True:
             with transaction(data) as tx:

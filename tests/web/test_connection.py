@@ -1,4 +1,4 @@
-"""Malformed HTTP is answered like every other fault; held connections shut nobody out."""
+"""Malformed HTTP gets the documented error; idle connections do not lock out other clients."""
 
 import asyncio
 import contextlib
@@ -40,14 +40,14 @@ def new_box(folder):
 
 @pytest.fixture(scope="module")
 def serving(tmp_path_factory):
-    """The real program, for all tests of this file but one."""
+    """The real program, shared by most tests of this file."""
     data = new_box(tmp_path_factory.mktemp("malformed"))
     with Serving("--data", str(data), "--host", "127.0.0.1", "--port", "0") as found:
         yield found
 
 
 def send(port, raw):
-    """What comes back until the connection ends: (status line, headers, body)."""
+    """Read until the connection ends; return (status line, headers, body)."""
     with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         connection.sendall(raw)
         answer = b"".join(iter(lambda: connection.recv(65536), b""))
@@ -127,7 +127,7 @@ async def test_a_connection_that_asks_nothing_is_dropped_and_one_that_asks_is_ke
         silent, silent_out = await asyncio.open_connection(*address)
         silent_out.write(b"GET / HTTP/1.1\r\nHost: b")
         asking = socket.create_connection(address)
-        asking.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")  # before it is taken up
+        asking.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")  # before the server accepts it
         answered, asking_out = await asyncio.open_connection(sock=asking)
 
         try:
@@ -142,11 +142,11 @@ async def test_a_connection_that_asks_nothing_is_dropped_and_one_that_asks_is_ke
             await asyncio.sleep(0)
 
 
-LONG = 8_000_000  # more than two systems keep between them
+LONG = 8_000_000  # more than both socket buffers hold
 
 
 class Held(ConnectionLimit):
-    """Tells when somebody has come, and when everybody has gone."""
+    """A limit with events: a connection was opened, a connection was closed."""
 
     def __init__(self):
         super().__init__(9)
@@ -162,7 +162,7 @@ class Held(ConnectionLimit):
 
 
 async def an_answer_of(size, limit, reading_patience):
-    """A server whose every answer is so long, and its address."""
+    """Return a server whose answers have `size` bytes, and its address."""
 
     async def answer(_request: web.BaseRequest) -> web.Response:
         return web.Response(body=bytes(size))
@@ -177,7 +177,7 @@ async def an_answer_of(size, limit, reading_patience):
 
 
 async def ask_and_read_nothing(address, room):
-    """A connection that has asked; its system keeps `room` bytes for it."""
+    """Return a connection that has sent a request; its receive buffer has `room` bytes."""
     asking = socket.socket()
     asking.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
     asking.setblocking(False)
@@ -202,7 +202,7 @@ FILES = 200
 
 
 class Peer(asyncio.Transport):
-    """A connection from that address."""
+    """A connection from `address`."""
 
     def __init__(self, address):
         super().__init__({"peername": (address, 50_000)})
@@ -213,7 +213,7 @@ class Peer(asyncio.Transport):
 
 
 def enter(limit, *addresses):
-    """A connection from each, and which of them were let in."""
+    """Open a connection from each address; return the connections and which were accepted."""
     peers = [Peer(address) for address in addresses]
     entered = [limit.enter(peer) for peer in peers]
     assert [peer for peer, let_in in zip(peers, entered, strict=True) if let_in] == [

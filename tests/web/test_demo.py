@@ -1,4 +1,4 @@
-"""The demo, followed as a stranger would: only by what it prints."""
+"""The demo, used only by the commands that it prints."""
 
 import json
 import os
@@ -38,14 +38,14 @@ sys.stdout.write(answer.read().decode())
 
 @pytest.fixture(scope="module")
 def demo():
-    """A demo on a free port."""
+    """A running demo on a free port."""
     with Serving("--demo", "--port", "0") as serving:
         yield serving
         serving.terminate()
 
 
 def fetch(url, data=None, **headers):
-    """Status and body; a POST when there is `data`."""
+    """Return status and body; send a POST if there is `data`."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     request = urllib.request.Request(url, data, named)  # noqa: S310 - an address the demo printed
     try:
@@ -56,7 +56,7 @@ def fetch(url, data=None, **headers):
 
 
 def printed(demo, pattern):
-    """The first group of the first match in what it printed."""
+    """Return the first group of the first match in the printed guide."""
     found = re.search(pattern, "\n".join(demo.lines))
     assert found, pattern
     return found.group(1)
@@ -79,7 +79,7 @@ def wait_for_event(demo, kind, name):
 
 @pytest.fixture
 def path_with_curl(tmp_path):
-    """PATH; where the machine has no curl, with a stand-in for the options that the guide uses."""
+    """PATH, with a replacement for curl if the machine has none."""
     if shutil.which("curl") is None:
         stand_in = tmp_path / "curl"
         stand_in.write_text(f"#!{sys.executable}\n{CURL}", "utf-8")
@@ -155,4 +155,4 @@ def test_it_never_takes_the_place_of_a_real_box(tmp_path, capsys):
 @pytest.mark.parametrize("host", ["::", "192.168.1.5", "box.example"])
 def test_it_listens_on_this_machine_alone(host, capsys):
     assert main(["serve", "--demo", "--host", host, "--port", "0"], {}) == 1
-    assert "this machine alone" in capsys.readouterr().err
+    assert "this machine only" in capsys.readouterr().err

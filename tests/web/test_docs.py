@@ -1,4 +1,4 @@
-"""`/openapi.json` and `/docs`: which addresses they name, and what the page may load."""
+"""`/openapi.json` and `/docs`: their addresses, and what the pages may load."""
 
 import pytest
 
@@ -86,7 +86,7 @@ async def test_a_host_header_of_markup_is_refused_and_never_shown(running):
 
 
 async def tried(running, prefix):
-    """What the page sends when Execute is pressed: a query of availability, and a booking."""
+    """Send the requests of the Execute button: an availability query and a booking."""
     async with running.client.get(f"{prefix}/openapi.json") as response:
         paths = (await response.json())["paths"]
     asked = paths["/v1/availability"]["get"]["parameters"]

@@ -1,4 +1,4 @@
-"""The documents on the box: every page of docs/ is there, and its links lead somewhere."""
+"""The documents on the box: every page of docs/ is served, and no link is broken."""
 
 import html
 import json
@@ -144,7 +144,7 @@ async def test_the_partner_guide_leads_to_reference_sandbox_and_description(runn
     assert {"/docs", "/test/docs/reference", "/docs/reference", "/test", "/openapi.json"} <= (
         links_of(page)
     )
-    assert 'id="see-your-first-webhook"' in page  # the sandbox leads there
+    assert 'id="see-your-first-webhook"' in page  # the sandbox links to it
 
 
 def test_every_program_is_run_by_a_test():

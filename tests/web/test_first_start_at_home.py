@@ -1,4 +1,4 @@
-"""A new box without a screen: it is set up from another machine of the house, over https alone."""
+"""A new box without a screen is set up from another machine, over https only."""
 
 import re
 
@@ -12,8 +12,8 @@ from appliance.core.settings import Settings
 from appliance.core.tokens import Tokens
 from tests.conftest import running_box, with_settings
 from web.addresses import ANY, find_local_address
-from web.first_run import FIRST_START, show_setup_link
-from web.https_policy import SECURE
+from web.middleware import FIRST_START, SECURE
+from web.serve import show_setup_link
 
 LOCAL = "http://127.0.0.1:8080"
 AT_HOME = "https://192.168.1.20:8443"
@@ -60,8 +60,8 @@ async def test_a_proxy_that_nobody_named_yet_is_not_led_back_to_itself(new_direc
     said = {"Host": "riad.example", "X-Forwarded-Proto": "https"}
     async with running_box(new_directory, clock, public) as new_box:
         request = make_mocked_request("GET", "/portal/setup", headers=said, app=new_box.app)
-        led = new_box.app[FIRST_START].leads_elsewhere(request.clone(remote="192.168.1.2"))
-    assert led is None  # the page that says why follows
+        led = new_box.app[FIRST_START].redirect(request.clone(remote="192.168.1.2"))
+    assert led is None  # the page explains why
 
 
 @pytest.mark.parametrize(

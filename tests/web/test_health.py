@@ -1,4 +1,4 @@
-"""Health is what the disk says, not that the process lives."""
+"""Health depends on the disk, not only on the running process."""
 
 import asyncio
 
@@ -47,7 +47,7 @@ async def test_a_write_that_the_disk_refuses_is_unavailable_and_heals_by_itself(
     assert (await ask(running))[0] == 503
 
     connection.pragma("query_only", 0)
-    assert (await ask(running))[0] == 503  # what was found is good for a second
+    assert (await ask(running))[0] == 503  # a result is kept for a second
 
     running.clock.advance(1.1)
     assert (await ask(running))[0] == 200
@@ -73,7 +73,7 @@ async def test_a_disk_that_hangs_is_unavailable_in_time_and_holds_one_proof(box,
         begun.append(environment.name)
         await release.wait()
 
-    health._prove_one = hang
+    health._check_database = hang
     for _ in range(3):
         with pytest.raises(Unavailable):
             await health.show_health(ASK)

@@ -1,4 +1,4 @@
-"""The start page: for browsers, in their language, and true; programs meet the documented 404."""
+"""The start page is for browsers; API clients get the documented 404."""
 
 import re
 

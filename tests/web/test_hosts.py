@@ -22,7 +22,7 @@ async def test_the_box_answers_to_addresses_and_to_its_own_names(tmp_path, clock
     settings = with_settings(server={"names": ("venue.lan",)})
     async with running_box(tmp_path, clock, settings) as running:
         assert (await ask(running, host))[0] == 200
-        assert (await ask(running, host))[0] == 200  # as remembered
+        assert (await ask(running, host))[0] == 200
 
 
 @pytest.mark.proves("S14")

@@ -1,4 +1,4 @@
-"""The languages: which one a visitor reads, and that every sentence is said in each of them."""
+"""The visitor's language, and a translation of every sentence in each language."""
 
 import ast
 import re
@@ -11,7 +11,7 @@ import pytest
 from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po
 
-from appliance.core import errors as house_errors  # noqa: F401 - its refusals are found by their base
+from appliance.core import errors as house_errors  # noqa: F401 - its errors are found as subclasses
 from appliance.core.errors import RULES, ApiError, NameTaken, Rule, ValidationError
 from appliance.core.i18n import isolate, load_languages
 from appliance.staff.audit_log import AuditEntry
@@ -50,7 +50,7 @@ def forms(text) -> list[str]:
 
 
 def said_in(name: str, locale: str = "ar") -> set[str]:
-    """The English of a catalogue that is translated; each translation has the same blanks."""
+    """Return the msgids of a catalogue; every translation has the same placeholders."""
     found = set()
     for message in messages_of(name, locale):
         known = set(BLANK.findall(" ".join(forms(message.id))))
@@ -84,7 +84,7 @@ def all_refusals(kind=ApiError):
 
 
 def calls(*folders: str):
-    """Every call in the code of these folders, with the name of what is called."""
+    """Yield every call in the code of these folders with the name of the called function."""
     for file in (file for folder in folders for file in (ROOT / folder).rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             if isinstance(node, ast.Call):
@@ -92,7 +92,7 @@ def calls(*folders: str):
 
 
 def rules_in_the_code():
-    """The English of every rule that a form of the portal can run into."""
+    """Return the English sentence of every rule of the portal's forms."""
     for name, call in calls("web/portal", "appliance"):
         if name in ("field_error", "needed") and len(call.args) > 2:
             yield f"please give {call.args[2].value}"
@@ -123,7 +123,7 @@ def test_what_programs_get_has_plain_spaces_and_apostrophes():
 
 @cache
 def entries_noted():
-    """What the security log is told: the third argument, or that of `write(record_audit, …)`."""
+    """Return the audit log entries: the third argument, or that of `write(record_audit, …)`."""
     noting, found = ("record_audit", "add_audit_entry"), set()
     for name, call in calls("appliance", "web"):
         handed = [getattr(argument, "id", "") for argument in call.args]
@@ -162,7 +162,7 @@ def test_a_name_cannot_turn_the_sentence_around_it():
 
 
 class Reader(HTMLParser):
-    """What a visitor sees or hears of a template: texts, and attributes that are shown."""
+    """Return the visible texts and attributes of a template."""
 
     def __init__(self, source):
         super().__init__()

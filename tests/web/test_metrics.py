@@ -1,4 +1,4 @@
-"""`GET /metrics`: for this machine and the owner; what it counts is what there is."""
+"""`GET /metrics`: for this machine and the owner, with correct counts."""
 
 import pytest
 

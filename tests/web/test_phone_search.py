@@ -1,4 +1,4 @@
-"""A phone number at the door: found by who knows it, and not to be found out (S4)."""
+"""Phone number search at the door finds known numbers and cannot be used to guess one (S4)."""
 
 import pytest
 
@@ -40,7 +40,7 @@ async def test_numbers_are_counted_for_each_terminal_and_names_are_not(running, 
 
 
 async def test_digit_by_digit_nothing_is_learnt(running):
-    """What the attack did: prolong the known end by each digit, and see who is still there."""
+    """The attack: extend the known ending digit by digit and look for matches."""
     await running.live.database.write(add_reservation, customer_phone=PHONE, access_code=None)
     _, token = await a_terminal(running, role="search")
     digits = "212600123457"

@@ -1,4 +1,4 @@
-"""Who may call what: every route of the router declares it, and each cell of the matrix holds."""
+"""Every route declares its principal, and every combination of caller and route is checked."""
 
 import re
 
@@ -99,12 +99,12 @@ FOREIGN = (
     {"Origin": "https://evil.example"},
     {"Origin": "null"},
 )
-# A program sends these: a mail program that asks for no more reminders, a webhook to be shown.
+# Programs send these: an email client unsubscribes, a webhook reaches an echo receiver.
 SENT_BY_PROGRAMS = re.compile(r"(/test)?/no-reminders/.*|/test/echo/.*")
 
 
 def changing(running: Running, *kinds: str) -> list[tuple[str, str]]:
-    """Each route that changes something and is declared for one of `kinds`."""
+    """Return the changing routes declared for one of `kinds`."""
     return [
         (method, a_path(path))
         for (method, path), principal in running.app[PRINCIPALS].items()
@@ -128,7 +128,7 @@ async def test_a_form_of_another_site_is_refused_where_nobody_signs_in(running, 
         route
         for route in changing(running, "anybody", "terminal")
         if not SENT_BY_PROGRAMS.fullmatch(route[1])
-        and route[1] != "/book"  # closed, its twin is not
+        and route[1] != "/book"  # /book is closed, /test/book is open
     ]
 
     assert len(routes) > 20

@@ -1,4 +1,4 @@
-"""A proxy that is not named or says nothing is noted; of what proxies say, ours counts."""
+"""Unknown and silent proxies raise an alert; only a trusted proxy's headers count."""
 
 import asyncio
 import tomllib
@@ -9,10 +9,10 @@ from aiohttp.test_utils import make_mocked_request
 from multidict import CIMultiDict
 
 from appliance.alerts import Alert, list_alerts, put_alert
-from appliance.http.request import household_of, is_private, networks_of, peer_of
+from appliance.http.request import caller_key, is_private, networks_of, peer_of
 from tests.conftest import opened_box, running_box, with_settings
 from tests.web.portal.people import a_person
-from web.https_policy import PROXY_SILENT, PROXY_UNKNOWN, ProxyWatch
+from web.monitoring import PROXY_SILENT, PROXY_UNKNOWN, ProxyWatch
 
 PROXY, LOOPBACK, STRANGER = "192.168.1.10", "127.0.0.1", "9.9.9.9"
 PUBLIC, INSIDE = "riad.example", "192.168.1.20:8080"
@@ -22,7 +22,7 @@ WHO = {"unnamed": (), "named": (PROXY, LOOPBACK), "with others": ("10.0.0.0/8",)
 
 
 class Watched:
-    """A box with a public address, and the requests that it is sent."""
+    """A box with a public address, and its ProxyWatch."""
 
     def __init__(self, box):
         self.box = box
@@ -54,12 +54,12 @@ async def watched(request, tmp_path, clock):
         (PROXY, PUBLIC, FOR, "http", True),
         (PROXY, INSIDE, PROTO, "http", True),
         (PROXY, INSIDE, {"Forwarded": "for=9.9.9.9"}, "https", True),
-        (LOOPBACK, PUBLIC, {}, "http", True),  # nothing but what the browser sent
+        (LOOPBACK, PUBLIC, {}, "http", True),  # only the browser's own headers
         (PROXY, INSIDE, BROWSER, "http", True),  # nginx with proxy_pass alone
         (PROXY, INSIDE, {}, "http", False),  # a laptop of the venue
         (LOOPBACK, "localhost:8080", BROWSER, "http", False),
         (LOOPBACK, PUBLIC, BROWSER, "https", False),
-        (STRANGER, PUBLIC, FOR | PROTO, "https", False),  # by a port forward, and made up
+        (STRANGER, PUBLIC, FOR | PROTO, "https", False),  # a forged header through a port forward
     ],
 )
 async def test_a_proxy_that_is_not_named_is_told(watched, remote, host, headers, scheme, is_told):
@@ -75,7 +75,7 @@ async def test_a_proxy_that_is_not_named_is_told(watched, remote, host, headers,
         (LOOPBACK, PUBLIC, {}, "http", True),
         (PROXY, PUBLIC, FOR, "https", False),
         (PROXY, PUBLIC, FOR | PROTO, "http", False),
-        (LOOPBACK, "127.0.0.1:8080", {}, "http", False),  # somebody at the box
+        (LOOPBACK, "127.0.0.1:8080", {}, "http", False),  # a browser on the box
         (PROXY, INSIDE, {}, "http", False),
     ],
 )
@@ -89,7 +89,7 @@ async def test_a_named_proxy_that_is_silent_is_told(
 @pytest.mark.parametrize("watched", ["named"], indirect=True)
 async def test_once_it_says_who_asks_it_is_told_no_more(watched, clock):
     assert await watched.see(PROXY, PUBLIC, {})
-    assert await watched.see(PROXY, PUBLIC, FOR | PROTO)  # not each minute anew
+    assert await watched.see(PROXY, PUBLIC, FOR | PROTO)  # at most once a minute
     clock.advance(61)
     assert await watched.see(PROXY, PUBLIC, FOR | PROTO) == []
     clock.advance(61)
@@ -155,5 +155,5 @@ def test_the_last_word_on_the_protocol_is_our_proxys(lines, private):
 
 
 def test_a_whole_network_of_one_connection_is_one_caller():
-    assert household_of("2001:db8::1") == household_of("2001:db8::ffff") == "2001:db8::/64"
-    assert household_of("192.0.2.7") == household_of("::ffff:192.0.2.7") == "192.0.2.7"
+    assert caller_key("2001:db8::1") == caller_key("2001:db8::ffff") == "2001:db8::/64"
+    assert caller_key("192.0.2.7") == caller_key("::ffff:192.0.2.7") == "192.0.2.7"

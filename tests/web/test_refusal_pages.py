@@ -1,4 +1,4 @@
-"""What cannot be answered: a page for people, the documented answer for programs."""
+"""Errors: an HTML page for browsers, the documented answer for API clients."""
 
 import logging
 
@@ -7,8 +7,7 @@ from aiohttp import web
 
 from appliance.core.errors import Unavailable
 from tests.web.portal.people import a_person
-from web.allowed_hosts import HOSTS, Hosts
-from web.middleware import REQUESTS, Counter, answer_everything
+from web.middleware import HOSTS, REQUESTS, Hosts, Requests, answer_everything
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8", "Accept-Language": "en"}
 
@@ -44,7 +43,7 @@ async def test_the_interfaces_answer_as_documented_even_in_a_browser(running, pa
         ("/portal/sign-out", "/portal"),
         ("/me/abc/erasure", "/me/abc"),
         ("/me/a%3Fb%23c/erasure", "/me/a%3Fb%23c"),
-        ("/me/a%0D%0AX-Y:%20b/erasure", "/me/a%0D%0AX-Y:%20b"),  # no header of a stranger's
+        ("/me/a%0D%0AX-Y:%20b/erasure", "/me/a%0D%0AX-Y:%20b"),  # no header injection
     ],
 )
 async def test_the_address_of_a_form_opened_again_leads_to_its_page(running, path, above):
@@ -87,7 +86,7 @@ WRITTEN = "salma@example.com"
 
 @pytest.fixture
 def broken(running, monkeypatch):
-    """A box whose every look into the evening ends in an accident."""
+    """A box on which every database read raises an unexpected exception."""
 
     async def fail(*_arguments, **_keywords):
         raise ValueError(WRITTEN)
@@ -116,7 +115,7 @@ async def test_the_text_of_an_accident_is_neither_answered_nor_logged(aiohttp_cl
 
     app = web.Application(middlewares=[answer_everything])
     app[HOSTS] = Hosts((), (), lambda: "venue")
-    app[REQUESTS] = Counter()
+    app[REQUESTS] = Requests()
     app.router.add_get("/access/{token}", fail)
     client = await aiohttp_client(app)
 

@@ -1,4 +1,4 @@
-"""What was revoked is refused: while a request is under way, and whatever the clock says."""
+"""Revoked access is refused, even during a request and after clock changes."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ from tests.web.portal.people import a_person
 
 @pytest.fixture
 def withheld(monkeypatch):
-    """`withheld(body, act)`: a body whose end is sent after `act()`, once it is waited for."""
+    """Return `withheld(body, act)`: a body that calls `act()` before its last part."""
     waited_for, read = asyncio.Event(), BaseRequest.read
 
     async def read_slowly(request):
@@ -93,7 +93,7 @@ async def test_an_owner_who_is_none_any_more_invites_nobody(running, withheld, a
 
 
 def revoke_beside(running, key_id, instant):
-    """`venuebox key revoke` where the machine's clock says so."""
+    """Run `venuebox key revoke` with the machine's clock at this time."""
     database, box = running.live.database, running.box
     with session(database.path, StoppedClock(instant), box.tokens, box.zones) as tx:
         assert revoke_key(tx, key_id)
@@ -102,7 +102,7 @@ def revoke_beside(running, key_id, instant):
 
 @pytest.fixture
 def key(running):
-    """The live partner's."""
+    """The live partner's key."""
     return running.live.database.peek(list_keys)[0]
 
 

@@ -33,7 +33,7 @@ end = "22:00"
 
 @pytest.fixture(scope="module")
 def founded(tmp_path_factory):
-    """A box as `init` leaves it, to be copied."""
+    """A new box, to be copied."""
     folder = tmp_path_factory.mktemp("founded")
     (folder / "venue.toml").write_text(VENUE, "utf-8")
     data = folder / "box"
@@ -101,7 +101,7 @@ def test_a_signal_ends_an_idle_box_at_once_with_status_0_and_whole_databases(dat
 
 
 def begin_request(serving, key, body):
-    """Send the head of a POST and half of its body; (connection, the other half)."""
+    """Send the head of a POST and half of its body; return (connection, other half)."""
     raw = json.dumps(body).encode()
     connection = socket.create_connection(("127.0.0.1", serving.port), timeout=60)
     head = (
@@ -129,11 +129,11 @@ def test_a_request_in_flight_is_finished_while_new_ones_are_no_longer_taken(data
         _, venue = call(serving, "GET", "/v1/venue", key)
         day = time.strftime("%Y-%m-%d", time.gmtime(time.time() + 86_400 * 3))
         connection, rest = begin_request(serving, key, a_body(venue, day))
-        call(serving, "GET", "/v1/venue", key)  # asked later, so the box has read the first
+        call(serving, "GET", "/v1/venue", key)  # sent later, so the box has read the first request
 
         serving.process.send_signal(signal.SIGTERM)
         assert wait_until_refused(serving.port)
-        serving.process.send_signal(signal.SIGTERM)  # a second one must not hurry it
+        serving.process.send_signal(signal.SIGTERM)  # a second signal must not shorten the wait
         time.sleep(0.1)
         connection.sendall(rest)
         answer = connection.recv(65536)
@@ -152,7 +152,7 @@ def test_a_request_that_never_ends_does_not_keep_the_box_from_leaving(data, caps
     key = new_key(capsys, data)["key"]
     with serve(data) as serving:
         connection, _ = begin_request(serving, key, {"a": "b" * 100})
-        call(serving, "GET", "/v1/venue", key)  # asked later, so the box has read the first
+        call(serving, "GET", "/v1/venue", key)  # sent later, so the box has read the first request
 
         took = serving.terminate()
 
@@ -183,7 +183,7 @@ def test_a_port_in_use_is_one_sentence(data):
         sentence = serving.complaint()
         serving.close()
 
-    assert f"127.0.0.1:{port} cannot be listened on" in sentence
+    assert f"cannot listen on 127.0.0.1:{port}" in sentence
     assert sentence.count("\n") == 1
 
 
@@ -221,14 +221,14 @@ def test_commands_beside_the_box_are_in_force_on_its_next_request(data, capsys):
 
 
 def wait_until_the_use_is_noted(capsys, data):
-    """The one write that a GET causes is over."""
+    """Wait for the one write that a GET causes."""
     deadline = time.monotonic() + 60
     while not json.loads(run(capsys, data, "key", "list", "--json"))["lastUsedAt"]:
         assert time.monotonic() < deadline, "the use of the key is not noted"
 
 
 def test_a_disk_that_fails_ends_the_box_with_status_1_and_a_sentence(data, capsys):
-    """The file-size limit makes every write to the WAL fail, as a broken disk would."""
+    """Make every write to the WAL fail by the file size limit, like a broken disk."""
     key = new_key(capsys, data)["key"]
     with serve(data) as serving:
         _, venue = call(serving, "GET", "/v1/venue", key)

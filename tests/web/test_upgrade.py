@@ -1,4 +1,4 @@
-"""A new version in place of the old one: it backs up, says so, migrates and goes on."""
+"""A new version backs up the old data, logs it, migrates and runs."""
 
 import re
 import signal
@@ -26,7 +26,7 @@ sys.exit(main(["serve", "--data", sys.argv[1], "--host", "127.0.0.1", "--port", 
 
 
 def start_and_stop(root):
-    """What a start of the new version said on standard error."""
+    """Start the new version and return its standard error."""
     process = subprocess.Popen(
         [sys.executable, "-c", NEW_VERSION, str(root)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean_environ(),

@@ -1,4 +1,4 @@
-"""Several partners of one venue: what each learns of the others' endpoints and references (S4)."""
+"""Several partners of one venue cannot see each other's endpoints and references (S4)."""
 
 import pytest
 

@@ -13,8 +13,7 @@ from appliance.core.errors import ApiError, KeyRevoked, ScopeMissing, Unauthoriz
 from appliance.core.tokens import hash_token
 from appliance.environment import Environment
 from appliance.http.rate_limit import RateLimit
-from appliance.http.request import RECHECK_AUTHORISATION
-from web.https_policy import SECURE
+from appliance.http.request import CALLER_OF, RECHECK_AUTHORISATION
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +45,7 @@ class Gate:
         try:
             key = self._identify(request)
         except (Unauthorized, KeyRevoked):
-            self._address_limit.spend(request.app[SECURE].caller_of(request))
+            self._address_limit.spend(request.app[CALLER_OF](request))
             raise
         self._key_limit.spend(key.id)
         if scope not in key.scopes:

@@ -11,8 +11,7 @@ from appliance.clock import format_instant, optional_instant
 from appliance.core.errors import InvalidDateRange, Unavailable, field_invalid
 from appliance.database.connection import Reader
 from appliance.environment import Environment
-from appliance.http.json import answer, read_object
-from appliance.http.request import ENVIRONMENT
+from appliance.http.request import ENVIRONMENT, answer, read_object
 from appliance.reservations import model
 from appliance.reservations.change import cancel_own
 from appliance.reservations.create import Granted, reserve, settle_email
@@ -31,7 +30,7 @@ from web.api.wire import (
     read_id,
     read_query,
 )
-from web.context import SERVICES, Services
+from web.middleware import SERVICES, Services
 
 _LIMIT_MAX = 200
 _LIMIT_DEFAULT = 50

@@ -6,8 +6,7 @@ from aiohttp import web
 
 from appliance.core.errors import DateOutOfRange, InvalidDate, InvalidSlot
 from appliance.database.connection import Reader
-from appliance.http.json import answer
-from appliance.http.request import ENVIRONMENT
+from appliance.http.request import ENVIRONMENT, answer
 from appliance.reservations.rows import list_holds
 from appliance.reservations.search import find_availability
 from appliance.venue.model import (

@@ -4,8 +4,7 @@ from aiohttp import web
 
 from appliance.clock import format_instant
 from appliance.core.errors import field_invalid
-from appliance.http.json import answer, read_object
-from appliance.http.request import ENVIRONMENT, recheck_authorisation
+from appliance.http.request import ENVIRONMENT, answer, read_object, recheck_authorisation
 from appliance.outbox import EVENT_TYPES
 from appliance.webhooks.endpoints import (
     Endpoint,
@@ -24,7 +23,7 @@ from web.api.wire import (
     WebhookTestResult,
     read_id,
 )
-from web.context import SERVICES
+from web.middleware import SERVICES
 
 
 async def list_webhooks(request: web.Request) -> web.Response:

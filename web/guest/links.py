@@ -22,7 +22,7 @@ from appliance.reservations.rows import (
 from appliance.venue.model import Slot, Table, Venue, tonight
 from appliance.venue.rows import find_table, get_venue, list_slots
 from web.guest.responses import PARTNERS_LANGUAGE, DeadLink, environment_of
-from web.https_policy import SECURE
+from web.middleware import SECURE
 
 _LISTED_FOR = timedelta(days=60)  # time after the evening
 _COOKIE_SECONDS = 400 * 24 * 3600  # the longest time that browsers keep a cookie

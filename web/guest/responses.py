@@ -13,9 +13,7 @@ from appliance.core.i18n import Language
 from appliance.core.tokens import EnvironmentName
 from appliance.environment import Environment
 from appliance.http.rate_limit import RateLimit
-from appliance.http.request import ENVIRONMENT, is_from_our_page
-from web.https_policy import SECURE
-from web.middleware import Handler
+from appliance.http.request import CALLER_OF, ENVIRONMENT, Handler, is_from_our_page
 from web.rendering import LANGUAGES, page_headers, render
 
 _POSTS_PER_MINUTE = 60  # per address: a whole party may share one router
@@ -44,7 +42,7 @@ class GuestLimits:
 
     def count_post(self, request: web.Request) -> None:
         """Count a POST from a guest's page."""
-        self._posts.spend(request.app[SECURE].caller_of(request))
+        self._posts.spend(request.app[CALLER_OF](request))
 
     def count_booking(self, request: web.Request) -> tuple[set[str], int]:
         """Count a booking request.
@@ -53,7 +51,7 @@ class GuestLimits:
         may be active at a time. Once all addresses together reach their limit, that is 1, so that
         new guests can still book.
         """
-        caller = request.app[SECURE].caller_of(request)
+        caller = request.app[CALLER_OF](request)
         self._bookings.spend(caller)
         try:
             self._all_bookings.spend(_ALL_ADDRESSES)

@@ -14,7 +14,7 @@ from multidict import MultiDict
 
 from appliance.clock import Clock
 from appliance.core.errors import BodyTooLarge, FormTooLarge, InvalidDate, Rule, ValidationError
-from appliance.http.json import read_body
+from appliance.http.request import read_body
 from appliance.venue.model import parse_date
 from web.portal.session import SESSION
 

@@ -24,9 +24,8 @@ from appliance.staff.sign_in import (
     right_password,
     touch_session,
 )
-from web.context import SERVICES, Services
 from web.guest.responses import page
-from web.https_policy import SECURE
+from web.middleware import SECURE, SERVICES, Services
 from web.portal.forms import FORM, ONCE, read_form
 from web.portal.navigation import SAFE, Handler, PortalRoute, nearest_page
 from web.portal.responses import Declined, language_of, problem_page, see_other

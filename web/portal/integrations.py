@@ -43,7 +43,7 @@ from appliance.webhooks.endpoints import (
     send_test_event,
     trust_receiver,
 )
-from web.context import SERVICES
+from web.middleware import SERVICES
 from web.portal.forms import FORM, ONCE, Form, field_error
 from web.portal.guard import id_of, write_as_staff
 from web.portal.responses import REFUSED, moment_formatter, portal_page, see_other, show_errors_on

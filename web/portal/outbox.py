@@ -16,7 +16,7 @@ from appliance.http.request import ENVIRONMENT
 from appliance.reservations.emails import list_emails
 from appliance.reservations.request import parse_uuid
 from web.api.authentication import Gate
-from web.https_policy import SECURE
+from web.middleware import SECURE
 from web.rendering import TEMPLATES, page_headers
 
 _SCOPE = "reservations:read"

@@ -41,7 +41,7 @@ from appliance.staff.two_factor import (
 )
 from appliance.venue.rows import get_venue
 from web.guest.responses import environment_of, page
-from web.https_policy import SECURE
+from web.middleware import SECURE
 from web.portal.forms import FORM, Form, read_form
 from web.portal.guard import PASSWORDS, find_living_session, hash_new_password, staff_of
 from web.portal.navigation import Handler

@@ -23,8 +23,7 @@ from appliance.core.errors import (
     field_invalid,
 )
 from appliance.database.connection import Reader, Transaction
-from appliance.http.json import parse_object
-from appliance.http.request import ENVIRONMENT
+from appliance.http.request import ENVIRONMENT, parse_object
 from appliance.reservations.request import parse_uuid
 from appliance.venue.edit import (
     add_slot,

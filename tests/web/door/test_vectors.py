@@ -1,4 +1,4 @@
-"""The door app reads passes, typed codes and searches by the vectors that the box is held to."""
+"""The door app reads passes, typed codes and searches by the same test vectors as the box."""
 
 import json
 import subprocess

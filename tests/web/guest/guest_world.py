@@ -16,7 +16,7 @@ from appliance.venue.model import WHOLE_EVENING, link_expiry
 from tests.application import share_templates
 from tests.builders import TONIGHT, table_id
 from web.guest.responses import make_guest_limits
-from web.https_policy import SECURE, Secure
+from web.middleware import SECURE, HttpsPolicy
 from web.rendering import STATIC_ROUTES, prepare_pages
 from web.routes import GUEST_ROUTES
 
@@ -71,7 +71,7 @@ def guest_application(box: Box) -> web.Application:
     app = web.Application(middlewares=[enter])
     prepare_pages(app)
     share_templates(app)
-    app[SECURE] = Secure(box.settings.server, 0)
+    app[SECURE] = HttpsPolicy(box.settings.server, 0)
     make_guest_limits(app, box)
     for prefix in ("", "/test"):
         app.add_routes([web.route(method, prefix + path, do) for method, path, do in GUEST_ROUTES])

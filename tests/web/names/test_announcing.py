@@ -23,7 +23,7 @@ ANYWHERE, PORT = "0.0.0.0", 8080  # noqa: S104 - nothing listens
 
 @pytest.fixture
 def house(monkeypatch):
-    """A network with one address, at which the next look fails if `trouble` is set."""
+    """A network with one address; the next check fails with `trouble` if it is set."""
     found = SimpleNamespace(address="192.168.1.7", index=2, trouble=None)
 
     def look():
@@ -41,7 +41,7 @@ def house(monkeypatch):
 
 @pytest.fixture
 def told(monkeypatch):
-    """What is announced just now and ever was; `trouble` is what the library raises, once."""
+    """The services announced now and in total; the library raises `trouble` once."""
     found = SimpleNamespace(now=[], all=[], trouble=None)
 
     @asynccontextmanager
@@ -59,8 +59,8 @@ def told(monkeypatch):
     def describe(slug, _name, at, _port, *, tls):
         return slug, tuple(at), tls
 
-    library = SimpleNamespace(announced=announced, describe=describe)
-    monkeypatch.setattr(addresses, "_read_announcement", lambda: library)
+    monkeypatch.setattr(addresses, "announced", announced)
+    monkeypatch.setattr(addresses, "describe", describe)
     return found
 
 
@@ -93,8 +93,8 @@ async def test_links_of_both_environments_follow_and_keep_the_last_address(
         ("10.0.0.5", None, "http://10.0.0.5:8080"),
         (ANYWHERE, None, "http://127.0.0.1:8080"),
         (ANYWHERE, "http://10.0.0.9:8080", "http://10.0.0.9:8080"),
-        (ANYWHERE, "http://10.0.0.9:9090", "http://127.0.0.1:8080"),  # of another port
-        (ANYWHERE, "https://riad.example", "http://127.0.0.1:8080"),  # kept by an older version
+        (ANYWHERE, "http://10.0.0.9:9090", "http://127.0.0.1:8080"),  # it has another port
+        (ANYWHERE, "https://riad.example", "http://127.0.0.1:8080"),  # stored by an older version
     ],
 )
 def test_without_a_network_it_is_where_it_listens_or_was_last(house, host, remembered, found):

@@ -1,4 +1,4 @@
-"""`serve --host` names where the box listens, whatever its settings say: links follow that."""
+"""`serve --host` takes precedence over the settings, for links too."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from tests.web.processes import Serving
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
-EVERYWHERE, ALONE = "0.0.0.0", "127.0.0.1"  # noqa: S104 - a box serves its house
+EVERYWHERE, ALONE = "0.0.0.0", "127.0.0.1"  # noqa: S104 - a box serves the local network
 SETTINGS = """
 [server]
 host = "{host}"
@@ -21,13 +21,13 @@ mdns = false
 
 
 def settings(data, host, app_url, tls_port):
-    """Put them in place."""
+    """Write the settings file."""
     text = SETTINGS.format(host=host, app_url=app_url, tls_port=tls_port)
     (data / "settings.toml").write_text(text, "utf-8")
 
 
 def links(data):
-    """What the commands beside the box give to a colleague and to a phone."""
+    """Return the sign-in link and the pairing link that commands print beside the box."""
     person = venuebox("staff", "create", "--name", "Yasmine", "--role", "door", "--json", data=data)
     offer = ("--environment", "live", "--name", "Entrée", "--json")
     phone = venuebox("terminal", "pair", *offer, data=data)

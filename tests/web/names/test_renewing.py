@@ -19,7 +19,7 @@ from web.listeners import renewal
 
 @pytest.fixture
 def certificates(box, tmp_path, clock):
-    """Those of a box in a house with one address."""
+    """The certificates of a box with one address."""
     database = box.live.database
 
     def wanted():

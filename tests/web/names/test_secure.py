@@ -1,4 +1,4 @@
-"""What may go without https, and where pages are read over it."""
+"""Which requests need https, and to which https address pages are redirected."""
 
 import asyncio
 import plistlib
@@ -14,12 +14,12 @@ from appliance.core.errors import HttpsRequired
 from appliance.core.settings import ServerSettings
 from appliance.tls.certificates import Certificates, Names
 from tests.conftest import running_box, with_settings
+from web.addresses import describe
 from web.connection import ConnectionLimit
-from web.https_policy import Secure
 from web.listeners import accept_tls
-from web.mdns import describe
+from web.middleware import HttpsPolicy
+from web.public_pages import profile
 from web.serve import listen
-from web.trust_guide import profile
 
 OTHER = "192.168.1.77"
 
@@ -38,7 +38,7 @@ def a_request(remote, *, scheme="http", path="/v1/venue", host="box.lan:8080", *
         ({}, OTHER, "https", None, True),
         ({}, "127.0.0.1", "http", None, True),
         ({}, "::1", "http", None, True),
-        ({}, OTHER, "http", "https", False),  # whoever says so himself
+        ({}, OTHER, "http", "https", False),  # the client's own header does not count
         ({"trusted_proxies": (OTHER,)}, OTHER, "http", "https", True),
         ({"trusted_proxies": (OTHER,)}, OTHER, "http", "http", False),
         ({"trusted_proxies": (OTHER,)}, OTHER, "http", None, False),
@@ -47,12 +47,13 @@ def a_request(remote, *, scheme="http", path="/v1/venue", host="box.lan:8080", *
     ],
 )
 def test_keys_travel_over_https_or_not_at_all(settings, remote, scheme, proto, passes):
-    secure = Secure(ServerSettings(**settings), 8443)
+    secure = HttpsPolicy(ServerSettings(**settings), 8443)
     request = a_request(remote, scheme=scheme, **({"X_Forwarded_Proto": proto} if proto else {}))
 
     if passes:
         secure.demand(request)
-        assert secure.is_private(request) is not settings.get("allow_http", False)  # for passwords
+        # `allow_http` does not apply to passwords.
+        assert secure.is_private(request) is not settings.get("allow_http", False)
     else:
         with pytest.raises(HttpsRequired):
             secure.demand(request)
@@ -68,7 +69,7 @@ def test_keys_travel_over_https_or_not_at_all(settings, remote, scheme, proto, p
      ("http://riad.example", 0, "riad.local", None)],
 )  # fmt: skip
 def test_the_https_address_is_the_public_one_or_the_boxs_own(app_url, port, host, base):
-    secure = Secure(ServerSettings(app_url=app_url), port)
+    secure = HttpsPolicy(ServerSettings(app_url=app_url), port)
     assert secure.base_for(a_request(OTHER, host=host)) == base
 
 
@@ -78,7 +79,7 @@ def test_the_https_address_is_the_public_one_or_the_boxs_own(app_url, port, host
         ("riad.example", "http", "text/html", "https://riad.example/door?lang=fr"),
         ("riad.example", "http", "*/*", None),
         ("riad.example", "https", "text/html", None),
-        ("riad.example", None, "text/html", None),  # the proxy says nothing
+        ("riad.example", None, "text/html", None),  # the proxy sends no header
         ("riad-atlas.local", "http", "text/html", None),
     ],
 )
@@ -87,12 +88,13 @@ def test_plain_http_at_the_public_name_is_redirected(host, proto, accept, elsewh
     said = {} if proto is None else {"X_Forwarded_Proto": proto}
     request = a_request(OTHER, path="/door?lang=fr", host=host, Accept=accept, **said)
     for tls_port in (8443, 0):
-        assert Secure(server, tls_port).public_address_of(request) == elsewhere
+        redirect = HttpsPolicy(server, tls_port).redirect(request)
+        assert (redirect and redirect.headers["Location"]) == elsewhere
 
 
 @pytest.fixture
 async def proxied(tmp_path, clock, settings):
-    """A box behind a proxy on this machine, and certificates of its own."""
+    """A box behind a proxy on this machine."""
     behind = with_settings(
         api={"rate_limit_per_minute": 1000, "unauthenticated_per_minute": 1000},
         server={"trusted_proxies": ("127.0.0.1",), "app_url": "https://riad.example"},
@@ -139,7 +141,7 @@ def test_the_profile_for_iphones_holds_the_authority_and_no_key(tmp_path):
 
 
 class Echo(asyncio.Protocol):
-    """Says hello to whoever got through the handshake."""
+    """Sends `hello` after the handshake."""
 
     def connection_made(self, transport):
         transport.write(b"hello")
@@ -173,9 +175,9 @@ async def test_a_connection_counts_before_its_handshake_and_no_longer_than_it_la
 
 
 async def holds(limit, count):
-    """Wait until so many connections are counted."""
+    """Wait until `count` connections are counted."""
     async with asyncio.timeout(60):
-        while len(limit._address_of) != count:  # noqa: ASYNC110 - the loop's own doing
+        while len(limit._address_of) != count:  # noqa: ASYNC110 - no hook for tests
             await asyncio.sleep(0.005)
 
 
@@ -200,10 +202,9 @@ def test_the_box_is_announced_under_its_slug():
 async def test_strict_transport_security_is_sent_at_the_public_address(
     app_url, settings, host, scheme, strict
 ):
-    secure = Secure(ServerSettings(app_url=app_url, **settings), 8443)
+    secure = HttpsPolicy(ServerSettings(app_url=app_url, **settings), 8443)
     response = web.Response()
-    for prepare in secure.on_prepare:
-        await prepare(a_request(OTHER, host=host, scheme=scheme), response)
+    await secure.add_hsts(a_request(OTHER, host=host, scheme=scheme), response)
     assert ("Strict-Transport-Security" in response.headers) == strict
 
 
@@ -216,10 +217,10 @@ async def test_strict_transport_security_is_sent_at_the_public_address(
         ("https://riad-atlas.local:8443", "127.0.0.1", "localhost", True),
         ("", "127.0.0.1", "riad.example", False),
         ("", OTHER, "127.0.0.1", False),
-        # A tunnel on the box, through which a stranger writes the Host that he likes.
+        # A tunnel on the box: a stranger can choose the Host header.
         ("https://riad.example", "127.0.0.1", "127.0.0.1:8080", False),
     ],
 )
 def test_this_machine_is_told_from_a_tunnel(app_url, remote, host, sits_here):
-    secure = Secure(ServerSettings(app_url=app_url), 8443)
+    secure = HttpsPolicy(ServerSettings(app_url=app_url), 8443)
     assert secure.is_this_machine(a_request(remote, host=host)) == sits_here

@@ -1,4 +1,5 @@
-"""A box with a public address: guests and partners are given that, staff and doors the house's."""
+"""A box with a public address: links for guests and partners use it, links for staff and doors use
+the local address."""
 
 import re
 
@@ -6,7 +7,7 @@ import pytest
 
 from tests.conftest import running_box, with_settings
 from tests.web.portal.people import a_person
-from web.https_policy import SECURE
+from web.middleware import SECURE
 
 PUBLIC, ADDRESS, AT_HOME = (
     "https://riad.example", "http://192.168.1.20:8080", "https://192.168.1.20:8443"
@@ -15,7 +16,7 @@ PUBLIC, ADDRESS, AT_HOME = (
 
 @pytest.fixture
 async def public(tmp_path, clock):
-    """Guests reach it at PUBLIC; in the venue it is at ADDRESS."""
+    """A box with the public address PUBLIC and the local address ADDRESS."""
     settings = with_settings(server={"app_url": PUBLIC}, webhooks={"clock_grace_minutes": 0})
     async with running_box(tmp_path, clock, settings) as running:
         running.box.move(ADDRESS)

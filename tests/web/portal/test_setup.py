@@ -24,8 +24,8 @@ from tests.builders import table_id
 from tests.conftest import Running, running_box
 from tests.web.portal.people import FROM_OURS, PASSWORD, Person, a_person
 from tests.web.portal.seating import value_of
-from web.first_run import show_setup_link
 from web.portal.session import RESTART
+from web.serve import show_setup_link
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A partner in the sandbox: borrows a receiver, registers it, and looks at what arrived."""
+"""A partner in the sandbox: creates a receiver, registers it, and reads its deliveries."""
 
 import asyncio
 from urllib.parse import urlsplit
@@ -7,14 +7,14 @@ from tests.conftest import Running
 
 
 async def borrowed(running: Running):
-    """What `POST /test/echo` lends."""
+    """Return the answer to `POST /test/echo`."""
     status, lent, _ = await running.call("POST", "/test/echo")
     assert status == 201
     return lent
 
 
 async def registered(running: Running, lent=None):
-    """A lent receiver and the endpoint that sends to it, secret included."""
+    """Return a receiver and its registered endpoint with the secret."""
     lent = lent or await borrowed(running)
     status, endpoint, _ = await running.call("POST", "/test/v1/webhooks", json={"url": lent["url"]})
     assert status == 201
@@ -22,7 +22,7 @@ async def registered(running: Running, lent=None):
 
 
 def path_of(lent):
-    """The receiver's address at whichever host the tests reach the box."""
+    """Return the path of the receiver: the tests use another host."""
     return urlsplit(lent["url"]).path
 
 
@@ -33,7 +33,7 @@ async def told(running: Running, lent, after=0):
 
 
 async def arrived(running: Running, lent, count=1):
-    """The items, newest first, once there are so many."""
+    """Wait for `count` deliveries and return them, newest first."""
     async with asyncio.timeout(60):
         while True:
             items = (await told(running, lent))["items"]
@@ -56,7 +56,7 @@ async def asked_for_a_test_event(running: Running, endpoint):
 
 
 async def attempt_of(running: Running, delivery_id):
-    """(outcome, status) of the first attempt, once it is recorded."""
+    """Wait for the first attempt and return its (outcome, status)."""
     query = """SELECT a.outcome, a.http_status FROM attempt a
                JOIN delivery d ON d.seq = a.delivery_seq WHERE d.id = :id ORDER BY a.n"""
     async with asyncio.timeout(60):

@@ -1,4 +1,4 @@
-"""Echo receivers: what they show, how they answer, and that the way inside is no hole."""
+"""Echo receivers: what they show, how they answer, and that they open no connection."""
 
 import asyncio
 import hmac
@@ -202,7 +202,7 @@ async def test_live_refuses_the_echo_receiver_as_any_other_address_of_the_box(ru
 
 async def test_only_the_very_url_that_was_lent_is_inside(box, sandbox):
     token = sandbox.new_token()
-    url, inside = sandbox.url(token), sandbox.outside_of(box.test).inside
+    url, inside = sandbox.url(token), sandbox.dependencies_of(box.test).inside
 
     assert inside.names(url)
     for other in (

@@ -1,4 +1,4 @@
-"""Our JSON against the library's, and what breaks parsers."""
+"""Our JSON parser against the standard library's, and bodies on which parsers disagree."""
 
 import json
 from contextlib import suppress
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from appliance.core.errors import InvalidJson
-from appliance.http.json import parse_object
+from appliance.http.request import parse_object
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
