@@ -1,4 +1,4 @@
-"""Text folding for name comparison (twin: `web/frontend/src/_fold.ts`), and CSV cells."""
+"""Text folding for names (twin: web/frontend/src/shared/text_folding.ts), and CSV cells."""
 
 import csv
 import io
