@@ -1,4 +1,4 @@
-"""Documents, sandbox and start page in a real browser: found, usable, readable by everybody."""
+"""Documentation, sandbox and start page in a browser: navigation, use and accessibility."""
 
 import json
 
@@ -188,7 +188,7 @@ async def test_a_wrong_key_is_told_in_the_boxs_own_words(running, page):
     await page.get_by_role("button", name="Lend me a receiver").click()
 
     await page.get_by_role("alert").get_by_text("(UNAUTHORIZED)").wait_for()
-    [refused] = page.complaints  # the browser notes each refusal by itself
+    [refused] = page.complaints  # the browser logs each refusal
     assert "401" in refused
     page.complaints.clear()
 
