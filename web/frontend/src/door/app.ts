@@ -87,8 +87,8 @@ export class App {
     if (this.doorState.me) return this.startDoor();
     try {
       await this.paired(await this.box.me(3000));
-    } catch (fault) {
-      const away = fault instanceof BoxUnreachable ? this.words.say("pair.away") : "";
+    } catch (error) {
+      const away = error instanceof BoxUnreachable ? this.words.say("pair.away") : "";
       const pending = this.pendingText(this.doorState, true);
       this.pairing.open([away, pending].filter(Boolean).join(" ") || null);
     }
@@ -148,8 +148,8 @@ export class App {
       const isLate = instead && instead !== this.verdict.current && verdict.colour === "green";
       if (isLate) this.recordVerdict(verdict);
       else this.showVerdict(verdict, request);
-    } catch (fault) {
-      this.showFailure(fault, request);
+    } catch (error) {
+      this.showFailure(error, request);
     } finally {
       clearTimeout(slow);
       document.body.classList.remove("deciding");
@@ -158,15 +158,15 @@ export class App {
   }
 
   /** Show why there is no verdict: the box refused, did not answer, or this app failed. */
-  private showFailure(fault: unknown, request: ScanRequest): void {
-    if (fault instanceof NotPaired) return;
-    if (fault instanceof Refused) {
-      return this.showVerdict(greyVerdict(), request, this.words.refusalText(fault));
+  private showFailure(error: unknown, request: ScanRequest): void {
+    if (error instanceof NotPaired) return;
+    if (error instanceof Refused) {
+      return this.showVerdict(greyVerdict(), request, this.words.refusalText(error));
     }
-    if (fault instanceof BoxUnreachable) {
+    if (error instanceof BoxUnreachable) {
       return this.showVerdict(greyVerdict(), request, this.words.say("pair.away"));
     }
-    reportError(fault);
+    reportError(error);
     const verdict = { ...greyVerdict(), result: "error" };
     this.showVerdict(verdict, request, this.words.say("say.error_here"));
   }
@@ -188,16 +188,16 @@ export class App {
     try {
       const undone = await this.doorState.undo(verdict, this.words.say("reason.at_once"));
       this.showVerdict(undone ?? greyVerdict(), {});
-    } catch (fault) {
-      this.showFailure(fault, {});
+    } catch (error) {
+      this.showFailure(error, {});
     }
   }
 
   private async undoLatest(guest: Guest, reason: string): Promise<void> {
     try {
       this.showVerdict(await this.doorState.undoLatest(guest, reason), {});
-    } catch (fault) {
-      this.showFailure(fault, {});
+    } catch (error) {
+      this.showFailure(error, {});
     }
   }
 
@@ -208,8 +208,8 @@ export class App {
       const undone = await this.doorState.undo(verdict, this.words.say("reason.fewer"));
       if (undone) await this.decide({ ...request, arrivals }, verdict);
       else this.showVerdict(greyVerdict(), {});
-    } catch (fault) {
-      this.showFailure(fault, {});
+    } catch (error) {
+      this.showFailure(error, {});
     }
   }
 

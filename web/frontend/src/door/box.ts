@@ -52,13 +52,13 @@ export class Box {
   }
 
   /**
-   * Fetch the current snapshot; return `held` if it has not changed (304). Bypasses the browser's
-   * HTTP cache, which would keep guest data after the terminal is revoked.
+   * Fetch the snapshot; return `current` if it has not changed (304). Bypasses the browser's HTTP
+   * cache, which would keep guest data after the terminal is revoked.
    */
-  async snapshot(held: SignedSnapshot | null): Promise<SignedSnapshot> {
-    const headers = held?.etag ? { "If-None-Match": held.etag } : undefined;
+  async snapshot(current: SignedSnapshot | null): Promise<SignedSnapshot> {
+    const headers = current?.etag ? { "If-None-Match": current.etag } : undefined;
     const response = await this.request("GET", "/snapshot", undefined, DEFAULT_MS, headers);
-    if (held && response.status === 304) return held;
+    if (current && response.status === 304) return current;
     const signed = await this.parseResponse<SignedSnapshot>(response);
     return { ...signed, etag: response.headers.get("ETag") };
   }

@@ -91,12 +91,12 @@ export class BoxConnection {
   private async attempt(): Promise<void> {
     try {
       await this.synchronise();
-    } catch (fault) {
+    } catch (error) {
       if (this.isStopped) return;
-      if (fault instanceof NotPaired) this.doorState.listeners.unpaired(fault.revoked);
-      else if (fault instanceof BoxUnreachable) this.disconnect();
+      if (error instanceof NotPaired) this.doorState.listeners.unpaired(error.revoked);
+      else if (error instanceof BoxUnreachable) this.disconnect();
       else {
-        if (!(fault instanceof Refused)) reportError(fault);
+        if (!(error instanceof Refused)) reportError(error);
         this.retryLater();
       }
     }
@@ -178,12 +178,12 @@ export class BoxConnection {
     if (!only) return [];
     try {
       return await this.doorState.box.sync(batch, this.doorState.now());
-    } catch (fault) {
-      if (!(fault instanceof Refused)) throw fault;
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
       if (batch.length === 1) {
         this.refused.add(only.scanId);
-        if (fault.code === MALFORMED) await this.doorState.dropScan(only, fault.message);
-        else this.refusal = fault;
+        if (error.code === MALFORMED) await this.doorState.dropScan(only, error.message);
+        else this.refusal = error;
         return [];
       }
       const results: Synced[] = [];
@@ -197,8 +197,8 @@ export class BoxConnection {
       const reason = sent.reason ?? this.undoReason(); // an older app version stored no reason
       const undone = await this.doorState.box.undo(sent.scanId, reason);
       this.doorState.updateGuest(undone.reservation);
-    } catch (fault) {
-      if (!(fault instanceof Refused)) throw fault; // Refused: the box had admitted nobody
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error; // Refused: the box had admitted nobody
     }
   }
 

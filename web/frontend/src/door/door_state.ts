@@ -7,7 +7,7 @@ import { decideOffline, listGuests, type OfflineData, queueEntry, UNLISTED } fro
 import { snapshotIsSigned } from "./signature";
 import type { Storage } from "./storage";
 import type {
-  Asked, FirstCheckIn, Guest, Me, Queued, Scan, ScanRequest, SignedSnapshot, Snapshot,
+  UnansweredScan, FirstCheckIn, Guest, Me, Queued, Scan, ScanRequest, SignedSnapshot, Snapshot,
   StoredConflict, Verdict,
 } from "./types";
 
@@ -39,7 +39,7 @@ export class DoorState {
   private recentGuests = new Map<string, Guest>();
   private isUnwritten = false;
   private clockOffset = 0;
-  private asked: Asked | null = null;
+  private unanswered: UnansweredScan | null = null;
   private lastDecision: Promise<unknown> = Promise.resolve();
   readonly firstCheckIns = new FirstCheckIns();
   onUnreachable: () => void = () => undefined;
@@ -55,7 +55,7 @@ export class DoorState {
   async load(): Promise<void> {
     this.me = (await this.storage.get("me")) ?? null;
     this.clockOffset = (await this.storage.get("ahead")) ?? 0;
-    this.asked = (await this.storage.get("asked")) ?? null;
+    this.unanswered = (await this.storage.get("asked")) ?? null;
     await this.loadEvening();
     await this.countPending();
     this.fillFromSnapshot();
@@ -95,53 +95,54 @@ export class DoorState {
 
   async decide(request: ScanRequest): Promise<Verdict> {
     const at = new Date(this.now()).toISOString();
-    const signs = [...(request.code ?? "")];
-    const code = signs.length > CODE_MAX ? { code: signs.slice(0, CODE_MAX).join("") } : {};
+    const characters = [...(request.code ?? "")];
+    const code = characters.length > CODE_MAX ? { code: characters.slice(0, CODE_MAX).join("") } : {};
     const scan = { scanId: crypto.randomUUID(), at, ...request, ...code };
-    const before = this.asked && isSameRequest(this.asked.scan, scan) ? this.asked.scan : null;
+    const sent = this.unanswered?.scan;
+    const before = sent && isSameRequest(sent, scan) ? sent : null;
     try {
       const verdict = await this.decideAs(before ?? scan, before !== null);
-      this.setAsked(null);
+      this.setUnanswered(null);
       return verdict;
-    } catch (fault) {
-      if (fault instanceof Refused) this.setAsked(null);
-      throw fault;
+    } catch (error) {
+      if (error instanceof Refused) this.setUnanswered(null);
+      throw error;
     }
   }
 
-  private setAsked(asked: Asked | null): void {
-    if (asked === null && this.asked === null) return;
-    this.asked = asked;
-    void this.storage.put("asked", asked);
+  private setUnanswered(unanswered: UnansweredScan | null): void {
+    if (unanswered === null && this.unanswered === null) return;
+    this.unanswered = unanswered;
+    void this.storage.put("asked", unanswered);
   }
 
   /** Remember a check-in from the feed: if the answer to its scan is lost, this replaces it. */
   noteFeedCheckIn(
     scanId: string, admitted: number, guest: Guest, first: FirstCheckIn | null,
   ): void {
-    if (this.asked?.scan.scanId !== scanId) return;
+    if (this.unanswered?.scan.scanId !== scanId) return;
     const heard: Verdict = {
       scanId, result: admitted < guest.arrived ? "party_added" : "checked_in", colour: "green",
       say: null, overridable: false, admitted, reservation: guest, firstCheckIn: first,
     };
-    this.setAsked({ ...this.asked, heard });
+    this.setUnanswered({ ...this.unanswered, heard });
   }
 
-  private async decideAs(scan: Scan, wasAsked: boolean): Promise<Verdict> {
-    const asked = this.isOnline;
-    if (asked) {
-      if (!wasAsked) this.setAsked({ scan, heard: null });
+  private async decideAs(scan: Scan, wasSent: boolean): Promise<Verdict> {
+    const isSent = this.isOnline;
+    if (isSent) {
+      if (!wasSent) this.setUnanswered({ scan, heard: null });
       try {
         const verdict = await this.box.decide(scan);
         this.updateGuest(verdict.reservation);
         return verdict;
-      } catch (fault) {
-        if (fault instanceof NotPaired) this.listeners.unpaired(fault.revoked);
-        if (!(fault instanceof BoxUnreachable)) throw fault;
+      } catch (error) {
+        if (error instanceof NotPaired) this.listeners.unpaired(error.revoked);
+        if (!(error instanceof BoxUnreachable)) throw error;
         this.onUnreachable();
       }
     }
-    return this.exclusively(() => this.decideLocally(scan, asked || wasAsked));
+    return this.exclusively(() => this.decideLocally(scan, isSent || wasSent));
   }
 
   /** Run one decision at a time in all tabs: two at once could admit the same party twice. */
@@ -155,8 +156,8 @@ export class DoorState {
 
   private async decideLocally(scan: Scan, reached: boolean): Promise<Verdict> {
     await this.loadEvening();
-    const heard = this.asked?.scan.scanId === scan.scanId ? this.asked.heard : null;
-    const verdict = heard ?? (await decideOffline(scan, this.known()));
+    const heard = this.unanswered?.scan.scanId === scan.scanId ? this.unanswered.heard : null;
+    const verdict = heard ?? (await decideOffline(scan, this.offlineData()));
     const arrived = verdict.admitted > 0 ? verdict.reservation?.arrived ?? null : null;
     await this.storage.enqueue(queueEntry(scan, verdict, reached), arrived);
     if (arrived !== null) this.updateGuest(verdict.reservation);
@@ -167,10 +168,10 @@ export class DoorState {
 
   /** Read the snapshot together with its arrival counts; another tab may have changed both. */
   private async loadEvening(): Promise<void> {
-    const kept = this.isUnwritten ? null : await this.storage.evening();
-    if (!kept) return;
-    if (kept.snapshot && this.me && !(await this.acceptSnapshot(kept.snapshot))) return;
-    this.arrived = kept.arrived;
+    const stored = this.isUnwritten ? null : await this.storage.evening();
+    if (!stored) return;
+    if (stored.snapshot && this.me && !(await this.acceptSnapshot(stored.snapshot))) return;
+    this.arrived = stored.arrived;
   }
 
   /**
@@ -181,16 +182,16 @@ export class DoorState {
     const undone = await this.exclusively(() => this.undoLocally(verdict, lateReason));
     if (undone) return undone;
     try {
-      const answer = await this.box.undo(verdict.scanId).catch((fault: unknown) => {
-        const isLate = fault instanceof Refused && fault.code === "VALIDATION_ERROR";
+      const answer = await this.box.undo(verdict.scanId).catch((error: unknown) => {
+        const isLate = error instanceof Refused && error.code === "VALIDATION_ERROR";
         if (isLate) return this.box.undo(verdict.scanId, lateReason);
-        throw fault;
+        throw error;
       });
       this.updateGuest(answer.reservation);
       return answer;
-    } catch (fault) {
-      if (fault instanceof Refused) return null;
-      throw fault;
+    } catch (error) {
+      if (error instanceof Refused) return null;
+      throw error;
     }
   }
 
@@ -275,10 +276,10 @@ export class DoorState {
     if (!isKeyKnown) await this.setIdentity(await this.box.me());
     this.listRefused = !(await this.acceptSnapshot(signed));
     if (this.listRefused) return this.listeners.changed();
-    const heard = new Map([...this.recentGuests].map(([id, guest]) => [id, guest.arrived]));
-    const written = await this.storage.replaceSnapshot(signed, heard);
+    const recentCounts = new Map([...this.recentGuests].map(([id, guest]) => [id, guest.arrived]));
+    const written = await this.storage.replaceSnapshot(signed, recentCounts);
     this.isUnwritten = written === null;
-    this.arrived = written ?? heard;
+    this.arrived = written ?? recentCounts;
     if (!this.hasRole("search") || !this.hasTonightsGuests()) this.fillFromSnapshot();
   }
 
@@ -309,13 +310,13 @@ export class DoorState {
     if (!this.isOnline || !this.hasRole("override")) return;
     try {
       await this.box.acknowledge(conflictId);
-    } catch (fault) {
-      if (fault instanceof NotPaired) this.listeners.unpaired(fault.revoked);
-      else if (!(fault instanceof BoxUnreachable || fault instanceof Refused)) throw fault;
+    } catch (error) {
+      if (error instanceof NotPaired) this.listeners.unpaired(error.revoked);
+      else if (!(error instanceof BoxUnreachable || error instanceof Refused)) throw error;
     }
   }
 
-  known(): OfflineData {
+  offlineData(): OfflineData {
     if (!this.me) throw new NotPaired(false);
     const { me, environment, snapshot, arrived } = this;
     return { me, environment, snapshot, arrived, now: this.now() };
@@ -335,7 +336,7 @@ export class DoorState {
   }
 
   private fillFromSnapshot(): void {
-    if (this.me && this.snapshot) this.replaceGuests(listGuests(this.known()));
+    if (this.me && this.snapshot) this.replaceGuests(listGuests(this.offlineData()));
   }
 }
 

@@ -73,7 +73,7 @@ export class ListView {
   }
 
   private async ask(query: string): Promise<void> {
-    const answer = await this.doorState().box.evening(query).catch((fault: unknown) => fault);
+    const answer = await this.doorState().box.evening(query).catch((error: unknown) => error);
     if (this.query.value.trim() !== query) return;
     this.refusal = answer instanceof Refused ? answer.message : "";
     const items = answer instanceof Error ? [] : (answer as Evening).items;

@@ -52,8 +52,8 @@ const UNSETTLED: Readonly<Record<string, string>> = {
 const HOLDS_NOTHING = new Set(["cancelled", "declined"]);
 
 /** The guests of the snapshot, with current arrival counts. */
-export function listGuests(known: OfflineData): Listed[] {
-  const { snapshot, arrived } = known;
+export function listGuests(data: OfflineData): Listed[] {
+  const { snapshot, arrived } = data;
   return (snapshot?.passes ?? []).map((pass) => ({
     id: pass.reservationId,
     accessCode: pass.accessCode,
@@ -71,14 +71,14 @@ export function listGuests(known: OfflineData): Listed[] {
 }
 
 /** Decide a scan. This changes nothing: the caller stores the admission. */
-export async function decideOffline(scan: Scan, known: OfflineData): Promise<Verdict> {
+export async function decideOffline(scan: Scan, data: OfflineData): Promise<Verdict> {
   if (scan.reservationId !== undefined) {
-    const guest = listGuests(known).find((guest) => guest.id === scan.reservationId);
-    if (!guest) return makeVerdict(scan, known, "needs_box", null);
-    return admit(scan, known, guest, resultFor(scan, known, guest, null));
+    const guest = listGuests(data).find((guest) => guest.id === scan.reservationId);
+    if (!guest) return makeVerdict(scan, data, "needs_box", null);
+    return guestVerdict(scan, data, guest, resultFor(scan, data, guest, null));
   }
   const code = scan.code ?? "";
-  return isTyped(code) ? decideText(scan, known, code) : decidePass(scan, known, code);
+  return isTyped(code) ? decideText(scan, data, code) : decidePass(scan, data, code);
 }
 
 /** Whether the text is an access code, a name or a link, not a pass. */
@@ -91,43 +91,43 @@ export function isForeign(text: string): boolean {
   return !resemblesPass(text) && !LINK.test(text) && parseAccessCode(text) === null;
 }
 
-async function decidePass(scan: Scan, known: OfflineData, code: string): Promise<Verdict> {
+async function decidePass(scan: Scan, data: OfflineData, code: string): Promise<Verdict> {
   let likeliest: ReadPass | null = null;
   for (const read of decodePasses(code)) {
     const { kid, signed, signature } = read;
-    if (await passIsSigned(known.me.publicKeys, kid, signed, signature)) {
-      const foreign = foreignResult(known, read);
-      if (foreign) return makeVerdict(scan, known, foreign, null);
-      const guest = listGuests(known).find((guest) => guest.passId === read.passId);
-      if (guest) return admit(scan, known, guest, resultFor(scan, known, guest, read));
-      return decideUnlisted(scan, known, read);
+    if (await passIsSigned(data.me.publicKeys, kid, signed, signature)) {
+      const foreign = foreignResult(data, read);
+      if (foreign) return makeVerdict(scan, data, foreign, null);
+      const guest = listGuests(data).find((guest) => guest.passId === read.passId);
+      if (guest) return guestVerdict(scan, data, guest, resultFor(scan, data, guest, read));
+      return decideUnlisted(scan, data, read);
     }
     likeliest ??= read;
   }
-  const foreign = likeliest && foreignResult(known, likeliest);
-  return makeVerdict(scan, known, foreign ?? "bad_signature", null);
+  const foreign = likeliest && foreignResult(data, likeliest);
+  return makeVerdict(scan, data, foreign ?? "bad_signature", null);
 }
 
 /**
  * Decide a typed code, name or link. Only the box can resolve a link. A name always shows a choice,
  * because the snapshot has only first names; a name that is not found may be known to the box.
  */
-function decideText(scan: Scan, known: OfflineData, text: string): Verdict {
-  if (LINK.test(text)) return makeVerdict(scan, known, "needs_box", null);
-  const guests = listGuests(known);
+function decideText(scan: Scan, data: OfflineData, text: string): Verdict {
+  if (LINK.test(text)) return makeVerdict(scan, data, "needs_box", null);
+  const guests = listGuests(data);
   const code = parseAccessCode(text);
   const byCode = code === null ? [] : findByCode(guests, code);
   const [only] = byCode;
   if (only && byCode.length === 1) {
-    return admit(scan, known, only, resultFor(scan, known, only, null));
+    return guestVerdict(scan, data, only, resultFor(scan, data, only, null));
   }
-  const byName = known.me.terminal.role !== "scan" && isName(text);
+  const byName = data.me.terminal.role !== "scan" && isName(text);
   const found = byCode.length > 0 || !byName ? byCode : findByName(guests, text);
   if (found.length > 0) {
-    return { ...makeVerdict(scan, known, "ambiguous", null), candidates: found };
+    return { ...makeVerdict(scan, data, "ambiguous", null), candidates: found };
   }
-  const needsBox = !known.snapshot || byName || (code !== null && !isTonights(known));
-  return makeVerdict(scan, known, needsBox ? "needs_box" : "unknown_code", null);
+  const needsBox = !data.snapshot || byName || (code !== null && !isTonights(data));
+  return makeVerdict(scan, data, needsBox ? "needs_box" : "unknown_code", null);
 }
 
 function findByCode(guests: readonly Listed[], code: string): Listed[] {
@@ -149,25 +149,25 @@ function findByName(guests: readonly Listed[], text: string): Listed[] {
   });
 }
 
-function admit(scan: Scan, known: OfflineData, guest: Guest, found: string): Verdict {
+function guestVerdict(scan: Scan, data: OfflineData, guest: Guest, found: string): Verdict {
   const missing = Math.max(0, guest.guests - guest.arrived);
   const overrode = scan.override && OVERRIDABLE.has(found) ? found : undefined;
   if (COLOURS[found] !== "green" && overrode === undefined) {
-    return makeVerdict(scan, known, found, guest);
+    return makeVerdict(scan, data, found, guest);
   }
   const admitted = scan.arrivals ?? Math.max(missing, overrode === undefined ? missing : 1);
   const result = guest.arrived > 0 ? "party_added" : "checked_in";
   const seen = { ...guest, arrived: guest.arrived + admitted };
-  const verdict = { ...makeVerdict(scan, known, result, seen), admitted };
+  const verdict = { ...makeVerdict(scan, data, result, seen), admitted };
   return overrode === undefined ? verdict : { ...verdict, overrode };
 }
 
-function resultFor(scan: Scan, known: OfflineData, guest: Listed, read: ReadPass | null): string {
+function resultFor(scan: Scan, data: OfflineData, guest: Listed, read: ReadPass | null): string {
   if (read && read.generation !== guest.generation) return "revoked";
   if (HOLDS_NOTHING.has(guest.status)) return guest.status;
-  const evening = tonight(known.now, known.me);
+  const evening = tonight(data.now, data.me);
   if (guest.date !== evening) return guest.date > evening ? "not_yet" : "too_late";
-  if (isTooEarly(known.now, guest, known.me, known.snapshot?.earlyMinutes ?? 120)) {
+  if (isTooEarly(data.now, guest, data.me, data.snapshot?.earlyMinutes ?? 120)) {
     return "not_yet";
   }
   const unsettled = UNSETTLED[guest.status];
@@ -175,7 +175,7 @@ function resultFor(scan: Scan, known: OfflineData, guest: Listed, read: ReadPass
   const missing = guest.guests - guest.arrived;
   if (missing <= 0) return "already_checked_in";
   if ((scan.arrivals ?? 0) > missing) return "party_full";
-  if (!isFresh(known)) return "old_list";
+  if (!isFresh(data)) return "old_list";
   return guest.arrived > 0 ? "party_added" : "checked_in";
 }
 
@@ -183,24 +183,24 @@ function resultFor(scan: Scan, known: OfflineData, guest: Listed, read: ReadPass
  * Decide a genuine pass that is not in the snapshot. Its date tells whether it is for tonight. If
  * staff override the verdict, the admission is counted under the pass id.
  */
-function decideUnlisted(scan: Scan, known: OfflineData, read: ReadPass): Verdict {
-  const evening = tonight(known.now, known.me);
+function decideUnlisted(scan: Scan, data: OfflineData, read: ReadPass): Verdict {
+  const evening = tonight(data.now, data.me);
   if (read.evening !== evening) {
-    return makeVerdict(scan, known, read.evening > evening ? "not_yet" : "too_late", null);
+    return makeVerdict(scan, data, read.evening > evening ? "not_yet" : "too_late", null);
   }
   const id = `${UNLISTED}${read.passId}`;
   const guest: Guest = {
     id, accessCode: null, customerFirstName: null, table: { name: "" }, date: read.evening,
-    slot: read.slot, guests: read.guests, arrived: known.arrived.get(id) ?? 0, notes: null,
+    slot: read.slot, guests: read.guests, arrived: data.arrived.get(id) ?? 0, notes: null,
     status: "confirmed",
   };
   const found = guest.arrived < guest.guests ? "unlisted" : "already_checked_in";
-  return admit(scan, known, guest, found);
+  return guestVerdict(scan, data, guest, found);
 }
 
 /** Whether the snapshot is complete enough to say that a code is unknown. */
-function isTonights(known: OfflineData): boolean {
-  return known.snapshot?.evening === tonight(known.now, known.me) && isFresh(known);
+function isTonights(data: OfflineData): boolean {
+  return data.snapshot?.evening === tonight(data.now, data.me) && isFresh(data);
 }
 
 function isFresh({ snapshot, now }: OfflineData): boolean {
@@ -209,15 +209,15 @@ function isFresh({ snapshot, now }: OfflineData): boolean {
   return age < OLDEST_MS && age > -AHEAD_MS;
 }
 
-function foreignResult(known: OfflineData, read: ReadPass): string | null {
-  if (read.version !== VERSIONS[known.environment]) return "test_code";
+function foreignResult(data: OfflineData, read: ReadPass): string | null {
+  if (read.version !== VERSIONS[data.environment]) return "test_code";
   const pairs = read.venueTag.match(/../g) ?? [];
-  const ours = known.me.venue.tag.match(/../g) ?? [];
+  const ours = data.me.venue.tag.match(/../g) ?? [];
   return pairs.filter((byte, n) => byte !== ours[n]).length > DAMAGED_BYTES ? "wrong_venue" : null;
 }
 
-function makeVerdict(scan: Scan, known: OfflineData, result: string, guest: Guest | null): Verdict {
-  const mayOverride = known.me.terminal.role === "override";
+function makeVerdict(scan: Scan, data: OfflineData, result: string, guest: Guest | null): Verdict {
+  const mayOverride = data.me.terminal.role === "override";
   return {
     scanId: scan.scanId,
     result,

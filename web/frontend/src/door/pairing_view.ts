@@ -63,9 +63,9 @@ export class PairingView {
     try {
       const me = await this.box.pair(code, byId<HTMLInputElement>("pair-name").value.trim());
       this.paired(me);
-    } catch (fault) {
-      if (fault instanceof Refused && fault.code === TOO_MANY) return this.refuse("pair.later");
-      const isNo = fault instanceof NotPaired || fault instanceof Refused;
+    } catch (error) {
+      if (error instanceof Refused && error.code === TOO_MANY) return this.refuse("pair.later");
+      const isNo = error instanceof NotPaired || error instanceof Refused;
       if (isNo) this.secret = null; // the link was used: let the person type digits
       this.refuse(isNo ? "pair.refused" : "pair.away");
     } finally {

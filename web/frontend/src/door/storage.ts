@@ -4,7 +4,7 @@
  */
 import { type DBSchema, deleteDB, type IDBPDatabase, type IDBPTransaction, openDB } from "idb";
 import { undoneEntry } from "./offline";
-import type { Asked, Me, Queued, SignedSnapshot, StoredConflict } from "./types";
+import type { UnansweredScan, Me, Queued, SignedSnapshot, StoredConflict } from "./types";
 
 interface StoredValues {
   me: Me;
@@ -13,7 +13,7 @@ interface StoredValues {
   ahead: number;
   lastEvent: string;
   /** The scan that the box has not answered yet. */
-  asked: Asked | null;
+  asked: UnansweredScan | null;
 }
 
 interface Door extends DBSchema {
@@ -78,16 +78,16 @@ export class Storage {
   }
 
   /**
-   * Replace the snapshot, which includes earlier arrivals. Kept are only `heard`, the counts that
-   * arrived since it was requested, and those of queued scans. Returns the arrival counts; null if
-   * they could not be stored.
+   * Replace the snapshot. It includes earlier arrivals, so only two kinds of counts are kept: those
+   * of queued scans, and `recentCounts`, which arrived since it was requested. Returns the counts;
+   * null if they could not be stored.
    */
   replaceSnapshot(
-    snapshot: SignedSnapshot, heard: ReadonlyMap<string, number>,
+    snapshot: SignedSnapshot, recentCounts: ReadonlyMap<string, number>,
   ): Promise<Map<string, number> | null> {
     return this.write(async (tx) => {
       const [counts, kept] = [tx.objectStore("arrived"), tx.objectStore("kept")];
-      const still = new Map(heard);
+      const still = new Map(recentCounts);
       for (const { guestId } of await tx.objectStore("queue").getAll()) {
         const count = guestId === null ? undefined : await counts.get(guestId);
         if (guestId !== null && count !== undefined) still.set(guestId, count);
@@ -239,7 +239,7 @@ export class Storage {
         const held = this.fallback.copy();
         const changed = this.writeFallback(tx, held)
           .then(() => change(tx))
-          .catch((fault) => abortAndThrow(tx, fault));
+          .catch((error) => abortAndThrow(tx, error));
         const [made] = await Promise.all([changed, tx.done]);
         this.fallback.removeWritten(held);
         return made;
@@ -288,13 +288,13 @@ export class Storage {
 }
 
 /** Abort the transaction, so that none of the change is stored, and throw. */
-function abortAndThrow(tx: Writing, fault: unknown): never {
+function abortAndThrow(tx: Writing, error: unknown): never {
   try {
     tx.abort();
   } catch {
     // The transaction has already ended.
   }
-  throw fault;
+  throw error;
 }
 
 /** Changes that could not be stored; the next successful change stores them too. */

@@ -92,7 +92,7 @@ export interface Scan {
 export type ScanRequest = Omit<Scan, "scanId" | "at">;
 
 /** A scan that was sent and not answered. `heard`: its check-in, received from the feed. */
-export interface Asked {
+export interface UnansweredScan {
   scan: Scan;
   heard: Verdict | null;
 }

@@ -17,7 +17,7 @@ interface Answered {
 }
 
 const CONTROLS = "input:not([type=hidden]), textarea, select";
-let kept: { reservation: string; inputs: SavedInput[] } | undefined;
+let collected: { reservation: string; inputs: SavedInput[] } | undefined;
 /** Unsaved input of reservations that the drawer no longer shows, by reservation id. */
 const saved = new Map<string, SavedInput[]>();
 let deferred: (() => void) | undefined;
@@ -78,7 +78,7 @@ function shownDetail(): HTMLElement | null {
 function collectBeforeSwap(event: CustomEvent<Answered>): void {
   const sent = event.detail.ctx?.sourceElement;
   const detail = sent?.closest<HTMLElement>("[data-detail]");
-  kept = undefined;
+  collected = undefined;
   if (!detail || !(sent instanceof HTMLFormElement)) return;
   const reservation = detail.dataset["detail"] ?? "";
   const isErased = sent.action.endsWith("/erase");
@@ -89,10 +89,10 @@ function collectBeforeSwap(event: CustomEvent<Answered>): void {
     saved.set(reservation, inputs);
     if ((event.detail.ctx?.response?.status ?? 0) < 400) return event.preventDefault();
     saveUnsavedInput();
-    kept = { reservation, inputs };
+    collected = { reservation, inputs };
   } else if (!isErased) {
     const forms = [...detail.querySelectorAll("form")].filter((form) => form !== sent);
-    kept = { reservation, inputs: forms.flatMap(changedInputs) };
+    collected = { reservation, inputs: forms.flatMap(changedInputs) };
   }
 }
 
@@ -112,10 +112,10 @@ function changedInputs(form: HTMLFormElement): SavedInput[] {
 
 function restoreAfterSwap(): void {
   const detail = shownDetail();
-  const collected = kept;
-  kept = undefined;
-  if (!detail || !collected) return;
-  if (detail.dataset["detail"] === collected.reservation) applyInputs(detail, collected.inputs);
+  const last = collected;
+  collected = undefined;
+  if (!detail || !last) return;
+  if (detail.dataset["detail"] === last.reservation) applyInputs(detail, last.inputs);
 }
 
 function applyInputs(detail: HTMLElement, inputs: SavedInput[]): void {
