@@ -1,4 +1,4 @@
-"""Folding of names for comparison (the same as `web/frontend/src/_fold.ts`), and CSV cells."""
+"""Folding of names (the same as in web/frontend/src/shared/text_folding.ts), and CSV cells."""
 
 import csv
 import io

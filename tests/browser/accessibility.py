@@ -1,4 +1,4 @@
-"""What axe-core finds wrong on a page."""
+"""Accessibility checks of a page with axe-core."""
 
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,8 @@ _RULES = """async () => {
 
 
 async def violations(page: Page) -> list[str]:
-    """What breaks WCAG 2.2 AA or good practice on the page as it is now."""
-    # The page's policy lets no stranger's script in: it is run by the debugger instead.
+    """Return the violations of WCAG 2.2 AA and of best practices on the page."""
+    # The page's content security policy blocks foreign scripts: run axe by the debugger.
     session = await page.context.new_cdp_session(page)
     await session.send("Runtime.evaluate", {"expression": _AXE})
     await session.detach()
@@ -25,7 +25,7 @@ async def violations(page: Page) -> list[str]:
 
 
 async def faults(page: Page) -> list[tuple[str, Any]]:
-    """What breaks the rules that axe itself chooses, as (rule, place)."""
+    """Return the violations of axe's default rules as (rule, selector)."""
     await page.evaluate(_AXE)
     found = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
     return [(rule["id"], node["target"]) for rule in found["violations"] for node in rule["nodes"]]

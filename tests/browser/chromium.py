@@ -1,7 +1,7 @@
-"""One Chromium for all browser tests of a process: to start one takes longer than most of them.
+"""One Chromium for all browser tests of a process: starting one takes longer than most tests.
 
-Each test has contexts of its own, which share nothing; they are closed when it ends. As the
-browser belongs to an event loop, these tests and their fixtures all run on the session's.
+Each test has its own contexts, which share nothing and are closed when it ends. The browser
+belongs to the session's event loop, so these tests and their fixtures all run on it.
 """
 
 import os
@@ -20,31 +20,31 @@ ARGUMENTS = ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-sync
 
 
 def browser_fixture(function: Any = None, **options: Any) -> Any:
-    """As `pytest.fixture`, for what is asynchronous and used by browser tests."""
+    """Like `pytest.fixture`, for asynchronous fixtures of browser tests."""
     return pytest_asyncio.fixture(function, loop_scope="session", **options)
 
 
 class Chromium:
-    """The shared browser, and others that a test has for itself."""
+    """The shared browser, and separate browsers for single tests."""
 
     def __init__(self, playwright: Playwright) -> None:
         self._chromium = playwright.chromium
         self._shared: Browser | None = None
 
     async def shared(self) -> Browser:
-        """The one that is running; started on first use, and anew should it have died."""
+        """Return the shared browser. Start it on first use, and again if it has died."""
         if self._shared is None or not self._shared.is_connected():
             self._shared = await self.launch()
         return self._shared
 
     async def launch(self, **options: Any) -> Browser:
-        """One more; whoever asked for it closes it."""
+        """Start another browser; the caller closes it."""
         return await _started(
             lambda: self._chromium.launch(executable_path=EXECUTABLE, args=ARGUMENTS, **options)
         )
 
     async def launch_persistent(self, profile: str, arguments: list[str], **options: Any) -> Any:
-        """A context with a browser of its own, whose profile outlives it."""
+        """Start a browser whose profile stays on disk, and return its context."""
         return await _started(
             lambda: self._chromium.launch_persistent_context(
                 profile, executable_path=EXECUTABLE, args=[*ARGUMENTS, *arguments], **options
@@ -52,13 +52,13 @@ class Chromium:
         )
 
     async def close(self) -> None:
-        """End the shared one."""
+        """Close the shared browser."""
         if self._shared is not None:
             await self._shared.close()
 
 
 async def _started(start: Callable[[], Awaitable[T]]) -> T:
-    """What starts; once more if need be: one that is held up at its start may not come up."""
+    """Start a browser; try once more if it times out on a busy machine."""
     try:
         return await start()
     except Error:
@@ -67,7 +67,7 @@ async def _started(start: Callable[[], Awaitable[T]]) -> T:
 
 @asynccontextmanager
 async def running_chromium() -> AsyncIterator[Chromium]:
-    """Playwright's driver, and browsers as they are asked for."""
+    """Run Playwright's driver; browsers start on request."""
     async with async_playwright() as playwright:
         chromium = Chromium(playwright)
         try:

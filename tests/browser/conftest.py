@@ -1,4 +1,4 @@
-"""The worlds that the tests of this folder ask for, and the one browser they share."""
+"""Fixtures of the browser tests: their worlds, and the browser that they share."""
 
 import pytest
 import pytest_asyncio
@@ -13,7 +13,7 @@ _HERE = __name__.rpartition(".")[0]
 
 
 def pytest_collection_modifyitems(items):
-    """All tests of this folder run on the session's event loop, to which the browser belongs."""
+    """Run all tests of this folder on the session's event loop, which owns the browser."""
     for item in items:
         if item.module.__name__.startswith(_HERE) and pytest_asyncio.is_async_test(item):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
@@ -21,14 +21,14 @@ def pytest_collection_modifyitems(items):
 
 @browser_fixture(scope="session")
 async def chromium():
-    """What starts browsers."""
+    """The starter of browsers."""
     async with running_chromium() as started:
         yield started
 
 
 @browser_fixture
 async def browser(chromium):
-    """The shared browser; whatever the test opened in it is closed."""
+    """The shared browser; contexts that the test leaves open are closed."""
     shared = await chromium.shared()
     yield shared
     for context in shared.contexts:
@@ -44,34 +44,34 @@ async def box(tmp_path, clock, settings):
 
 @browser_fixture
 async def running(tmp_path, clock, settings):
-    """The box of `tests/conftest.py`, answering."""
+    """The box of `tests/conftest.py`, with its application."""
     async with running_box(tmp_path, clock, settings) as answering:
         yield answering
 
 
 @browser_fixture
 async def door(tmp_path, clock, settings, chromium):
-    """The live environment of a box, at whose doors phones stand."""
+    """The live environment, with phones at its doors."""
     async with door_world(tmp_path, clock, settings, chromium) as world:
         yield world
 
 
 @browser_fixture
 async def test_environment_door(tmp_path, clock, settings, chromium):
-    """The same in the test environment."""
+    """The test environment, with phones at its doors."""
     async with door_world(tmp_path, clock, settings, chromium, name="test") as world:
         yield world
 
 
 @browser_fixture
 async def portal(tmp_path, clock, settings, chromium, browser):
-    """The live environment of a box, and the browser of the house."""
+    """The portal of the live environment, and a browser of its staff."""
     async with portal_world(tmp_path, clock, settings, chromium, browser) as world:
         yield world
 
 
 @browser_fixture
 async def server(world):
-    """What serves the pages of the guests' `world` that the test has made."""
+    """The server of the guest pages of the test's `world`."""
     async with TestServer(world.app) as started:
         yield started

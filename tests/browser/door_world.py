@@ -1,4 +1,4 @@
-"""The door app in a real browser: a box that can be stopped and started, guests, phones."""
+"""The door app in a real browser: a box that can stop and start, guests and phones."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -26,7 +26,7 @@ from tests.ports import kept_port
 
 @dataclass
 class DoorWorld:
-    """A furnished box on one port, up or down, and phones that are terminals of it."""
+    """A furnished box on a fixed port, running or stopped, and its terminals (phones)."""
 
     directory: Path
     clock: StoppedClock
@@ -48,7 +48,7 @@ class DoorWorld:
         return f"http://127.0.0.1:{self.port}{prefix}"
 
     async def start(self) -> None:
-        """The box answers, with whatever it knew before."""
+        """Start the box with its existing data."""
         stack = AsyncExitStack()
         box = await stack.enter_async_context(opened_box(self.directory, self.clock, self.settings))
         both = (box.live, box.test)
@@ -59,38 +59,38 @@ class DoorWorld:
         self._box = stack
 
     async def stop(self) -> None:
-        """The box is out of reach."""
+        """Stop the box."""
         if self._box is not None:
             await self._box.aclose()
             self._box = None
 
     async def close(self) -> None:
-        """Phones off, box off."""
+        """Close the phones and stop the box."""
         for context in self._phones:
             await context.close()
         await self.stop()
 
     def forget(self, context: BrowserContext) -> None:
-        """A phone that is dead already needs no closing."""
+        """Do not close this phone at the end: it is dead already."""
         self._phones.remove(context)
 
     async def guest(self, **changes: Any) -> Reservation:
-        """A confirmed reservation: two guests at T1 tonight for the whole evening."""
+        """Add a confirmed reservation: two guests at T1 for the whole evening."""
         return await self.environment.database.write(add_reservation, **changes)
 
     async def pass_of(self, reservation: Reservation) -> str:
-        """The text of the guest's QR code."""
+        """Return the text of the guest's QR code."""
         environment = self.environment
         return await environment.database.read(
             pass_text, environment.keyring, environment.name, reservation
         )
 
     async def now_of(self, reservation: Reservation) -> Reservation:
-        """The reservation as it is now."""
+        """Return the current reservation."""
         return await self.environment.database.read(get_reservation, reservation.id)
 
     async def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """What the environment's database answers."""
+        """Run a query on the environment's database."""
         return await self.environment.database.read(lambda reader: list(reader.rows(sql)))
 
     async def phone(
@@ -103,7 +103,7 @@ class DoorWorld:
         arguments: Sequence[str] = (),
         **options: Any,
     ) -> Phone:
-        """A paired phone; `video` is what its camera sees."""
+        """Open a paired phone. `video`: the film of its camera."""
         phone = await self.unpaired(profile, video, arguments, **options)
         offered = await self.environment.database.write(offer_pairing, name, role)
         await phone.pair(offered.secret)
@@ -116,9 +116,9 @@ class DoorWorld:
         arguments: Sequence[str] = (),
         **options: Any,
     ) -> Phone:
-        """A phone that has never seen this box. `profile` is kept when its browser is killed.
+        """Open an unpaired phone. `profile` survives when its browser is killed.
 
-        With a profile, a camera or arguments it has a browser of its own.
+        With a profile, a camera or arguments, the phone has its own browser.
         """
         camera = [
             "--use-fake-ui-for-media-stream",
@@ -142,7 +142,7 @@ class DoorWorld:
 async def door_world(
     directory: Path, clock: StoppedClock, settings: Settings, chromium: Chromium, **options: Any
 ) -> AsyncIterator[DoorWorld]:
-    """A started world."""
+    """Run a world."""
     world = DoorWorld(directory, clock, settings, chromium, **options)
     await world.start()
     try:

@@ -13,9 +13,9 @@ _WALL = (38, 34, 30)
 
 
 def film(path: Path, texts: Sequence[str], frames: int = 30, blank: int = 6, rest: int = 0) -> Path:
-    """A film for the fake camera: each code for `frames` pictures, then `blank` empty ones.
+    """Make a film for the fake camera: each code for `frames` frames, then `blank` empty ones.
 
-    Before it begins anew, which it does for ever, there are so many more to `rest`.
+    The film loops; `rest` more empty frames separate the rounds.
     """
     with path.open("wb") as file:
         nothing = _jpeg(None) * blank
@@ -28,13 +28,13 @@ def film(path: Path, texts: Sequence[str], frames: int = 30, blank: int = 6, res
 
 
 def film_of_pictures(path: Path, *shots: tuple[Image.Image | None, int]) -> Path:
-    """A film of pictures, each for so many frames; None is the empty wall. For ever."""
+    """Make a looping film of (picture, number of frames); None is an empty wall."""
     path.write_bytes(b"".join(_frame(picture) * frames for picture, frames in shots))
     return path
 
 
 def held_up(*codes: tuple[str, int]) -> Image.Image:
-    """A picture of codes, each with how far its middle is to the right of the picture's."""
+    """Draw codes, each with the distance of its centre to the right of the picture's centre."""
     wall = Image.new("RGB", _FRAME, _WALL)
     for text, aside in codes:
         code = Image.open(io.BytesIO(qr_png(text, 4))).convert("RGB")
@@ -44,12 +44,12 @@ def held_up(*codes: tuple[str, int]) -> Image.Image:
 
 
 def _jpeg(text: str | None) -> bytes:
-    """A dim wall with a phone that shows the code."""
+    """Draw a dim wall with a phone that shows the code."""
     return _frame(text and Image.open(io.BytesIO(qr_png(text, 6))).convert("RGB"))
 
 
 def _frame(picture: Image.Image | None) -> bytes:
-    """A dim wall, and the picture in its middle."""
+    """Draw a dim wall with the picture in its centre."""
     frame = Image.new("RGB", _FRAME, _WALL)
     if picture is not None:
         frame.paste(picture, ((_FRAME[0] - picture.width) // 2, (_FRAME[1] - picture.height) // 2))

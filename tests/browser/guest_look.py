@@ -1,4 +1,4 @@
-"""A browser in front of the guest's pages, for the tests of this folder."""
+"""A browser with a guest page, for the tests of this folder."""
 
 import io
 
@@ -9,7 +9,7 @@ PHONE, DESKTOP = (360, 640), (1280, 800)
 
 
 async def a_guests_page(browser: Browser, size=PHONE, locale="fr-MA", **options) -> Page:
-    """A page in a fresh profile; `complaints` and `addresses` tell what it said and asked."""
+    """A page in a new profile; `complaints` collects its errors, `addresses` its requests."""
     width, height = size
     context = await browser.new_context(
         viewport={"width": width, "height": height}, locale=locale, **options

@@ -1,4 +1,4 @@
-"""A page as somebody uses it who has no pointer: everything is reached by Tab."""
+"""Operating a page by keyboard alone: every control is reached by Tab."""
 
 import re
 
@@ -8,7 +8,7 @@ MOST_TABS = 150
 
 
 async def reach(page: Page, target: Locator) -> None:
-    """Tab until `target` has the focus; what the keyboard never reaches fails the test."""
+    """Press Tab until `target` has the focus; fail the test if it never gets it."""
     await target.wait_for()
     for _ in range(MOST_TABS):
         if await target.evaluate("element => element === document.activeElement"):
@@ -18,31 +18,31 @@ async def reach(page: Page, target: Locator) -> None:
 
 
 async def write(page: Page, name: str, text: str, within: str = "main") -> None:
-    """Write into the field of that name, in place of what stands there."""
+    """Replace the value of the field with that name."""
     await reach(page, page.locator(f"{within} [name={name}]:visible").first)
     await page.keyboard.press("Control+A")
     await page.keyboard.insert_text(text)
 
 
 async def press(page: Page, label: str, within: str = "main") -> None:
-    """Press, with Enter, the button, the link or the fold that says `label`, and nothing else."""
+    """Press Enter on the button, link or summary whose whole text is `label`."""
     said = page.locator(within).locator("button:visible, a:visible, summary:visible")
-    wholly = r"\s+".join(re.escape(word) for word in label.split())  # a space may be a narrow one
+    wholly = r"\s+".join(re.escape(word) for word in label.split())  # spaces may be narrow ones
     await reach(page, said.filter(has_text=re.compile(rf"^\s*{wholly}\s*$")).first)
     await page.keyboard.press("Enter")
 
 
 async def follow(page: Page, label: str, url: str, within: str = "main") -> None:
-    """Press what leads to a page, and wait until it is there; `url` is a pattern."""
+    """Press a control that opens a page, and wait for the page; `url` is a pattern."""
     await press(page, label, within)
     await page.wait_for_url(url)
 
 
 async def enter_room(page: Page, label: str, url: str) -> None:
-    """Go to another room of the portal by the bar on top."""
+    """Open another section of the portal by the navigation."""
     await follow(page, label, url, within=".areas")
 
 
 async def is_within(page: Page, width: int) -> bool:
-    """Whether nothing is wider than the screen."""
+    """Return whether nothing is wider than the screen."""
     return int(await page.evaluate("document.documentElement.scrollWidth")) <= width

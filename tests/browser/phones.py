@@ -1,4 +1,4 @@
-"""A phone of the door in a real browser: it pairs, scans, loses the box and dies."""
+"""A phone with the door app in a real browser: it pairs, scans, loses the box and crashes."""
 
 import asyncio
 import os
@@ -14,19 +14,19 @@ from playwright.async_api import BrowserContext, Error, Page
 
 PHONE = {"width": 390, "height": 844}
 ONLINE = "dispatchEvent(new Event('online'))"
-_STRIKE_SECONDS = 0.003  # from key to key of a scanner
+_STRIKE_SECONDS = 0.003  # between two keys of a scanner
 
 
 @dataclass
 class Phone:
-    """The door app as its doorman holds it."""
+    """A phone with the door app, operated by door staff."""
 
     url: str
     environment: str
     context: BrowserContext
     page: Page
     profile: Path
-    forget: Callable[[BrowserContext], None]  # once it is dead, nothing is left to close
+    forget: Callable[[BrowserContext], None]  # called when the phone has been killed
     complaints: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -34,7 +34,7 @@ class Phone:
         self.page.on("console", self._note)
 
     def _note(self, message: Any) -> None:
-        # A browser reports every refused connection; that one is what the tests are about.
+        # The browser logs every refused connection, which these tests cause on purpose.
         if message.type in {"error", "warning"} and "Failed to load resource" not in message.text:
             self.complaints.append(message.text)
 
@@ -43,44 +43,43 @@ class Phone:
         await self.page.goto(f"{self.url}/door")
 
     async def pair(self, secret: str) -> None:
-        """Follow the link of the portal's QR, and wait for the evening's list."""
+        """Open the link of the portal's QR code, and wait for the guest list."""
         await self.page.goto(f"{self.url}/door#pair={secret}")
         await self.page.click("#pair-form button[type=submit]")
         await self.page.wait_for_selector("#bar:not([hidden])")
         await self.is_ready()
 
     async def is_ready(self) -> None:
-        """Connected, with a list for the time without the box and the app kept on the phone."""
+        """Wait until the app is connected, has a snapshot and is cached for offline use."""
         await self.page.wait_for_selector("body[data-box=up]")
         await self.until(_LISTED, self.environment)
         await self.page.evaluate("navigator.serviceWorker.ready.then(() => true)")
 
     async def until(self, script: str, argument: Any = None) -> None:
-        """Wait until a script says true, or promises it, a minute at most.
+        """Wait until a script returns true or a promise of true, at most a minute.
 
-        Playwright's own waiting takes any promise for a yes.
+        Playwright's own `wait_for_function` accepts every promise as true.
         """
 
         async def is_so() -> bool:
             try:
                 return bool(await self.page.evaluate(script, argument))
             except Error as error:
-                if "context was destroyed" in str(error):  # the page is being loaded anew
+                if "context was destroyed" in str(error):  # the page is reloading
                     return False
                 raise
 
         await eventually(is_so)
 
     async def wedge(self, keys: str, codes: Sequence[str] | None = None) -> None:
-        """A USB scanner types: real key events, whatever the host's layout makes of them."""
+        """Type like a USB scanner, with real key events in the host's layout."""
         events: list[dict[str, Any]] = [
             {"key": key, "text": key, "code": codes[n] if codes else ""}
             for n, key in enumerate(keys)
         ]
         events.append({"key": "Enter", "text": "\r", "code": "Enter", "windowsVirtualKeyCode": 13})
         session = await self.context.new_cdp_session(self.page)
-        # The keys bear the times at which a scanner strikes them, as the system would report
-        # them, however late a busy machine passes them on.
+        # Give the key events a scanner's time stamps, even if a busy machine delays them.
         begun = time.time() - _STRIKE_SECONDS * len(events)
         await asyncio.gather(
             *(
@@ -95,7 +94,7 @@ class Phone:
         await session.detach()
 
     async def scan(self, text: str) -> str:
-        """Scan by USB and wait for the verdict: its result."""
+        """Scan by USB, wait for the verdict, and return its result."""
         before = await self.page.evaluate("window.verdicts ?? 0")
         await self.page.evaluate(_COUNT_VERDICTS)
         await self.wedge(text)
@@ -103,12 +102,12 @@ class Phone:
         return await self.result()
 
     async def result(self) -> str:
-        """The verdict that shows."""
+        """Return the result of the verdict on screen."""
         await self.page.wait_for_selector("#verdict[open]")
         return str(await self.page.get_attribute("#verdict", "data-result"))
 
     async def type_code(self, text: str) -> tuple[str, str | None]:
-        """Type a code or a name where they are typed: result and colour of the verdict."""
+        """Type a code or name into the app; return the verdict's result and colour."""
         if await self.page.is_visible("#verdict"):
             await self.page.keyboard.press("Escape")
             await self.page.wait_for_selector("#verdict", state="hidden")
@@ -118,38 +117,38 @@ class Phone:
         return await self.result(), await self.page.get_attribute("#verdict", "data-colour")
 
     async def let_in_anyway(self) -> None:
-        """Override the verdict that shows, with the first reason."""
+        """Override the verdict on screen with the first reason."""
         await self.page.click("#override")
         await self.page.locator("#reasons [data-reason]").first.click()
         await self.page.wait_for_selector("#verdict[data-colour=green]")
 
     async def undo(self) -> None:
-        """Take back the check-in that shows."""
+        """Undo the check-in on screen."""
         await self.page.click("#undo")
         await self.until("() => document.getElementById('verdict').dataset.result === 'undone'")
 
     async def lose_box(self) -> None:
-        """The box is out of this phone's reach and goes on for others."""
+        """Cut this phone off from the box; the box serves others."""
         await self.page.route("**/terminal/v1/**", lambda route: route.abort())
         await self.page.evaluate("dispatchEvent(new Event('offline'))")
         await self.is_down()
 
     async def find_box(self) -> None:
-        """The box is within reach again; nothing is waited for."""
+        """Reconnect this phone to the box, without waiting."""
         await self.page.unroute("**/terminal/v1/**")
         await self.page.evaluate(ONLINE)
 
     async def is_down(self) -> None:
-        """The phone has noticed that the box is out of reach."""
+        """Wait until the phone shows that the box is unreachable."""
         await self.page.wait_for_selector("body[data-box=down]", timeout=30_000)
 
     async def kill(self) -> None:
-        """SIGKILL to the whole browser, as a phone does that needs the memory."""
+        """Kill the whole browser with SIGKILL, as a phone short of memory does."""
         _kill_browser(self.profile)
         self.forget(self.context)
 
     async def is_synced(self) -> None:
-        """The box is back, and has been told everything."""
+        """Wait until the phone is connected and its queue is empty."""
         await self.page.wait_for_selector("body[data-box=up]", timeout=30_000)
         await self.until(_QUEUE_IS_EMPTY, self.environment)
 
@@ -182,7 +181,7 @@ _QUEUE_IS_EMPTY = f"""async (environment) => {{ {_OPEN}
 
 
 async def eventually(is_true: Callable[[], Any]) -> None:
-    """Wait until an awaited question is answered with yes, a minute at most."""
+    """Wait until the awaited condition is true, at most a minute."""
     for _ in range(1200):
         if await is_true():
             return

@@ -1,4 +1,4 @@
-"""The portal in a real browser: somebody of the house, signed in, before a box that runs."""
+"""The portal in a real browser: a running box, and staff who are signed in."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,25 +20,25 @@ TABLET = {"width": 768, "height": 1024}
 
 
 class PortalWorld:
-    """A furnished box and the browser of the house."""
+    """A furnished box and a browser of its staff."""
 
     def __init__(self, box: DoorWorld, browser: Browser) -> None:
         self.box = box
         self.browser = browser
         self.complaints: list[str] = []
-        self.secret = ""  # of the latest session
+        self.secret = ""  # cookie of the latest session
 
     async def desk(self, role: str = "owner", language: str = "fr", **options: Any) -> Page:
-        """A page of somebody who is signed in; nothing is open in it yet."""
+        """Return an empty page of a browser that is signed in."""
         self.secret = await self.box.environment.database.write(_sign_in, role, language)
         page = await self.stranger(language, **options)
-        # Loopback is trusted as https is: a Secure cookie travels.
+        # Browsers treat loopback like https: they send Secure cookies.
         cookie = {"name": "__Host-venuebox-session", "value": self.secret, "secure": True}
         await page.context.add_cookies([{**cookie, "url": "https://127.0.0.1/"}])
         return page
 
     async def person(self, role: str, password: str) -> str:
-        """The name of a new member of staff who signs in with this password."""
+        """Create a staff member with this password; return the name."""
         hashed = argon2.PasswordHasher(memory_cost=64, parallelism=1, time_cost=1).hash(password)
 
         def create(tx: Transaction) -> str:
@@ -49,7 +49,7 @@ class PortalWorld:
         return await self.box.environment.database.write(create)
 
     async def stranger(self, language: str = "fr", **options: Any) -> Page:
-        """A page of somebody whom the box does not know, in a browser of their own."""
+        """Return a page of a separate browser that is not signed in."""
         context = await self.browser.new_context(
             **{
                 "viewport": DESK,
@@ -65,7 +65,7 @@ class PortalWorld:
         return page
 
     def _listen(self, message: Any) -> None:
-        # A refusal (4xx) is an answer that the page shows; the browser notes it all the same.
+        # The browser logs 4xx answers as errors, although the page shows them.
         if message.type == "error" and "Failed to load resource" not in message.text:
             self.complaints.append(message.text)
 
@@ -74,7 +74,7 @@ class PortalWorld:
 async def portal_world(
     directory: Path, clock: Any, settings: Any, chromium: Chromium, browser: Browser
 ) -> AsyncIterator[PortalWorld]:
-    """A started world."""
+    """Run a world."""
     async with door_world(directory, clock, settings, chromium) as box:
         yield PortalWorld(box, browser)
 

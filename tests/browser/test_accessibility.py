@@ -1,6 +1,6 @@
-"""One sweep: axe over every page, and no horizontal scroll, on a phone and a desk, per language.
+"""Check every page with axe and for horizontal scrolling, on phone and desktop, in each language.
 
-The pages of the documentation are looked at in test_docs_pages.py.
+The documentation pages are checked in test_docs_pages.py.
 """
 
 import base64
@@ -50,7 +50,7 @@ def settings():
 
 
 class Findings(dict):
-    """What is wrong, by page."""
+    """The problems found, by page."""
 
     async def look(self, page, name, *, opened=True):
         if opened:
@@ -190,7 +190,7 @@ async def environment(tmp_path, clock):
 
 
 async def email_of(environment, kind, language):
-    """What the email tells, and its HTML with its pictures in it, as a mail program shows it."""
+    """Return the email's text and its HTML with inlined pictures, as a mail program shows it."""
     day = f"2026-12-{KINDS.index(kind) + 1:02d}"
 
     def queue(tx):

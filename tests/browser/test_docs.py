@@ -1,4 +1,4 @@
-"""`/docs/reference` in a real browser: every operation is there, and nothing leaves the box."""
+"""`/docs/reference` in a browser: it shows every operation and loads nothing from elsewhere."""
 
 import pytest
 
@@ -55,8 +55,8 @@ async def test_the_reference_is_set_in_the_type_and_the_colours_of_the_house(run
     assert looks["hidden"] == 0
 
 
-# Each is one value where all is well: that of the page's own heading. `hidden`: what of the table
-# of errors is beyond a phone's edge.
+# Each property must have a single value, that of the page's heading. `hidden`: how much of the
+# table of errors is outside of a phone's screen.
 _LOOKS = """() => {
   const told = (places, name) => [...new Set([...document.querySelectorAll(places)]
     .map((place) => getComputedStyle(place)[name]))].join(" | ");
@@ -84,7 +84,7 @@ async def test_a_call_tried_on_the_page_reaches_its_own_environment(running, pag
     for operation in ("getVenue", "getAvailability", "createReservation"):
         place = page.locator(f"[id$='-{operation}']")
         await place.locator(".opblock-summary-control").click()
-        await place.locator(".execute").click()  # what is prefilled, untouched
+        await place.locator(".execute").click()  # with the prefilled values
         answered[operation] = await place.locator(".live-responses-table").inner_text()
 
     assert "Riad Atlas" in answered["getVenue"]

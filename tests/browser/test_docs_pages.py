@@ -1,4 +1,4 @@
-"""Documents, sandbox and start page in a real browser: found, usable, readable by everybody."""
+"""Documentation, sandbox and start page in a browser: navigation, use and accessibility."""
 
 import json
 
@@ -39,7 +39,7 @@ async def borrow(page, running):
     await page.goto("/test")
     await page.get_by_label("Your test key").fill(running.test_key)
     await page.get_by_role("button", name="Lend me a receiver").click()
-    await page.get_by_text("not registered").or_(page.get_by_text("active, hears of")).wait_for()
+    await page.get_by_text("not registered").or_(page.get_by_text("active, receives")).wait_for()
 
 
 @LOOKS
@@ -150,7 +150,7 @@ async def test_where_no_place_is_left_an_endpoint_can_be_deactivated_here(
     await page.locator("#endpoint-list li").nth(4).wait_for(state="detached")
     await lend.click()
 
-    await page.get_by_text("active, hears of").wait_for()
+    await page.get_by_text("active, receives").wait_for()
     assert await page.locator("#endpoint-list li").count() == 5
     page.complaints.clear()
 
@@ -188,7 +188,7 @@ async def test_a_wrong_key_is_told_in_the_boxs_own_words(running, page):
     await page.get_by_role("button", name="Lend me a receiver").click()
 
     await page.get_by_role("alert").get_by_text("(UNAUTHORIZED)").wait_for()
-    [refused] = page.complaints  # the browser notes each refusal by itself
+    [refused] = page.complaints  # the browser logs each refusal
     assert "401" in refused
     page.complaints.clear()
 

@@ -1,4 +1,4 @@
-"""The guest list in the hand: guests are found, counted and taken back, and one tap acts once."""
+"""The door app's guest list: search, counts, undo, and each tap acts once."""
 
 import asyncio
 
@@ -11,8 +11,8 @@ from tests.browser.phones import eventually
 TABLES = "[...document.querySelectorAll('#guests .guest-table')].map((one) => one.textContent)"
 FOCUSED = "document.activeElement.querySelector('.guest-table')?.textContent"
 UNDOS = "SELECT kind, reason, admitted FROM scan WHERE kind = 'undo'"
-# Where a finger taps it taps again, whatever has come up there meanwhile. The second tap bears the
-# time at which a finger makes it, however late a busy machine passes it on.
+# Tap the same point twice, even if its content changes in between. The second tap has a finger's
+# time stamp, even if a busy machine delays it.
 TAP = """([[x, y], at]) => {
   const there = document.elementFromPoint(x, y);
   const tap = new MouseEvent("click",
@@ -25,7 +25,7 @@ APART = 0.2  # seconds
 
 
 async def comes_in_elsewhere(door, guest, arrivals=1):
-    """Some of the party are let in by another terminal."""
+    """Check in some of the party at another terminal."""
     _, token = await door.environment.database.write(issue_terminal, "Porte 2")
     headers = {"Authorization": f"Bearer {token}"}
     body = {"scanId": f"elsewhere-{guest.id}", "reservationId": guest.id, "arrivals": arrivals}
@@ -37,7 +37,7 @@ async def comes_in_elsewhere(door, guest, arrivals=1):
 
 
 async def shows(phone, table, party):
-    """The list tells of the party."""
+    """Wait until the list shows the party's count."""
     await phone.until(
         """([table, party]) => [...document.querySelectorAll("#guests .guest")]
           .some((row) => row.textContent.includes(table) && row.textContent.includes(party))""",
@@ -98,7 +98,7 @@ async def test_a_guest_is_found_by_family_name_and_let_in_by_hand_and_another_do
 
 
 async def take_back(phone):
-    """From the list, because they left again."""
+    """Undo the check-in from the list."""
     await phone.page.click("#open-list")
     await phone.page.click("#guests button")
     await phone.page.click("#guest-undo")
@@ -173,7 +173,7 @@ async def test_a_check_in_of_the_box_shows_where_and_is_not_taken_back_without_i
 
 
 async def over_a_slow_network(phone, seconds):
-    """Each answer takes its time."""
+    """Delay each answer."""
 
     async def hold(route):
         await asyncio.sleep(seconds)
@@ -184,18 +184,18 @@ async def over_a_slow_network(phone, seconds):
 
 
 async def middle_of(phone, selector):
-    """Where a finger would tap it."""
+    """Return the point where a finger would tap."""
     box = await phone.page.locator(selector).bounding_box()
     return [box["x"] + box["width"] / 2, box["y"] + box["height"] / 2]
 
 
 async def tap_twice(phone, selector):
-    """A double tap in the middle of it."""
+    """Double-tap the middle of the element."""
     await tap_twice_at(phone, await middle_of(phone, selector))
 
 
 async def tap_twice_at(phone, spot):
-    """A double tap, a fifth of a second apart."""
+    """Double-tap a point, 0.2 s apart."""
     first = await phone.page.evaluate(TAP, [spot, None])
     await asyncio.sleep(APART)
     await phone.page.evaluate(TAP, [spot, first + 1000 * APART])

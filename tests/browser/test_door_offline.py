@@ -1,4 +1,4 @@
-"""The box is out of reach: the phone decides, keeps what it decided and forgets nothing."""
+"""The box is unreachable: the phone decides offline and loses no decision."""
 
 import pytest
 
@@ -9,7 +9,7 @@ _LATER = """seconds => {
   const before = Date.now;
   Date.now = () => before() + seconds * 1000;
 }"""
-# What a full phone answers to `times` writes into this store.
+# Fail the next `times` writes into this store, like a full phone.
 _FULL = """({ store, times }) => {
   const put = IDBObjectStore.prototype.put;
   let left = times;
@@ -25,7 +25,7 @@ _CLOSED = """indexedDB.open = () => {
   return Object.setPrototypeOf(request, IDBOpenDBRequest.prototype);
 }"""
 _ALWAYS = 1_000_000
-_AGAIN_MS = 3100  # the same code counts again after three seconds
+_AGAIN_MS = 3100  # after 3 s the same code is a new scan
 _READ = """
   const open = indexedDB.open("venuebox-door-live");
   const database = await new Promise((done) => (open.onsuccess = () => done(open.result)));
@@ -45,7 +45,7 @@ async def test_a_list_of_twelve_hours_lets_nobody_in(door):
     phone = await door.phone()
     await door.stop()
 
-    # Only the calendar moves: with a whole false clock a scanner's keys lose their time stamps.
+    # Fake only the date: a fully faked clock would drop the time stamps of key events.
     await phone.page.evaluate(_LATER, 11 * 3600 + 50 * 60)
     assert await phone.scan(text) == "checked_in"
     await phone.page.evaluate(_LATER, 10 * 60 + 1)
@@ -59,7 +59,7 @@ async def test_a_reload_and_a_killed_browser_forget_neither_the_guests_nor_the_s
     text, other = await door.pass_of(guest), await door.pass_of(second)
     profile = tmp_path / "phone"
     phone = await door.phone(profile=profile)
-    await phone.context.close()  # Chromium writes its cookies down every half minute, or now
+    await phone.context.close()  # closing makes Chromium store its cookies now
     phone = await door.unpaired(profile=profile)
     await phone.open()
     await phone.is_ready()
@@ -114,7 +114,7 @@ async def test_one_more_of_a_party_that_is_in_counts_as_one(door):
     phone = await door.phone()
     assert await phone.scan(text) == "checked_in"
     await phone.lose_box()
-    await phone.page.wait_for_timeout(3100)  # the same code counts again
+    await phone.page.wait_for_timeout(3100)  # then the same code is a new scan
 
     assert await phone.scan(text) == "already_checked_in"
     await phone.let_in_anyway()

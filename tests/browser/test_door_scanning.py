@@ -1,4 +1,4 @@
-"""The door app reads codes: by camera, by USB scanner, by typing, by photo."""
+"""The door app reads codes from the camera, a USB scanner, the keyboard and a photo."""
 
 import io
 
@@ -65,7 +65,7 @@ OUT_OF_REACH = """ids => ids.filter((id) => {
 
 
 async def a_full_house(door):
-    """Twenty parties at five tables, an hour each, and their codes."""
+    """Add twenty parties at five tables, an hour each; return their codes."""
     guests = [
         await door.guest(
             table=f"T{table}", slot=f"{hour}:00", customer_name=f"Invité {hour}{table}"
@@ -111,7 +111,7 @@ async def test_a_code_that_stays_in_sight_is_decided_once(door, tmp_path):
 
 
 async def paired(door, phone):
-    """The phone becomes a terminal."""
+    """Pair the phone."""
     offered = await door.environment.database.write(offer_pairing, "Porte 1", "override")
     await phone.pair(offered.secret)
 

@@ -1,4 +1,4 @@
-"""What a phone decided reaches the box once, and whatever the box does not take is told."""
+"""Offline decisions reach the box exactly once, and refused ones are shown."""
 
 import asyncio
 
@@ -25,7 +25,7 @@ async def are_in(door, guest, people):
 
 
 async def let_in_apart(door, phone):
-    """Two who owe a payment are let in with a reason; the box does not hear of it."""
+    """Admit an unpaid party of two by override, while the box is unreachable."""
     guest = await door.guest(status="pending")
     text = await door.pass_of(guest)
     await phone.page.reload()
@@ -116,7 +116,7 @@ async def test_an_undo_while_the_scan_is_on_its_way_reaches_the_box(door, answer
 
 
 async def swallow_answers(phone):
-    """The box hears and decides, the feed goes on; its answers to scans never arrive."""
+    """Drop the box's answers to scans; requests and the feed still work."""
 
     async def swallow(route):
         await route.fetch()
@@ -135,7 +135,7 @@ async def test_a_guest_whose_answer_is_lost_is_welcome_counted_once_and_can_be_t
     await swallow_answers(phone)
 
     assert await phone.scan(await door.pass_of(guest)) == "checked_in"
-    assert await phone.page.is_hidden("#verdict-offline")  # it was the box that decided
+    assert await phone.page.is_hidden("#verdict-offline")  # the box has decided
     assert await door.rows("SELECT result, admitted FROM scan") == [("checked_in", 3)]
     await phone.undo()
     await answer_again(phone)

@@ -1,4 +1,4 @@
-"""A phone is a terminal: paired by a link, of a role, installable, wiped when revoked."""
+"""A phone as a terminal: pairing, roles, installation, and deletion when it is revoked."""
 
 import pytest
 from aiohttp import ClientSession
@@ -154,7 +154,7 @@ async def test_the_first_load_is_light_with_the_code_reader_and_no_answer_of_the
 
 
 async def transferred(url):
-    """What travels: compressed as for a browser without https, which takes no Brotli."""
+    """Return the bytes sent: gzip, because browsers accept no Brotli without https."""
     headers = {"Accept-Encoding": "gzip, deflate"}
     async with (
         ClientSession(auto_decompress=False) as session,

@@ -1,4 +1,4 @@
-"""Every verdict has its colour, and stays until it was seen; codes read meanwhile wait."""
+"""Each verdict has its colour and stays until it was seen; later scans wait."""
 
 from itertools import pairwise
 
@@ -19,7 +19,7 @@ WATCH = """() => {
   new MutationObserver(() => waiting.hidden || (window.waited = waiting.textContent))
     .observe(waiting, { attributes: true, childList: true });
 }"""
-# A finger that is faster than the machine that runs the tests: what it does, it does in the page.
+# Taps run inside the page, because the test machine may be slower than a finger.
 TAP_ONCE_ONE_WAITS = """() => {
   const waiting = document.getElementById("waiting");
   const watch = new MutationObserver(() => {
@@ -55,7 +55,7 @@ async def test_each_verdict_has_its_colour_its_shape_and_its_words(door):
 
 
 async def watched(door, video=None, **options):
-    """A phone that notes which verdicts it shows, and when."""
+    """Make the phone record its verdicts and their times."""
     phone = await door.phone(video=video, **options)
     await phone.page.evaluate(WATCH)
     if video:
@@ -64,7 +64,7 @@ async def watched(door, video=None, **options):
 
 
 async def shown(phone):
-    """The results so far, and the milliseconds between each and the next."""
+    """Return the results so far, and the milliseconds between them."""
     seen = await phone.page.evaluate("shown")
     gaps = [after["at"] - one["at"] for one, after in pairwise(seen)]
     return [one["result"] for one in seen], gaps
@@ -120,7 +120,7 @@ async def test_a_code_that_is_none_of_ours_replaces_no_fresh_verdict(door, tmp_p
     await have_shown(phone, 1)
     await phone.page.wait_for_timeout(3500)
 
-    # On a slow machine the film is slow too, and the menu still held up once the verdict is old.
+    # On a slow machine the film is slow too, so the menu is still held up after the verdict.
     results, gaps = await shown(phone)
     assert results[0] == "checked_in"
     assert all(gap > 1950 for gap in gaps)
@@ -232,7 +232,7 @@ async def test_a_reason_half_written_is_lost_to_nobody_who_comes_meanwhile(door,
 
     results, gaps = await shown(phone)
     assert results == ["checked_in"] * 3
-    assert gaps[0] > 1950  # the guest who was let in with a reason is seen first
+    assert gaps[0] > 1950  # the overridden verdict stays on screen first
     reasons = await door.rows("SELECT reason, reservation_id FROM scan WHERE reason IS NOT NULL")
     assert reasons == [("Amie du patron", unpaid.id)]
 

@@ -1,4 +1,4 @@
-"""The booking page in a browser: what was chosen stays, and each guest books once."""
+"""The booking page in a browser: choices are kept, and each guest books once."""
 
 import re
 
@@ -118,7 +118,7 @@ async def test_after_back_another_table_is_booked_and_not_the_first_one_shown_ag
     page = await a_guests_page(browser, locale="en-GB")
     await page.add_init_script("addEventListener('pageshow', (e) => { was = e.persisted })")
     for name, slot in (("Guest Zero", "12:00"), ("Guest One", "19:30")):
-        # The first one gives the browser its cookie: with a new one it keeps no such page.
+        # The first visit sets the cookie; a page that sets a cookie is not kept for Back.
         await page.goto(str(server.make_url("/book?date=2026-11-22")))
         await page.check(f"[name=when][value='{slot}']")
         await book(page, clock, name)
@@ -126,7 +126,7 @@ async def test_after_back_another_table_is_booked_and_not_the_first_one_shown_ag
 
     await page.evaluate("setTimeout(() => history.back(), 10)")
     await page.wait_for_url(re.compile("/book[?]"), wait_until="commit")
-    # The page as it is by now: one table less, and a token of its own.
+    # The current page has one table fewer and a new token.
     await page.wait_for_selector(".choice:has([value='19:30']):has-text('4 tables')")
     was_kept = await page.evaluate("was")
     await page.check("[name=when][value='22:00']")
@@ -174,7 +174,7 @@ async def test_who_comes_second_stays_on_the_page_and_takes_another_table(page, 
 
 @browser_fixture
 async def stranger(server, browser):
-    """A page of a browser to which every name is this server: none of them is trusted."""
+    """A page of a browser that resolves every name to this server, without trusting any."""
     context = await browser.new_context(proxy={"server": f"http://127.0.0.1:{server.port}"})
     return await context.new_page()
 

@@ -1,4 +1,4 @@
-"""The guest's card in a browser: read by a scanner, printed, kept on the phone without the box."""
+"""The guest's card in a browser: scanned, printed, and available offline."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ from tests.ports import kept_port
 from tests.web.guest.guest_world import guest_application, guest_worlds
 
 A4 = (210, 297)
-FAR = 4_000_000_000_000  # an end of the link that the clock of no test machine has passed
+FAR = 4_000_000_000_000  # a link expiry far in the future
 IS_KEPT = "async (path) => !!(await caches.match(path))"
 KEPT = """async () => {
   const kept = [];
@@ -65,7 +65,7 @@ async def world(box, clock):
 
 @browser_fixture
 async def look(browser, server):
-    """Opens a path of the box in a fresh browser profile."""
+    """Open a path of the box in a new browser profile."""
 
     async def opened(path, size=PHONE, locale="fr-MA", script=None, **options):
         page = await a_guests_page(browser, size, locale, **options)
@@ -99,7 +99,7 @@ async def test_the_pass_is_read_off_the_screen_at_full_and_at_half_size(
     quiet = image.getpixel((round(box["x"] + 2 * module), round(box["y"] + box["height"] / 2)))
 
     assert codes(image) == codes(image.resize((image.width // 2, image.height // 2))) == [text]
-    assert (quiet, corner) == (255, 0)  # black on white in the dark too
+    assert (quiet, corner) == (255, 0)  # black on white in dark mode too
     assert box["width"] >= 0.6 * PHONE[0]
     assert box["y"] + box["height"] < size[1]
 
@@ -182,7 +182,7 @@ async def test_the_screen_stays_awake_and_the_card_is_shared_or_its_link_copied(
 
 
 class Served:
-    """The guest's pages on a port that can fall silent and come back."""
+    """The guest pages on a port that can go down and come back."""
 
     def __init__(self, box) -> None:
         self._box = box
@@ -193,7 +193,7 @@ class Served:
         await self._serve(guest_application(self._box))
 
     async def stand_in(self, status, headers) -> None:
-        """Something else answers in the box's place: a tunnel, a captive portal."""
+        """Answer in place of the box, like a tunnel or a captive portal."""
 
         async def answer(_request):
             text = "<!doctype html><title>Wi-Fi</title><h1>Sign in</h1>"
@@ -228,7 +228,7 @@ async def served(box):
 
 @browser_fixture
 async def phone(browser, clock):
-    """A phone by whose clock it is the evening of the tests."""
+    """A phone whose clock shows the evening of the tests."""
     page = await a_guests_page(browser)
     await page.clock.install(time=clock.now() / 1000)
     await page.clock.resume()
@@ -236,7 +236,7 @@ async def phone(browser, clock):
 
 
 async def opened(page, served, path):
-    """Open a card and wait until the phone keeps it and its files."""
+    """Open a card and wait until the phone has cached it and its files."""
     await page.goto(served.url(path))
     await becomes(page, IS_KEPT, path)
     await becomes(page, IS_COMPLETE)
@@ -257,7 +257,7 @@ async def test_what_answers_in_the_boxs_place_hides_and_replaces_no_card(
     text = await phone.get_attribute("[data-pass]", "data-pass")
 
     await served.stand_in(status, headers)
-    await phone.clock.fast_forward(6_000)  # an open card asks
+    await phone.clock.fast_forward(6_000)  # an open card asks for updates
     await phone.wait_for_selector("[data-offline]:not([hidden])")
     await phone.reload()
     assert await phone.get_attribute("[data-pass]", "data-pass") == text

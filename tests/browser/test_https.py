@@ -1,4 +1,4 @@
-"""A phone on the house's network: what works once it trusts the box's authority, and before."""
+"""A phone on the venue's network, before and after it trusts the box's authority."""
 
 import os
 import subprocess
@@ -15,14 +15,14 @@ CAMERA = ["--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream"
 
 @pytest.fixture
 def lan_address():
-    """An address of this machine that browsers do not take for the machine itself."""
+    """Return an address of this machine that is not loopback."""
     four = [text for text in own_addresses() if ":" not in text]
     return four[0]
 
 
 @pytest.fixture
 def served(tmp_path, lan_address):
-    """A box that the house's network reaches; (its address over http, over https)."""
+    """Run a box on the local network; yield its http and https addresses."""
     founded = found_box(tmp_path)
     box = BoxProcess(founded.data, log=tmp_path / "box.log")
     box.port, secure = kept_port(box), kept_port(box)
@@ -37,7 +37,7 @@ def served(tmp_path, lan_address):
 
 @pytest.fixture
 def store(tmp_path):
-    """Where a browser keeps the authorities it trusts; none of them is the box's yet."""
+    """A browser's certificate store, without the box's authority."""
     folder = tmp_path / "home" / ".pki" / "nssdb"
     folder.mkdir(parents=True)
     subprocess.run(["certutil", "-N", "--empty-password", "-d", f"sql:{folder}"], check=True)
@@ -46,7 +46,7 @@ def store(tmp_path):
 
 @browser_fixture
 async def browser(tmp_path, store, chromium):
-    """Opens a browser that keeps its authorities in `store`."""
+    """Open a browser that uses `store`."""
     opened = []
 
     async def open_browser():
@@ -65,7 +65,7 @@ async def browser(tmp_path, store, chromium):
 
 
 def trust(store, authority):
-    """What a person does by hand, following the guide."""
+    """Trust the authority, as a person does by the guide."""
     subprocess.run(
         ["certutil", "-A", "-d", f"sql:{store}", "-n", "box", "-t", "C,,", "-i", authority],
         check=True,

@@ -1,4 +1,4 @@
-"""The box room in a browser: health, backups, clock; and an empty box from its first start."""
+"""The portal's box section in a browser, and the first start of an empty box."""
 
 import re
 from contextlib import asynccontextmanager
@@ -21,11 +21,11 @@ from tests.web.processes import Serving
 
 OLD = "le thé est servi à minuit"
 HASH = argon2.PasswordHasher(memory_cost=64, parallelism=1, time_cost=1).hash(OLD)
-PATIENCE = 120_000  # milliseconds: a busy machine is no fault of the box
+PATIENCE = 120_000  # ms; long, because the machine may be busy
 
 
 def lived_in(directory, now):
-    """A backup of last night."""
+    """Create a backup of last night."""
     write_record(directory, Record(now, "riad.venuebox-backup", 35_489, 7, now))
 
 
@@ -125,7 +125,7 @@ async def test_an_empty_box_is_set_up_a_partner_books_and_its_guest_comes_in(
 
 
 async def set_up_the_venue(page):
-    """Owner, venue, tables, hours."""
+    """Set up owner, venue, tables and slots."""
     await write(page, "name", "Yasmine")
     await write(page, "password", OLD)
     await page.keyboard.press("Enter")
@@ -146,7 +146,7 @@ async def set_up_the_venue(page):
 
 
 async def connect(page, mail_port, address):
-    """The mail server, an email to try it, and the address that guests use."""
+    """Set up the mail server, send a test email, and set the public address."""
     await write(page, "host", "127.0.0.1")
     await write(page, "port", str(mail_port))
     await reach(page, page.locator("[name=security]"))
@@ -162,7 +162,7 @@ async def connect(page, mail_port, address):
 
 
 async def make_the_first_key(page):
-    """A key with all rights, as the page shows it once."""
+    """Create an API key with all scopes; return it."""
     await enter_room(page, "Intégrations et API", "**/portal/integrations")
     await follow(page, "Nouvelle clé", "**/portal/integrations/keys/new")
     await write(page, "name", "Conciergerie Marrakech")
@@ -171,7 +171,7 @@ async def make_the_first_key(page):
 
 
 async def let_the_settings_come_into_force(page):
-    """The box begins anew, and whoever asks meanwhile waits for it."""
+    """Restart the box to apply the settings; requests wait meanwhile."""
     await press(page, "Redémarrer maintenant : quelques secondes")
     await page.wait_for_url("**/portal/box?again=1")  # the page goes on by itself
     await page.locator(".lamp").wait_for()
@@ -179,7 +179,7 @@ async def let_the_settings_come_into_force(page):
 
 
 async def book(partner, receiver, evening):
-    """The partner listens, and takes the first table for the whole evening."""
+    """Register a webhook and book the first table for the whole evening."""
     hook = await partner.must(201, "POST", "/v1/webhooks", {"url": receiver.url("hook")})
     receiver.secrets["hook"] = hook["secret"]
     venue = await partner.must(200, "GET", "/v1/venue")
@@ -200,7 +200,7 @@ async def book(partner, receiver, evening):
 
 @asynccontextmanager
 async def at_a_desk(browser):
-    """A French browser that complains of nothing."""
+    """A French desktop browser that must log no errors."""
     page = await browser.new_page(viewport=DESK, locale="fr-MA", reduced_motion="reduce")
     page.set_default_timeout(PATIENCE)
     complaints = []
@@ -212,7 +212,7 @@ async def at_a_desk(browser):
 
 @asynccontextmanager
 async def a_phone(chromium, address, directory, secret):
-    """Another browser, which follows the link of the code and becomes a terminal."""
+    """Open another browser and pair it by the link of the QR code."""
     profile = directory / "phone"
     context = await chromium.launch_persistent(
         str(profile), [], viewport=PHONE, has_touch=True, locale="fr-MA"

@@ -33,7 +33,7 @@ async def receiver():
 
 @browser_fixture
 async def page(running, browser):
-    """The portal of a manager who reads English; nothing may be complained of."""
+    """The portal of a manager, in English; it must log no errors."""
     manager = await a_person(running, "manager")
     context = await browser.new_context(
         base_url=str(running.client.make_url("/")),
@@ -61,7 +61,7 @@ async def go(page, label, path):
 
 
 async def register(page, url):
-    """An endpoint for test events, by keyboard; its secret."""
+    """Register an endpoint for test events by keyboard; return its secret."""
     await page.goto(ROOM)
     await go(page, "New endpoint", "endpoints/new")
     await page.locator("main input:focus").wait_for()
@@ -71,14 +71,14 @@ async def register(page, url):
 
 
 async def sign_in(running, context, person):
-    """The browser has that person's session; a header of its own would not outlive a redirect."""
+    """Give the browser that person's session cookie; a header would not survive redirects."""
     name, _, value = person.headers["Cookie"].partition("=")
     url = str(running.client.make_url("/")).replace("http:", "https:")
     await context.add_cookies([{"name": name, "value": value, "url": url, "secure": True}])
 
 
 def verifies(request, secret):
-    """The partner's own check (interface, section 6.3)."""
+    """Verify the signature as a partner does (interface, section 6.3)."""
     t, *signatures = request.headers["x-service-signature"].split(",")
     digest = hmac.new(secret.encode(), t[2:].encode() + b"." + request.raw, hashlib.sha256)
     return f"v1={digest.hexdigest()}" in signatures

@@ -1,4 +1,4 @@
-"""Reservations in the portal: written down and handled by keyboard, with and without scripts."""
+"""Reservations in the portal, created and edited by keyboard, with and without scripts."""
 
 import re
 
@@ -19,7 +19,7 @@ def chip(reservation):
 
 
 async def open_by_keyboard(page, reservation):
-    """Find the guest with the search of the board and open the drawer."""
+    """Find the guest by the board's search and open the drawer."""
     await page.goto("/portal/tonight")
     await page.keyboard.press("/")
     await page.keyboard.type(reservation.access_code.lower())
@@ -124,10 +124,10 @@ async def test_n_leads_to_the_name_and_the_button_is_six_tabs_away_at_most(porta
         if await page.evaluate(f"document.activeElement.matches('{SAVE}')"):
             break
     assert await page.evaluate(f"document.activeElement.matches('{SAVE}')")
-    await page.keyboard.press("Enter")  # the browser itself asks for the table
+    await page.keyboard.press("Enter")  # the browser requires a table
     assert await page.evaluate("document.activeElement.name") == "table"
     await page.keyboard.press("ArrowDown")
-    await page.keyboard.press("Enter")  # of a list it is no answer to the form
+    await page.keyboard.press("Enter")  # Enter in a select does not submit the form
     await page.focus("[name=customer_name]")
     await page.keyboard.press("Enter")
     await page.wait_for_url(MADE)
@@ -157,7 +157,7 @@ async def test_the_free_tables_follow_the_hour_and_what_is_refused_keeps_the_nam
 
 
 async def test_after_back_the_form_is_new_if_sent_and_as_it_was_left_if_not(portal, chromium):
-    # As people's own browsers do, this one keeps pages for Back.
+    # Enable the back/forward cache, as in normal browsers.
     portal.browser = await chromium.launch(ignore_default_args=["--disable-back-forward-cache"])
     page = await portal.desk(language="en")
     await page.add_init_script("addEventListener('pageshow', (e) => { was = e.persisted })")

@@ -1,4 +1,4 @@
-"""The rooms of a venue, its people and its door in a browser: one journey a room, by keyboard."""
+"""The portal's sections venue, staff and door in a browser: one journey each, by keyboard."""
 
 import base64
 import io
@@ -91,13 +91,13 @@ async def test_a_closing_day_is_said_in_words_refused_in_place_and_shows_who_is_
 
 
 async def choose(page, place, letters):
-    """The role of that first letters."""
+    """Choose the role by its first letters."""
     await reach(page, page.locator(place))
     await page.keyboard.type(letters)
 
 
 async def a_newcomer(portal, link):
-    """Another browser in which somebody opens the link that they were given."""
+    """Open an invitation link in another browser."""
     page, asked = await portal.stranger(), []
     page.on("request", lambda request: asked.append(request.url))
     path, _, secret = link.partition("/portal/")[2].partition("#")
@@ -143,7 +143,7 @@ async def test_a_host_is_invited_made_a_manager_signed_out_and_let_in_no_more(po
     assert await rooms(karim) == 6
 
     await press(owner, "Déconnecter partout", within=KARIM)
-    await karim.wait_for_url("**/portal/sign-in?next=**")  # the evening that he looked at is gone
+    await karim.wait_for_url("**/portal/sign-in?next=**")  # his session has ended
     await owner.locator(f"{KARIM} .chip.good").wait_for(state="detached")
     await press(owner, "Ne plus laisser entrer", within=KARIM)
     await press(owner, "Oui, ne plus laisser entrer", within=KARIM)
@@ -155,14 +155,14 @@ async def test_a_host_is_invited_made_a_manager_signed_out_and_let_in_no_more(po
 
 
 async def scan(page):
-    """The secret that an app finds in the QR code on the page."""
+    """Return the secret in the QR code on the page."""
     picture = Image.open(io.BytesIO(await page.locator(".pairing-code svg").screenshot()))
     [code] = zxingcpp.read_barcodes(picture.convert("L"))
     return base64.b32decode(parse_qs(urlsplit(code.text).query)["secret"][0])
 
 
 def shown(portal, secret):
-    """What the app shows now."""
+    """Return the code that the authenticator app shows now."""
     return totp_code(secret, portal.box.clock.now() // 30_000)
 
 

@@ -1,4 +1,4 @@
-"""Tonight's board in a browser: live, by keyboard, and its drawer keeps what is typed."""
+"""The evening board in a browser: live updates, keyboard use, and unsaved input."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ INSIDE = "document.querySelector('#drawer').contains(document.activeElement)"
 
 
 async def scan(portal, reservation):
-    """The guest's pass is read at the door."""
+    """Scan the guest's pass at the door."""
     terminal_id, _ = await portal.box.environment.database.write(issue_terminal, "Porte 1")
 
     def read(tx):
@@ -122,7 +122,7 @@ async def test_searching_marks_who_fits_and_enter_opens_the_first(portal):
     await page.keyboard.type("eloise")
     await page.wait_for_selector(f"{chip(salma)}.found")
     await page.wait_for_selector(f"{chip(other)}.dimmed")
-    await scan(portal, salma)  # a row that changes meanwhile stays marked
+    await scan(portal, salma)  # a row that is updated stays highlighted
     await page.wait_for_selector(f"{chip(salma)}.in.found")
     await page.keyboard.press("Enter")
     await page.wait_for_selector("#drawer h2:has-text('Éloïse')")
@@ -137,7 +137,7 @@ async def test_any_evening_is_reached_by_keyboard_alone(portal):
     await page.wait_for_url("**date=2026-11-21")
     await page.keyboard.press("d")
     assert await page.evaluate("document.activeElement.name") == "date"
-    await page.keyboard.type("12122026")  # whichever comes first, day or month
+    await page.keyboard.type("12122026")  # the same with day or month first
     await page.keyboard.press("Enter")
     await page.wait_for_url("**date=2026-12-12*")
     await page.keyboard.press("t")
@@ -158,7 +158,7 @@ async def test_a_session_that_ended_elsewhere_shows_nothing_more(portal):
 
 @pytest.mark.parametrize("language", ["fr", "ar"])
 async def test_on_a_phone_the_board_begins_with_the_present_slot(portal, language):
-    portal.box.clock.set("2026-11-22T19:00:00Z")  # a Sunday, which began with a brunch
+    portal.box.clock.set("2026-11-22T19:00:00Z")  # a Sunday, with a brunch slot
     page = await tonight(portal, language=language, viewport=PHONE, has_touch=True)
     await page.wait_for_function("() => document.querySelector('.board-frame').scrollLeft !== 0")
 

@@ -1,4 +1,4 @@
-"""The four browser tests of `make test`: one for each kind of page."""
+"""The browser tests of `make test`: one for each kind of page."""
 
 import pytest
 import zxingcpp

@@ -1,7 +1,7 @@
-"""What must hold after every fault (I1 to I7), judged by the client's log, never by our code.
+"""Check after a fault that the promises I1 to I7 hold, without using product code.
 
-`History` is the client's log, `read_rows` what is stored. `complaints` names each promise that was
-broken.
+`History` is the clients' log, and `read_rows` reads the database. `complaints` returns the broken
+promises.
 """
 
 from collections import Counter
@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import apsw
 
-HOURS = {"19:30": (1170, 1320), "22:00": (1320, 1500), None: (0, 2880)}  # of the journeys' venue
+HOURS = {"19:30": (1170, 1320), "22:00": (1320, 1500), None: (0, 2880)}  # the journeys' slots
 HOLDING = {"confirmed", "completed", "requested", "pending", "partial"}
 
 
@@ -23,15 +23,15 @@ RESERVATIONS = """SELECT id, idempotency_key, issued_code, table_id, date, slot,
 
 @dataclass
 class Call:
-    """One request, however often it was sent."""
+    """One request with all its retries."""
 
     request: dict
     answers: list = field(default_factory=list)  # (status, body)
-    lost: int = 0  # times that the connection died before an answer
+    lost: int = 0  # connections that closed before an answer
 
     @property
     def granted(self):
-        """The bodies of its acknowledgements."""
+        """The bodies of its successful answers."""
         return [body for status, body in self.answers if status in GRANTED]
 
     @property
@@ -41,7 +41,7 @@ class Call:
 
 @dataclass
 class History:
-    """Everything that partners and doors asked of one environment."""
+    """All requests of partners and terminals to one environment."""
 
     bookings: dict = field(default_factory=dict)  # idempotency key -> Call
     cancels: dict = field(default_factory=dict)  # reservation id -> Call
@@ -49,7 +49,7 @@ class History:
     endpoints: dict = field(default_factory=dict)  # endpoint id -> event types
 
     def granted_bookings(self):
-        """(idempotency key, request, result) of each acknowledged booking."""
+        """Return (idempotency key, request, result) of each acknowledged booking."""
         return [
             (key, call.request, call.granted[0])
             for key, call in self.bookings.items()
@@ -57,12 +57,12 @@ class History:
         ]
 
     def lost_calls(self):
-        """How many calls got no answer."""
+        """Return how many calls got no answer."""
         every = (*self.bookings.values(), *self.cancels.values(), *self.scans.values())
         return sum(call.lost for call in every)
 
     def count(self):
-        """How many calls were answered, by kind."""
+        """Return how many calls were answered, by kind."""
         kinds = {"bookings": self.bookings, "cancels": self.cancels, "scans": self.scans}
         return {
             kind: sum(len(call.granted) for call in calls.values()) for kind, calls in kinds.items()
@@ -71,7 +71,7 @@ class History:
 
 @dataclass
 class Rows:
-    """What the checker looks at."""
+    """The database rows that the checker reads."""
 
     reservations: dict  # id -> row
     events: list  # each with its deliveries
@@ -80,7 +80,7 @@ class Rows:
 
 
 def read_rows(database):
-    """A snapshot of the database file. The box may be running."""
+    """Read the rows in one transaction. The box may be running."""
     connection = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
     try:
         connection.set_busy_timeout(5000)
@@ -102,7 +102,7 @@ def read_rows(database):
 
 
 def select(connection, sql):
-    """Rows as dictionaries."""
+    """Run a query; return rows as dictionaries."""
     cursor = connection.cursor()
     cursor.row_trace = lambda c, row: dict(
         zip([column[0] for column in c.get_description()], row, strict=True)
@@ -111,7 +111,7 @@ def select(connection, sql):
 
 
 def complaints(history, rows, received=(), *, final=False):
-    """Every broken promise. When `final`, nothing may be on its way any more."""
+    """Return every broken promise. With `final`, no delivery may be pending."""
     return [
         *of_the_file(rows),
         *of_bookings(history, rows),
@@ -131,7 +131,7 @@ def of_the_file(rows):
 
 
 def of_bookings(history, rows):
-    """I1 and I3: what was granted is there, once, as it was answered; and nothing else is."""
+    """I1, I3: exactly the granted bookings are stored, each once and as answered."""
     keys = Counter(row["idempotency_key"] for row in rows.reservations.values())
     for key, times in keys.items():
         if times > 1:
@@ -170,7 +170,7 @@ def differs(request, result, row):
 
 
 def of_cancels(history, rows):
-    """I1: what was cancelled stays so, with the instant that was answered."""
+    """I1: cancelled reservations stay cancelled, with the instant of the answer."""
     for reservation_id, call in history.cancels.items():
         row = rows.reservations.get(reservation_id)
         for body in call.granted:
@@ -187,7 +187,7 @@ def of_cancels(history, rows):
 
 
 def of_check_ins(history, rows):
-    """I1 and I6: one green for each guest, and `checkedInAt` is the instant of it."""
+    """I1, I6: each guest got one green verdict, at the instant of `checkedInAt`."""
     entered = Counter()
     for scan_id, call in history.scans.items():
         results = {verdict["result"] for verdict in call.granted}
@@ -219,7 +219,7 @@ def of_check_in(reservation_id, at, row):
 
 
 def of_holders(rows):
-    """I2: no two reservations hold one table at one time."""
+    """I2: no two reservations hold the same table at the same time."""
     held = {}
     for row in rows.reservations.values():
         if row["status"] in HOLDING:
@@ -232,7 +232,7 @@ def of_holders(rows):
 
 
 def of_events(history, rows):
-    """I4: each change has its one event, and the event one delivery for each subscriber."""
+    """I4: each change has one event, with one delivery for each subscriber."""
     found = Counter((event["type"], event["reservation_id"]) for event in rows.events)
     expected = set()
     for reservation_id, row in rows.reservations.items():
@@ -255,7 +255,7 @@ def of_events(history, rows):
 
 
 def of_deliveries(rows, received, *, final):
-    """I4: every delivery came or is on its way; when `final`, it came. I5: under one id."""
+    """I4: each delivery arrived or is pending; with `final`, it arrived. I5: with one id."""
     came = {}
     for one in received:
         meaning = (one.event, one.reservation["serviceReservationId"], one.address)
@@ -286,5 +286,5 @@ def of_delivery(delivery, came, *, final):
 
 
 def milliseconds(instant):
-    """An ISO 8601 instant of an answer as the database keeps it."""
+    """Convert an ISO 8601 instant of an answer to milliseconds since 1970."""
     return round(datetime.fromisoformat(instant).timestamp() * 1000)

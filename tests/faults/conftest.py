@@ -1,4 +1,4 @@
-"""Leave out the tests that need more than this user may do here."""
+"""Skip tests that need privileges which this user lacks."""
 
 import shutil
 import subprocess
@@ -7,13 +7,13 @@ from functools import cache
 
 @cache
 def own_mounts():
-    """The command that gives a process mounts of its own, or None where nobody may have them."""
+    """Return the command prefix for an own mount namespace, or None if not permitted."""
     return first_allowed(["-rm"], ["-m"], then=["mount", "-t", "tmpfs", "tmpfs", "/mnt"])
 
 
 @cache
 def own_network():
-    """The command that gives a process a network of its own, or None."""
+    """Return the command prefix for an own network namespace, or None."""
     return first_allowed(["-n"], ["-rn"], then=["ip", "link", "set", "lo", "up"])
 
 

@@ -1,8 +1,8 @@
-"""A box on a small machine whose days the test lets pass in moments.
+"""A box on a small machine whose clocks the test advances by days.
 
-All of Python's clocks are those of a file that is shared with the test: wall clock, timers and
-uptime go on by the same, as they do in a house where nobody touches the clock. What the kernel
-waits for goes on as ever, so each leap is followed by a request, which wakes the event loop.
+All of Python's clocks (wall clock, timers, uptime) read an offset from a file that is shared with
+the test, so all advance by the same amount. The kernel's waits do not change, so each leap is
+followed by a request, which wakes the event loop.
 """
 
 import mmap
@@ -16,12 +16,12 @@ from tests.journeys.box_process import BoxProcess
 
 ROOT = Path(__file__).parents[2]
 FILES = 256
-MEMORY = 256 << 20  # bytes: what a process may write to, of its own
+MEMORY = 256 << 20  # bytes of private writable memory
 SECONDS = struct.Struct("d")
 
 
 class LeapingTime:
-    """The time of one box."""
+    """The clock of one box."""
 
     def __init__(self, folder):
         self._path = folder / "seconds"
@@ -29,33 +29,33 @@ class LeapingTime:
         self._path.write_bytes(SECONDS.pack(0.0))
 
     def leap(self, seconds):
-        """So much later than it was."""
+        """Advance the clock."""
         self.passed += seconds
         with self._path.open("r+b") as file:
             file.write(SECONDS.pack(self.passed))
 
     def now(self):
-        """By the box's clock, in seconds since 1970."""
+        """Return the box's time in seconds since 1970."""
         return time.time() + self.passed
 
     @property
     def wrapper(self):
-        """What runs `venuebox` in this time, held to so many files and so much memory."""
+        """The command that runs `venuebox` with this clock and limits on files and memory."""
         return (sys.executable, __file__, str(self._path))
 
     @property
     def settings(self):
-        """With which that finds what it needs."""
+        """The environment variables for `wrapper`."""
         return {"PYTHONPATH": str(ROOT)}
 
     def box(self, founded, folder, settings=None):
-        """The box in this time."""
+        """Return a box process with this clock."""
         more = self.settings | (settings or {})
         return BoxProcess(founded.data, log=folder / "box.log", wrapper=self.wrapper, settings=more)
 
 
 def let_pass(path):
-    """From now on every clock of this process is ahead by what stands in the file."""
+    """Advance every clock of this process by the offset in the file."""
     with path.open("rb") as file:
         shared = mmap.mmap(file.fileno(), SECONDS.size, access=mmap.ACCESS_READ)
 
@@ -75,7 +75,7 @@ def let_pass(path):
 
 
 def run(path, argv):
-    """`venuebox` on such a machine, which a time server vouches for."""
+    """Run `venuebox` with these clocks; the kernel reports them as synchronised."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES))
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
     let_pass(Path(path))

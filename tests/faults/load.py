@@ -1,4 +1,4 @@
-"""Partners and doors at work all at once, each drawing from the seed, all writing one history."""
+"""Concurrent partners and terminals with seeded random requests, and their common history."""
 
 import asyncio
 import random
@@ -14,7 +14,7 @@ PARTY = 2
 
 
 class Load:
-    """Mixed load on one environment of a box, until it is told to stop or the box dies."""
+    """Mixed load on one environment, until it is stopped or the box dies."""
 
     def __init__(self, history, receiver, seed):
         self.history = history
@@ -25,10 +25,10 @@ class Load:
         self._stopping = False
         self._tables = []
         self._evening = None
-        self._links = {}  # reservation id -> link of a guest who comes tonight
+        self._links = {}  # reservation id -> link of a guest of tonight
 
     async def prepare(self, partner, door):
-        """Learn the venue, and register two endpoints: for everything, and for arrivals only."""
+        """Read the venue, and register two endpoints: one for all events, one for check-ins."""
         self._tables = [t["id"] for t in (await partner.must(200, "GET", "/v1/venue"))["tables"]]
         evening = (await door.must(200, "GET", "/terminal/v1/me"))["evening"]
         self._evening = date.fromisoformat(evening)
@@ -39,18 +39,18 @@ class Load:
             self.history.endpoints[endpoint["id"]] = endpoint["events"]
 
     async def run(self, partner, door):
-        """Work until `stop`, or until the box no longer answers."""
+        """Send requests until `stop`, or until the box no longer answers."""
         self._stopping = False
         self._rounds += 1
         draws = [random.Random(f"{self._seed}.{self._rounds}.{n}") for n in range(WORKERS)]
         await asyncio.gather(*(self._work(draw, partner, door) for draw in draws))
 
     def stop(self):
-        """Let each finish what it is at."""
+        """Stop after the current requests."""
         self._stopping = True
 
     async def ask_again(self, partner, door, most=40):
-        """Send again what was never answered, and a sample of what was: it is the same request."""
+        """Repeat unanswered requests, and a sample of answered ones, unchanged."""
         history, draw = self.history, random.Random(f"{self._seed}.{self._rounds}")
         for key in again(history.bookings, draw, most):
             await self._book(partner, key)
@@ -116,7 +116,7 @@ class Load:
 
 
 async def send(call, caller, method, path, body=None):
-    """Whether an answer came. Before it does, the call counts as lost."""
+    """Send a call; return whether it was answered. Until then it counts as lost."""
     call.lost += 1
     try:
         answer = await caller(method, path, body)
@@ -128,7 +128,7 @@ async def send(call, caller, method, path, body=None):
 
 
 def again(calls, draw, most):
-    """Those that nobody ever answered, and some others."""
+    """Return the unanswered calls and a sample of the others."""
     lost = [name for name, call in calls.items() if not call.answers]
     rest = [name for name, call in calls.items() if call.answers]
     return lost + draw.sample(rest, min(most, len(rest)))

@@ -1,8 +1,8 @@
-"""Boxes that start in a tenth of the time: forked from a process that has imported everything.
+"""Fork boxes from a process that has imported everything: they start in a tenth of the time.
 
-What a start does with its files is the same as ever; only Python's imports are done already. A
-thousand kills fit into minutes that way. `python -m tests.faults.nursery` is that process: on its
-standard input, a socket, it is handed command lines, and files for output and status of each.
+A forked box handles its files like any other; only the imports are done already. So a thousand
+kills take minutes. `python -m tests.faults.nursery` is the parent process: its standard input is
+a socket, which sends command lines with file descriptors for output and status.
 """
 
 import atexit
@@ -24,14 +24,14 @@ LONGEST = 1 << 16
 
 
 class ForkedBox(BoxProcess):
-    """A box from the nursery. SIGKILL, SIGTERM and its files know no difference."""
+    """A forked box. Signals and files work as for a normal process."""
 
     def _launch(self, argv, log):
         return Newborn(["serve", *argv], clean_environ(self.settings), log)
 
 
 class Newborn:
-    """As subprocess.Popen. The status of a process that could not say it is that of a kill."""
+    """Like subprocess.Popen. Without a reported status, the process was killed."""
 
     def __init__(self, argv, environ, log):
         out, status = os.pipe(), os.pipe()
@@ -47,22 +47,22 @@ class Newborn:
         self.returncode = None
 
     def send_signal(self, number):
-        """To this process alone, whoever has its number by now."""
+        """Signal this process, not a later one with the same id."""
         signal.pidfd_send_signal(self._handle, number)
 
     def kill(self):
-        """End it at once."""
+        """Kill it with SIGKILL."""
         with suppress(ProcessLookupError):
             self.send_signal(signal.SIGKILL)
 
     def poll(self):
-        """Its status, or None while it runs."""
+        """Return its status, or None while it runs."""
         if self.returncode is None and select.select([self._handle], [], [], 0)[0]:
             self._read_status()
         return self.returncode
 
     def wait(self, seconds=None):
-        """Its status, once it has ended."""
+        """Wait until it ends; return its status."""
         if self.returncode is None:
             if not select.select([self._handle], [], [], seconds)[0]:
                 raise subprocess.TimeoutExpired("a box of the nursery", seconds)
@@ -78,7 +78,7 @@ class Newborn:
 
 @cache
 def open_nursery():
-    """The socket of this run's nursery, which ends with us."""
+    """Start the parent process of this run; return its socket."""
     ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with its:
         child = subprocess.Popen(
@@ -86,17 +86,17 @@ def open_nursery():
         )
     atexit.register(child.wait)
     atexit.register(ours.close)
-    ours.recv(1)  # everything is imported
+    ours.recv(1)  # the imports are done
     return ours
 
 
 def main():
-    """Fork a box for each message, until nobody is left to send one."""
+    """Fork a box for each message, until the socket is closed."""
     import web.serve  # noqa: F401, PLC0415 - all that a box needs, once
     from web.main import main as venuebox  # noqa: PLC0415
 
     channel = socket.socket(fileno=0)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody here waits for them
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children need no wait()
     channel.send(b".")
     while True:
         message, files, _, _ = socket.recv_fds(channel, LONGEST, 3)
@@ -112,7 +112,7 @@ def main():
 
 
 def be_a_box(channel, venuebox, argv, environ, files):
-    """In the child: as if the program had just been started."""
+    """In the child: run the command line like a new process."""
     channel.detach()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

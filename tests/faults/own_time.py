@@ -1,7 +1,7 @@
-"""A box whose machine's clock the test sets while it runs, and whose time server it plays.
+"""A box whose wall clock and clock synchronisation the test sets while it runs.
 
-libfaketime gives the process another wall clock and leaves its monotonic clocks alone, as a
-step does. What the kernel says of its time server would be this machine's word: it is a file's.
+libfaketime changes the wall clock and leaves the monotonic clocks alone, like a clock step. Whether
+the clock is synchronised is read from a file instead of the kernel.
 """
 
 import sys
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class OwnTime:
-    """The clock of one box. `synchronised`: whether a time server vouches for it."""
+    """The clock of one box. `synchronised`: whether the kernel reports it as synchronised."""
 
     def __init__(self, folder):
         self._shift = folder / "shift"
@@ -22,14 +22,14 @@ class OwnTime:
         self.set("+0", synchronised=True)
 
     def set(self, shift, *, synchronised=False):
-        """Set it off by so much from the right time: `+1y`, `-30d`, `+0`."""
+        """Set the offset from the right time: `+1y`, `-30d`, `+0`."""
         self._server.write_text("yes" if synchronised else "no")
         aside = self._shift.with_suffix(".new")
         aside.write_text(shift)
-        aside.replace(self._shift)  # it is read at any moment
+        aside.replace(self._shift)  # atomically: it may be read at any moment
 
     def box(self, founded, folder, settings=None):
-        """The box in front of this clock; ten minutes of doubt, as an owner has them."""
+        """Return a box process with this clock, and the default clock grace of ten minutes."""
         [library] = LIBRARIES
         return BoxProcess(
             founded.data,
@@ -48,7 +48,7 @@ class OwnTime:
 
 
 def run(server, argv):
-    """`venuebox`, told by a file instead of the kernel whether its clock is synchronised."""
+    """Run `venuebox`; a file tells whether the clock is synchronised."""
     from appliance import clock as clock_trust  # noqa: PLC0415 - changed before anybody has taken it over
 
     clock_trust.kernel_is_synchronised = lambda: Path(server).read_text() == "yes"

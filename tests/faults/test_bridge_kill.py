@@ -1,4 +1,4 @@
-"""`kill -9` of the bridge and of the box at random instants: no scan is lost, nobody is in twice.
+"""`kill -9` of bridge and box at random instants: no scan is lost or admitted twice.
 
 40 kills in `make soak`, else 8. BRIDGE_KILLS chooses otherwise. KILL_SEED repeats a run.
 """
@@ -21,13 +21,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.process]
 
 KILLS = int(os.environ.get("BRIDGE_KILLS", "40" if FULL else "8"))
 PARTIES = 150
-IMPATIENT_SECONDS = 6.0  # then the guest shows the pass again
-WAIT_SECONDS = 0.2  # while nothing is lit at the door
-PACE_SECONDS = 0.03  # times all parties: more than the 3 s in which a repeated code is one scan
+IMPATIENT_SECONDS = 6.0  # after this time the guest shows the pass again
+WAIT_SECONDS = 0.2  # while the bridge is not ready
+PACE_SECONDS = 0.03  # times the number of parties: over 3 s, in which a repeated code is one scan
 
 
 class Door:
-    """Guests who come one after the other, each showing the pass until something happens."""
+    """Guests who come one by one, each showing the pass until there is a verdict."""
 
     def __init__(self, scanner, bridge, guests):
         self.letters = {reservation_id: "" for reservation_id, *_ in guests}
@@ -37,10 +37,10 @@ class Door:
         self._guests = guests
 
     async def work(self):
-        """Until it is over; everybody comes again once all have been."""
+        """Scan all guests in turn, round after round, until stopped."""
         while not self.over:
             for reservation_id, access_code, text in self._guests:
-                # The second time the access code: the same text within 3 s is no new scan.
+                # The second time use the access code: the same text within 3 s is no new scan.
                 code = access_code if self.letters[reservation_id] else text
                 while not self.over:
                     down = self._bridge.is_down
@@ -93,7 +93,7 @@ async def test_no_scan_is_lost_and_no_party_is_let_in_twice_whoever_is_killed(tm
 
 
 async def kill_and_start_again(draw, bridge, box, kills):
-    """Kill either of them, or both, in the middle of the evening; again and again."""
+    """Kill the bridge, the box or both, repeatedly."""
     turns = [(bridge,), (box,)] + [
         draw.choice(((bridge,), (box,), (box, bridge))) for _ in range(KILLS - 2)
     ]
@@ -108,7 +108,7 @@ async def kill_and_start_again(draw, bridge, box, kills):
 
 
 def check(crowd, rows, live):
-    """What was shown at the door, what the bridge kept, and what the box holds, agree."""
+    """Check that verdicts, the bridge's spool and the box's rows agree."""
     shown = {scan_id for scan_id, result, *_ in rows if result is not None}
     logged = Counter(row[0] for row in select(live, "SELECT scan_id FROM scan"))
     letters = "".join(crowd.letters.values())

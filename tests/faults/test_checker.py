@@ -1,4 +1,4 @@
-"""The checker can fail: it sees each forgery of a true history, or of what is stored."""
+"""The checker detects every forgery of the history or the database."""
 
 import asyncio
 import copy
@@ -18,7 +18,7 @@ GHOST = "00000000-0000-4000-8000-000000000000"
 
 @dataclasses.dataclass
 class Found:
-    """What was left after a short, unharmed life: the log, the deliveries and the file."""
+    """The state after a short run without faults: history, deliveries and database file."""
 
     history: object
     received: list
@@ -28,7 +28,7 @@ class Found:
         return complaints(self.history, read_rows(self.database), self.received, final=True)
 
     def forge(self, *statements, **values):
-        """Change the file behind the box's back, past whatever would refuse it."""
+        """Change the database file directly, without triggers and constraints."""
         connection = apsw.Connection(str(self.database))
         connection.execute("DROP TRIGGER IF EXISTS reservation_hold_insert")
         connection.execute("DROP TRIGGER IF EXISTS reservation_hold_update")
@@ -55,13 +55,13 @@ async def live(folder):
 
 @pytest.fixture
 def found(life, tmp_path):
-    """A life of one's own, to be forged."""
+    """A copy of the run, to be forged."""
     file = shutil.copy(life.database, tmp_path / "live.db")
     return Found(copy.deepcopy(life.history), list(life.received), file)
 
 
 def first(calls, condition=lambda _: True):
-    """The first acknowledged call for whose first answer the condition holds."""
+    """Return the first acknowledged call whose first answer meets the condition."""
     return next(
         (name, call) for name, call in calls.items() if call.granted and condition(call.granted[0])
     )
@@ -76,7 +76,7 @@ def green(verdict):
     return verdict["result"] == "checked_in"
 
 
-# Each forges one thing and gives the complaint that the checker must have.
+# Each function forges one thing and returns the complaint that the checker must make.
 
 
 def a_booking_that_was_granted_is_missing(found):

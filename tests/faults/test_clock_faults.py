@@ -1,4 +1,4 @@
-"""A real box with a wrong clock: nothing expires by it, and the door still admits."""
+"""A real box with a wrong clock: nothing expires, and guests are still admitted."""
 
 import asyncio
 import subprocess
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.process]
 
 
 class House:
-    """One evening at a box: who booked, and what its partner and its door are told."""
+    """One evening at a box: bookings, and the calls of partner and terminal."""
 
     def __init__(self, partner, door, receiver):
         self.partner = partner
@@ -34,7 +34,7 @@ class House:
         self.booked = []
 
     async def look_around(self):
-        """Which evening it is, and which tables are there."""
+        """Read the evening and the tables."""
         self.evening = await self.tonight()
         self.tables = (await self.partner.must(200, "GET", "/v1/venue"))["tables"]
 
@@ -42,7 +42,7 @@ class House:
         return (await self.door.must(200, "GET", "/terminal/v1/me"))["evening"]
 
     async def book(self):
-        """A guest of tonight."""
+        """Book a table for tonight."""
         number = len(self.booked)
         body = {"tableId": self.tables[number]["id"], "date": self.evening, "guests": 2,
                 "customer": {"name": "Salma", "phone": PHONE},
@@ -51,19 +51,19 @@ class House:
         return self.booked[-1]
 
     async def admit(self, booked):
-        """Their code at the door."""
+        """Scan the guest's code."""
         scan = {"scanId": str(uuid.uuid4()), "code": booked["accessCode"]}
         verdict = await self.door.must(200, "POST", "/terminal/v1/scans", scan)
         assert verdict["result"] == "checked_in", verdict
 
     async def rows(self):
-        """What the partner reads, by id."""
+        """Return the partner's reservations by id."""
         found = await self.partner.must(200, "GET", "/v1/reservations?limit=200")
         return {row["id"]: row for row in found["items"]}
 
 
 def ask_for_tomorrow(founded):
-    """A guest's request that staff have a day to answer; its id."""
+    """Make a guest's request, which expires in a day; return its id."""
     path, zones = founded.data / "live.db", newest_zone_database()
     with session(path, SystemClock(), Tokens(), zones) as tx:
         tx.execute("UPDATE venue SET auto_confirm = 0")
@@ -120,8 +120,8 @@ async def test_a_clock_that_leaps_while_it_runs_or_is_off_loses_nothing_and_the_
                 await deliver_all(house)
 
                 rows = await house.rows()
-            assert box.stop() < 10  # the last outcomes are written
-        assert all(one.signature_held for one in receiver.received)  # so each `t` was plausible
+            assert box.stop() < 10  # this writes the last outcomes
+        assert all(one.signature_held for one in receiver.received)  # so each `t` was valid
         assert rows.pop(asked)["status"] == "requested"
         assert {row["status"] for row in rows.values()} == {"confirmed"}
         assert {row["customerPhone"] for row in rows.values()} == {PHONE}
@@ -132,7 +132,7 @@ async def test_a_clock_that_leaps_while_it_runs_or_is_off_loses_nothing_and_the_
 
 
 async def deliver_all(house):
-    """Each booking reaches each endpoint once, and so does who came in."""
+    """Check that each booking and check-in reaches each endpoint once."""
     rows, receiver = await house.rows(), house.receiver
     for booked in house.booked:
         id_ = booked["serviceReservationId"]
@@ -149,7 +149,7 @@ async def deliver_all(house):
 async def test_no_restart_lets_things_expire_by_a_clock_of_next_year_but_a_persons_word(tmp_path):
     founded, time = found_box(tmp_path), OwnTime(tmp_path)
     asked = ask_for_tomorrow(founded)
-    at_once = {"VENUEBOX_WEBHOOKS_CLOCK_GRACE_MINUTES": "0"}  # as ten minutes later
+    at_once = {"VENUEBOX_WEBHOOKS_CLOCK_GRACE_MINUTES": "0"}  # as after ten minutes
     with time.box(founded, tmp_path, at_once) as box:
         async with calling(box, founded, "live") as (partner, door):
             house = House(partner, door, None)
@@ -160,12 +160,12 @@ async def test_no_restart_lets_things_expire_by_a_clock_of_next_year_but_a_perso
             time.set("+1y")
             box.start()
             await house.look_around()
-            assert house.evening > evening  # it is believed, and what is written bears that year
+            assert house.evening > evening  # the clock is trusted, so new rows have that year
             await house.book()
             for _ in range(2):
                 assert box.stop() < 10
                 box.start()
-            assert box.stop() < 10  # whatever began with the start is done
+            assert box.stop() < 10  # jobs that began at the start are done
             found = read_rows(founded.data / "live.db").reservations
             assert found[asked]["status"] == "requested"
             assert found[house.booked[0]["serviceReservationId"]]["status"] == "confirmed"
@@ -183,7 +183,7 @@ async def test_no_restart_lets_things_expire_by_a_clock_of_next_year_but_a_perso
 
 
 def confirm(box, founded):
-    """What a person types who sees the date on this machine."""
+    """Confirm the date on this machine by the command."""
     environ = clean_environ(box.settings)
     day = subprocess.run(
         ["date", "-u", "+%F"], env=environ, capture_output=True, text=True, check=True

@@ -1,8 +1,8 @@
-"""One byte that changes by itself: in a database, in its log, in a backup.
+"""One corrupted byte in a database, in its WAL or in a backup is detected.
 
-A page of a database is found by its checksum when the box starts, and each night while it runs; a
-log when the box starts, its last commit by the watermark beside it; a backup by `venuebox verify`,
-and when it is made.
+Page checksums detect it in a database, at each start and each night. In the WAL it is detected at
+the start, in the last commit by the watermark. In a backup, `venuebox verify` detects it, and the
+check after its creation.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ def furnished(tmp_path_factory):
 
 
 def pages_by_kind(path):
-    """A page number of each table and each index."""
+    """Return a page number of each table and each index."""
     connection = open_connection(path, writable=False)
     try:
         rows = connection.execute(
@@ -85,7 +85,7 @@ def test_a_byte_of_any_page_is_found_at_the_start_and_at_night(furnished, tmp_pa
 
 @dataclass
 class Left:
-    """The files of a killed box, and where the frames of its last commit begin and end."""
+    """The files of a killed box, and the position of its last commit's frames."""
 
     folder: Path
     files: dict[str, bytes]
@@ -96,7 +96,7 @@ class Left:
         return self.folder / "live.db"
 
     def put(self, **changed):
-        """Put the files there, but for those that changed; None: it is missing."""
+        """Write the files, with changes; None leaves a file out."""
         for each in self.folder.glob("live.db*"):
             each.unlink()
         for name, content in (self.files | changed).items():
@@ -123,7 +123,7 @@ def note(tx, number):
 
 
 async def leave(source, folder, clock, commits):
-    """Write so many commits, and take the files while the database is open."""
+    """Write commits, and copy the files while the database is open."""
     path = folder / "live.db"
     shutil.copy(source, path)
     database = Database(path, clock, Tokens(), ZONES)
@@ -149,7 +149,7 @@ def left(request, furnished, tmp_path):
 
 
 def places(left, draw):
-    """The head of the log, each field of each frame of the last commit, and at random."""
+    """Yield offsets: the WAL header, each field of the last commit's frames, and random ones."""
     yield from range(32)
     for start in left.starts_of_frames():
         yield from range(start, start + FRAME, 4)
@@ -192,7 +192,7 @@ def test_a_command_writes_nothing_over_a_damaged_log(left, furnished):
 
 @pytest.mark.parametrize("what", ["box", "command"])
 def test_nothing_is_built_on_a_log_that_the_disk_does_not_take(left, furnished, monkeypatch, what):
-    """A start writes the log again: what a failed sync left of it may be in the page cache only."""
+    """A start rewrites the WAL: after a failed fsync it may exist only in the page cache."""
 
     def fail(_handle):
         raise OSError(5, "Input/output error")
@@ -226,7 +226,7 @@ def hours_of(left):
 
 
 def test_without_the_watermark_the_box_goes_on_with_what_can_be_read(left):
-    """The owner's last resort, as docs/operations/backup.md has it."""
+    """The last resort of docs/operations/backup.md."""
     newest = hours_of(left)
     left.put_with_flip(left.last.stop - 100, 3)
     left.path.with_name("live.db-watermark").unlink()
@@ -251,7 +251,7 @@ def test_a_sound_log_is_served_whatever_became_of_the_watermark(left):
 
 
 def test_a_commit_that_a_power_cut_tore_is_no_damage(left):
-    """It came after the watermark: nobody was told of it."""
+    """It is behind the watermark, so it was not acknowledged."""
     draw = random.Random(4)
     left.put()
     connection = open_connection(left.path)
@@ -271,7 +271,7 @@ def test_a_commit_that_a_power_cut_tore_is_no_damage(left):
 def test_a_log_that_was_copied_back_cut_begun_anew_or_taken_away_is_no_damage(left, furnished):
     mark = left.files["-watermark"]
     left.put()
-    with session(left.path, furnished.clock, Tokens(), ZONES) as tx:  # its end is a checkpoint
+    with session(left.path, furnished.clock, Tokens(), ZONES) as tx:  # closing it runs a checkpoint
         note(tx, 50)
     left.path.with_name("live.db-watermark").write_bytes(mark)
     check_before_serving(left.path)
@@ -290,7 +290,7 @@ def test_a_log_that_was_copied_back_cut_begun_anew_or_taken_away_is_no_damage(le
 
 
 def test_what_another_sqlite_does_to_the_files_is_no_damage(left):
-    """As its command line: no checksums, its own checkpoints, perhaps another journal."""
+    """As by its command line: no checksums, own checkpoints, maybe another journal mode."""
     for statement in (
         "UPDATE venue SET request_expiry_hours = 5", "PRAGMA wal_checkpoint(RESTART)",
         "PRAGMA journal_mode = DELETE", "VACUUM",

@@ -1,8 +1,8 @@
-"""A door is answered while others hold, stuff or ask for connections as fast as they can.
+"""Terminals are served while others flood the box with connections.
 
 Ten seconds of each kind in `make soak`, where 99 of 100 scans take less than half a second.
-`python -m tests.faults.test_flooding KIND PORT SECONDS LEAST` is the flood: it prints how many
-connections it made, and goes on until they are LEAST, for a minute at most.
+`python -m tests.faults.test_flooding KIND PORT SECONDS LEAST` runs the flood and prints the number
+of its connections. It goes on until there are LEAST, at most for a minute.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.process]
 SECONDS = 10.0 if FULL else 1.5
 SCAN_SECONDS = 0.5 if FULL else 5.0  # p99
 PLAIN, SECURED = "plain", "secured"
-FLOODS = {  # where to, and how many connections at least: fewer would try nothing
+FLOODS = {  # where to, and the minimum of connections for a meaningful test
     "connections_that_say_nothing": (SECURED, 500),
     "requests_that_never_end": (PLAIN, 500),
     "headers_of_ten_megabytes": (PLAIN, 20),
@@ -42,7 +42,7 @@ AT_MOST = 60.0  # seconds
 
 
 class Flood:
-    """Connections to this machine alone. `made` counts those that the box had to deal with."""
+    """Connections to this machine. `made` counts those that the box had to handle."""
 
     def __init__(self, port, seconds, least):
         self._port = int(port)
@@ -65,7 +65,7 @@ class Flood:
         await self._many(8, self._send_a_header)
 
     async def thousand_handshakes_a_second(self):
-        """Each costs the box a signature, and the sender nothing: all send the same greeting."""
+        """Each costs the box a signature and the sender nothing: all send the same ClientHello."""
         greeting, begun, numbers = hello(), time.monotonic(), itertools.count()
 
         async def shake_hands(reader, writer):
@@ -88,7 +88,7 @@ class Flood:
         except OSError:
             await asyncio.sleep(0.1)
             return
-        # Closed by RST: no port waits for a minute after it.
+        # Close by RST, which leaves no port in TIME_WAIT.
         linger = struct.pack("ii", 1, 0)
         writer.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_LINGER, linger)
         try:
@@ -115,7 +115,7 @@ class Flood:
 
 
 def hello():
-    """The first message of a browser in a TLS handshake."""
+    """Return the ClientHello of a TLS handshake."""
     sent = ssl.MemoryBIO()
     speaking = ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), sent, server_hostname="box")
     with pytest.raises(ssl.SSLWantReadError):
@@ -125,7 +125,7 @@ def hello():
 
 @pytest.fixture
 def served(tmp_path):
-    """A box that speaks https too, which it does not on loopback alone, and its two ports."""
+    """Run a box with https, which needs a non-loopback address; yield it and its ports."""
     with held_port() as plain, held_port() as secured:
         settings = {"VENUEBOX_SERVER_TLS_PORT": str(secured), "VENUEBOX_SERVER_MDNS": "false"}
         founded = found_box(tmp_path)
@@ -179,7 +179,7 @@ def start_flood(*arguments):
 
 
 async def scan(port, token, body):
-    """The seconds until the verdict, on a new connection over https among all the others."""
+    """Scan on a new https connection; return the seconds until the verdict."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     begun = time.monotonic()

@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.process, pytest.mark.network]
 
 
 def mounted(script, folder, *content):
-    """A command prefix: the rest of the command sees `folder` as `script` mounts it."""
+    """Return a command prefix that runs the command with `folder` mounted by `script`."""
     return (*own_mounts(), "sh", "-c", script, str(folder), *map(str, content))
 
 
@@ -41,7 +41,7 @@ def run(data, *argv, wrapper=()):
 
 
 class Filler:
-    """Takes the room that is left on the volume of a running process."""
+    """Fill up the volume of a running process."""
 
     def __init__(self, pid, folder):
         self._file = Path(f"/proc/{pid}/root{folder}/filler")
@@ -73,7 +73,7 @@ def small(tmp_path):
 
 
 async def bodies_of(partner, door):
-    """`body(number)`: a booking of that table tonight."""
+    """Return `body(number)`, which makes a booking of that table for tonight."""
     tables = (await partner.must(200, "GET", "/v1/venue"))["tables"]
     evening = (await door.must(200, "GET", "/terminal/v1/me"))["evening"]
     return lambda number: {
@@ -181,7 +181,7 @@ def test_on_a_read_only_volume_box_and_commands_change_nothing(tmp_path):
 
     refused_unchanged(data, listing)
     refused_unchanged(data, create)
-    with BoxProcess(data, log=tmp_path / "box.log") as box:  # a killed box leaves a log
+    with BoxProcess(data, log=tmp_path / "box.log") as box:  # a killed box leaves a WAL
         pass
     refused_unchanged(data, ("serve",))
     with box:
@@ -203,7 +203,7 @@ def usb(tmp_path):
 
 @pytest.fixture
 def backed_up(tmp_path, usb):
-    """A data directory whose backups go to a volume at `usb`: one was made there."""
+    """A data directory whose backups go to a volume at `usb`, with one backup on it."""
     data = found_box(tmp_path).data
     set_backup_folder(data, usb)
     assert run(data, "backup", wrapper=mounted(EMPTY, usb)).returncode == 0
@@ -228,4 +228,4 @@ def test_the_mount_point_of_an_unplugged_volume_is_not_taken_for_it(backed_up, u
     assert list(usb.iterdir()) == []
     assert read_record(backed_up).at == proven.at
     assert backups_check(backed_up) == "fail"
-    assert run(backed_up, "backup", wrapper=mounted(EMPTY, usb)).returncode == 0  # another one
+    assert run(backed_up, "backup", wrapper=mounted(EMPTY, usb)).returncode == 0  # an empty volume

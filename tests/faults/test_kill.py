@@ -1,8 +1,8 @@
 """A box that is killed, stopped or loses its disk under load: nothing acknowledged is lost.
 
-1,000 kills in `make soak`, else 100, and 10 by default. KILL_ROUNDS and KILL_SEED choose
-otherwise. Each data directory lives through 100 kills and grows. In the long form every tenth
-start is one of the real program; the others are forked from the nursery.
+1,000 kills in `make soak`, else 100, and 10 by default; KILL_ROUNDS and KILL_SEED override this.
+Each data directory survives 100 kills and grows. In the long form every tenth start runs the real
+program; the others are forked by tests/faults/nursery.py.
 """
 
 import asyncio
@@ -28,11 +28,11 @@ BETWEEN_CHECKS = 10
 REAL_START_EVERY = 10
 SERVING_AGAIN_SECONDS = 5.0
 STOP_SECONDS = 10.0
-TRIED = 6  # of each kind of call, at least
+TRIED = 6  # minimum of each kind of call
 
 
 class MortalBox(ForkedBox):
-    """Every tenth start is that of the real program."""
+    """A box whose every tenth start runs the real program."""
 
     _starts = 0
 
@@ -44,7 +44,7 @@ class MortalBox(ForkedBox):
 
 
 async def be_killed(folder, seed, rounds, until, starts, make_box=MortalBox):
-    """One data directory through so many kills: what is wrong with it, and what it did."""
+    """Kill a box repeatedly; return the broken promises and the number of calls."""
     draw, kills, found = random.Random(seed), 0, []
     async with faulty_world(folder, seed, make_box=make_box) as world:
         while not found and kills < rounds and time.monotonic() < until:
@@ -101,7 +101,7 @@ async def test_what_was_acknowledged_survives_being_killed_at_any_instant(tmp_pa
 @pytest.mark.slow
 @pytest.mark.process
 async def test_a_disk_that_fails_under_load_ends_the_box_and_loses_nothing(tmp_path):
-    """A file that may not grow fails as a broken disk does: the write is no question of room."""
+    """A file size limit makes writes fail like a broken disk, not like a full one."""
     async with faulty_world(tmp_path, 11) as world:
 
         def fail():
@@ -122,7 +122,7 @@ async def test_a_disk_that_fails_under_load_ends_the_box_and_loses_nothing(tmp_p
 @pytest.mark.process
 async def test_a_stop_under_load_is_quick_and_loses_nothing_even_when_asked_twice(tmp_path):
     async with faulty_world(tmp_path, random.randrange(10**6)) as world:
-        world.receiver.open.clear()  # deliveries are in flight and will not end by themselves
+        world.receiver.open.clear()  # deliveries stay in flight
 
         def stop():
             asked = time.monotonic()

@@ -1,8 +1,8 @@
 """`kill -9` while emails leave: each arrives, and a kill repeats at most the one in flight.
 
-Between the mail server's "250" and the row that remembers it no program can close the gap. The
-mail server itself kills the box, in that gap as often as before and after it. 50 kills in `make
-soak`, else 10. LETTER_KILLS and LETTER_SEED choose otherwise.
+The gap between the mail server's "250" and the commit that records it cannot be closed. The mail
+server of the test kills the box before, in and after that gap. 50 kills in `make soak`, else 10;
+LETTER_KILLS and LETTER_SEED override this.
 """
 
 import asyncio
@@ -25,25 +25,25 @@ pytestmark = [pytest.mark.slow, pytest.mark.process]
 
 KILLS = int(os.environ.get("LETTER_KILLS", "50" if FULL else "10"))
 SEED = int(os.environ.get("LETTER_SEED", "1"))
-FRESH = 3  # bookings of each round, made while letters of earlier rounds wait
-LAST_FOR_A_KILL = 3  # letters that a round takes at most before its kill
+FRESH = 3  # bookings in each round, while emails of earlier rounds wait
+LAST_FOR_A_KILL = 3  # maximum of emails in a round before the kill
 UNTAKEN, UNANSWERED = "before it is taken", "before the answer"
 MOMENTS = (UNTAKEN, UNANSWERED, "with the answer", "after the answer")
 
 
 class Executioner(Handler):
-    """A mail server that kills the box over one of its letters."""
+    """A mail server that kills the box during an email."""
 
     def __init__(self, draw):
         super().__init__()
         self._draw = draw
         self.box = None
-        self.taken = []  # Message-IDs, in the order of taking
-        self.kills = []  # the moment of each
+        self.taken = []  # accepted Message-IDs in order
+        self.kills = []  # when each kill happened
         self._left = 0
 
     def condemn(self):
-        """The kill comes with one of the next letters."""
+        """Kill the box during one of the next emails."""
         self._left = self._draw.randint(1, LAST_FOR_A_KILL)
 
     async def handle_DATA(self, _server, _session, envelope):  # noqa: N802
@@ -102,7 +102,7 @@ async def test_each_kill_repeats_at_most_the_letter_in_flight_and_none_is_lost(t
             calls = [book(partner, table, evening) for table in mine]
             granted += sum(status == 201 for status in await asyncio.gather(*calls))
             await until(lambda n=number: len(mail.kills) > n)
-            await until(lambda: not mail.connections)  # all that the dead box said was heard
+            await until(lambda: not mail.connections)  # all sent data is read
             if mail.kills[-1] != UNTAKEN:
                 in_flight.append(mail.taken[-1])
             await asyncio.to_thread(box.kill)
@@ -122,7 +122,7 @@ async def test_each_kill_repeats_at_most_the_letter_in_flight_and_none_is_lost(t
 
 
 async def book(partner, table, evening):
-    """The status of the answer; None when the kill cut it off."""
+    """Book; return the status, or None if the kill cut off the answer."""
     body = {
         "tableId": table["id"], "date": evening, "guests": 2, "idempotencyKey": table["id"],
         "customer": {"name": "Salma", "email": f"{table['number']}@guests.example"},

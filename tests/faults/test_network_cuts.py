@@ -1,10 +1,10 @@
-"""The network goes away under load and comes back, as when a cable is pulled.
+"""The network fails under load and comes back, like an unplugged cable.
 
-60 cuts in `make soak`, else 6. NETWORK_SEED repeats the draws of a run.
-`unshare -n python -m tests.faults.test_network_cuts FOLDER CUTS SEED` is a box with its partners
-and receivers in a network of their own. Its only link is taken down under load, for a moment or for
-longer than any caller waits, and up again: what was sent is lost or arrives late. It prints what is
-wrong as JSON.
+60 cuts in `make soak`, else 6. NETWORK_SEED repeats a run.
+`unshare -n python -m tests.faults.test_network_cuts FOLDER CUTS SEED` runs a box with its partners
+and receivers in a network namespace. It takes the only link down under load, for a moment or
+longer than the callers' timeouts, and up again, so that packets are lost or late. It prints the
+broken promises as JSON.
 """
 
 import asyncio
@@ -29,18 +29,18 @@ ROOT = Path(__file__).parents[2]
 CUTS = 60 if FULL else 6
 SECONDS = 900.0 if FULL else 240.0
 UNDER_LOAD = (0.1, 0.6)  # seconds before a cut
-BRIEF, LONG = (0.05, 0.8), (2.0, 3.0)  # seconds that it lasts, in turn
-TRIED = 6  # of each kind of call
-PATIENCE = aiohttp.ClientTimeout(total=1.5)  # of whoever asks under load
+BRIEF, LONG = (0.05, 0.8), (2.0, 3.0)  # seconds that a cut lasts, alternating
+TRIED = 6  # minimum of each kind of call
+PATIENCE = aiohttp.ClientTimeout(total=1.5)  # of the clients under load
 
 
 def link(state):
-    """`up` or `down`."""
+    """Set the link `up` or `down`."""
     subprocess.run(["ip", "link", "set", "lo", state], check=True)
 
 
 async def be_cut_off(folder, cuts, seed):
-    """What is wrong after so many cuts; and what was done meanwhile."""
+    """Cut the network repeatedly; return the broken promises and the number of calls."""
     draw = random.Random(seed)
     link("up")
     async with faulty_world(folder, seed) as world, impatient(world) as (partner, door):
@@ -52,7 +52,7 @@ async def be_cut_off(folder, cuts, seed):
             await asyncio.to_thread(link, "up")
             world.load.stop()
             await working
-        await world.load_until(0.0, lambda: None, at_least=TRIED)  # a busy machine did less so far
+        await world.load_until(0.0, lambda: None, at_least=TRIED)  # on a busy machine
         await world.load.ask_again(world.partner, world.door)
         found = complaints(world.history, world.rows(), world.receiver.received)
         stopped = await asyncio.to_thread(world.box.stop)
@@ -65,7 +65,7 @@ async def be_cut_off(folder, cuts, seed):
 
 @asynccontextmanager
 async def impatient(world):
-    """The partner and the door of a world, who do not wait for long."""
+    """Yield a world's partner and terminal, with short timeouts."""
     connector = aiohttp.TCPConnector(limit=0, force_close=True)
     async with aiohttp.ClientSession(timeout=PATIENCE, connector=connector) as session:
         yield [

@@ -1,4 +1,4 @@
-"""A full disk, as the kernel reports a used-up quota: the box goes on and recovers."""
+"""An exhausted disk quota (EDQUOT): the box keeps running and recovers."""
 
 import ctypes
 import errno
@@ -32,7 +32,7 @@ def refuse(_file, _data, _size, _offset):
 
 @contextmanager
 def used_up():
-    """During the block every write of SQLite in this process fails with EDQUOT."""
+    """In this block, all writes of SQLite in this process fail with EDQUOT."""
     files = apsw.VFS("quota", "unix")
     address = ctypes.cast(refuse, ctypes.c_void_p).value
     for call in ("pwrite64", "pwrite"):

@@ -1,8 +1,8 @@
-"""A box is made again from a backup: on a blank machine, a year later, or in a damaged box's place.
+"""Restore a box from a backup: on a blank machine, a year later, or in place of a damaged box.
 
-What the owner types is taken from the printed recovery kit, word for word, and run by a shell. The
-box that comes of it gives partners the same answers in both environments, admits the codes that
-guests were sent before, and is trusted by the phones that trusted it before.
+The commands are taken from the printed recovery kit and run by a shell. The restored box gives
+partners the same answers in both environments, admits guests by their old codes, and is trusted
+by the phones that trusted the old box.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ A_YEAR = 365
 
 
 def print_kit(data):
-    """What the owner has on paper: the rows of the key, and what to type."""
+    """Print the recovery kit; return the rows of the key and the commands."""
     shown = venuebox("backup", "kit", data=data)
     rows = re.findall(r"^ {4}((?:[0-9A-Z]{4} ?){7})$", shown, re.MULTILINE)
     typed = re.findall(r"Type: (venuebox [^.,]*\b)", shown)
@@ -59,13 +59,13 @@ def print_kit(data):
 
 
 def typed(line, data):
-    """What a shell runs of a line of the kit."""
+    """Return the command in a line of the kit."""
     line = line.replace("FILE", '"$FILE"').replace("DIRECTORY", shlex.quote(str(data)))
     return f"PATH={shlex.quote(str(PROGRAM.parent))}:$PATH; exec {line}"
 
 
 async def book(partner, door, environment):
-    """Two evenings of a partner, one of them cancelled: what was sent, and what came of it."""
+    """Book two evenings and cancel one; return requests and answers."""
     venue = await partner.must(200, "GET", "/v1/venue")
     evening = (await door.must(200, "GET", "/terminal/v1/me"))["evening"]
     wishes = [
@@ -81,7 +81,7 @@ async def book(partner, door, environment):
 
 
 async def ask_everything(partner, booked):
-    """Every answer that a partner can have, replays of what it sent before included."""
+    """Return the answers to all partner calls, including replays."""
     wishes, made, evening = booked
     paths = ["/v1/venue", "/v1/reservations", "/v1/webhooks", f"/v1/availability?date={evening}"]
     answers = {path: await partner.must(200, "GET", path) for path in paths}
@@ -93,7 +93,7 @@ async def ask_everything(partner, booked):
 
 
 def codes(data, environment):
-    """The QR codes that the guests of this environment were sent, by reservation."""
+    """Return the guests' QR codes by reservation."""
     connection = open_connection(data / f"{environment}.db", writable=False)
     try:
         reader = Reader(connection, SystemClock(), newest_zone_database())
@@ -147,7 +147,7 @@ async def test_who_follows_the_recovery_kit_has_the_same_box_again(tmp_path):
 
 
 def back_up(data):
-    """The backup, and the key to it."""
+    """Make a backup; return it and its recovery key."""
     venuebox("backup", data=data)
     [backup] = (data / "backups").iterdir()
     return backup, recovery_key(data)
@@ -219,7 +219,7 @@ def test_a_damaged_box_is_not_served_and_the_latest_backup_takes_its_place(tmp_p
 
 
 def restored_at(data):
-    """From when a box is, by what its security log says."""
+    """Return the time of the backup that the box was restored from, by its audit log."""
     with closing(open_connection(data / "live.db", writable=False)) as connection:
         lines = list_audit_entries(Reader(connection, SystemClock(), newest_zone_database()), 9)
     return [line.detail["made_at"] for line in lines if line.what == "restored"]
@@ -236,7 +236,7 @@ def test_a_backup_is_verified_with_its_key_and_no_other(tmp_path):
 
 
 def venuebox_at(time, *argv, data):
-    """The command by that clock; what it printed."""
+    """Run a command with that clock; return its output."""
     done = subprocess.run(
         [*time.wrapper, PROGRAM, *argv, "--data", str(data)],
         capture_output=True, text=True, check=False, env=clean_environ(time.settings),
@@ -246,7 +246,7 @@ def venuebox_at(time, *argv, data):
 
 
 def count_rows(data):
-    """How many rows each table of each database has."""
+    """Return the number of rows of each table."""
     counts = {}
     for path in DataDirectory(data).databases:
         connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
@@ -296,7 +296,7 @@ async def test_a_year_later_every_row_is_there_and_the_codes_of_then_are_good(tm
             late = await scan(door, sent[past["serviceReservationId"]])
         assert box.stop() < 10
 
-    noted = ("live.db", "security_log")  # that it was restored, and from when
+    noted = ("live.db", "security_log")  # the restore itself is logged
     assert {name: count for name, count in restored.items() if counts[name] != count} == {
         noted: counts[noted] + 1
     }

@@ -23,20 +23,20 @@ from tests.soak.scale import FULL, Progress, tell
 pytestmark = [pytest.mark.slow, pytest.mark.process]
 
 DAYS = int(os.environ.get("MONTH_DAYS", "30" if FULL else "3"))
-WARM = 5  # days after which nothing is done for the first time
+WARM = 5  # days after which no job runs for the first time
 DRIFT = 0.05
-# What the allocator and SQLite's caches come to by themselves: over 120 days that rose to 16 MB
-# and fell again, while the objects of Python, counted beside it, took 15 kB more a day, to a bound.
+# The growth of the allocator and of SQLite's caches: in 120 days it rose to 16 MB and fell again.
+# Python's objects grew by 15 kB a day, up to a bound.
 SLACK = 16 << 20
-KEPT_OPEN = 2  # SQLite closes no file that another connection has locked, and uses it again
+KEPT_OPEN = 2  # SQLite keeps files open that another connection has locked
 GUESTS = 8 if FULL else 4
-STEPS = 24 if FULL else 8  # of a day: after each what fell due is done
+STEPS = 24 if FULL else 8  # per day; due jobs run after each step
 WAL_BYTES, LOG_BYTES = 64 << 20, 50 << 20
 PATIENCE = 60.0
 
 
 class Neighbour(Receiver):
-    """Takes what comes, and lives in the box's time."""
+    """A receiver and mail server with the box's clock."""
 
     def __init__(self, time):
         super().__init__()
@@ -50,7 +50,7 @@ class Neighbour(Receiver):
 
 @dataclass(frozen=True)
 class Size:
-    """What a box takes up after a day: in bytes, but for the number of open files."""
+    """The resources of a box after a day, in bytes, and its number of open files."""
 
     resident: int
     peak: int
@@ -60,7 +60,7 @@ class Size:
 
 
 def measure(box):
-    """By what the kernel says of the process, and by its files."""
+    """Measure the process and its files."""
     process = Path("/proc") / str(box.pid)
     lines = (process / "status").read_text("ascii").splitlines()
     held = {name: value.split() for name, _, value in (line.partition(":") for line in lines)}
@@ -75,9 +75,9 @@ def measure(box):
 
 
 def is_at_rest(box):
-    """Whether nothing of the night's work is open any more."""
+    """Whether the nightly jobs have closed all files."""
     files = (Path("/proc") / str(box.pid) / "fd").iterdir()
-    with suppress(FileNotFoundError):  # closed while it is looked at
+    with suppress(FileNotFoundError):  # closed in the meantime
         return not any("/backups" in str(file.readlink()) for file in files)
     return False
 
@@ -87,7 +87,7 @@ def backups(box):
 
 
 async def until(is_so, otherwise):
-    """A minute at most."""
+    """Wait for the condition, at most a minute."""
     for _ in range(int(PATIENCE / 0.02)):
         if is_so():
             return
@@ -96,7 +96,7 @@ async def until(is_so, otherwise):
 
 
 async def have_an_evening(partner, door, tables, day):
-    """Guests book, some cancel, some come, one by mistake; the door reads its lists."""
+    """Book, cancel, check in, undo one check-in, and read the terminal's lists."""
     evening = (await door.must(200, "GET", "/terminal/v1/me"))["evening"]
     booked = []
     for number, table in enumerate(tables[:GUESTS]):
@@ -118,11 +118,11 @@ async def have_an_evening(partner, door, tables, day):
 
 
 async def let_a_day_pass(time, box, door):
-    """What fell due is done, and the night's backup made."""
+    """Advance the clock by a day; wait for due jobs and the nightly backup."""
     before = backups(box)
     for _ in range(STEPS):
         time.leap(86_400 / STEPS)
-        await door.must(200, "GET", "/terminal/v1/me")  # wakes it, and is answered meanwhile
+        await door.must(200, "GET", "/terminal/v1/me")  # wakes the event loop
         await asyncio.sleep(0.01)
     await until(lambda: backups(box) - before, "no backup was made in that night")
     await until(lambda: is_at_rest(box), "the night does not end")
@@ -157,7 +157,7 @@ async def test_a_small_box_takes_up_no_more_after_many_days_than_after_the_first
 
 
 def complain(sizes):
-    """What grew."""
+    """Return what grew beyond its limit."""
     last, warm = sizes[-1], sizes[min(WARM, len(sizes) // 2)]
     if len(sizes) > 2 * WARM and last.resident > warm.resident * (1 + DRIFT) + SLACK:
         yield f"memory grew from {warm.resident:,} to {last.resident:,} bytes"

@@ -1,6 +1,6 @@
-"""An upgrade of the schema: backed up before, and interrupted anywhere the box has its data.
+"""Schema upgrades: backed up first, and without data loss wherever they are interrupted.
 
-200 kills in `make soak`, else 8. UPGRADE_KILLS chooses otherwise.
+200 kills in `make soak`, else 8; UPGRADE_KILLS overrides this.
 """
 
 import os
@@ -64,7 +64,7 @@ with directory.lock():
 
 @pytest.fixture
 def newer(monkeypatch):
-    """The number of the newest schema that a newer program knows: two more than this one."""
+    """Add two migrations; return the number of the newest schema."""
     known = list_migrations()
     wanted = [*known, (len(known) + 1, SECOND), (len(known) + 2, THIRD)]
     monkeypatch.setattr(migrate_module, "list_migrations", lambda: wanted)
@@ -77,7 +77,7 @@ def box(tmp_path):
 
 
 def content(path):
-    """The schema's number and every guest."""
+    """Return the schema number and all guests."""
     connection = open_connection(path, writable=False)
     try:
         guests = connection.execute("SELECT id, customer_name, status FROM reservation ORDER BY id")
@@ -104,11 +104,11 @@ def test_a_box_is_sealed_and_proven_before_its_schema_changes(box, newer):
     with open_backup(backup) as file:
         assert prove(file, KEY, box.root, box.clock, newest_zone_database()).reservations == 20
     assert content(box.root / "live.db") == (newer, before[1])
-    assert back_up_before_upgrade(a_maker(box)) == ""  # nothing to upgrade any more
+    assert back_up_before_upgrade(a_maker(box)) == ""  # nothing is left to upgrade
 
 
 def test_the_way_back_is_the_backup_from_before_the_upgrade(box, newer, monkeypatch):
-    """The older program skips the backups that the newer one made since."""
+    """The older program skips backups made by the newer one."""
     before = content(box.root / "live.db")
     back_up_before_upgrade(a_maker(box))
     upgrade(box)

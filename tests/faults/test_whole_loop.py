@@ -1,4 +1,4 @@
-"""The whole loop through the real process: book, webhook, scan, restart, and all is still there."""
+"""The whole loop with the real process: book, webhook, scan, restart; all data is kept."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A box under load, with everything that watches it from outside."""
+"""A box under load, with its clients and checks."""
 
 import asyncio
 import time
@@ -16,7 +16,7 @@ SETTLED_SECONDS = 30.0
 
 @dataclass
 class World:
-    """What a fault is tried on."""
+    """A running box with load, to which faults are applied."""
 
     founded: Founded
     box: BoxProcess
@@ -30,9 +30,9 @@ class World:
         return read_rows(self.founded.data / "live.db")
 
     async def load_until(self, seconds, fault, *, at_least=0):
-        """Work for so long, and then let `fault` happen under full load.
+        """Run the load for `seconds`, then cause `fault` under full load.
 
-        A busy machine is given a minute until `at_least` so many calls of each kind were granted.
+        On a busy machine, wait up to a minute until `at_least` calls of each kind were granted.
         """
         working = asyncio.create_task(self.load.run(self.partner, self.door))
         await asyncio.sleep(seconds)
@@ -46,25 +46,25 @@ class World:
         return status
 
     async def restart(self):
-        """Start the box again; the seconds from there to its first answer."""
+        """Restart the box; return the seconds until its first answer."""
         begun = time.monotonic()
         await asyncio.to_thread(self.box.start)
         await self.partner.must(200, "GET", "/v1/venue")
         return time.monotonic() - begun
 
     async def settle(self):
-        """Wait until nothing is on its way."""
+        """Wait until no delivery is pending."""
         deadline = time.monotonic() + SETTLED_SECONDS
         while time.monotonic() < deadline and self.pending():  # noqa: ASYNC110 - another process
             await asyncio.sleep(0.2)
 
     def pending(self):
-        """How many deliveries are on their way."""
+        """Return the number of pending deliveries."""
         events = self.rows().events
         return sum(one["state"] == "pending" for event in events for one in event["deliveries"])
 
     def contacts_in_log(self):
-        """I10: secrets and guests' contacts in what the box said."""
+        """Return secrets and contact data in the box's output (I10)."""
         said = self.box.complaints()
         secrets = (*self.founded.keys.values(), *self.founded.terminals.values())
         return [one for one in (*secrets, "Bennani", "600 000 001") if one in said]
@@ -74,7 +74,7 @@ class World:
 async def faulty_world(
     folder, seed, *, receiver=None, make_load=Load, make_box=BoxProcess, **changes
 ):
-    """A running box with endpoints, ready for load. `changes` are handed to `make_box`."""
+    """Run a box with endpoints, ready for load. `changes` are passed to `make_box`."""
     receiver = receiver or Receiver()
     async with receiver.running():
         founded = await asyncio.to_thread(found_box, folder, TABLES)

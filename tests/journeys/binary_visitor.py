@@ -1,7 +1,7 @@
-"""Runs inside the namespaces of test_binary.py: starts the box in its empty root and visits it.
+"""Start and use the box inside the namespaces of test_binary.py, in an empty root.
 
-Told the root and what to do, it prints one JSON object. It uses nothing but Python's own library,
-because what it does here is what any partner's program could.
+Its arguments are the root and the scenario; it prints one JSON object. It uses only Python's
+standard library.
 """
 
 import http.client
@@ -24,7 +24,7 @@ SETTINGS = {
 
 
 class Empty:
-    """The root in which there is the program, the C library and nothing else."""
+    """A root that contains only the program and the C library."""
 
     def __init__(self, root):
         self.root = root
@@ -49,7 +49,7 @@ class Empty:
 
 
 def call(method, path, token=None, body=None, accept="application/json"):
-    """Status and text of an answer."""
+    """Return status and text of an answer."""
     connection = http.client.HTTPConnection(HOST, PORT, timeout=20)
     headers = {"Accept": accept} | ({"Authorization": f"Bearer {token}"} if token else {})
     if body is not None:
@@ -68,7 +68,7 @@ def must(status, method, path, token=None, body=None):
 
 
 def loop(world):
-    """Found, serve, book, look at the guest's page, scan, stop, start: the same answer again."""
+    """Init, serve, book, open the guest page, scan, restart: the answers stay the same."""
     found = {"version": world.run("version")}
     world.run("init", "--venue", "/srv/venue.toml")
     key = json.loads(world.run("key", "create", "--environment", "live", "--name", "P", "--json"))[
@@ -108,7 +108,7 @@ def loop(world):
 
 
 def hostile(world):
-    """The temp directories are noexec and full; others' leavings lie about; it is killed."""
+    """Start with noexec and full temp directories and leftovers of other processes; kill it."""
     world.run("init", "--venue", "/srv/venue.toml")
     runtime = Path(world.root, "srv/box/runtime")
     for number in range(50):
@@ -121,7 +121,7 @@ def hostile(world):
         volume = f"{world.root}/{name}"
         subprocess.run(["mount", "-t", "tmpfs", "-o", "noexec,size=64k,mode=1777", "none", volume],
                        check=True)  # fmt: skip
-        with suppress(OSError):  # until it is full
+        with suppress(OSError):  # ends when it is full
             Path(volume, "filler").write_bytes(b"x" * 100_000)
     box = world.serve()
     kept = names_in(runtime)
@@ -135,7 +135,7 @@ def hostile(world):
     box.send_signal(signal.SIGKILL)
     box.wait()
     deadline = time.monotonic() + 20
-    while True:  # the second process is ended by the kernel, a moment later
+    while True:  # the kernel ends the second process a moment later
         try:
             call("GET", "/health")
         except OSError:
@@ -165,7 +165,7 @@ def children(pid):
 
 
 if __name__ == "__main__":
-    # Two namespaces' worth of this machine: only loopback, and mounts that end with this process.
+    # Own network and mount namespaces: only loopback, and mounts that end with this process.
     subprocess.run(["/usr/sbin/ip", "link", "set", "lo", "up"], check=True)
     subprocess.run(["mount", "-t", "proc", "proc", f"{sys.argv[1]}/proc"], check=True)
     print(json.dumps({"loop": loop, "hostile": hostile}[sys.argv[2]](Empty(sys.argv[1]))))

@@ -1,4 +1,4 @@
-"""A box made and served by the real program: founded, started, stopped, killed, started again."""
+"""A box that the real program creates and serves: start, stop, kill and restart it."""
 
 import atexit
 import json
@@ -21,15 +21,15 @@ from tests.ports import kept_port
 
 PROGRAM = Path(sys.executable).with_name("venuebox")
 READY_SECONDS = 60.0
-PATIENCE = 15.0  # for an end: the box promises 10
+PATIENCE = 15.0  # for stopping: the box promises 10
 ENVIRONMENTS = ("live", "test")
 ROOMY = {
     "VENUEBOX_API_RATE_LIMIT_PER_MINUTE": "10000000",
     "VENUEBOX_API_UNAUTHENTICATED_PER_MINUTE": "10000000",
-    "VENUEBOX_WEBHOOKS_CLOCK_GRACE_MINUTES": "0",  # the machine may have started just now
-    "VENUEBOX_DOOR_EARLY_MINUTES": "1440",  # the hour at which tests run admits anybody
+    "VENUEBOX_WEBHOOKS_CLOCK_GRACE_MINUTES": "0",  # the machine may have booted just now
+    "VENUEBOX_DOOR_EARLY_MINUTES": "1440",  # admit guests at whatever hour tests run
 }
-# A zone in which it is noon now: no slot ends and no evening turns while tests run.
+# A zone in which it is noon now: no slot or evening ends while tests run.
 _ZONE = f"Etc/GMT{datetime.now(UTC).hour - 12:+d}"
 VENUE = f"""
 name = "Riad Atlas"
@@ -59,7 +59,7 @@ end = "01:00"
 
 @dataclass(frozen=True)
 class Founded:
-    """A data directory, and what its partner and its door hold: by environment."""
+    """A data directory with its API keys and terminal tokens, by environment."""
 
     data: Path
     keys: dict[str, str]
@@ -67,7 +67,7 @@ class Founded:
 
 
 def venuebox(*argv, data=None):
-    """What the command printed; AssertionError with its complaint when it failed."""
+    """Run a command and return its output. AssertionError with its message if it fails."""
     more = [] if data is None else ["--data", str(data)]
     done = subprocess.run(
         [PROGRAM, *argv, *more], capture_output=True, text=True, check=False, env=clean_environ()
@@ -77,7 +77,7 @@ def venuebox(*argv, data=None):
 
 
 def found_box(folder, tables=4):
-    """A new box in `folder`; its partner and its door hold what those of its like hold."""
+    """Create a box in `folder`; boxes with as many tables have the same keys and tokens."""
     template = template_box(tables)
     shutil.copytree(template.data, folder / "box")
     return replace(template, data=folder / "box")
@@ -85,7 +85,7 @@ def found_box(folder, tables=4):
 
 @cache
 def template_box(tables):
-    """A box as `init`, `key create` and `terminal create` leave it, made once a run."""
+    """Create a box by `init`, `key create` and `terminal create`, once a run."""
     folder = Path(tempfile.mkdtemp(prefix="venuebox-founded-"))
     atexit.register(shutil.rmtree, folder)
     file, data = folder / "venue.toml", folder / "box"
@@ -102,15 +102,15 @@ def template_box(tables):
 
 
 def clean_environ(more=None):
-    """The environment without settings of whoever runs the tests."""
+    """Return the environment variables without VENUEBOX_ settings."""
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("VENUEBOX_")}
     return inherited | (more or {})
 
 
 class BoxProcess:
-    """`venuebox serve` as a process. Used as a context it is started, and never outlives it.
+    """`venuebox serve` as a process. As a context manager, it starts the process and kills it.
 
-    Started again it listens where it did before, as a box does whose links are out.
+    A restarted box listens on the same port.
     """
 
     def __init__(self, data, *, log, settings=None, wrapper=()):
@@ -123,7 +123,7 @@ class BoxProcess:
         self.process = None
         self.started = 0.0
         self.lines = []
-        self._ready = threading.Event()  # or it will never be: it has closed what it says it on
+        self._ready = threading.Event()  # also set when standard output is closed
         self._has_said_so = False
         self._reader = None
 
@@ -136,16 +136,16 @@ class BoxProcess:
 
     @property
     def address(self):
-        """Where it answers."""
+        """Its base URL."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def pid(self):
-        """Of the running process."""
+        """Its process id."""
         return self.process.pid
 
     def start(self):
-        """Start it and wait for the `ready` line; the seconds that took."""
+        """Start it and wait for the `ready` line; return the seconds."""
         self.port = self.port or kept_port(self)
         self.spawn("--data", str(self.data), "--host", "127.0.0.1", "--port", str(self.port))
         return self.wait_until_ready()
@@ -171,7 +171,7 @@ class BoxProcess:
         )
 
     def wait_until_ready(self):
-        """Wait for the `ready` line; the seconds since the start."""
+        """Wait for the `ready` line; return the seconds since the start."""
         self._ready.wait(READY_SECONDS)
         if not self._has_said_so or self.process.poll() is not None:
             self.kill()
@@ -183,13 +183,13 @@ class BoxProcess:
         self.process.send_signal(number)
 
     def wait(self, seconds=PATIENCE):
-        """Its exit status, once it has ended by itself."""
+        """Wait until it ends; return its exit status."""
         status = self.process.wait(seconds)
         self._close()
         return status
 
     def stop(self):
-        """End it by SIGTERM; the seconds that took. It must leave with status 0."""
+        """Stop it by SIGTERM; return the seconds. Its exit status must be 0."""
         asked = time.monotonic()
         self.signal()
         status = self.wait()
@@ -197,7 +197,7 @@ class BoxProcess:
         return time.monotonic() - asked
 
     def kill(self):
-        """End it by SIGKILL, if it runs."""
+        """Kill it with SIGKILL if it runs."""
         if self.process is not None:
             if self.process.poll() is None:
                 self.process.kill()
@@ -205,7 +205,7 @@ class BoxProcess:
             self._close()
 
     def complaints(self):
-        """Everything that it said on standard error so far."""
+        """Return its standard error so far."""
         return self.log.read_text("utf-8", "replace") if self.log.exists() else ""
 
     def _close(self):

@@ -1,4 +1,4 @@
-"""A bridge made and run by the real program, with a scanner on a pseudo terminal."""
+"""`venuebox bridge` as a real process, with a scanner on a pseudo terminal."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ from tests.ports import kept_port
 
 READY_SECONDS = 60.0
 STOP_SECONDS = 10.0
-ANSWER_SECONDS = 15.0  # the box has 2 s of it
+ANSWER_SECONDS = 15.0  # includes 2 s for the box
 SETTINGS = """
 [[readers]]
 kind = "serial"
@@ -26,7 +26,7 @@ answer = {{ green = "G", amber = "A", red = "R", grey = "?" }}
 
 
 class Scanner:
-    """A scanner that beeps one letter for each colour."""
+    """A scanner that receives one letter for each colour."""
 
     def __init__(self):
         self._ours, self._theirs = os.openpty()
@@ -34,7 +34,7 @@ class Scanner:
         self.device = os.ttyname(self._theirs)
 
     async def show(self, code, seconds=ANSWER_SECONDS, is_vain=lambda: False):
-        """The letter that comes back, or None: too late, or in vain."""
+        """Scan a code; return the letter that comes back, or None if none comes in time."""
         self._read()
         os.write(self._ours, f"{code}\r".encode())
         with suppress(TimeoutError):
@@ -55,7 +55,7 @@ class Scanner:
 
 
 class BridgeProcess:
-    """`venuebox bridge` as a process, which never outlives the test."""
+    """`venuebox bridge` as a process, killed at the end of the test."""
 
     def __init__(self, folder, scanner):
         self.data = folder
@@ -66,7 +66,7 @@ class BridgeProcess:
         (folder / "settings.toml").write_text(SETTINGS.format(device=scanner.device), "utf-8")
 
     def start(self, *argv):
-        """Start it and wait for the `ready` line. The first time `argv` pairs it."""
+        """Start it and wait for the `ready` line. `argv` pairs it at the first start."""
         self._ready.clear()
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -88,11 +88,11 @@ class BridgeProcess:
             self._process.wait()
 
     def is_down(self):
-        """Whether it was killed and is not ready again."""
+        """Whether it is killed or not yet ready again."""
         return self._process.poll() is not None or not self._ready.is_set()
 
     def stop(self):
-        """Its exit status after SIGTERM."""
+        """Stop it by SIGTERM; return its exit status."""
         self._process.send_signal(signal.SIGTERM)
         return self._process.wait(STOP_SECONDS)
 
@@ -100,13 +100,13 @@ class BridgeProcess:
         return self.log.read_text("utf-8", "replace") if self.log.exists() else ""
 
     async def is_told(self, words, times=1, seconds=30.0):
-        """Wait until its log says so, for the so-manieth time."""
+        """Wait until its log contains the text so many times."""
         async with asyncio.timeout(seconds):
             while self.complaints().count(words) < times:  # noqa: ASYNC110 - another process
                 await asyncio.sleep(0.05)
 
     def spooled(self):
-        """The rows of its spool, once it has ended."""
+        """Wait until it has ended; return the rows of its spool."""
         return select(
             self.data / "spool.db", "SELECT scan_id, result, admitted, settled, remark FROM scan"
         )
@@ -120,7 +120,7 @@ class BridgeProcess:
 
 
 def select(path, sql):
-    """What an SQLite file answers; its owner may be running where it shares."""
+    """Query an SQLite file, which a running process may have open."""
     connection = apsw.Connection(str(path))
     try:
         connection.set_busy_timeout(10_000)
@@ -130,9 +130,9 @@ def select(path, sql):
 
 
 class Wire:
-    """A network between the bridge and the box that can be cut: a proxy in this process.
+    """A proxy between the bridge and the box, which can be cut.
 
-    Cut, it refuses every connection; `silent` then swallows what is sent, as a dead cable does.
+    While cut, it refuses connections, or with `silent` drops all data, like an unplugged cable.
     """
 
     def __init__(self, box, host="127.0.0.1", *, silent=False):
@@ -196,7 +196,7 @@ class Wire:
 
 
 async def book(partner, door, session, box, count):
-    """Guests who come alone tonight, each at a table of its own: (id, access code, pass)."""
+    """Book one-guest reservations for tonight; return (id, access code, pass) of each."""
     tables = (await partner.must(200, "GET", "/v1/venue"))["tables"][:count]
     evening = (await door.must(200, "GET", "/terminal/v1/me"))["evening"]
     guests = []

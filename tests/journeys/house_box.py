@@ -1,4 +1,4 @@
-"""A box inside the house: https with a certificate of its own, and a partner who was told of it."""
+"""A box on a local network: https with its own certificate, and a partner program."""
 
 import json
 import re
@@ -15,12 +15,12 @@ from tests.journeys.partner_programs import wish
 from tests.ports import kept_port
 from tests.readme import ROOT
 
-_TOLD = "http://riad-atlas.local:8080"  # the guide's example of a box in the house
+_TOLD = "http://riad-atlas.local:8080"  # the guide's example of a box on the local network
 
 
 @dataclass(frozen=True)
 class HouseBox:
-    """Its address over http, its test environment over https, and a key of that."""
+    """Its http URL, the https URL of its test environment, and a test key."""
 
     plain: str
     secure: str
@@ -28,7 +28,7 @@ class HouseBox:
     folder: Path
 
     def run(self, *program, trusting):
-        """The finished program, in a shell that did before what the guide says, or not."""
+        """Run a program; with `trusting`, first run the guide's commands in the same shell."""
         lines = [_commands(self.plain)] if trusting else []
         lines.append(shlex.join(str(word) for word in program))
         environ = clean_environ({"SERVICE_URL": self.secure, "SERVICE_KEY": self.key})
@@ -40,7 +40,7 @@ class HouseBox:
 
 @contextmanager
 def a_house_box(folder):
-    """A started one, at an address that is not loopback."""
+    """Start a box at an address that is not loopback."""
     address = next(text for text in own_addresses() if ":" not in text)
     founded = found_box(folder)
     box = BoxProcess(founded.data, log=folder / "box.log")
@@ -60,7 +60,7 @@ def a_house_box(folder):
 
 
 def check_trust(box, *program):
-    """A booking program books over https once the authority is known."""
+    """Check that a booking program books over https once it trusts the authority."""
     done = box.run(*program, *wish(f"house-{uuid.uuid4()}"), trusting=True)
 
     assert done.returncode == 0, done.stderr

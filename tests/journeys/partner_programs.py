@@ -22,27 +22,27 @@ from tests.readme import ROOT
 
 EXAMPLES = ROOT / "docs" / "partners" / "examples"
 NODE = ROOT / ".venv" / "bin" / "node"
-DATE = f"{datetime.now(UTC) + timedelta(days=300):%Y-%m-%d}"  # nobody else books then
+DATE = f"{datetime.now(UTC) + timedelta(days=300):%Y-%m-%d}"  # a date that no other test books
 PHONE = "+212 600 000 000"
 PATIENCE = 60.0
 
 
 @dataclass(frozen=True)
 class Partner:
-    """A partner of a running box, in the test environment; its programs run in `folder`."""
+    """A partner in the test environment of a running box; its programs run in `folder`."""
 
     url: str
     key: str
     folder: Path
 
     def call(self, method, path, body=None):
-        """(status, decoded body)."""
+        """Call the box; return (status, decoded body)."""
         headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
         data = None if body is None else json.dumps(body).encode()
         return post(self.url + path, data, headers, method)
 
     def run(self, *argv, more=None):
-        """The finished program."""
+        """Run a program to its end."""
         return subprocess.run(
             [str(word) for word in argv],
             capture_output=True, text=True, check=False, cwd=self.folder, timeout=60,
@@ -50,31 +50,31 @@ class Partner:
         )  # fmt: skip
 
     def book(self, *program, slot="19:30", phone=PHONE, reference):
-        """The finished booking program."""
+        """Run a booking program to its end."""
         return self.run(*program, *wish(reference, slot, phone))
 
     def reservations(self, reference):
-        """Those whose own number starts like that."""
+        """List the reservations whose reference has this prefix."""
         _, page = self.call("GET", f"/v1/reservations?from={DATE}&to={DATE}&limit=200")
         return [item for item in page["items"] if item.get("externalRef", "").startswith(reference)]
 
     def cancel(self, reference):
-        """Cancel those."""
+        """Cancel the reservations whose reference has this prefix."""
         for item in self.reservations(reference):
             assert self.call("DELETE", f"/v1/reservations/{item['id']}")[0] == 200
 
     def environ(self, more=None):
-        """That of its programs."""
+        """The environment variables of its programs."""
         return clean_environ({"SERVICE_URL": self.url, "SERVICE_KEY": self.key, **(more or {})})
 
 
 def wish(reference, slot="19:30", phone=PHONE):
-    """The words of a booking program."""
+    """Return the arguments of a booking program."""
     return (DATE, slot, "2", "Amina Idrissi", phone, reference)
 
 
 def post(url, data, headers, method="POST"):
-    """(status, decoded body or None)."""
+    """Send a POST; return (status, decoded body or None)."""
     request = urllib.request.Request(url, data, headers, method=method)  # noqa: S310 - our own box
     try:
         with urllib.request.urlopen(request, timeout=15) as answer:  # noqa: S310 - as above
@@ -89,7 +89,7 @@ def post(url, data, headers, method="POST"):
 
 
 def eventually(look, *, seconds=PATIENCE):
-    """What `look` finds, once it finds something."""
+    """Call `look` until it returns something; return that."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         found = look()
@@ -100,7 +100,7 @@ def eventually(look, *, seconds=PATIENCE):
 
 
 class ReceiverProgram:
-    """A receiver of docs/partners/examples that runs: what it was told, and what it has handled."""
+    """A running receiver program of docs/partners/examples."""
 
     def __init__(self, port, secret, inbox, log):
         self.port = port
@@ -113,13 +113,13 @@ class ReceiverProgram:
         return f"http://127.0.0.1:{self.port}/"
 
     def handled(self):
-        """Delivery ids in the order of handling, each as often as it was handled."""
+        """Return the handled delivery ids in order, with repetitions."""
         kept = [path.stem for path in self._inbox.glob("*.json")]
         printed = [line.split() for line in self._log.read_text("utf-8").splitlines()]
         return kept + [words[0] for words in printed if len(words) == 3 and len(words[0]) == 36]
 
     def send(self, body, *, delivery, t=None, secret=None, signature=None):
-        """The status with which it answers a POST that looks like the box's."""
+        """Send a POST like the box's; return the status."""
         stamp = int(time.time()) if t is None else t
         signed = b"%d." % stamp + body
         digest = hmac.new((secret or self.secret).encode(), signed, "sha256").hexdigest()
@@ -134,7 +134,7 @@ class ReceiverProgram:
 
 @contextmanager
 def receiving(argv, tmp_path, *, port, secret):
-    """A running receiver: `argv` is its program, with `{port}` where that belongs."""
+    """Run a receiver: `argv` is its command line, with `{port}` as placeholder."""
     inbox, log = tmp_path / "inbox", tmp_path / "receiver.log"
     inbox.mkdir()
     environ = clean_environ(
@@ -151,7 +151,7 @@ def receiving(argv, tmp_path, *, port, secret):
             assert process.poll() is None, log.read_text("utf-8")
             yield ReceiverProgram(port, secret, inbox, log)
         finally:
-            os.killpg(process.pid, signal.SIGKILL)  # node is a child of the program that finds it
+            os.killpg(process.pid, signal.SIGKILL)  # node is a child process of its launcher
             process.wait()
 
 
@@ -162,7 +162,7 @@ def _listens(port):
 
 
 def an_event(delivery, kind="webhook.test"):
-    """A body as in section 2.9, with letters that are more than one byte."""
+    """Return a body as in section 2.9, with non-ASCII characters."""
     # fmt: off
     event = {"id": delivery, "type": kind, "occurredAt": "2026-11-21T19:00:00Z",
              "data": {"reservation": {"status": "confirmed", "customerFirstName": "Zoé"}}}
@@ -171,7 +171,7 @@ def an_event(delivery, kind="webhook.test"):
 
 
 def check_receiver(partner, argv, tmp_path):
-    """Good, tampered, old and duplicate deliveries, and real ones from the box."""
+    """Check good, tampered, old and duplicate deliveries, and real ones from the box."""
     with (
         held_port() as port,
         _registered(partner, port) as endpoint,
@@ -183,7 +183,7 @@ def check_receiver(partner, argv, tmp_path):
 
 @contextmanager
 def _registered(partner, port):
-    """An endpoint at that port, for as long."""
+    """Register an endpoint at that port; delete it at the end."""
     status, endpoint = partner.call(
         "POST", "/v1/webhooks", {"url": f"http://127.0.0.1:{port}/", "events": ["webhook.test"]}
     )
@@ -236,13 +236,13 @@ def _check_from_the_box(partner, endpoint, receiver):
 
 
 def settings():
-    """What the box's owner opens so that a receiver on this machine may be reached."""
+    """Return the settings that allow a receiver on this machine."""
     return {"VENUEBOX_WEBHOOKS_ALLOW_NETWORKS": "127.0.0.0/8"}
 
 
 @contextmanager
 def a_partner(folder, box_process):
-    """A real box with four tables, and its test partner."""
+    """Run a box with four tables; yield its test partner."""
     founded = found_box(folder)
     programs = folder / "programs"
     programs.mkdir()
@@ -251,5 +251,5 @@ def a_partner(folder, box_process):
 
 
 def python():
-    """The interpreter of these tests; the examples need only its standard library."""
+    """Return the Python of these tests; the examples need only the standard library."""
     return (sys.executable, "-I", "-S")

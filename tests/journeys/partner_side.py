@@ -1,4 +1,4 @@
-"""The other side of the wire: a partner, its receiver and a door, by the interface alone."""
+"""Clients of a box, by its interface alone: a partner, its receiver and a terminal."""
 
 import asyncio
 import hashlib
@@ -16,7 +16,7 @@ TOLERANCE_SECONDS = 300
 
 @dataclass(frozen=True)
 class Received:
-    """A delivery as it came in at one of the receiver's addresses."""
+    """A delivery received at one of the receiver's URLs."""
 
     address: str
     event: str
@@ -30,7 +30,7 @@ class Received:
 
 
 class Receiver:
-    """A partner's server: `/<name>` for each endpoint, whose secret it learns on registering."""
+    """A partner's server with a path for each endpoint, and the endpoints' secrets."""
 
     def __init__(self):
         self.received = []
@@ -58,7 +58,7 @@ class Receiver:
 
     @property
     def settings(self):
-        """What the box's owner has to allow."""
+        """The settings that allow this receiver."""
         return {
             "VENUEBOX_WEBHOOKS_ALLOW_NETWORKS": self.authority,
             "VENUEBOX_WEBHOOKS_ALLOW_HTTP": "true",
@@ -68,7 +68,7 @@ class Receiver:
         return f"http://{self.authority}/{name}"
 
     def found(self, event, reservation_id, address=None):
-        """What has come of that event."""
+        """Return the received deliveries of that event."""
         return [
             one
             for one in self.received
@@ -78,7 +78,7 @@ class Receiver:
         ]
 
     async def wait_for(self, event, reservation_id, times=1, seconds=60.0):
-        """The first delivery of that event, once it has come so many times."""
+        """Wait until the event has arrived `times` times; return its first delivery."""
 
         def is_here():
             return len(self.found(event, reservation_id)) >= times
@@ -105,7 +105,7 @@ class Receiver:
 
 
 def verify(secret, header, raw):
-    """Sections 6.1 and 6.3: `t=<seconds>,v1=<hex HMAC-SHA256 of "<t>.<raw body>">`."""
+    """Verify `t=<seconds>,v1=<hex HMAC-SHA256 of "<t>.<raw body>">` (sections 6.1, 6.3)."""
     stamp, _, given = header.partition(",v1=")
     at = stamp.removeprefix("t=")
     if not at.isdecimal() or abs(time.time() - int(at)) > TOLERANCE_SECONDS:
@@ -124,14 +124,14 @@ class Caller:
         self._headers = {"Authorization": f"Bearer {token}"}
 
     async def __call__(self, method, path, body=None):
-        """(status, decoded body); `headers` are those of the last answer."""
+        """Return (status, decoded body). `headers` holds the headers of the last answer."""
         url = self._box.address + self._prefix + path
         async with self._session.request(method, url, json=body, headers=self._headers) as answer:
             self.headers = answer.headers
             return answer.status, await answer.json()
 
     async def must(self, status, method, path, body=None):
-        """The body of an answer that has this status."""
+        """Call, require this status, and return the body."""
         found, answer = await self(method, path, body)
         assert found == status, f"{method} {path} answered {found}: {answer}"
         return answer
@@ -139,7 +139,7 @@ class Caller:
 
 @asynccontextmanager
 async def calling(box, founded, environment):
-    """The partner and the door of an environment: `async with calling(…) as (partner, door)`."""
+    """Yield the callers of an environment's partner and terminal."""
     timeout = aiohttp.ClientTimeout(total=15)
     connector = aiohttp.TCPConnector(limit=0, force_close=True)
     async with aiohttp.ClientSession(timeout=timeout, connector=connector) as session:

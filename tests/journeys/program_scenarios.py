@@ -1,4 +1,4 @@
-"""What each booking program of the guide must do: one table of scenarios for all languages."""
+"""Scenarios that every booking program of the guide must pass, whatever its language."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from tests.journeys.roads import dead_end, spoiling_road, watched_road
 
 @contextmanager
 def _reference(partner):
-    """A booking number; what was booked under it, and under what starts like it, is cancelled."""
+    """Yield a new reference; at the end cancel all bookings that start with it."""
     reference = f"again/{uuid.uuid4()}"
     try:
         yield reference
@@ -25,7 +25,7 @@ def _reference(partner):
 
 
 def _killed(partner, *program, reference, arrives):
-    """What the program sent before it was killed, waiting for the answer."""
+    """Kill the program while it waits for the answer; return what it sent."""
     with dead_end(partner.url, arrives=arrives) as (address, bookings):
         process = subprocess.Popen(
             [str(word) for word in (*program, *wish(reference))],
@@ -40,7 +40,7 @@ def _killed(partner, *program, reference, arrives):
 
 
 def _twice(partner, *program, reference):
-    """What it printed each time, and what the box was asked."""
+    """Run the program twice; return both outputs and the requests."""
     with watched_road(partner.url) as (address, passed):
         runs = [replace(partner, url=address).book(*program, reference=reference) for _ in "12"]
     assert [done.returncode for done in runs] == [0, 0], [done.stderr for done in runs]
@@ -48,7 +48,7 @@ def _twice(partner, *program, reference):
 
 
 def check_booking(partner, *program):
-    """What every booking program must do; its reservations are cancelled again."""
+    """Check a booking program in all scenarios; cancel its reservations."""
     reference = f"book-{uuid.uuid4()}"
     first = partner.book(*program, reference=reference)
     again = partner.book(*program, reference=reference)
@@ -73,14 +73,14 @@ def check_booking(partner, *program):
 
 
 def check_refusal(partner, *program):
-    """A refusal that is not about the table ends the program with the code."""
+    """A refusal that is not about the table ends the program and prints the code."""
     refused = partner.book(*program, slot="19:31", reference=f"no-{uuid.uuid4()}")
     assert refused.returncode != 0
     assert "INVALID_SLOT" in refused.stderr + refused.stdout
 
 
 def check_road(*spoilers):
-    """While answers are spoiled, the same request goes out until the program hears of it."""
+    """While answers are lost or damaged, the program repeats the same request."""
 
     def check(partner, *program):
         with (
@@ -99,7 +99,7 @@ def check_road(*spoilers):
 
 
 def check_restart(partner, *program):
-    """Killed after it was booked: the same request goes out and nothing else, each time."""
+    """Killed after the booking, the program repeats only the same request."""
     with _reference(partner) as reference:
         asked = _killed(partner, *program, reference=reference, arrives=True)
         told, passed = _twice(partner, *program, reference=reference)
@@ -111,7 +111,7 @@ def check_restart(partner, *program):
 
 
 def check_restart_too_late(partner, *program):
-    """Killed before it was booked, and somebody took that table: it books another, once."""
+    """Killed before the booking, and the table was taken: the program books another table once."""
     with _reference(partner) as reference:
         asked = _killed(partner, *program, reference=reference, arrives=False)
         other = f"{reference}-2"
@@ -128,7 +128,7 @@ def check_restart_too_late(partner, *program):
 
 
 def check_restart_with_a_wrong_key(partner, *program):
-    """A refusal of the key does not tell whether it was booked: the request is kept."""
+    """A refused key does not tell whether the booking was made: the request is kept."""
     with _reference(partner) as reference:
         asked = _killed(partner, *program, reference=reference, arrives=True)
         refused = replace(partner, key="svc_test_wrong").book(*program, reference=reference)
@@ -139,7 +139,7 @@ def check_restart_with_a_wrong_key(partner, *program):
 
 
 def check_correction(partner, *program):
-    """What was refused for good does not come back when it was corrected."""
+    """After a final refusal, a corrected request is sent, not the old one."""
     with _reference(partner) as reference:
         refused = partner.book(*program, phone="none", reference=reference)
         assert refused.returncode != 0

@@ -1,4 +1,4 @@
-"""Proxies before the box: one records, one spoils answers, one never lets an answer back."""
+"""Proxies in front of the box: one records, one damages answers, one holds requests."""
 
 import threading
 import urllib.error
@@ -16,11 +16,11 @@ class Passed:
     method: str
     body: bytes | None
     status: int
-    headers: Message  # of the answer
+    headers: Message  # of the response
 
 
 class _Road(BaseHTTPRequestHandler):
-    """Passes requests on."""
+    """Forward requests to the box."""
 
     def do_GET(self):
         self._answer(*self._pass_on(None))
@@ -51,11 +51,11 @@ class _Road(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_):
-        """A test's output is its own."""
+        """Log nothing."""
 
 
 class _SpoilingRoad(_Road):
-    """Spoils the answers to the first bookings, each in its way."""
+    """Damage the answers to the first bookings, each in another way."""
 
     def do_POST(self):
         body = self._body()
@@ -73,7 +73,7 @@ class _SpoilingRoad(_Road):
             if spoiler is None:
                 self._answer(status, answer)
                 return
-            assert status == 201  # it was booked, and the program does not hear of it
+            assert status == 201  # booked, but the program gets no answer
             if spoiler == "half":
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(answer)))
@@ -83,7 +83,7 @@ class _SpoilingRoad(_Road):
 
 
 class _DeadEnd(_Road):
-    """A booking waits for its answer until the road is gone, and arrives only where it may."""
+    """Hold bookings without an answer until the proxy closes; forward them only if allowed."""
 
     def do_POST(self):
         body = self._body()
@@ -95,17 +95,17 @@ class _DeadEnd(_Road):
 
 @contextmanager
 def watched_road(target):
-    """(address, what passed so far) of a road to `target`."""
+    """Run a recording proxy to `target`; yield (URL, requests so far)."""
     with _serving(_Road, target) as server:
         yield _address(server), server.passed
 
 
 @contextmanager
 def spoiling_road(target, spoilers):
-    """(address, bodies of the bookings that came by) of a road to `target`.
+    """Run a damaging proxy to `target`; yield (URL, bodies of the bookings).
 
-    The answers to the first bookings are "lost", cut in "half", or come from a "busy" box or from
-    a "proxy".
+    The answers to the first bookings are "lost", cut in "half", replaced by a "busy" box's, or by
+    a "proxy"'s.
     """
     with _serving(_SpoilingRoad, target) as server:
         server.spoilers = spoilers
@@ -114,7 +114,7 @@ def spoiling_road(target, spoilers):
 
 @contextmanager
 def dead_end(target, *, arrives):
-    """(address, bodies of the bookings that wait) of a road that no answer comes back on."""
+    """Run a proxy that never answers; yield (URL, bodies of the held bookings)."""
     with _serving(_DeadEnd, target) as server:
         server.arrives = arrives
         yield _address(server), server.bookings

@@ -1,7 +1,7 @@
-"""What schemathesis loads of ours: a check, and a hook that makes random requests mean something.
+"""Hooks for schemathesis: a check, and meaningful values for random requests.
 
-Left alone, nearly every booking names a table that does not exist, on a date long past, under the
-idempotency key of the one before; and webhooks would go to hosts made up at random.
+Without them, nearly every booking has an unknown table, a past date and the idempotency key of an
+earlier one, and webhooks go to random hosts.
 """
 
 import itertools
@@ -15,12 +15,12 @@ import schemathesis
 
 from tests.web.api.closed import close_answers
 
-RECEIVER = "https://127.0.0.1:9009/hook"  # nobody listens there
+RECEIVER = "https://127.0.0.1:9009/hook"  # no server listens there
 SLOTS = ("19:30", "22:00")
 CAPACITY = 6
-# What no schema can say: the calendar, the venue's slots and capacities, where webhooks may go,
-# that a name can be seen; and what the schema leaves to words for the sake of generators: how an
-# email is written, or that there is one or a phone number.
+# Refusals that the schema cannot express: dates, slots, capacities, webhook targets, blank names.
+# Also rules that it leaves to the description, because they hinder client generators: the form of
+# an email address, and that an email address or a phone number is required.
 BEYOND_A_SCHEMA = {
     "getAvailability": {"INVALID_DATE", "INVALID_SLOT"},
     "listReservations": {"INVALID_DATE"},
@@ -49,7 +49,7 @@ def a_well_formed_request_is_refused_only_for_what_no_schema_can_say(_context, r
 
 
 def spellings(case, sent):
-    """Codes for what JSON Schema calls valid and the box does not: NUL, and 4.0 guests."""
+    """Return the codes for values that only JSON Schema accepts: NUL, and 4.0 guests."""
     codes = set()
     if sent and b"\\u0000" in (sent if isinstance(sent, bytes) else sent.encode()):
         codes.add("INVALID_JSON")
@@ -60,13 +60,13 @@ def spellings(case, sent):
 
 @schemathesis.hook
 def before_load_schema(_context, raw_schema):
-    """An answer with a member that the document does not name is a failure."""
+    """Fail on answers with members that the OpenAPI document lacks."""
     raw_schema["components"]["schemas"] = close_answers(raw_schema["components"]["schemas"])
 
 
 @schemathesis.hook
 def before_call(_context, case, _kwargs):
-    """Swap what is well formed for what exists; every seventh call keeps what it had."""
+    """Replace well-formed ids by existing ones, except in every seventh call."""
     number = next(calls)
     if isinstance(case.body, dict):
         swap(case.body, "url", is_web_address, RECEIVER)

@@ -1,7 +1,7 @@
-"""The built file alone: no Python, no rights, no network, nothing around it. `make journey`.
+"""The built file alone, without Python, rights or network (`make journey`).
 
-It runs as nobody in a root that holds the C library and nothing else. What it is asked there
-stands in binary_visitor.py, which runs in the same namespaces.
+It runs as user nobody in a root that contains only the C library. binary_visitor.py runs the
+scenarios in the same namespaces.
 """
 
 import json
@@ -24,7 +24,7 @@ from tests.journeys.box_process import SLOTS, TABLE, VENUE
 PROGRAM = Path(__file__).parents[2] / "dist" / "venuebox"
 VISITOR = Path(__file__).with_name("binary_visitor.py")
 NOBODY = 65534
-# Parts of the C library that the modules inside ask for, and the compiler's own part beside it.
+# Parts of the C library and the compiler's runtime that the included modules need.
 C_LIBRARY = (
     "libm.so.6", "libdl.so.2", "libpthread.so.0", "libutil.so.1", "librt.so.1", "libresolv.so.2",
     "libgcc_s.so.1",
@@ -51,7 +51,7 @@ def empty_root(tmp_path):
 
 
 def c_library():
-    """What the loader finds for the file itself, and the rest of the same library."""
+    """Return the libraries that the loader finds for the file, and the rest of the C library."""
     said = subprocess.run(["ldd", PROGRAM], capture_output=True, text=True, check=True).stdout
     found = {Path(path) for path in re.findall(r"(/\S+)", said)}
     folder = next(path.parent for path in found if path.name == "libc.so.6")
@@ -59,7 +59,7 @@ def c_library():
 
 
 def visit(root, what):
-    """What the visitor found out, in a network of loopback alone."""
+    """Run binary_visitor.py with loopback only; return its result."""
     done = subprocess.run(
         ["unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", sys.executable,
          VISITOR, root, what],
@@ -122,7 +122,7 @@ def test_what_root_runs_goes_on_as_the_owner_of_the_directory():
 
 
 def test_systemd_hears_that_it_is_ready_alive_and_leaving(systemd, tmp_path, unused_tcp_port):
-    """As it starts a service: the watchdog is for the first process, SIGTERM for both."""
+    """Start it like systemd: the watchdog is for the first process, SIGTERM for both."""
     environ = {"NOTIFY_SOCKET": systemd.getsockname(), "WATCHDOG_USEC": "2000000",
                "VENUEBOX_SERVER_TLS_PORT": "0", "VENUEBOX_SERVER_MDNS": "false"}  # fmt: skip
     data, port = tmp_path / "box", str(unused_tcp_port)
@@ -150,7 +150,7 @@ def test_systemd_hears_that_it_is_ready_alive_and_leaving(systemd, tmp_path, unu
 
 @pytest.fixture
 def systemd(tmp_path):
-    """Its end of the socket, which hears from whom a message is."""
+    """Systemd's end of the socket, with the senders' credentials."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(str(tmp_path / "notify"))
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
@@ -159,7 +159,7 @@ def systemd(tmp_path):
 
 
 def hear(systemd):
-    """A message, and the process that sent it."""
+    """Return the next message and the id of the process that sent it."""
     said, [(_, _, credentials)], _, _ = systemd.recvmsg(200, socket.CMSG_SPACE(12))
     return said.decode(), struct.unpack("3i", credentials)[0]
 

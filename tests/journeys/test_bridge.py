@@ -1,4 +1,4 @@
-"""A bridge whose network is cut: it decides by the snapshot, remembers, and brings everything."""
+"""A bridge whose network is cut: it decides offline, and sends its decisions later."""
 
 import asyncio
 import json
@@ -66,7 +66,7 @@ async def test_a_bridge_out_of_reach_decides_by_itself_and_brings_everything(tmp
 
 
 async def pair(founded, box, bridge, network):
-    """Make the bridge a terminal of the box, by a one-time code."""
+    """Pair the bridge by a one-time code."""
     argv = ("terminal", "pair", "--environment", "live", "--name", "Jardin", "--json")
     code = json.loads(await asyncio.to_thread(venuebox, *argv, data=founded.data))["code"]
     await asyncio.to_thread(
@@ -75,14 +75,14 @@ async def pair(founded, box, bridge, network):
 
 
 async def shown(scanner, code):
-    """Shown until it is read: a scanner that was just found drops what came before."""
+    """Scan until there is a verdict: a scanner just opened drops earlier input."""
     while (letter := await scanner.show(code, 2.5)) is None:
         pass
     return letter
 
 
 def forged(text):
-    """The pass with another last letter but one."""
+    """Return the pass with its second last character changed."""
     return text[:-3] + ("B" if text[-3] == "A" else "A") + text[-2:]
 
 

@@ -1,7 +1,7 @@
-"""A guest of the running box is erased: nothing of them is left in its files or its next backup.
+"""Erase a guest of a running box: its files and its next backup contain none of their data.
 
-The delivery log and the outbox are made to remember as much as they can first: the partner's
-server and the mail server repeat the guest's name and address in what they answer.
+Before that, the delivery log and the outbox are filled with it: the partner's server and the mail
+server repeat the guest's name and address in their answers.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ def traces_in(data):
 
 
 def traces_below(folder):
-    """Which traces are in which files, those of sealed backups as they lie there."""
+    """Return which traces are in which files; sealed backups are read as they are."""
     return {
         (str(path.relative_to(folder)), trace)
         for path in folder.rglob("*")
@@ -45,7 +45,7 @@ def traces_below(folder):
 
 
 def opened(backup, key):
-    """Everything that is inside a sealed backup, byte for byte."""
+    """Return the decrypted contents of a sealed backup."""
     with backup.open("rb") as file:
         reader, content = SealedReader(file, key), bytearray()
         while part := reader.read(1 << 20):
@@ -54,7 +54,7 @@ def opened(backup, key):
 
 
 def back_up(data):
-    """Make a backup as the owner does: its path."""
+    """Make a backup like the owner; return its path."""
     shelf = data / "backups"
     before = set(shelf.glob("*.venuebox-backup"))
     venuebox("backup", data=data)
@@ -63,21 +63,21 @@ def back_up(data):
 
 
 class Gossip(Handler):
-    """Refuses whom it does not know, by name."""
+    """Refuse recipients, repeating their name in the answer."""
 
     async def handle_RCPT(self, _server, _session, _envelope, address, _options):  # noqa: N802
         return f"450 4.2.1 {address} ({GUEST['name']}) is not at home"
 
 
 async def tell_all(request):
-    """A partner's server that fails, and says of whom."""
+    """Answer with an error that repeats the request."""
     told = await request.json()
     return web.json_response({"sorry": GUEST, "notes": NOTES, "of": told}, status=500)
 
 
 @pytest.fixture
 async def gossips(aiohttp_server):
-    """A mail server and a receiver that repeat what they heard: settings, the receiver's URL."""
+    """Run a mail server and a receiver that repeat requests; yield settings and URL."""
     app = web.Application()
     app.router.add_post("/hook", tell_all)
     receiver = await aiohttp_server(app)
@@ -96,7 +96,7 @@ async def gossips(aiohttp_server):
 
 
 async def live_through(partner, door, hook):
-    """A booking, its events and its letter, three ways of looking for the guest at the door."""
+    """Make a booking, deliver its events and email, and search the guest at the door."""
     await partner.must(201, "POST", "/v1/webhooks", {"url": hook})
     table = (await partner.must(200, "GET", "/v1/venue"))["tables"][0]
     evening = (await door.must(200, "GET", "/terminal/v1/me"))["evening"]

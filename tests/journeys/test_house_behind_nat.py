@@ -1,4 +1,4 @@
-"""A venue behind a router: guests come by the public address, the door does without it."""
+"""A venue behind NAT: guests use the public address, terminals the local one."""
 
 import http.client
 import json
@@ -44,7 +44,7 @@ def box(venue, founded, tmp_path):
 
 
 def serve(box, app_url):
-    """Start it, or start it anew, with that public address."""
+    """Start or restart the box with that public address."""
     box.kill()
     box.settings |= {"VENUEBOX_SERVER_APP_URL": app_url}
     listen = ("--host", "0.0.0.0", "--port", str(PORT))  # noqa: S104 - in a network of its own
@@ -64,7 +64,7 @@ class Answer:
 
 
 def call(at, trusted, name, method, path, body=None, token=None):
-    """Ask the box at that place, over https where something is `trusted`."""
+    """Call the box at that address; over https if a certificate is `trusted`."""
     connection = http.client.HTTPConnection(name, at[1])
     headers = {"Host": name, "Accept": "text/html", "Content-Type": "application/json"}
     headers |= {"Authorization": f"Bearer {token}"} if token else {}
@@ -81,7 +81,7 @@ def trusting(pem):
 
 
 def a_public_certificate(kind, folder, box):
-    """Import one for the public address; who asks from outside trusts it."""
+    """Import a certificate for the public address; return what outside clients trust."""
     key = rsa.generate_private_key(65537, 2048) if kind == "rsa" else (
         ec.generate_private_key(ec.SECP256R1())
     )  # fmt: skip
@@ -103,7 +103,7 @@ def test_the_door_scans_at_the_house_address_when_the_public_line_is_cut(
     at_the_door = partial(within, venue.phone, call, (venue.BOX, PORT), None, venue.BOX)
     assert is_reached(from_outside)
 
-    # The phone comes to trust the box, and opens its link: both are the house's.
+    # The phone trusts the box and opens the pairing link, both at local addresses.
     authority = at_the_door("GET", "/trust/ca.crt").body
     own = trusting(ssl.DER_cert_to_PEM_cert(authority).encode())
     inside = partial(within, venue.phone, call, (venue.BOX, TLS_PORT), own, venue.BOX)

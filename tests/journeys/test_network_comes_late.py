@@ -1,4 +1,4 @@
-"""A box that started before its network: once it has an address, links and certificate name it."""
+"""A box that started before its network: later, links and certificate use its address."""
 
 import json
 import os
@@ -15,12 +15,12 @@ from tests.namespaces import Cable, ip, may_make_namespaces
 
 HOME, GUEST = "10.214.7.1", "10.214.7.2"
 PORT, TLS_PORT = 18080, 18443
-__test__ = may_make_namespaces()  # elsewhere tests/web/names/test_announcing.py alone shows it
+__test__ = may_make_namespaces()  # else only tests/web/names/test_announcing.py tests this
 
 
 @pytest.fixture
 def cable():
-    """From the house to a box that is alone with loopback: not plugged in."""
+    """A link to a box that has only loopback; not yet connected."""
     with Cable(f"vbl{os.getpid() % 10**6}") as found:
         yield found
 
@@ -50,7 +50,7 @@ def plug_in(cable):
 
 
 def anybody():
-    """Takes whatever certificate there is: which one is the test's to look at."""
+    """A TLS context that accepts every certificate; the test checks it."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
@@ -67,7 +67,7 @@ def ask(founded, path, body=None):
 
 
 def certified():
-    """Whether the box's certificate names its address."""
+    """Return whether the box's certificate contains its address."""
     with (
         socket.create_connection((GUEST, TLS_PORT), timeout=60) as raw,
         anybody().wrap_socket(raw) as secured,

@@ -1,4 +1,4 @@
-"""The guide's programs in Python and Node do what the guide says, against a real box."""
+"""The guide's programs in Python and Node, run against a real box."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The guide's programs and commands for curl, against a real box."""
+"""The guide's programs and commands for curl, run against a real box."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""In the house the guide's programs trust the box after what the guide says, and not before."""
+"""On a local network, the guide's programs trust the box only after the guide's commands."""
 
 import pytest
 
@@ -28,5 +28,5 @@ def test_before_that_nobody_talks_to_it(box):
 
     refused = box.run(*first_call, trusting=False)
 
-    assert refused.returncode == 60  # curl's word for a certificate that it does not trust
+    assert refused.returncode == 60  # curl's status for an untrusted certificate
     assert refused.stdout == ""

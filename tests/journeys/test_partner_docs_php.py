@@ -1,4 +1,4 @@
-"""The guide's programs in PHP, against a real box. `make test` leaves this out without php."""
+"""The guide's programs in PHP, run against a real box; skipped without php."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How long a box takes to answer, and that it sleeps when nothing is due."""
+"""The start-up time of a box, and its processor use when idle."""
 
 import asyncio
 import os
@@ -13,10 +13,10 @@ from tests.journeys.box_process import BoxProcess, found_box
 from tests.journeys.partner_side import Receiver, calling
 from tests.soak.scale import FULL
 
-# Connections to receivers are kept for 4 s after a delivery; a new box makes its first backup a
+# Connections to receivers stay open for 4 s after a delivery. A new box makes its first backup a
 # minute after its start.
 SETTLE_SECONDS = 90.0 if FULL else 5.0
-WATCH_SECONDS = 600.0 if FULL else 6.5  # what forgets an alarm of 10 s is found out
+WATCH_SECONDS = 600.0 if FULL else 6.5  # long enough to detect a timer of 10 s
 
 
 def test_it_answers_within_seconds_of_its_start(tmp_path):
@@ -38,7 +38,7 @@ async def first_answer(box, founded):
 
 @pytest.fixture
 async def furnished(tmp_path):
-    """A box with a registered receiver and guests tonight, to whom everything was delivered."""
+    """A box with guests tonight and a receiver that has received all deliveries."""
     founded = found_box(tmp_path)
     async with Receiver().running() as receiver:
         with BoxProcess(founded.data, log=tmp_path / "box.log", settings=receiver.settings) as box:
@@ -88,7 +88,7 @@ async def test_an_idle_box_uses_no_processor_and_runs_no_timer(furnished):
 
 
 async def at_rest(pid):
-    """Its use once nothing has moved for two seconds: on a busy machine that takes longer."""
+    """Wait until the process was idle for two seconds; return its usage."""
     await asyncio.sleep(SETTLE_SECONDS)
     async with asyncio.timeout(60):
         before = None
@@ -98,7 +98,7 @@ async def at_rest(pid):
 
 
 def usage(pid):
-    """Processor time in ticks, and how often each thread gave the processor back."""
+    """Return the processor time in ticks, and the voluntary switches of each thread."""
     process = Path(f"/proc/{pid}")
     fields = (process / "stat").read_text().rpartition(") ")[2].split()
     return {

@@ -23,7 +23,7 @@ EMAIL, PHONE = "salma.bennani@guests.example", "+212 611 222 333"
 
 @dataclass
 class Journey:
-    """A running box, and everybody who speaks to it in one environment."""
+    """A running box with its clients in one environment."""
 
     environment: str
     founded: Founded
@@ -34,7 +34,7 @@ class Journey:
     mail: Handler
 
     async def register(self):
-        """The receiver, registered for all six events; the endpoint's id."""
+        """Register the receiver for all six events; return the endpoint's id."""
         body = {"url": self.receiver.url(self.environment)}
         endpoint = await self.partner.must(201, "POST", "/v1/webhooks", body)
         assert endpoint["secret"].startswith("whsec_")
@@ -45,7 +45,7 @@ class Journey:
         return (await self.door.must(200, "GET", "/terminal/v1/me"))["evening"]
 
     async def a_booking(self, **changes):
-        """A body that books T1 tonight for its whole evening."""
+        """Return a body that books T1 for tonight's whole evening."""
         tables = (await self.partner.must(200, "GET", "/v1/venue"))["tables"]
         return {
             "tableId": tables[0]["id"],
@@ -66,7 +66,7 @@ class Journey:
         return next(item for item in items if item["id"] == reservation_id)
 
     async def letter(self):
-        """The one letter: its text, and the picture in it."""
+        """Return the text and the QR code picture of the only email."""
         if self.environment == "live":
             (envelope,) = self.mail.envelopes
             assert envelope.rcpt_tos == [EMAIL]
@@ -150,7 +150,7 @@ async def test_a_booking_becomes_an_arrival_of_which_the_partner_hears(journey):
 
 
 async def see_the_pass_everywhere(journey, booked):
-    """The letter and the guest's page show one and the same pass; its text."""
+    """Check that email and guest page show the same pass; return its text."""
     text, picture = await journey.letter()
     page = await fetch(booked["guestAccessUrl"])
 
@@ -164,7 +164,7 @@ async def see_the_pass_everywhere(journey, booked):
 
 
 def check_what_arrived(receiver, booked, wish):
-    """Interface, section 6.1, and 2.9 for the members of every body."""
+    """Check the deliveries (interface, sections 6.1 and 2.9)."""
     kinds = [one.event for one in receiver.received]
     assert sorted(kinds) == [
         "reservation.cancelled",
@@ -183,7 +183,7 @@ def check_what_arrived(receiver, booked, wish):
 
 
 def check_the_log(journey):
-    """I10: no secret and no guest's contact in what the box says."""
+    """Check that the output contains no secret and no contact data (I10)."""
     said = journey.box.complaints() + "\n".join(journey.box.lines)
     secrets = (*journey.founded.keys.values(), *journey.founded.terminals.values(), EMAIL, PHONE)
     assert [one for one in secrets if one in said] == []
@@ -221,7 +221,7 @@ async def test_after_a_restart_the_answer_is_the_same_and_what_was_not_delivered
     async with begun(tmp_path, "live") as journey:
         await journey.register()
         wish = await journey.a_booking(notifyCustomer=False)
-        journey.receiver.open.clear()  # it takes what comes and does not answer
+        journey.receiver.open.clear()  # it receives deliveries and does not answer
         booked = await journey.partner.must(201, "POST", "/v1/reservations", wish)
         reservation_id = booked["serviceReservationId"]
         undelivered = await journey.receiver.wait_for("reservation.created", reservation_id)

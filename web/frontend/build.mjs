@@ -1,13 +1,12 @@
 /**
- * Bundles the pages' scripts and styles into web/static.
+ * Bundle the pages' scripts and styles into web/static.
  *
- * Every file directly in src/ or styles/ becomes one output of its name: src/door.ts is door.js,
- * styles/guest.css is guest.css. A file in a subfolder, or whose name starts with "_", is a part:
- * it reaches the browser only through the entry that imports it. Swagger UI goes to docs/ with its
- * licence, and docs/ with its pictures and example programs to documents/. Files are written aside and
- * renamed, so that a running box never serves half of one; what no source produces any more is
- * removed. The code reader's WebAssembly and the door's icons come along, and what is worth it
- * compressed too: the server sends the smallest that is taken.
+ * Every file directly in src/ or styles/ is an entry with an output of its name: src/door.ts becomes
+ * door.js. Files in subfolders, and those whose names start with "_", are only imported. Also
+ * written: Swagger UI with its licence (docs/), the documentation with its pictures and example
+ * programs (documents/), the QR reader's WebAssembly, and the door app's icons. Scripts, styles and
+ * WebAssembly are also written compressed; the server sends the smallest that the browser accepts.
+ * Files are replaced atomically, because a box may be running; outdated files are deleted.
  */
 import { build } from "esbuild";
 import { mkdir, readFile, readdir, rename, rm, writeFile } from "node:fs/promises";
@@ -28,7 +27,7 @@ const SWAGGER_FILES = [
   "NOTICE",
 ];
 
-/** The entries of one folder: path of each file with this ending that is not a part. */
+/** The entries of a folder: the paths of its files with this ending, without those of "_". */
 async function entries(folder, ending) {
   const found = await readdir(join(here, folder), { withFileTypes: true }).catch((error) => {
     if (error.code === "ENOENT") return [];
@@ -41,7 +40,7 @@ async function entries(folder, ending) {
     .sort();
 }
 
-/** The bundled text of these entries, by the path it will have under web/static. */
+/** Bundle these entries: [path under web/static, contents] of each. */
 async function bundled(entryPoints) {
   if (entryPoints.length === 0) return [];
   const { outputFiles } = await build({
@@ -60,7 +59,7 @@ async function bundled(entryPoints) {
   return outputFiles.map((file) => [relative(out, file.path), file.contents]);
 }
 
-/** Swagger UI as published, licence and notice included: they travel with every copy. */
+/** The files of Swagger UI, with the licence and notice that every copy needs. */
 async function swagger() {
   const home = dirname(createRequire(import.meta.url).resolve("swagger-ui-dist/package.json"));
   return Promise.all(
@@ -68,7 +67,7 @@ async function swagger() {
   );
 }
 
-/** docs/ as it stands: the pages, their pictures and the example programs, not what makes them. */
+/** The documentation: pages, pictures and example programs, without the files that make them. */
 async function documents() {
   const home = join(here, "..", "..", "docs");
   const found = await readdir(home, { recursive: true, withFileTypes: true });
@@ -82,13 +81,13 @@ async function documents() {
   );
 }
 
-/** The WebAssembly that reads codes at the door. */
+/** The WebAssembly of the QR reader. */
 async function reader() {
   const path = createRequire(import.meta.url).resolve("zxing-wasm/reader/zxing_reader.wasm");
   return [["zxing_reader.wasm", await readFile(path)]];
 }
 
-/** A file and, where that saves something, its compressed forms. */
+/** A file, and its compressed forms if it is a script, a style or WebAssembly. */
 function withCompressed([name, contents]) {
   if (!/\.(js|css|wasm)$/.test(name)) return [[name, contents]];
   const best = { [constants.BROTLI_PARAM_QUALITY]: contents.length > 200_000 ? 9 : 11 };
@@ -107,7 +106,7 @@ async function write(name, contents) {
   await rename(aside, target);
 }
 
-/** Removes what an earlier build left and this one does not produce. */
+/** Delete files that an earlier build wrote and this one did not. */
 async function removeOthers(kept) {
   const present = await readdir(out, { recursive: true, withFileTypes: true });
   for (const file of present.filter((entry) => entry.isFile())) {
@@ -117,7 +116,7 @@ async function removeOthers(kept) {
 }
 
 const files = new Map([
-  // Apart, because a style and a script of one name are two outputs of one name.
+  // Built separately: a script and a style of the same name have the same entry name.
   ...(await bundled(await entries("src", ".ts"))),
   ...(await bundled(await entries("styles", ".css"))),
   ...(await swagger()),

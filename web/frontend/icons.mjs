@@ -1,13 +1,12 @@
 /**
- * The app's icon as PNG, drawn from the same shapes as web/pictures/icon.svg: phones want pixels to
- * install a page, and the build needs no program for pictures. Its ground fills the square, so the
- * same file is good for round, rounded and square masks.
+ * Draw the app's icon as PNG, with the shapes of web/pictures/icon.svg. Drawing it here needs no
+ * image tools. The background fills the square, so that round, rounded and square masks all fit.
  */
 import { deflateSync } from "node:zlib";
 
 const GROUND = [0xb4, 0x53, 0x2a];
 const WHITE = [0xff, 0xff, 0xff];
-const SAMPLES = 4; // by 4 in each pixel, for smooth edges
+const SAMPLES = 4; // per axis and pixel, for smooth edges
 
 /** The colour at a point of the 48 × 48 drawing. */
 function colourAt(x, y) {

@@ -1,4 +1,4 @@
-"""A disk that forgets, and a furnished venue on it."""
+"""A simulated disk that loses unsynced writes, and a furnished venue on it."""
 
 import logging
 
@@ -17,7 +17,7 @@ from tests.faults.power_cut.vfs import ForgetfulVFS
 
 @pytest.fixture(autouse=True)
 def nothing_is_logged():
-    """A record would keep its exception, its frames and a disk of many megabytes."""
+    """Disable logging: log records would keep exceptions, and with them whole disks, in memory."""
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)
@@ -32,7 +32,7 @@ def vfs():
 
 @pytest.fixture(scope="module")
 def furnished(tmp_path_factory):
-    """(database file, key, terminal) of a venue with one endpoint."""
+    """Return (database file, key, terminal) of a venue with one endpoint."""
     path = tmp_path_factory.mktemp("power") / "live.db"
     path.write_bytes((furnished_template() / "live.db").read_bytes())
     clock = StoppedClock("2026-11-21T19:00:00Z")

@@ -1,7 +1,7 @@
-"""Power cuts in an upgrade, and in the start after it: the old schema or the new, never a mix.
+"""Power cuts during an upgrade, and in the start after it: the old schema or the new, never a mix.
 
-The real migration on the forgetful disk is cut after any number of writes, then perhaps again
-while the next start recovers and tries once more. MIGRATION_CUT_SEED repeats a run.
+The real migration runs on the simulated disk and is cut after a random number of writes, perhaps
+again while the next start recovers and retries. MIGRATION_CUT_SEED repeats a run.
 """
 
 import asyncio
@@ -22,21 +22,21 @@ from tests.soak.scale import FULL, Progress, tell
 pytestmark = pytest.mark.slow
 
 UPGRADES = 2_000 if FULL else 60
-MOST_CUTS = 3  # of one upgrade, before the power stays
-LIFE = 600  # changes of the disk before the upgrade
+MOST_CUTS = 3  # in one upgrade
+LIFE = 600  # changes to the disk before the upgrade
 TABLES = "venue_table", "reservation", "api_key", "endpoint", "terminal", "event"
 
 
 @pytest.fixture(autouse=True)
 def newer():
-    """A program that knows two schemas more."""
+    """Add two migrations."""
     known = list_migrations()
     return [*known, (len(known) + 1, SECOND), (len(known) + 2, THIRD)]
 
 
 @pytest.fixture
 def start(vfs, newer, tmp_path):
-    """What a start does with the files of a disk, until the power goes."""
+    """Run a start on the files of a disk, until the power cut."""
     path = tmp_path / "live.db"
     path.touch()
 
@@ -59,7 +59,7 @@ def connect():
 
 
 def content(vfs, files):
-    """What somebody finds who looks: whether it is sound, the schema, and every row of before."""
+    """Return whether the file is intact, its schema number, and all earlier rows."""
     vfs.disk = Disk(files)
     connection = connect()
     try:
@@ -72,7 +72,7 @@ def content(vfs, files):
 
 
 def rows_of(connection, table):
-    """But for the column that the newer program adds."""
+    """Return the rows without the column that the upgrade adds."""
     cursor = connection.execute(f"SELECT * FROM {table} ORDER BY 1")  # noqa: S608 - one of ours
     names = [name for name, _ in cursor.getdescription()]
     return [{n: v for n, v in zip(names, row, strict=True) if n != "mood"} for row in cursor]

@@ -1,10 +1,10 @@
 """Power cuts and failing syncs: nothing acknowledged is lost, and no table is held twice.
 
-Each cut comes after a random number of writes, truncations and syncs, also while the box recovers
-from the cut before and while a checkpoint runs. A failing sync may be one of a commit, a
-checkpoint, an end or a start. The box ends, starts again on the same machine, whose page cache
-still shows what the disk lost, works on, and then the power goes. 10,000 cuts and 3,000 failures
-in `make soak`. POWER_CUT_SEED repeats a run.
+Each cut happens after a random number of writes, truncations and syncs, also during recovery from
+an earlier cut and during a checkpoint. Syncs fail in a commit, a checkpoint, a shutdown or a start.
+The box then exits, restarts on the same machine, whose page cache still contains what the disk
+lost, works on, and then the power fails. 10,000 cuts and 3,000 failures in `make soak`.
+POWER_CUT_SEED repeats a run.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from tests.soak.scale import FULL, Progress, tell
 
 MANY_CUTS = 10_000 if FULL else 1_000
 FAILURES = 3_000 if FULL else 60
-OF_ONE_VENUE = 25  # lives, before its file grows too big to be quick
+OF_ONE_VENUE = 25  # runs, before its file grows too big to be fast
 MOST_CHANGES = 250
 FEWER_CHANGES = 160  # for the short run
 MOST_SYNCS = 60
@@ -40,7 +40,7 @@ def a_seed():
 
 
 def suffer(vfs, furnished, seed, lives, live, **changes):
-    """Complaints after so many lives, and the venues that were lived in."""
+    """Run and cut venues repeatedly; return the broken promises and the venues."""
     venues, progress = [], Progress(f"seed {seed}")
     for number in range(lives):
         if number % OF_ONE_VENUE == 0:
@@ -57,14 +57,14 @@ async def lose_power(venue, most=MOST_CHANGES):
 
 
 async def fail_a_sync(venue):
-    """Fail, start again on the same disk until it serves, and lose the power at work."""
+    """Let a sync fail, restart on the same disk until the box serves, then cut the power."""
     draw = venue.draw
     good = draw.randint(0, MOST_SYNCS)
     disk = Disk(venue.files, good_syncs=good, for_good=draw.random() < 0.3, draw=draw)
     await venue.live_until_a_failure(disk)
     for start in range(MOST_STARTS):
         if start == MOST_STARTS - 1:
-            disk.mend()  # a disk that fails for good is replaced
+            disk.mend()  # a broken disk is replaced
         refused = venue.refused_starts
         disk.lose_power_after(draw.randint(0, MOST_CHANGES))
         await venue.live_until_a_failure(disk)
@@ -103,7 +103,7 @@ def test_after_a_sync_that_failed_nothing_acknowledged_is_ever_lost(vfs, furnish
     assert sum(venue.failures for venue in venues) > lives / 8
 
 
-# The simulator itself: without each guard of the product it reports the loss.
+# Tests of the simulator: without each safeguard of the product it must report a loss.
 
 
 def weaken(connection):

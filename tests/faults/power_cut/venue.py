@@ -1,4 +1,4 @@
-"""A venue on a disk that forgets: the real writer and the real actions, through many lives."""
+"""A venue on the simulated disk: the real writer and actions, over many runs."""
 
 import asyncio
 import random
@@ -31,7 +31,7 @@ ROUNDS_AFTER_A_FAILURE = 3
 
 @dataclass
 class Facts:
-    """What somebody was told, and may rely on for ever."""
+    """Acknowledged facts, which must never be lost."""
 
     granted: dict = field(default_factory=dict)  # id: access code
     cancelled: set = field(default_factory=set)
@@ -44,7 +44,7 @@ class Facts:
 
 @dataclass
 class VenueOnDisk:
-    """One venue through many cuts. `prepare` may weaken each connection, to prove the checks."""
+    """One venue through many cuts. `prepare` may weaken connections, to test the checks."""
 
     vfs: object
     files: dict
@@ -52,17 +52,17 @@ class VenueOnDisk:
     terminal: object
     draw: random.Random
     prepare: Callable = lambda _: None
-    rewrites_log: bool = True  # at a start after a failed sync
+    rewrites_log: bool = True  # rewrite the WAL at a start after a failed sync
     facts: Facts = field(default_factory=Facts)
     clock: StoppedClock = field(default_factory=lambda: StoppedClock("2026-11-21T19:00:00Z"))
-    marks: list = field(default_factory=list)  # each watermark that was ever written
+    marks: list = field(default_factory=list)  # every watermark that was written
     granted_after_failure: int = 0
     refused_starts: int = 0
-    failures: int = 0  # of the disk, after which the box ended
+    failures: int = 0  # disk failures after which the box exited
     _numbers: count = field(default_factory=lambda: count(1))
 
     async def live_until_a_cut(self, cut_after):
-        """Open, work, and lose the power after so many changes of the disk."""
+        """Open, work, and cut the power after a number of disk changes."""
         self.vfs.disk = disk = Disk(self.files, cut_after)
         connection = None
         try:
@@ -79,7 +79,7 @@ class VenueOnDisk:
         self.files = disk.after_a_cut(self.draw)
 
     async def live_until_a_failure(self, disk):
-        """Start, and work until a sync fails or the power goes. Then the process is gone."""
+        """Start, and work until a sync fails or the power is cut, which ends the process."""
         self.vfs.disk = disk
         connection = None
         try:
@@ -95,7 +95,7 @@ class VenueOnDisk:
                     connection.close()
 
     def open(self, autocheckpoint=0):
-        """As the box does, with an exclusive lock: this disk has no shared memory."""
+        """Open like the box, but with an exclusive lock: the disk has no shared memory."""
         connection = apsw.Connection("live.db", flags=apsw.SQLITE_OPEN_READWRITE, vfs=NAME)
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         configure(connection)
@@ -141,7 +141,7 @@ class VenueOnDisk:
         await asyncio.gather(*(self._act(writer) for _ in range(self.draw.randint(1, 9))))
 
     async def _act(self, writer):
-        """One request. What is answered becomes a fact."""
+        """Make a random request; record its answer as a fact."""
         chance = self.draw.random()
         known = [id_ for id_ in self.facts.granted if id_ not in self.facts.cancelled]
         with suppress(ApiError):
@@ -177,7 +177,7 @@ class VenueOnDisk:
 
 
 class Closing:
-    """A writer that is closed at the end of the block."""
+    """Close the writer at the end of the block."""
 
     def __init__(self, writer):
         self._writer = writer
@@ -190,7 +190,7 @@ class Closing:
 
 
 def checkpoint(connection, writer):
-    """On the writer's thread: as the box does (appliance/database/checkpointer.py)."""
+    """Run a checkpoint like appliance/database/checkpointer.py, on the writer's thread."""
     try:
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
     except apsw.IOError as error:
@@ -198,7 +198,7 @@ def checkpoint(connection, writer):
 
 
 def complaints(venue):
-    """What the next start would find wrong. It reads a copy: the venue goes on with the files."""
+    """Return the broken promises. Reads a copy, so that the venue can continue."""
     venue.vfs.disk = Disk(venue.files)
     connection = venue.open()
     try:
@@ -212,7 +212,7 @@ def complaints(venue):
 
 
 def _of_the_log(connection, venue):
-    """A cut is no damage, whatever it left of the watermark: all, any earlier one, or none."""
+    """Check the WAL: with the latest, any earlier or no watermark, it must not count as damaged."""
     connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
     earlier = venue.draw.choice(venue.marks or [b""])
     for mark in ((venue.marks or [b""])[-1], earlier, b"", earlier[: venue.draw.randrange(17)]):
@@ -248,7 +248,7 @@ def _of_facts(connection, facts):
 
 
 def _of_events(connection):
-    """I4: each change has its one event, and each event its delivery."""
+    """I4: each change has exactly one event, and each event its delivery."""
     wanted = """
         SELECT id, 'reservation.created' FROM reservation UNION ALL
         SELECT id, 'reservation.cancelled' FROM reservation WHERE status = 'cancelled' UNION ALL

@@ -1,8 +1,8 @@
-"""A disk that forgets, and SQLite on it.
+"""A simulated disk for SQLite that loses unsynced writes.
 
-What was not synced when the power goes may be lost, torn or kept. A sync may fail, once or for
-good: what it did not write is lost, torn or kept as well, and no later sync writes it, but readers
-still see it, as the kernel's page cache shows it.
+At a power cut, each unsynced write is lost, torn or kept. A sync may fail, once or always: its
+writes are lost, torn or kept in the same way, and no later sync repeats them. Readers still see
+them, as in the kernel's page cache.
 """
 
 import random
@@ -19,7 +19,7 @@ class PowerIsGone(Exception):
 
 
 class DiskFile:
-    """`durable` is what survives a power cut, `live` what a reader sees."""
+    """A file. `durable`: the content after a power cut; `live`: what readers see."""
 
     def __init__(self, data=b""):
         self.durable, self.live, self.pending = bytearray(data), bytearray(data), []
@@ -42,7 +42,7 @@ class DiskFile:
         self.pending.clear()
 
     def after_a_cut(self, draw):
-        """Every operation since the last sync happened, or did not, or a part of it did."""
+        """Return the content after a cut: each unsynced operation is kept, lost or torn."""
         survived = bytearray(self.durable)
         for offset, data in self.pending:
             fate = draw.choice(("lost", "torn", "kept"))
@@ -58,9 +58,9 @@ class DiskFile:
 
 
 class Disk:
-    """Files by name. Nothing works after `cut_after` changes.
+    """Files by name. After `cut_after` changes every operation fails.
 
-    The sync after `good_syncs` fails, and every later one too when the disk is broken `for_good`.
+    The sync after `good_syncs` fails; with `for_good`, all later ones fail too.
     """
 
     def __init__(self, files=None, cut_after=None, *, good_syncs=10**9, for_good=False, draw=None):
@@ -71,7 +71,7 @@ class Disk:
         self._cut_after, self._draw = cut_after, draw
 
     def change(self):
-        """Before each change: the power may go."""
+        """Count a change; cut the power if it is due."""
         self.look()
         self.changes += 1
         if self._cut_after is not None and self.changes > self._cut_after:
@@ -92,22 +92,22 @@ class Disk:
         file.sync()
 
     def lose_power_after(self, changes):
-        """Cut the power after so many more changes."""
+        """Cut the power after this number of further changes."""
         self._cut_after = self.changes + changes
 
     def mend(self):
-        """Let all later syncs succeed. What was lost stays lost."""
+        """Let all later syncs succeed. Lost writes stay lost."""
         self.good_syncs, self.for_good = 10**9, False
 
     def after_a_cut(self, draw):
-        """The files that the next start finds."""
+        """Return the files that the next start finds."""
         return {name: bytes(file.after_a_cut(draw)) for name, file in self.files.items()}
 
 
 class FilesOnDisk:
-    """What `FilesBeside` and `LogBeside` are on a real disk: the log, and the watermark.
+    """WAL and watermark on this disk, in place of `FilesBeside` and `LogBeside`.
 
-    `marks` grows by each watermark that is written. The last one is read.
+    Each written watermark is appended to `marks`; the last one is read.
     """
 
     def __init__(self, disk, marks=()):
@@ -145,7 +145,7 @@ class FilesOnDisk:
 
 
 class ForgetfulVFS(apsw.VFS):
-    """`disk` may be changed between two connections."""
+    """A VFS on `disk`, which may be replaced between two connections."""
 
     def __init__(self):
         super().__init__(NAME, "")
@@ -172,7 +172,7 @@ class ForgetfulVFS(apsw.VFS):
 
 
 class ForgetfulFile:
-    """One open file. It needs no locks: one connection has the disk for itself."""
+    """One open file. It needs no locks, because only one connection uses the disk."""
 
     def __init__(self, disk, file):
         self._disk = disk
@@ -216,7 +216,7 @@ class ForgetfulFile:
 
 
 def guarded(do):
-    """Tell SQLite of a dead disk in its own terms."""
+    """Convert a power cut into an I/O error of SQLite."""
     try:
         do()
     except PowerIsGone:
@@ -237,7 +237,7 @@ def resize(target, size):
 
 
 def tear(target, offset, data, draw: random.Random):
-    """Write some of the sectors."""
+    """Write a random part of the sectors."""
     start = 0
     while start < len(data):
         end = min(len(data), start + SECTOR - (offset + start) % SECTOR)

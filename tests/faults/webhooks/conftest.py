@@ -1,4 +1,4 @@
-"""The fixtures of the delivery engine's own tests."""
+"""Reuse the fixtures of tests/appliance/webhooks."""
 
 from tests.appliance.webhooks.conftest import (  # noqa: F401 - fixtures are asked for by name
     change_outside,

@@ -1,6 +1,6 @@
-"""A receiver in a process of its own that answers far too much: `python flood.py KIND`.
+"""A receiver process that sends far too large answers: `python flood.py KIND`.
 
-It prints its port. The answers are made here, so that they cost the sender no memory.
+It prints its port. A separate process makes the answers, so that they use no memory of the box.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ REST = 10 * (1 << 30) // len(BLOCK)
 
 
 def pieces(kind):
-    """The answer to one request."""
+    """Yield the parts of the answer to one request."""
     if kind == "chunks":
         yield HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
         yield from (b"10000\r\n" + BLOCK + b"\r\n" for _ in range(REST))

@@ -1,4 +1,4 @@
-"""Receivers with bad TLS, and receivers with a certificate of the venue's own."""
+"""Receivers with invalid TLS, and receivers with private certificates."""
 
 import datetime as dt
 import hashlib
@@ -22,7 +22,7 @@ HOST = "receiver.example"
 
 
 class Certificate:
-    """A certificate of its own key: signed by `issuer`, or by itself."""
+    """A certificate with a new key, signed by `issuer` or self-signed."""
 
     def __init__(self, name=HOST, *, issuer=None, days=1, authority=False):
         self.key = ec.generate_private_key(ec.SECP256R1())
@@ -56,7 +56,7 @@ class Certificate:
         return hashlib.sha256(der).digest()
 
     def context(self):
-        """A server that shows this certificate."""
+        """Return the TLS context of a server with this certificate."""
         form = serialization.PrivateFormat.PKCS8
         key = self.key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
         server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

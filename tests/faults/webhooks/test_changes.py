@@ -1,4 +1,4 @@
-"""Changes of an endpoint while deliveries are on their way to it."""
+"""Changes to an endpoint while deliveries to it are pending or in flight."""
 
 import asyncio
 import threading
@@ -32,7 +32,7 @@ def holds(request, secret):
 
 @pytest.fixture
 async def failed_once(world, receiver):
-    """An endpoint whose first delivery failed once: (endpoint, secret)."""
+    """Return (endpoint, secret) of an endpoint whose first delivery failed once."""
     endpoint, secret = await world.register(receiver.url)
     receiver.answers = [an_answer(500)]
     await world.start()

@@ -1,4 +1,4 @@
-"""Addresses that no delivery may reach. A listener counts the connections that come."""
+"""Addresses that no delivery may reach. A listener counts connections."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ _PORT = re.compile(r"^(https?://)([^/?#@\\]*?)(?::\d+)?([/?#].*|)$", re.IGNORECA
 
 
 class Listener:
-    """Listens on 127.0.0.1 and, where there is one, on ::1. Counts who comes."""
+    """Listen on 127.0.0.1 and, if available, on ::1, and count connections."""
 
     def __init__(self):
         self.accepted = 0
@@ -46,7 +46,7 @@ async def listener():
 
 @pytest.fixture
 def strict(change_outside, names, listener):
-    """Nothing is opened; whatever is dialled, wherever it is, arrives at the listener."""
+    """Allow no private address; connect every address to the listener."""
     names.known |= {**NAMES, "receiver.example": ["93.184.216.34"]}
 
     async def divert(_addresses, _port):
@@ -58,14 +58,14 @@ def strict(change_outside, names, listener):
 
 @pytest.fixture
 def direct(change_outside, names):
-    """Nothing is opened; what is dialled is dialled."""
+    """Allow no private address; connect directly."""
     names.known |= {**NAMES, "receiver.example": ["93.184.216.34"]}
     guard = EgressGuard(EgressPolicy((), is_own_address), names)
     change_outside(guard=guard, connect=connect_directly)
 
 
 def spellings(port):
-    """Every URL of the corpus, and again as https and http at the port of the listener."""
+    """Return every URL of the corpus, also with the listener's port over https and http."""
     urls = REFUSED + [f"https://{name}/" for name in NAMES]
     for url in list(urls):
         match = _PORT.match(url)
@@ -75,7 +75,7 @@ def spellings(port):
 
 
 def plant(tx, urls):
-    """Endpoints that nobody has checked, and a delivery to each."""
+    """Insert endpoints without the URL check, with a delivery to each."""
     ids = [tx.new_id() for _ in urls]
     for endpoint_id, url in zip(ids, urls, strict=True):
         tx.insert("endpoint", {"id": endpoint_id, "url": url, "active": 1, "created_at": tx.now,
@@ -107,9 +107,9 @@ async def test_no_spelling_can_be_registered_and_none_is_dialled(world, strict, 
 
 
 def harmless(port):
-    """Of the spellings at the listener's port: those whose only fault was the port they had.
+    """Return the URLs at the listener's port that were refused only for their port.
 
-    Plain http is allowed in this test, so its scheme is no fault either.
+    This test allows plain http, so the scheme is no reason for a refusal.
     """
     return [
         url for url in spellings(port)

@@ -1,6 +1,6 @@
-"""`kill -9` among deliveries: none is lost, and a repeated one has the same id.
+"""`kill -9` during deliveries: none is lost, and a repeated one has the same id.
 
-500 kills in `make soak`, else 30. KILL_ROUNDS and KILL_SEED choose otherwise.
+500 kills in `make soak`, else 30; KILL_ROUNDS and KILL_SEED override this.
 """
 
 import asyncio
@@ -22,14 +22,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.process]
 
 ROUNDS = int(os.environ.get("KILL_ROUNDS", "500" if FULL else "30"))
 SECONDS_IN_ALL = 700.0 if FULL else 35.0
-ENOUGH = ROUNDS // 2 if FULL else 5  # a busy machine may not come to all of them
+ENOUGH = ROUNDS // 2 if FULL else 5  # a busy machine may not reach all of them
 BETWEEN_CHECKS = 25
 IN_FLIGHT_MAX = 32  # deliveries
-BATCH_MAX = 64  # outcomes that one commit writes
+BATCH_MAX = 64  # outcomes in one commit
 
 
 class SlowReceiver(Receiver):
-    """Answers after up to 30 ms: the kill finds deliveries before, in and after their answer."""
+    """A receiver that answers after up to 30 ms, so that kills hit every phase of a delivery."""
 
     def __init__(self, seed):
         super().__init__()
@@ -43,7 +43,7 @@ class SlowReceiver(Receiver):
 
 
 class EventfulLoad(Load):
-    """Bookings and cancellations that never run out, told to five endpoints."""
+    """Endless bookings and cancellations, with five endpoints."""
 
     def __init__(self, *args):
         super().__init__(*args)
@@ -103,5 +103,5 @@ async def test_no_delivery_is_lost_to_a_kill_and_what_comes_twice_has_the_same_i
 
 
 def twice(received):
-    """How many came that had come before."""
+    """Return how many deliveries were repeated."""
     return len(received) - len(Counter(one.delivery for one in received))

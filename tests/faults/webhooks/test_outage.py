@@ -1,4 +1,4 @@
-"""The box was off, or its disk was full, while events were queued: it catches up in order."""
+"""After a shutdown or a full disk, queued events are delivered in order."""
 
 import contextlib
 
@@ -14,13 +14,13 @@ from tests.soak.scale import FULL, Progress
 
 ENDPOINTS = 5
 LATENCY = 0.02
-OVERTAKEN_AT_MOST = 60  # by what was in flight, or came while this process had other work
+OVERTAKEN_AT_MOST = 60  # deliveries in flight, or made while this process was busy
 PATIENCE = 600.0 if FULL else 60.0
 
 
 def book_many(tx, first, count):
     for number in range(first, first + count):
-        a_reservation(tx, number, access_code=None)  # of ten thousand, two would be the same
+        a_reservation(tx, number, access_code=None)  # 10,000 random codes would contain duplicates
 
 
 def pending(world):
@@ -50,7 +50,7 @@ async def test_what_waited_while_the_box_was_off_is_drained_and_a_fresh_event_pa
     for part in range(1, 6):
         await world.until(lambda part=part: min(sent()) > events * part / 8, PATIENCE)
         reservation_id = await world.database.write(a_reservation, events + part)
-        before = sent()  # what left while a busy disk wrote it overtook nothing
+        before = sent()  # deliveries sent during the write are in order
         fresh.append((reservation_id, before))
         progress(f"{sum(before)} of {events * ENDPOINTS}")
     await world.until(lambda: not pending(world), PATIENCE)
@@ -119,7 +119,7 @@ async def test_a_full_disk_keeps_results_in_memory_stops_new_sends_and_books_not
 
 
 def fill_the_disk(world):
-    """The file may not grow: SQLite says FULL, as it does without room on the volume."""
+    """Limit the file size, so that SQLite reports FULL as on a full volume."""
     connection = world.database._writer_connection
     connection.execute("CREATE TABLE filler (content BLOB)")
     connection.execute(f"PRAGMA max_page_count = {connection.pragma('page_count')}")

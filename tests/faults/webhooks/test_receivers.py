@@ -1,6 +1,6 @@
-"""Receivers that never answer, or answer far too much.
+"""Receivers that never answer, or send far too much.
 
-Attempts take the ten seconds of the interface in `make soak`, and less otherwise.
+An attempt times out after ten seconds in `make soak`, as in the interface, else earlier.
 """
 
 import subprocess
@@ -17,13 +17,13 @@ from tests.soak.scale import FULL
 
 BUDGETS = Budgets() if FULL else Budgets(total=0.6, connect=60.0, drain=0.2, idle=4.0)
 TOTAL = BUDGETS.total
-LATE = 0.3 if FULL else 30.0  # a test must hold on a busy machine; a soak runs on a quiet one
+LATE = 0.3 if FULL else 30.0  # the soak runs on an idle machine, tests maybe on a busy one
 FLOOD = Path(__file__).with_name("flood.py")
 MEBIBYTE = 1024 * 1024
 
 
 class Hanging:
-    """A receiver that answers nothing, and notes how long each request waited."""
+    """A receiver that never answers and records how long each request waited."""
 
     def __init__(self):
         self.held = []
@@ -35,14 +35,14 @@ class Hanging:
         begun = time.monotonic()
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
-        await reader.read()  # the rest of the request, and the end of the connection
+        await reader.read()  # until the client closes the connection
         self.at_once -= 1
         self.held.append(time.monotonic() - begun)
 
 
 @pytest.fixture
 def patience(monkeypatch):
-    """Each attempt as (seconds from its start to its outcome, outcome)."""
+    """Return (seconds, outcome) of each attempt."""
     seen, post = [], Client.post
 
     async def timed(self, request):
@@ -81,7 +81,7 @@ async def test_a_receiver_that_never_answers_is_given_up_in_time_and_delays_no_o
 
 @pytest.fixture
 def flood():
-    """`url = flood(kind)`: a receiver of flood.py in a process of its own."""
+    """`url = flood(kind)`: run flood.py as a receiver."""
     started = []
 
     def start(kind):
@@ -97,7 +97,7 @@ def flood():
 
 
 def most_memory(*, begin_anew=False):
-    """The most memory that this process held since the last time it began anew, in bytes."""
+    """Return the peak memory of this process since the last reset, in bytes."""
     if begin_anew:
         Path("/proc/self/clear_refs").write_text("5")
     status = Path("/proc/self/status").read_text()

@@ -1,4 +1,4 @@
-"""Deliveries sent once more: which ones, how often, and what happens to them meanwhile."""
+"""Replays: which deliveries, how often, and changes during a replay."""
 
 import asyncio
 
@@ -24,7 +24,7 @@ async def replay(world, delivery_id):
 
 
 async def replay_all(world, endpoint_id, **options):
-    """Every page; how many were replayed."""
+    """Replay all pages; return the number of replayed deliveries."""
     selection, progress = Selection(endpoint_id, **options), None
     while progress is None or not progress.done:
         progress = await world.database.write(replay_deliveries, selection, progress)
@@ -33,7 +33,7 @@ async def replay_all(world, endpoint_id, **options):
 
 @pytest.fixture
 async def failed_once(world, receiver):
-    """(endpoint, request) of a delivery that failed once. The next answers are all good."""
+    """Return (endpoint, request) of a delivery that failed once; later attempts succeed."""
     endpoint, _ = await world.register(receiver.url)
     receiver.answers = [an_answer(500)]
     await world.start()
@@ -87,7 +87,7 @@ async def test_a_double_click_sends_once(world, receiver):
     ("retry", "outcomes"),
     [
         (an_answer(503), ["http_500", "http_503", "delivered"]),
-        (OK, ["http_500", "delivered"]),  # the replay has what it wanted
+        (OK, ["http_500", "delivered"]),  # the replay has nothing left to do
     ],
     ids=["fails", "succeeds"],
 )
@@ -232,7 +232,7 @@ async def test_a_period_takes_the_events_in_it_of_that_endpoint_alone(world, ope
 
 
 def many_dead(tx, endpoint_id, count):
-    """Test events of yesterday that nobody took."""
+    """Insert dead deliveries of test events of yesterday."""
     for _ in range(count):
         seq = tx.insert("event", {"type": "webhook.test", "occurred_at": tx.now - 86_400_000})
         tx.insert("delivery", {"id": tx.new_id(), "endpoint_id": endpoint_id, "event_seq": seq,
@@ -264,7 +264,7 @@ async def test_ten_thousand_replays_go_page_by_page_and_delay_no_fresh_event(wor
 
     assert progress.replayed == 10_000
     assert max(changed) <= REPLAY_PAGE
-    assert max(behind) <= 16  # at most what was under way, and as many that ended meanwhile
+    assert max(behind) <= 16  # those in flight, and as many that ended in the meantime
     assert world.rows("SELECT count(*) FROM delivery WHERE state = 'pending'")[0][0] > 5_000
 
 

@@ -1,4 +1,4 @@
-"""Real deliveries at a partner that is not ours: Stripe's Node library, and odd names."""
+"""Real deliveries verified by Stripe's Node library, and unusual names."""
 
 import base64
 import hashlib
@@ -18,7 +18,7 @@ from tests.builders import a_body
 from tests.conftest import with_settings
 
 FRONTEND = Path(__file__).parents[3] / "web" / "frontend"
-FOREVER = 0  # no limit of a signature's age
+FOREVER = 0  # no maximum age of a signature
 HAZARDS = {
     "quotes": '"};alert(1)//',
     "backslash": "\\\\u0022",
@@ -32,10 +32,10 @@ HAZARDS = {
 
 @pytest.fixture
 def judge(tmp_path):
-    """`judge([(payload, header, secret, max age), …])`: which of them Stripe's library accepts."""
+    """`judge([(payload, header, secret, max age), …])`: whether Stripe's library accepts each."""
     folder = tmp_path / "partner"
     folder.mkdir()
-    (folder / "node_modules").symlink_to(FRONTEND / "node_modules")  # where Node finds the library
+    (folder / "node_modules").symlink_to(FRONTEND / "node_modules")  # for Node
     script = shutil.copy(Path(__file__).with_name("verify.mjs"), folder)
 
     def run(cases):
@@ -55,7 +55,7 @@ def judge(tmp_path):
 
 
 def flipped(raw):
-    """Every text that differs from `raw` in one bit."""
+    """Yield every text that differs from `raw` in one bit."""
     for bit in range(8 * len(raw)):
         changed = bytearray(raw)
         changed[bit // 8] ^= 1 << bit % 8

@@ -1,34 +1,35 @@
 /**
- * The booking page works without this. With it another evening or party shows what is free at
- * once, with everything that was chosen and typed left in place, and a double tap is one tap.
+ * The booking page. It works without this script. With it, another date or party size updates the
+ * free tables in place and keeps what was chosen and typed, and the form is sent once.
  */
 
 const evening = document.querySelector<HTMLFormElement>("[data-evening]");
 const booking = document.querySelector<HTMLFormElement>("[data-booking]");
-let asking: AbortController | undefined;
+let pendingRequest: AbortController | undefined;
 
-/** What the guest chose by hand: an hour, and by hour a table. */
-let hour: string | undefined;
+/** What the guest chose: a slot, and a table for each slot. */
+let slot: string | undefined;
 const tables = new Map<string, string>();
 
-const hours = (): HTMLInputElement[] => [
+const slotInputs = (): HTMLInputElement[] => [
   ...(booking?.querySelectorAll<HTMLInputElement>("input[name=when]") ?? []),
 ];
-const chosenHour = (): string | undefined => hours().find((one) => one.checked)?.value;
+const checkedSlot = (): string | undefined => slotInputs().find((input) => input.checked)?.value;
 
-/** The page as it is for that evening and party; its offer takes the place of this one's. */
-async function look(date: string, guests: string, isSpent: boolean): Promise<void> {
+/** Load the page for that date and party, and take over its offer. */
+async function loadOffer(date: string, guests: string, isSpent: boolean): Promise<void> {
   if (!evening || !booking) return;
-  asking?.abort();
-  asking = new AbortController();
+  pendingRequest?.abort();
+  pendingRequest = new AbortController();
   const url = new URL(evening.action);
-  url.search = new URLSearchParams({ date, guests, lang: document.documentElement.lang }).toString();
+  const { lang } = document.documentElement;
+  url.search = new URLSearchParams({ date, guests, lang }).toString();
   booking.querySelector("[data-offer]")?.setAttribute("aria-busy", "true");
-  const answer = await fetch(url, { signal: asking.signal, cache: "no-store" });
+  const answer = await fetch(url, { signal: pendingRequest.signal, cache: "no-store" });
   const newer = new DOMParser().parseFromString(await answer.text(), "text/html");
   const shown = booking.querySelector<HTMLInputElement>("input[name=date]")?.value;
-  // The hour that the page chose by itself is the guest's own for that evening only.
-  const wanted = hour ?? (shown === date ? chosenHour() : undefined);
+  // A slot that the page preselected is kept only for the same date.
+  const wanted = slot ?? (shown === date ? checkedSlot() : undefined);
   const parts = ["[data-offer]", "[data-evening] .chips", ".languages", "[data-booking] .send"];
   for (const part of parts) {
     const [here, there] = [document.querySelector(part), newer.querySelector(part)];
@@ -37,41 +38,41 @@ async function look(date: string, guests: string, isSpent: boolean): Promise<voi
   }
   const fresh = newer.querySelector("[data-booking] input[name=token]");
   if (isSpent && fresh) booking.querySelector("input[name=token]")?.replaceWith(fresh);
-  if (wanted !== undefined) chooseAgain(wanted);
+  if (wanted !== undefined) restoreChoice(wanted);
   booking.querySelector("[data-offer]")?.removeAttribute("aria-busy");
   history.replaceState(null, "", url);
 }
 
-/** What is still free stays chosen; what is not leaves nothing chosen, and is told. */
-function chooseAgain(wanted: string): void {
-  const all = hours();
-  for (const one of all) one.checked = one.value === wanted && !one.disabled;
-  const isFree = all.some((one) => one.checked);
-  if (all.length && !isFree) tellLost("hour");
+/** Choose the same slot and tables again; show a notice for those no longer free. */
+function restoreChoice(wanted: string): void {
+  const all = slotInputs();
+  for (const input of all) input.checked = input.value === wanted && !input.disabled;
+  const isFree = all.some((input) => input.checked);
+  if (all.length && !isFree) showLost("hour");
   for (const [name, table] of tables) {
     const choice = booking?.elements.namedItem(name);
     if (!(choice instanceof HTMLSelectElement)) continue;
-    const isOffered = [...choice.options].some((one) => one.value === table);
+    const isOffered = [...choice.options].some((option) => option.value === table);
     if (isOffered) choice.value = table;
-    else if (isFree && name === `table-${wanted}`) tellLost("table");
+    else if (isFree && name === `table-${wanted}`) showLost("table");
   }
 }
 
-function tellLost(what: "hour" | "table"): void {
+function showLost(what: "hour" | "table"): void {
   booking?.querySelector(`[data-lost=${what}]`)?.removeAttribute("hidden");
 }
 
 function remember(choice: EventTarget | null): void {
-  if (choice instanceof HTMLInputElement && choice.name === "when") hour = choice.value;
+  if (choice instanceof HTMLInputElement && choice.name === "when") slot = choice.value;
   if (!(choice instanceof HTMLSelectElement) || !choice.name.startsWith("table-")) return;
-  hour = chosenHour();
+  slot = checkedSlot();
   if (choice.value) tables.set(choice.name, choice.value);
   else tables.delete(choice.name);
 }
 
-/** Without an answer the form is sent as it would be without this script. */
-function lookOrSend(date: string, guests: string, isSpent = false): void {
-  look(date, guests, isSpent).catch((error: unknown) => {
+/** Update the offer; if that fails, submit the form as without this script. */
+function loadOfferOrSubmit(date: string, guests: string, isSpent = false): void {
+  loadOffer(date, guests, isSpent).catch((error: unknown) => {
     if (error instanceof DOMException && error.name === "AbortError") return;
     evening?.submit();
   });
@@ -82,7 +83,7 @@ if (evening && booking) {
   const guests = evening.querySelector<HTMLSelectElement>("select[name=guests]");
   const show = (day: string, isSpent = false): void => {
     if (date) date.value = day;
-    if (date?.reportValidity() && guests) lookOrSend(day, guests.value, isSpent);
+    if (date?.reportValidity() && guests) loadOfferOrSubmit(day, guests.value, isSpent);
   };
   evening.querySelector("[data-look]")?.setAttribute("hidden", "");
   evening.addEventListener("change", () => show(date?.value ?? ""));
@@ -93,7 +94,7 @@ if (evening && booking) {
     show(chip.value);
   });
   booking.addEventListener("change", (event) => remember(event.target));
-  // A form that comes back with a fault bears what was chosen before.
+  // A form shown again with an error contains the earlier choice.
   for (const choice of booking.querySelectorAll("[data-chosen] :checked")) {
     remember(choice instanceof HTMLOptionElement ? choice.closest("select") : choice);
   }
@@ -101,8 +102,7 @@ if (evening && booking) {
     if (booking.dataset["sent"]) event.preventDefault();
     booking.dataset["sent"] = "yes";
   });
-  // A page that the browser kept and shows again may be sent again: as another booking, if it
-  // was sent before, and with what is free by now.
+  // A page that the back button restores after it was sent needs a new token and a current offer.
   addEventListener("pageshow", (event) => {
     const wasSent = booking.dataset["sent"] !== undefined;
     delete booking.dataset["sent"];

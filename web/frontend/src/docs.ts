@@ -1,9 +1,7 @@
 /**
- * The documents. The interactive reference: starts Swagger UI on `#swagger-ui`, for the description
- * that its `data-url` names (the page loads `docs/swagger-ui-bundle.js` first, which defines the
- * global).
- * A page: programs become tabs, and what one may want to copy gets a button. Without this
- * script everything is still there, one below the other.
+ * The documents. On the reference page: start Swagger UI in `#swagger-ui` with the OpenAPI document
+ * of its `data-url`; the page loads `docs/swagger-ui-bundle.js` first, which defines the global.
+ * On other pages: show example programs as tabs and add copy buttons.
  */
 
 interface SwaggerOptions {
@@ -22,17 +20,17 @@ function start(place: HTMLElement, url: string): void {
   SwaggerUIBundle({
     domNode: place,
     url,
-    // The public validator would be told where this box lives.
+    // The public validator would receive the address of this box.
     validatorUrl: null,
     deepLinking: true,
     displayRequestDuration: true,
     tryItOutEnabled: true,
-    // A partner's key must not stay behind in the browser.
+    // Do not store the partner's API key in the browser.
     persistAuthorization: false,
   });
 }
 
-/** Swagger UI is dark when told so by a class; the visitor's system decides. */
+/** Set Swagger UI's class for dark mode as the system prefers. */
 function followSystemColours(): void {
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const apply = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
@@ -43,8 +41,8 @@ function followSystemColours(): void {
 type Tab = { button: HTMLButtonElement; panel: HTMLElement; language: string };
 const groups: Tab[][] = [];
 
-/** Shows one language everywhere it exists: whoever reads Python here reads Python below. */
-function choose(language: string): void {
+/** Show the programs in `language` in every group that has it. */
+function showLanguage(language: string): void {
   for (const group of groups) {
     if (!group.some((tab) => tab.language === language)) continue;
     for (const { button, panel, language: own } of group) {
@@ -75,7 +73,7 @@ function makeTabs(programs: HTMLElement, number: number): void {
     panel.setAttribute("role", "tabpanel");
     panel.setAttribute("aria-labelledby", button.id);
     button.setAttribute("aria-controls", panel.id);
-    button.addEventListener("click", () => choose(language));
+    button.addEventListener("click", () => showLanguage(language));
     return { button, panel, language };
   });
   bar.addEventListener("keydown", (event) => {
@@ -84,14 +82,14 @@ function makeTabs(programs: HTMLElement, number: number): void {
     const at = group.findIndex((tab) => tab.button === document.activeElement);
     const next = group[(at + step + group.length) % group.length];
     next?.button.focus();
-    if (next) choose(next.language);
+    if (next) showLanguage(next.language);
   });
   bar.append(...group.map((tab) => tab.button));
   programs.prepend(bar);
   groups.push(group);
 }
 
-function offerCopy(pre: HTMLPreElement): void {
+function addCopyButton(pre: HTMLPreElement): void {
   const frame = document.createElement("div");
   const button = document.createElement("button");
   frame.className = "copies";
@@ -107,8 +105,8 @@ function offerCopy(pre: HTMLPreElement): void {
   frame.append(pre, button);
 }
 
-/** On a phone the two lists of links would push the text away: they start closed there. */
-function foldLists(): void {
+/** On a narrow screen, close the two lists of links above the text. */
+function closeLists(): void {
   if (!matchMedia("(max-width: 59.99rem)").matches) return;
   const lists = document.querySelectorAll<HTMLDetailsElement>(".ways nav > details");
   for (const list of lists) list.open = false;
@@ -120,11 +118,12 @@ if (place && url) {
   followSystemColours();
   start(place, url);
 } else {
-  foldLists();
-  // Only a page that came over https, or from this machine, may write to the clipboard.
-  if (navigator.clipboard) document.querySelectorAll<HTMLPreElement>(".prose pre").forEach(offerCopy);
+  closeLists();
+  // Without https, except on localhost, there is no clipboard.
+  const samples = document.querySelectorAll<HTMLPreElement>(".prose pre");
+  if (navigator.clipboard) samples.forEach(addCopyButton);
   document.querySelectorAll<HTMLElement>(".programs").forEach(makeTabs);
-  for (const group of groups) if (group[0]) choose(group[0].language);
+  for (const group of groups) if (group[0]) showLanguage(group[0].language);
 }
 
 export {};

@@ -1,5 +1,7 @@
-/** Reads QR codes out of pictures, away from the page: WebAssembly of the box's own, never a CDN. */
-import { prepareZXingModule, readBarcodes, type ReaderOptions, type ReadResult } from "zxing-wasm/reader";
+/** The worker that reads QR codes, with the WebAssembly module that the box serves. */
+import {
+  prepareZXingModule, readBarcodes, type ReaderOptions, type ReadResult,
+} from "zxing-wasm/reader";
 
 interface Job {
   id: number;
@@ -13,12 +15,12 @@ const QUICK: ReaderOptions = {
 };
 const THOROUGH: ReaderOptions = { ...QUICK, tryHarder: true, tryInvert: true };
 
-// The types of a page and of a worker do not go together: these two are all that is needed.
+// The type libraries of pages and workers conflict, so the worker's postMessage is declared here.
 const post = postMessage as unknown as (answer: unknown) => void;
 
 let canvas: OffscreenCanvas | null = null;
 
-/** The pixels of a picture. A bitmap comes only from browsers whose workers can draw. */
+/** The pixels of a picture. Bitmaps come only from browsers with OffscreenCanvas. */
 function pixels(picture: ImageBitmap | ImageData): ImageData {
   if (picture instanceof ImageData) return picture;
   const { width, height } = picture;
@@ -32,7 +34,7 @@ function pixels(picture: ImageBitmap | ImageData): ImageData {
   return context.getImageData(0, 0, width, height);
 }
 
-/** How far the middle of a code is from the middle of its picture, in pixels. */
+/** The distance from the centre of a code to the centre of the picture, in pixels. */
 function distance({ position }: ReadResult, { width, height }: ImageData): number {
   const corners = [position.topLeft, position.topRight, position.bottomLeft, position.bottomRight];
   const x = corners.reduce((sum, corner) => sum + corner.x, 0) / corners.length;
@@ -40,12 +42,15 @@ function distance({ position }: ReadResult, { width, height }: ImageData): numbe
   return Math.hypot(x - width / 2, y - height / 2);
 }
 
-/** The texts of a picture, the nearest to its middle first. */
+/** Post the texts in a picture, the nearest to its centre first. */
 async function read({ id, picture, thorough }: Job): Promise<void> {
   const image = pixels(picture);
   const found = await readBarcodes(image, thorough ? THOROUGH : QUICK);
-  const codes = found.filter((one) => one.isValid).map((one) => ({ at: distance(one, image), one }));
-  post({ id, texts: codes.sort((a, b) => a.at - b.at).map(({ one }) => one.text) });
+  const codes = found
+    .filter((code) => code.isValid)
+    .map((code) => ({ distance: distance(code, image), text: code.text }));
+  codes.sort((a, b) => a.distance - b.distance);
+  post({ id, texts: codes.map((code) => code.text) });
 }
 
 async function prepare(wasm: string): Promise<void> {

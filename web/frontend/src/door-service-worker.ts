@@ -1,6 +1,6 @@
 /**
- * Keeps the door app on the phone. The box's route puts `shell` before this script: which page,
- * which files, which version. Answers of the terminal protocol are never kept.
+ * Caches the door app's files for offline use. The box prepends `shell` to this script: the page,
+ * its files and their version. Responses of the terminal protocol are never cached.
  */
 
 interface Shell {
@@ -23,50 +23,58 @@ interface WorkerScope {
   shell: Shell;
   skipWaiting(): Promise<void>;
   clients: { claim(): Promise<void> };
-  addEventListener(kind: "install" | "activate" | "message", hear: (event: Extendable) => void): void;
-  addEventListener(kind: "fetch", hear: (event: Fetching) => void): void;
+  addEventListener(
+    kind: "install" | "activate" | "message", listener: (event: Extendable) => void,
+  ): void;
+  addEventListener(kind: "fetch", listener: (event: Fetching) => void): void;
 }
 
 const worker = globalThis as unknown as WorkerScope;
 const { name, version, page, assets } = worker.shell;
-const here = `${name}-${version}`;
+const cacheName = `${name}-${version}`;
 
-/** All of it or nothing: half an app would fail at the door. */
+/** Cache all files, or fail. */
 async function fetchAll(): Promise<void> {
-  const cache = await caches.open(here);
+  const cache = await caches.open(cacheName);
   await cache.addAll(assets);
   await cache.add(new Request(page, { cache: "reload" }));
 }
 
-/** A phone that was unpaired has nothing; when it is paired again no browser installs us anew. */
-async function complete(): Promise<void> {
-  const cache = await caches.open(here);
+/**
+ * Cache the files again if they are missing. Unpairing deletes them, and the browser does not
+ * install the same service worker again.
+ */
+async function restoreCache(): Promise<void> {
+  const cache = await caches.open(cacheName);
   if (!(await cache.match(page))) await fetchAll();
 }
 
 async function activate(): Promise<void> {
-  const old = (await caches.keys()).filter((key) => key.startsWith(`${name}-`) && key !== here);
+  const own = (await caches.keys()).filter((key) => key.startsWith(`${name}-`));
+  const old = own.filter((key) => key !== cacheName);
   await Promise.all(old.map((key) => caches.delete(key)));
   await worker.clients.claim();
 }
 
-async function kept(request: Request, key: string): Promise<Response> {
-  const cache = await caches.open(here);
+async function cached(request: Request, key: string): Promise<Response> {
+  const cache = await caches.open(cacheName);
   return (await cache.match(key)) ?? fetch(request);
 }
 
-worker.addEventListener("install", (event) => event.waitUntil(fetchAll().then(() => worker.skipWaiting())));
-worker.addEventListener("message", (event) => event.waitUntil(complete()));
+worker.addEventListener("install", (event) =>
+  event.waitUntil(fetchAll().then(() => worker.skipWaiting())),
+);
+worker.addEventListener("message", (event) => event.waitUntil(restoreCache()));
 worker.addEventListener("activate", (event) => event.waitUntil(activate()));
 worker.addEventListener("fetch", (event) => {
   const { request } = event;
   if (request.method !== "GET") return;
   const url = new URL(request.url);
   if (url.origin !== location.origin) return;
-  if (url.pathname === page) return event.respondWith(kept(request, page));
-  // A page from before asks for an older version: like the box, this has only the newest.
-  const asset = assets.find((one) => one.replace(/\?.*/, "") === url.pathname);
-  if (asset) event.respondWith(kept(request, asset));
+  if (url.pathname === page) return event.respondWith(cached(request, page));
+  // A page of an older version gets the newest file, as from the box.
+  const asset = assets.find((path) => path.replace(/\?.*/, "") === url.pathname);
+  if (asset) event.respondWith(cached(request, asset));
 });
 
 export {};

@@ -1,8 +1,7 @@
 /**
- * Keeps the cards that were opened on this phone, for the time when the box cannot be reached:
- * each page as it was last seen and the files that it needs. Whatever answers in the box's place,
- * a tunnel with an error or a network that wants a sign-in, replaces no card. A card whose link is
- * dead goes at once.
+ * Caches the guest's cards for offline use: the last version of each page and its files. An answer
+ * that is not the box's, such as a tunnel's error or a captive portal, replaces no card. A card
+ * whose link is dead (404) is deleted at once.
  */
 
 interface Shell {
@@ -27,44 +26,45 @@ interface WorkerScope {
   shell: Shell;
   skipWaiting(): Promise<void>;
   clients: { claim(): Promise<void> };
-  addEventListener(kind: "install" | "activate", hear: (event: Extendable) => void): void;
-  addEventListener(kind: "message", hear: (event: Message) => void): void;
-  addEventListener(kind: "fetch", hear: (event: Fetching) => void): void;
+  addEventListener(kind: "install" | "activate", listener: (event: Extendable) => void): void;
+  addEventListener(kind: "message", listener: (event: Message) => void): void;
+  addEventListener(kind: "fetch", listener: (event: Fetching) => void): void;
 }
 
-const PATIENCE = 3_000; // for a box that does not answer, when there is a card to show
-const ENDS = "Venuebox-Link-Ends"; // on the box's own answers, and on no other
+const TIMEOUT_MS = 3_000; // ms to wait for the box before showing the cached card
+const EXPIRY_HEADER = "Venuebox-Link-Ends"; // a header that only the box's answers have
 
 const worker = globalThis as unknown as WorkerScope;
 const { name, scope } = worker.shell;
 const isCard = (path: string): boolean =>
   path.startsWith(scope) && /^[\w-]{20,100}$/.test(path.slice(scope.length));
-const isOurs = (answer: Response): boolean => answer.headers.has(ENDS);
-const isOver = (answer: Response): boolean => Number(answer.headers.get(ENDS) ?? 0) <= Date.now();
+const isFromBox = (answer: Response): boolean => answer.headers.has(EXPIRY_HEADER);
+const isExpired = (answer: Response): boolean =>
+  Number(answer.headers.get(EXPIRY_HEADER) ?? 0) <= Date.now();
 
-let turn: Promise<void> = Promise.resolve();
+let lastChange: Promise<void> = Promise.resolve();
 
-/** One change after the other: a card is not put into a cache that is being deleted. */
-function inTurn(change: (cache: Cache) => Promise<unknown>): Promise<void> {
-  const done = turn.then(async () => void (await change(await caches.open(name))));
-  turn = done.catch(() => undefined);
+/** Run one change at a time: a card must not be added to a cache that is being deleted. */
+function runExclusively(change: (cache: Cache) => Promise<unknown>): Promise<void> {
+  const done = lastChange.then(async () => void (await change(await caches.open(name))));
+  lastChange = done.catch(() => undefined);
   return done;
 }
 
-/** One card a path: the language in which it was seen last is the one it is kept in. */
+/** Cache a card by its path, in the language last shown; delete it after a 404. */
 async function remember(path: string, answer: Response): Promise<void> {
-  if (!isOurs(answer)) return;
-  if (answer.status === 404) await inTurn((cache) => cache.delete(path));
-  else if (answer.ok) await inTurn((cache) => cache.put(path, answer));
+  if (!isFromBox(answer)) return;
+  if (answer.status === 404) await runExclusively((cache) => cache.delete(path));
+  else if (answer.ok) await runExclusively((cache) => cache.put(path, answer));
 }
 
-/** Cards whose evening is over, and the files that no card needs any more, go. */
-async function tidy(cache: Cache): Promise<void> {
+/** Delete expired cards; without any card left, delete the whole cache. */
+async function deleteExpired(cache: Cache): Promise<void> {
   let left = 0;
   for (const request of await cache.keys()) {
     if (!isCard(new URL(request.url).pathname)) continue;
-    const kept = await cache.match(request);
-    if (kept && !isOver(kept)) left += 1;
+    const cached = await cache.match(request);
+    if (cached && !isExpired(cached)) left += 1;
     else await cache.delete(request);
   }
   if (left === 0) await caches.delete(name);
@@ -74,13 +74,13 @@ async function keep(page: string, files: string[]): Promise<void> {
   const path = new URL(page, location.origin).pathname;
   if (!isCard(path)) return;
   const answer = await fetch(page, { cache: "no-store" });
-  if (!isOurs(answer)) return;
+  if (!isFromBox(answer)) return;
   await remember(path, answer);
   const cache = await caches.open(name);
   for (const file of files) if (!(await cache.match(file))) await cache.add(file);
 }
 
-async function within(milliseconds: number, answer: Promise<Response>): Promise<Response> {
+async function withTimeout(milliseconds: number, answer: Promise<Response>): Promise<Response> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Error("late")), milliseconds);
@@ -88,16 +88,17 @@ async function within(milliseconds: number, answer: Promise<Response>): Promise<
   return Promise.race([answer, late]).finally(() => clearTimeout(timer));
 }
 
-/** What the box says; what the phone keeps when the box says nothing, or something else does. */
+/** Answer with the box's page; with the cached one if the box does not answer in time. */
 async function card(event: Fetching, path: string): Promise<Response> {
-  const kept = await (await caches.open(name)).match(path);
+  const cached = await (await caches.open(name)).match(path);
   const asked = fetch(event.request).then((answer) => {
     event.waitUntil(remember(path, answer.clone()));
     return answer;
   });
-  if (!kept || isOver(kept) || event.request.mode !== "navigate") return asked;
+  if (!cached || isExpired(cached) || event.request.mode !== "navigate") return asked;
   event.waitUntil(asked.catch(() => undefined));
-  return within(PATIENCE, asked).then((answer) => (isOurs(answer) ? answer : kept), () => kept);
+  const choose = (answer: Response): Response => (isFromBox(answer) ? answer : cached);
+  return withTimeout(TIMEOUT_MS, asked).then(choose, () => cached);
 }
 
 async function file(request: Request): Promise<Response> {
@@ -107,11 +108,13 @@ async function file(request: Request): Promise<Response> {
 
 worker.addEventListener("install", (event) => event.waitUntil(worker.skipWaiting()));
 worker.addEventListener("activate", (event) =>
-  event.waitUntil(inTurn(tidy).then(() => worker.clients.claim())),
+  event.waitUntil(runExclusively(deleteExpired).then(() => worker.clients.claim())),
 );
 worker.addEventListener("message", (event) => {
   const { keep: page, files = [] } = event.data;
-  if (page) event.waitUntil(inTurn(tidy).then(() => keep(page, files)).catch(() => undefined));
+  if (!page) return;
+  const done = runExclusively(deleteExpired).then(() => keep(page, files));
+  event.waitUntil(done.catch(() => undefined));
 });
 worker.addEventListener("fetch", (event) => {
   const { request } = event;

@@ -1,101 +1,101 @@
 /**
- * The guest's card works without this. With it the screen stays awake while the pass shows, a tap
- * fills the screen with the code, the card follows what happens to the reservation, the phone
- * keeps it for the time without network, and sharing opens the phone's own sheet.
+ * The guest's card. It works without this script. With it, the screen stays on while the pass is
+ * shown, a tap shows the code full screen, the card updates when the reservation changes, it is
+ * available offline, and sharing uses the phone's share sheet.
  */
 
-const QUICK = 5_000; // how often an open card asks whether it is still so, at first
-const CALM = 20_000; // and after three minutes
-const QUICK_FOR = 36;
-const OURS = "Venuebox-Link-Ends"; // a header of the box's own answers
+const FAST_MS = 5_000; // ms between the first requests for updates
+const SLOW_MS = 20_000; // ms between requests after three minutes
+const FAST_REQUESTS = 36;
+const EXPIRY_HEADER = "Venuebox-Link-Ends"; // a header that only the box's answers have
 
-let asked = 0;
+let requests = 0;
 let timer: ReturnType<typeof setTimeout> | undefined;
 let lock: WakeLockSentinel | undefined;
 
 const card = (): HTMLElement | null => document.querySelector<HTMLElement>("[data-card]");
 const pass = (): HTMLElement | null => document.querySelector<HTMLElement>("[data-pass]");
-const isSeen = (): boolean => document.visibilityState === "visible";
+const isVisible = (): boolean => document.visibilityState === "visible";
 
-async function keepAwake(): Promise<void> {
-  if (!isSeen() || !pass()) return;
+async function keepScreenOn(): Promise<void> {
+  if (!isVisible() || !pass()) return;
   try {
     lock = await navigator.wakeLock?.request("screen");
   } catch {
-    // A phone that saves its battery says no; the pass shows all the same.
+    // The phone may refuse, for example in battery saving mode.
   }
 }
 
-/** The code alone, white and as large as the screen: the brightest that a page can be. */
-async function fillScreen(): Promise<void> {
+/** Show the code full screen on white, for the greatest brightness. */
+async function showFullScreen(): Promise<void> {
   document.documentElement.toggleAttribute("data-full", true);
   try {
     await document.documentElement.requestFullscreen?.({ navigationUI: "hide" });
   } catch {
-    // A phone without it shows the code as large as the page.
+    // Without the full-screen API, the code fills the page.
   }
 }
 
-async function leaveScreen(): Promise<void> {
+async function leaveFullScreen(): Promise<void> {
   document.documentElement.removeAttribute("data-full");
   if (document.fullscreenElement) await document.exitFullscreen();
 }
 
-/** Takes the parts of a newer page over, and leaves the rest alone. */
-function renew(html: string): void {
+/** Replace the card by that of a newer page. */
+function replaceCard(html: string): void {
   const newer = new DOMParser().parseFromString(html, "text/html");
   const [here, there] = [document.querySelector(".guest"), newer.querySelector(".guest")];
   if (!here || !there) return;
   here.replaceChildren(...there.childNodes);
   if (!pass()) {
-    void leaveScreen();
+    void leaveFullScreen();
     void lock?.release();
   }
-  // Whoever only hears the page hears how it now stands.
+  // Let screen readers announce the new status.
   document.querySelector(".chip")?.setAttribute("role", "status");
 }
 
-function sayOffline(isOffline: boolean): void {
+function showOffline(isOffline: boolean): void {
   const note = document.querySelector<HTMLElement>("[data-offline]");
   if (note) note.hidden = !isOffline;
 }
 
-async function ask(): Promise<void> {
+async function update(): Promise<void> {
   const mark = card()?.dataset["mark"];
-  if (!mark || !isSeen()) return;
-  asked += 1;
+  if (!mark || !isVisible()) return;
+  requests += 1;
   try {
     const answer = await fetch(location.href, {
       cache: "no-store",
       headers: { "If-None-Match": mark },
     });
-    const isOurs = answer.status === 304 || answer.headers.has(OURS);
-    sayOffline(!isOurs);
-    if (!isOurs) return; // a tunnel's error, or a network that wants a sign-in: the card stays
-    if (answer.ok) renew(await answer.text());
+    const isFromBox = answer.status === 304 || answer.headers.has(EXPIRY_HEADER);
+    showOffline(!isFromBox);
+    if (!isFromBox) return; // for example a tunnel's error or a captive portal
+    if (answer.ok) replaceCard(await answer.text());
     else if (answer.status === 404) location.reload();
   } catch {
-    sayOffline(true);
+    showOffline(true);
   }
 }
 
-/** Nothing is asked while nobody looks. */
-function askLater(): void {
+/** Schedule the next request; none while the page is hidden. */
+function scheduleUpdate(): void {
   clearTimeout(timer);
-  if (!isSeen()) return;
+  if (!isVisible()) return;
   timer = setTimeout(
-    () => void ask().finally(askLater),
-    asked < QUICK_FOR ? QUICK : CALM,
+    () => void update().finally(scheduleUpdate),
+    requests < FAST_REQUESTS ? FAST_MS : SLOW_MS,
   );
 }
 
-/** Lets the phone keep this card and the files that it needs, and nothing else. */
-async function keepCard(script: string): Promise<void> {
+/** Let the service worker cache this card and its files. */
+async function cacheCard(script: string): Promise<void> {
   await navigator.serviceWorker.register(script);
   const registration = await navigator.serviceWorker.getRegistration(script);
   const worker = registration?.active ?? registration?.waiting ?? registration?.installing;
   const files = [...document.querySelectorAll<HTMLElement>("link[href], script[src]")].map(
-    (each) => each.getAttribute("href") ?? each.getAttribute("src") ?? "",
+    (element) => element.getAttribute("href") ?? element.getAttribute("src") ?? "",
   );
   worker?.postMessage({ keep: location.pathname + location.search, files });
 }
@@ -108,8 +108,8 @@ async function share(button: HTMLElement): Promise<void> {
   if (label) label.textContent = label.dataset["copied"] ?? label.textContent;
 }
 
-/** What this device keeps of every card goes with "forget all this". */
-async function forgetCards(): Promise<void> {
+/** Delete all cached cards. */
+async function deleteCards(): Promise<void> {
   const names = (await caches.keys()).filter((name) => name.startsWith("venuebox-guest-"));
   await Promise.all(names.map((name) => caches.delete(name)));
 }
@@ -117,23 +117,23 @@ async function forgetCards(): Promise<void> {
 document.addEventListener("click", (event) => {
   if (document.documentElement.hasAttribute("data-full")) {
     event.preventDefault();
-    return void leaveScreen();
+    return void leaveFullScreen();
   }
   const target = event.target instanceof Element ? event.target : null;
   if (target?.closest("[data-pass]")) {
     event.preventDefault();
-    return void fillScreen();
+    return void showFullScreen();
   }
   const button = target?.closest<HTMLElement>("[data-share]");
-  // Neither is there on a page that came over plain http: the mail it is.
+  // Over plain http there is neither: the link opens the mail app instead.
   if (!button || (typeof navigator.share !== "function" && !navigator.clipboard)) return;
   event.preventDefault();
-  // Whoever closes the sheet again has changed their mind: that is no error.
+  // Closing the share sheet rejects the promise; that is not an error.
   void share(button).catch(() => undefined);
 });
 
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape") void leaveScreen();
+  if (event.key === "Escape") void leaveFullScreen();
 });
 
 document.addEventListener("fullscreenchange", () => {
@@ -141,21 +141,21 @@ document.addEventListener("fullscreenchange", () => {
 });
 
 document.querySelector("[data-forget]")?.addEventListener("submit", () => {
-  if ("caches" in window) void forgetCards();
+  if ("caches" in window) void deleteCards();
 });
 
 const worker = card()?.dataset["worker"];
 if (worker) {
-  void keepAwake();
-  askLater();
+  void keepScreenOn();
+  scheduleUpdate();
   document.addEventListener("visibilitychange", () => {
-    // The browser lets go of the lock whenever the page is hidden.
-    void keepAwake();
-    if (isSeen()) void ask().finally(askLater);
+    // The browser releases the lock when the page is hidden.
+    void keepScreenOn();
+    if (isVisible()) void update().finally(scheduleUpdate);
   });
-  addEventListener("online", () => void ask());
-  addEventListener("offline", () => sayOffline(true));
-  if ("serviceWorker" in navigator) void keepCard(worker).catch(() => undefined);
+  addEventListener("online", () => void update());
+  addEventListener("offline", () => showOffline(true));
+  if ("serviceWorker" in navigator) void cacheCard(worker).catch(() => undefined);
 }
 
 export {};

@@ -1,7 +1,7 @@
 /**
- * The sandbox: borrows an echo receiver for a test key, registers it, and shows what arrives.
- * The key lives in a variable of this page and nowhere else; the receiver's token stands behind
- * `#`, so that a reload, or a colleague with the link, watches on without the key.
+ * The sandbox: create an echo receiver with a test key, register it, and show its deliveries. The
+ * key is held in memory only. The receiver's token is in the URL fragment, so that a reload, or a
+ * colleague with the link, can go on watching without the key.
  */
 
 interface Signature {
@@ -31,7 +31,7 @@ interface Endpoint {
   createdByThisKey?: boolean;
 }
 
-interface Told {
+interface ReceiverStatus {
   url: string;
   endpoints: { id: string; events: string[] }[];
   mode: string;
@@ -39,8 +39,8 @@ interface Told {
   items: Echo[];
 }
 
-const EVERY_MS = 1000;
-const SHOWN = 50;
+const POLL_MS = 1000;
+const MAX_SHOWN = 50;
 
 let key = "";
 let token = "";
@@ -60,13 +60,13 @@ function make(tag: string, text = "", name = ""): HTMLElement {
   return made;
 }
 
-function complain(sentence: string): void {
+function showProblem(sentence: string): void {
   const problem = find("problem");
   problem.textContent = sentence;
   problem.hidden = sentence === "";
 }
 
-/** A call of the box; what it refuses becomes the sentence that it says. */
+/** Call the box. Throws an Error with the box's message if it refuses. */
 async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
   const headers: Record<string, string> = { Accept: "application/json" };
   if (key) headers["Authorization"] = `Bearer ${key}`;
@@ -79,12 +79,13 @@ async function call<T>(method: string, path: string, body?: unknown): Promise<T>
   return answer as T;
 }
 
-async function trying(work: () => Promise<void>): Promise<void> {
+async function run(work: () => Promise<void>): Promise<void> {
   try {
     await work();
-    complain("");
+    showProblem("");
   } catch (error) {
-    complain(error instanceof TypeError ? "The box cannot be reached." : (error as Error).message);
+    const isNetwork = error instanceof TypeError;
+    showProblem(isNetwork ? "The box cannot be reached." : (error as Error).message);
   }
 }
 
@@ -109,7 +110,7 @@ function deactivate(id: string, url: string): HTMLElement {
   button.type = "button";
   button.setAttribute("aria-label", `Deactivate ${url}`);
   button.addEventListener("click", () =>
-    void trying(async () => {
+    void run(async () => {
       await call("DELETE", `/test/v1/webhooks/${id}`);
       await listEndpoints();
     }),
@@ -117,7 +118,7 @@ function deactivate(id: string, url: string): HTMLElement {
   return button;
 }
 
-async function borrow(): Promise<void> {
+async function createReceiver(): Promise<void> {
   await listEndpoints();
   const lent = await call<{ url: string; token: string }>("POST", "/test/echo");
   const endpoint = await call<{ id: string; secret: string }>("POST", "/test/v1/webhooks", {
@@ -137,69 +138,71 @@ function watch(found: string): void {
   find("arrived").hidden = false;
   find("with-key").hidden = key === "";
   find("deliveries").replaceChildren();
-  void look(true);
+  void poll(true);
 }
 
-/** Asks what is new, and again in a second; a page that nobody looks at does not ask. */
-async function look(first = false): Promise<void> {
+/** Fetch new deliveries every second while the page is visible. */
+async function poll(first = false): Promise<void> {
   const watched = token;
   const live = find("live");
   if (first || !document.hidden) {
     try {
-      const told = await call<Told>("GET", `/test/echo/${token}?after=${latest}`);
-      if (told.received < latest) latest = 0; // the box was restarted and has forgotten
-      else show(told, first);
+      const status = await call<ReceiverStatus>("GET", `/test/echo/${token}?after=${latest}`);
+      if (status.received < latest) latest = 0; // the box was restarted
+      else show(status, first);
       live.textContent = "watching";
       live.classList.remove("away");
     } catch (error) {
-      if (first && !(error instanceof TypeError)) return leave();
-      live.textContent = "the box does not answer, trying on";
+      if (first && !(error instanceof TypeError)) return showUnknownReceiver();
+      live.textContent = "the box does not answer, retrying";
       live.classList.add("away");
     }
   }
-  if (watched === token) setTimeout(look, EVERY_MS);
+  if (watched === token) setTimeout(poll, POLL_MS);
 }
 
-/** A link whose token this box did not make. */
-function leave(): void {
+/** Show that the token in the link is unknown to this box. */
+function showUnknownReceiver(): void {
   token = "";
   history.replaceState(null, "", location.pathname);
   find("borrow").hidden = false;
   find("receiver").hidden = true;
   find("arrived").hidden = true;
-  complain("This box does not know that receiver. Borrow a new one.");
+  showProblem("This box does not know that receiver. Borrow a new one.");
 }
 
-function show(told: Told, first: boolean): void {
-  find("url").textContent = told.url;
-  endpointId = told.endpoints[0]?.id ?? "";
+function show(status: ReceiverStatus, first: boolean): void {
+  find("url").textContent = status.url;
+  endpointId = status.endpoints[0]?.id ?? "";
   find("endpoint").textContent = endpointId
-    ? `active, hears of ${told.endpoints[0]?.events.join(", ")}`
+    ? `active, receives ${status.endpoints[0]?.events.join(", ")}`
     : "not registered: POST this URL to /test/v1/webhooks";
   find<HTMLButtonElement>("send").disabled = endpointId === "";
-  if (first) setSwitch(told.mode);
+  if (first) showMode(status.mode);
   const list = find("deliveries");
-  for (const echo of [...told.items].reverse()) list.prepend(row(echo));
-  while (list.childElementCount > SHOWN) list.lastElementChild?.remove();
-  latest = Math.max(latest, told.received);
+  for (const echo of [...status.items].reverse()) list.prepend(row(echo));
+  while (list.childElementCount > MAX_SHOWN) list.lastElementChild?.remove();
+  latest = Math.max(latest, status.received);
   find("nothing").hidden = list.childElementCount > 0;
 }
 
 function row(echo: Echo): HTMLElement {
   const { signature } = echo;
-  const held = signature.verdict === "valid";
+  const isValid = signature.verdict === "valid";
+  const mark = isValid ? "✓" : "✗";
   const details = make("details");
   const summary = make("summary");
   summary.append(
     make("span", echo.receivedAt.slice(11, 19)),
     make("strong", echo.event || "not an event"),
-    make("span", `${held ? "✓" : "✗"} signature ${signature.verdict}`, held ? "chip valid" : "chip"),
+    make("span", `${mark} signature ${signature.verdict}`, isValid ? "chip valid" : "chip"),
     make("span", echo.attempt ? `attempt ${echo.attempt}` : "not from this box", "quiet"),
     make("span", `answered ${answerOf(echo)}`, "quiet"),
   );
   const opened = make("div", "", "opened");
   opened.append(make("h3", "Signature, step by step"), steps(signature));
-  opened.append(make("h3", "Headers"), block(echo.headers.map((pair) => pair.join(": ")).join("\n")));
+  const headers = echo.headers.map((pair) => pair.join(": "));
+  opened.append(make("h3", "Headers"), block(headers.join("\n")));
   opened.append(make("h3", "Raw body"), block(echo.body));
   details.append(summary, opened);
   const item = make("li");
@@ -229,8 +232,8 @@ function steps(signature: Signature): HTMLElement {
   );
   add("Signed text: t, a full stop, the raw body:", `${signature.t}.{"id":…}`);
   if (signature.expected.length === 0) add("No active endpoint sends here, so there is no secret.");
-  for (const one of signature.expected) add("HMAC-SHA256 with the endpoint's secret:", one);
-  for (const one of signature.given) add("v1 that was sent:", one);
+  for (const value of signature.expected) add("HMAC-SHA256 with the endpoint's secret:", value);
+  for (const value of signature.given) add("v1 that was sent:", value);
   add(signature.verdict === "valid" ? "They are equal: genuine." : "They do not fit: refuse it.");
   return list;
 }
@@ -241,13 +244,13 @@ function block(text: string): HTMLElement {
   return pre;
 }
 
-function setSwitch(mode: string): void {
+function showMode(mode: string): void {
   for (const radio of find("switch").querySelectorAll<HTMLInputElement>("input[type=radio]")) {
     radio.checked = radio.value === mode;
   }
 }
 
-async function turn(): Promise<void> {
+async function setMode(): Promise<void> {
   const chosen = new FormData(find<HTMLFormElement>("switch"));
   await call("PUT", `/test/echo/${token}`, { mode: chosen.get("mode") });
 }
@@ -261,11 +264,11 @@ async function send(): Promise<void> {
 find<HTMLFormElement>("borrow").addEventListener("submit", (event) => {
   event.preventDefault();
   key = find<HTMLInputElement>("key").value.trim();
-  void trying(borrow);
+  void run(createReceiver);
 });
 find("switch").addEventListener("submit", (event) => event.preventDefault());
-find("switch").addEventListener("change", () => void trying(turn));
-find("send").addEventListener("click", () => void trying(send));
+find("switch").addEventListener("change", () => void run(setMode));
+find("send").addEventListener("click", () => void run(send));
 for (const button of document.querySelectorAll<HTMLButtonElement>("[data-copies]")) {
   button.hidden = !navigator.clipboard;
   button.addEventListener("click", () =>

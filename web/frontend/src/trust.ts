@@ -1,9 +1,9 @@
-/** Says whether camera and offline page will work here, and finds out when the box is trusted. */
+/** Check whether the camera and offline pages work here, and whether the box's CA is trusted. */
 
 const main = document.querySelector<HTMLElement>("main.trust")!;
 const secure = main.dataset["secure"] ?? "";
 
-function tell(name: string, holds: boolean): void {
+function showCheck(name: string, holds: boolean): void {
   const line = main.querySelector<HTMLElement>(`[data-check="${name}"]`)!;
   line.dataset["holds"] = holds ? "yes" : "no";
   line.querySelector(".mark")!.textContent = holds ? "✓" : "✗";
@@ -18,8 +18,8 @@ function show(state: string): void {
   }
 }
 
-/** A browser only talks to the box over https when it trusts the certificate. */
-async function trusts(): Promise<boolean> {
+/** Whether the browser isTrusted the box's certificate: only then does an https request succeed. */
+async function isTrusted(): Promise<boolean> {
   if (!secure) return false;
   try {
     await fetch(`${secure}/trust/check`, { mode: "no-cors", cache: "no-store" });
@@ -29,18 +29,18 @@ async function trusts(): Promise<boolean> {
   }
 }
 
-async function look(): Promise<void> {
+async function check(): Promise<void> {
   const checks = {
     secure: isSecureContext,
     camera: isSecureContext && "mediaDevices" in navigator,
     offline: isSecureContext && "serviceWorker" in navigator,
   };
-  for (const [name, holds] of Object.entries(checks)) tell(name, holds);
+  for (const [name, holds] of Object.entries(checks)) showCheck(name, holds);
   if (Object.values(checks).every(Boolean)) return show("done");
-  show((await trusts()) ? "trusted" : "todo");
+  show((await isTrusted()) ? "trusted" : "todo");
 }
 
-main.querySelector("[data-again]")?.addEventListener("click", () => void look());
-void look();
+main.querySelector("[data-again]")?.addEventListener("click", () => void check());
+void check();
 
 export {};

@@ -1,6 +1,6 @@
 /**
- * The welcome page works without this: it saves pasting the link, whose secret stands behind the #
- * and is therefore not sent along when the page is opened.
+ * The welcome page: fill in the secret from the URL fragment, which is not sent to the server.
+ * Without this script, the link must be pasted.
  */
 
 function takeSecret(): void {
@@ -12,7 +12,7 @@ function takeSecret(): void {
 }
 
 takeSecret();
-// A link opened over the page that is already there changes nothing but what follows the #.
+// Opening another link on this page changes only the fragment and does not reload.
 addEventListener("hashchange", takeSecret);
 
 export {};

@@ -1,15 +1,15 @@
-/** Calls to the box, with what may go wrong told apart: out of reach, refused, not ours any more. */
+/** Calls to the box. Errors: BoxUnreachable, Refused, NotPaired. */
 import type { Conflict, Guest, Me, Queued, Scan, SignedSnapshot, Totals, Verdict } from "./types";
 
-/** No answer in time, or none that the box would give: the phone decides by itself. */
-export class OutOfReach extends Error {}
-/** This terminal is not paired, or not any more: `revoked` when somebody took its access away. */
+/** The box did not answer in time, or a proxy answered instead: decide offline. */
+export class BoxUnreachable extends Error {}
+/** This phone is not paired. `revoked`: staff have revoked its token. */
 export class NotPaired extends Error {
   constructor(readonly revoked: boolean) {
     super();
   }
 }
-/** The box refused; `message` is its sentence, `code` as in interface, section 7. */
+/** The box refused the request: its `message`, and its `code` (interface, section 7). */
 export class Refused extends Error {
   constructor(readonly code: string, message: string) {
     super(message);
@@ -23,7 +23,7 @@ interface Refusal {
 }
 
 const DECISION_MS = 2000;
-const OTHERWISE_MS = 10_000;
+const DEFAULT_MS = 10_000;
 
 export interface Evening {
   date: string;
@@ -47,19 +47,19 @@ export class Box {
     return this.call("POST", "/unpair", {});
   }
 
-  me(within = OTHERWISE_MS): Promise<Me> {
-    return this.call("GET", "/me", undefined, within);
+  me(timeout = DEFAULT_MS): Promise<Me> {
+    return this.call("GET", "/me", undefined, timeout);
   }
 
   /**
-   * The list as it is now: `held` itself while the box says that nothing changed. The browser's
-   * own cache is left out of it, for nothing there goes when the terminal is revoked.
+   * Fetch the snapshot; return `current` if it has not changed (304). Bypasses the browser's HTTP
+   * cache, which would keep guest data after the terminal is revoked.
    */
-  async snapshot(held: SignedSnapshot | null): Promise<SignedSnapshot> {
-    const headers = held?.etag ? { "If-None-Match": held.etag } : undefined;
-    const response = await this.reach("GET", "/snapshot", undefined, OTHERWISE_MS, headers);
-    if (held && response.status === 304) return held;
-    const signed = await this.understand<SignedSnapshot>(response);
+  async snapshot(current: SignedSnapshot | null): Promise<SignedSnapshot> {
+    const headers = current?.etag ? { "If-None-Match": current.etag } : undefined;
+    const response = await this.request("GET", "/snapshot", undefined, DEFAULT_MS, headers);
+    if (current && response.status === 304) return current;
+    const signed = await this.parseResponse<SignedSnapshot>(response);
     return { ...signed, etag: response.headers.get("ETag") };
   }
 
@@ -81,37 +81,39 @@ export class Box {
     return this.call("POST", path, reason === undefined ? {} : { reason });
   }
 
-  /** The latest check-in of a party of which `arrived` were seen to be in. */
+  /** Undo the latest check-in of a party. Refused unless exactly `arrived` guests are in. */
   undoLatest(reservationId: string, arrived: number, reason: string): Promise<Verdict> {
     const path = `/check-ins/${encodeURIComponent(reservationId)}/undo`;
     return this.call("POST", path, { arrived, reason });
   }
 
   async sync(queued: readonly Queued[], now: number): Promise<Synced[]> {
-    const scans = queued.map(({ guestId: _g, admitted: _a, reached: _r, undone, reason, ...scan }) =>
-      reason === undefined || undone ? scan : { ...scan, reason });
+    const scans = queued.map(
+      ({ guestId: _g, admitted: _a, reached: _r, undone, reason, ...scan }) =>
+        reason === undefined || undone ? scan : { ...scan, reason },
+    );
     const body = { sentAt: new Date(now).toISOString(), scans };
     const { results } = await this.call<{ results: Synced[] }>("POST", "/sync", body, 20_000);
     return results;
   }
 
   private async call<T>(
-    method: string, path: string, body?: unknown, within = OTHERWISE_MS,
+    method: string, path: string, body?: unknown, timeout = DEFAULT_MS,
   ): Promise<T> {
-    return this.understand<T>(await this.reach(method, path, body, within));
+    return this.parseResponse<T>(await this.request(method, path, body, timeout));
   }
 
-  private async understand<T>(response: Response): Promise<T> {
+  private async parseResponse<T>(response: Response): Promise<T> {
     const answer = await response.json().catch(() => null);
     if (response.status === 401) throw new NotPaired(answer?.code === "KEY_REVOKED");
-    // A gateway's or a broken box's answer decides nothing; 503 says itself that it could not.
-    if (response.status >= 500 || answer === null) throw new OutOfReach();
-    if (!response.ok) throw new Refused(answer.code ?? "", sentence(answer, this.language()));
+    // A 5xx answer is not a decision, whether a proxy or the box sent it.
+    if (response.status >= 500 || answer === null) throw new BoxUnreachable();
+    if (!response.ok) throw new Refused(answer.code ?? "", refusalText(answer, this.language()));
     return answer as T;
   }
 
-  private async reach(
-    method: string, path: string, body: unknown, within: number, headers: HeadersInit = {},
+  private async request(
+    method: string, path: string, body: unknown, timeout: number, headers: HeadersInit = {},
   ): Promise<Response> {
     try {
       return await fetch(this.base + path, {
@@ -119,24 +121,24 @@ export class Box {
         cache: "no-store",
         credentials: "same-origin",
         redirect: "error",
-        signal: deadline(within),
+        signal: deadline(timeout),
         ...(body === undefined
           ? { headers }
           : { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } }),
       });
     } catch {
-      throw new OutOfReach();
+      throw new BoxUnreachable();
     }
   }
 }
 
-function deadline(within: number): AbortSignal {
+function deadline(timeout: number): AbortSignal {
   const controller = new AbortController();
-  setTimeout(() => controller.abort(), within);
+  setTimeout(() => controller.abort(), timeout);
   return controller.signal;
 }
 
-/** The box's own words for a refusal: French, or English beside it (interface, section 7). */
-function sentence(answer: Refusal, language: string): string {
+/** The box's message for a refusal, in French or English (interface, section 7). */
+function refusalText(answer: Refusal, language: string): string {
   return (language === "fr" ? answer.error : answer.error_en) ?? "";
 }

@@ -1,9 +1,9 @@
-/** The camera: started by a tap, started again after the lock screen, read frame by frame. */
+/** The camera: started by a tap, restarted after the lock screen, read frame by frame. */
 import type { Reader } from "./reader";
 
 export type CameraFault = "refused" | "none" | "busy" | "failed" | "insecure";
 
-const LONGEST_SIDE = 960; // pixels handed to the reader: a code of 49 modules needs no more
+const LONGEST_SIDE = 960; // pixels; enough for a QR code of 49 modules
 const WANTED = { width: { ideal: 1280 }, height: { ideal: 720 }, frameRate: { ideal: 30 } };
 const canDrawInWorker = "OffscreenCanvas" in globalThis && "createImageBitmap" in globalThis;
 
@@ -13,7 +13,7 @@ export class Camera {
   private wanted = false;
   private starting: Promise<void> | null = null;
   private canvas: HTMLCanvasElement | null = null;
-  private running = 0;
+  private currentRun = 0;
   changed: () => void = () => undefined;
 
   constructor(
@@ -45,24 +45,24 @@ export class Camera {
     this.release();
   }
 
-  /** The next camera of this phone. */
-  async turn(): Promise<void> {
-    const ids = (await cameras()).map((one) => one.deviceId);
+  /** Switch to the next camera of this phone. */
+  async switchCamera(): Promise<void> {
+    const ids = (await cameras()).map((camera) => camera.deviceId);
     const now = this.track?.getSettings().deviceId ?? "";
     this.device = ids[(ids.indexOf(now) + 1) % ids.length] ?? null;
     this.release();
     await this.start();
   }
 
-  get hasLight(): boolean {
+  get hasTorch(): boolean {
     return Boolean((this.track?.getCapabilities?.() as { torch?: boolean } | undefined)?.torch);
   }
 
-  async light(on: boolean): Promise<void> {
+  async setTorch(on: boolean): Promise<void> {
     await this.track?.applyConstraints({ advanced: [{ torch: on } as MediaTrackConstraintSet] });
   }
 
-  async hasOther(): Promise<boolean> {
+  async hasSeveral(): Promise<boolean> {
     return (await cameras()).length > 1;
   }
 
@@ -73,7 +73,7 @@ export class Camera {
   private async open(): Promise<void> {
     this.wanted = true;
     if (!isSecureContext || !("mediaDevices" in navigator)) return this.failed("insecure");
-    this.reader.warm();
+    this.reader.load();
     this.release();
     try {
       this.stream = await navigator.mediaDevices.getUserMedia({
@@ -84,40 +84,40 @@ export class Camera {
       });
     } catch (fault) {
       this.device = null;
-      return this.failed(cause(fault));
+      return this.failed(faultOf(fault));
     }
-    // A phone call or another app takes the camera away without hiding the page.
-    this.track?.addEventListener("ended", () => this.lose());
+    // A phone call or another app can take the camera while the page stays visible.
+    this.track?.addEventListener("ended", () => this.onEnded());
     this.video.srcObject = this.peek.srcObject = this.stream;
     await Promise.allSettled([this.video.play(), this.peek.play()]);
     this.changed();
-    void this.readFrames(++this.running);
+    void this.readFrames(++this.currentRun);
   }
 
-  private lose(): void {
+  private onEnded(): void {
     this.release();
     if (document.visibilityState === "visible") this.failed("busy");
   }
 
   private release(): void {
-    this.running += 1;
+    this.currentRun += 1;
     for (const track of this.stream?.getTracks() ?? []) track.stop();
     this.stream = null;
     this.video.srcObject = this.peek.srcObject = null;
     this.changed();
   }
 
-  private async readFrames(mine: number): Promise<void> {
-    while (this.running === mine) {
+  private async readFrames(run: number): Promise<void> {
+    while (this.currentRun === run) {
       await nextFrame(this.video);
-      const frame = this.running === mine ? await this.grab() : null;
+      const frame = this.currentRun === run ? await this.grabFrame() : null;
       if (!frame) continue;
       const texts = await this.reader.read(frame);
-      if (this.running === mine) this.found(texts);
+      if (this.currentRun === run) this.found(texts);
     }
   }
 
-  private async grab(): Promise<ImageBitmap | ImageData | null> {
+  private async grabFrame(): Promise<ImageBitmap | ImageData | null> {
     const { videoWidth, videoHeight } = this.video;
     if (!videoWidth) return null;
     const scale = Math.min(1, LONGEST_SIDE / Math.max(videoWidth, videoHeight));
@@ -132,7 +132,7 @@ export class Camera {
   }
 }
 
-/** A still photo, at most `longest` pixels on a side, for the reader. */
+/** The pixels of a photo, scaled to at most `longest` pixels on a side; null if unreadable. */
 export async function photoPixels(file: File, longest = 2000): Promise<ImageData | null> {
   const image = new Image();
   image.src = URL.createObjectURL(file);
@@ -161,7 +161,7 @@ function pixels(
 
 function nextFrame(video: HTMLVideoElement): Promise<void> {
   return new Promise((resolve) => {
-    const late = setTimeout(resolve, 500); // no frame comes from a video that is not shown
+    const late = setTimeout(resolve, 500); // a hidden video delivers no frames
     const done = () => {
       clearTimeout(late);
       resolve();
@@ -176,7 +176,7 @@ async function cameras(): Promise<MediaDeviceInfo[]> {
   return devices.filter((device) => device.kind === "videoinput");
 }
 
-function cause(fault: unknown): CameraFault {
+function faultOf(fault: unknown): CameraFault {
   const name = fault instanceof DOMException ? fault.name : "";
   if (name === "NotAllowedError" || name === "SecurityError") return "refused";
   if (name === "NotFoundError" || name === "OverconstrainedError") return "none";

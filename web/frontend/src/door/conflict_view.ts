@@ -1,78 +1,79 @@
-/** A party that two doors apart let in, or one that the box would have refused: for both doors. */
-import { part } from "./dom";
-import type { Keeper } from "./keeper";
-import type { KeptConflict } from "./storage";
+/** Show a conflict: a party admitted at two doors, or one that the box would have refused. */
+import { byId } from "./dom";
+import type { DoorState } from "./door_state";
+import type { StoredConflict } from "./types";
 import { clockOf } from "./venue_time";
 import type { Words } from "./words";
 
-const UNREAD_MS = 600; // a tap that comes sooner was meant for what showed there before
+const DISABLED_MS = 600; // an earlier tap was meant for the previous content
 
 export class ConflictView {
-  private readonly dialog = part<HTMLDialogElement>("conflict");
-  private readonly ok = part<HTMLButtonElement>("conflict-ok");
-  private holding = 0;
+  private readonly dialog = byId<HTMLDialogElement>("conflict");
+  private readonly ok = byId<HTMLButtonElement>("conflict-ok");
+  private disabledTimer = 0;
 
-  /** `keeper` is null while this phone is no terminal; `appeared` when one comes up by itself. */
+  /** `doorState` returns null while the phone is unpaired. `appeared`: a conflict was opened. */
   constructor(
     private readonly words: Words,
-    private readonly keeper: () => Keeper | null,
+    private readonly doorState: () => DoorState | null,
     private readonly appeared: () => void,
   ) {
     this.ok.addEventListener("click", () => void this.dismiss());
-    // Escape puts it out of sight, not out of the world: it goes when somebody has understood it.
+    // Escape closes the dialog but does not dismiss the conflict: show it again.
     this.dialog.addEventListener("close", () => void this.show());
-    part("verdict").addEventListener("close", () => this.dialog.open && this.hold());
+    byId("verdict").addEventListener("close", () => this.dialog.open && this.disableBriefly());
   }
 
-  /** The oldest that nobody has understood yet. */
+  /** Show the oldest conflict that is not dismissed. */
   async show(): Promise<void> {
-    const kept = (await this.keeper()?.storage.conflicts()) ?? [];
-    const conflict = kept.find((one) => !one.dismissed);
+    const stored = (await this.doorState()?.storage.conflicts()) ?? [];
+    const conflict = stored.find((conflict) => !conflict.dismissed);
     if (!conflict) return this.dialog.close();
     const isAnother = this.dialog.dataset["id"] !== conflict.id;
     this.fill(conflict);
-    if (isAnother) this.hold();
+    if (isAnother) this.disableBriefly();
     if (this.dialog.open) return;
     this.dialog.showModal();
     this.appeared();
   }
 
-  /** It comes up under a finger that wants the next guest, or that has understood another one. */
-  private hold(): void {
-    clearTimeout(this.holding);
+  /** Disable the button briefly, so that a tap meant for something else does not dismiss it. */
+  private disableBriefly(): void {
+    clearTimeout(this.disabledTimer);
     this.ok.disabled = true;
-    this.holding = setTimeout(() => {
+    this.disabledTimer = setTimeout(() => {
       this.ok.disabled = false;
       this.ok.focus();
-    }, UNREAD_MS);
+    }, DISABLED_MS);
   }
 
-  private fill(conflict: KeptConflict): void {
+  private fill(conflict: StoredConflict): void {
     const { words } = this;
     const { guest, other, arrived, guests } = conflict;
-    const me = this.keeper()?.me;
+    const me = this.doorState()?.me;
     const twice = conflict.kind === "admitted_twice" && other.terminalId !== null;
     this.dialog.dataset["id"] = conflict.id;
     const known = guest !== null || Boolean(conflict.reservationId);
     const where = known ? other : (conflict.admissions[0] ?? other);
     const despite = conflict.roleMissing ? "conflict.role" : "conflict.despite";
-    const told = !known ? "conflict.unknown" : twice ? "conflict.text" : despite;
-    part("conflict-title").textContent = words.say(twice ? "conflict.title" : "conflict.anyway");
-    part("conflict-text").textContent = words.say(told, {
+    const textKey = !known ? "conflict.unknown" : twice ? "conflict.text" : despite;
+    byId("conflict-title").textContent = words.say(twice ? "conflict.title" : "conflict.anyway");
+    byId("conflict-text").textContent = words.say(textKey, {
       name: guest?.customerFirstName ?? words.say("nobody"),
       table: guest?.table.name ?? "",
       word: words.say(`word.${conflict.despite}`),
       door: where.terminal ?? words.say("another"),
       time: me ? clockOf(where.at, me) : "",
     });
-    part("conflict-count").textContent = known ? words.say("conflict.count", { arrived, guests }) : "";
+    const count = known ? words.say("conflict.count", { arrived, guests }) : "";
+    byId("conflict-count").textContent = count;
   }
 
   private async dismiss(): Promise<void> {
-    const keeper = this.keeper();
+    const doorState = this.doorState();
     const id = this.dialog.dataset["id"] ?? "";
-    await keeper?.storage.dismissConflict(id);
+    await doorState?.storage.dismissConflict(id);
     await this.show();
-    await keeper?.acknowledge(id);
+    await doorState?.acknowledge(id);
   }
 }

@@ -1,14 +1,14 @@
-/** Finding and making the parts of the page. */
+/** DOM helpers. */
 
-/** The element of that id; the template has it. */
-export function part<T extends HTMLElement = HTMLElement>(id: string): T {
+/** Return the element with that id. Throws if the template lacks it. */
+export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
   const found = document.getElementById(id);
   if (!found) throw new Error(`the page has no #${id}`);
   return found as T;
 }
 
-/** A new element with its class and its text. */
-export function made<K extends keyof HTMLElementTagNameMap>(
+/** Create an element with a class and a text. */
+export function create<K extends keyof HTMLElementTagNameMap>(
   tag: K, className = "", text = "",
 ): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag);
@@ -17,25 +17,25 @@ export function made<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-/** Show a text, or hide its place when there is none. */
-export function show(place: HTMLElement, text: string | null): void {
+/** Show a text, or hide the element if there is none. */
+export function showText(place: HTMLElement, text: string | null): void {
   place.hidden = !text;
   place.textContent = text ?? "";
 }
 
-/** What a button does, done once: it cannot be pressed again before the first is through. */
-export async function once(id: string, deed: () => Promise<void>): Promise<void> {
-  const button = part<HTMLButtonElement>(id);
+/** Run `action` with the button disabled, so that a second press has no effect. */
+export async function runOnce(id: string, action: () => Promise<void>): Promise<void> {
+  const button = byId<HTMLButtonElement>(id);
   if (button.disabled) return;
   button.disabled = true;
   try {
-    await deed();
+    await action();
   } finally {
     button.disabled = false;
   }
 }
 
-/** Sheets close by their cross, by a tap beside them, and by Escape. */
+/** Close sheets by their close button or a tap on the backdrop; the browser handles Escape. */
 export function prepareSheets(): void {
   for (const sheet of document.querySelectorAll<HTMLDialogElement>("dialog.sheet")) {
     sheet.querySelector("[data-close]")?.addEventListener("click", () => sheet.close());
@@ -49,7 +49,7 @@ export function closeSheets(): void {
   for (const sheet of document.querySelectorAll<HTMLDialogElement>("dialog[open]")) sheet.close();
 }
 
-/** A row of − number +, bounded. */
+/** A number with − and + buttons, from 1 to a maximum. */
 export class Stepper {
   private value = 1;
   private most = 1;
@@ -77,4 +77,27 @@ export class Stepper {
     if (fewer) fewer.disabled = this.value <= 1;
     if (more) more.disabled = this.value >= this.most;
   }
+}
+
+const WITHIN_MS = 350;
+const NEAR_PX = 30;
+
+/**
+ * Ignore the second tap of a double tap on `place` if the content changed between the two taps:
+ * `shownAt` returns when it last changed. The second tap was not meant for the new content.
+ */
+export function ignoreSecondTaps(place: HTMLElement, shownAt: () => number): void {
+  let before: MouseEvent | null = null;
+  addEventListener("click", (event) => {
+    const first = before;
+    before = event;
+    const isKey = event.detail === 0;
+    if (!first || isKey || !place.contains(event.target as Node)) return;
+    const near = Math.hypot(event.clientX - first.clientX, event.clientY - first.clientY) < NEAR_PX;
+    const soon = event.timeStamp - first.timeStamp < WITHIN_MS;
+    if (near && soon && first.timeStamp < shownAt()) {
+      event.preventDefault();
+      event.stopPropagation();
+    }
+  }, { capture: true });
 }

@@ -1,7 +1,6 @@
-/** The rows of the list: each stays where it is, under the finger and the keyboard, and is redrawn. */
-import { made } from "./dom";
+/** The rows of the guest list. Rows are updated in place, so that taps and focus are not lost. */
+import { create } from "./dom";
 import type { Guest } from "./types";
-import { isVip } from "./verdict_words";
 import type { Words } from "./words";
 
 interface Row {
@@ -29,9 +28,10 @@ export class GuestRows {
     });
   }
 
-  /** These guests and nobody else, in this order. */
+  /** Show exactly these guests, in this order. */
   show(guests: readonly Guest[]): void {
-    const focused = [...this.place.children].findIndex((line) => line.contains(document.activeElement));
+    const lines = [...this.place.children];
+    const focused = lines.findIndex((line) => line.contains(document.activeElement));
     const button = focused < 0 ? null : (document.activeElement as HTMLElement);
     const wanted = new Set(guests.map((guest) => guest.id));
     for (const [id, { line }] of this.rows) {
@@ -48,11 +48,11 @@ export class GuestRows {
     if (button && document.activeElement !== button) this.focus(button, focused);
   }
 
-  /** Where the focus was, or on whoever has taken that place. */
+  /** Restore the focus to its row, or to the row now at that position. */
   private focus(button: HTMLElement, at: number): void {
     const there = this.place.children[Math.min(at, this.place.children.length - 1)];
-    const heir = button.isConnected ? button : there?.querySelector("button") ?? this.place;
-    heir.focus({ preventScroll: true });
+    const target = button.isConnected ? button : there?.querySelector("button") ?? this.place;
+    target.focus({ preventScroll: true });
   }
 
   private drawn(guest: Guest): Row {
@@ -67,30 +67,30 @@ export class GuestRows {
   private draw(button: HTMLButtonElement, guest: Guest): void {
     const { words } = this;
     button.dataset["state"] = stateOf(guest);
-    const name = made("span", "guest-who");
-    name.append(made("bdi", "", guest.customerFirstName ?? words.say("nobody")));
-    if (isVip(guest)) name.append(made("i", "tag", words.say("vip")));
+    const name = create("span", "guest-who");
+    name.append(create("bdi", "", guest.customerFirstName ?? words.say("nobody")));
+    if (isVip(guest)) name.append(create("i", "tag", words.say("vip")));
     const label = LABELS[guest.status];
-    if (label) name.append(made("i", "tag", words.say(label)));
-    const party = made("span", "guest-party", `${guest.arrived} / ${guest.guests}`);
+    if (label) name.append(create("i", "tag", words.say(label)));
+    const party = create("span", "guest-party", `${guest.arrived} / ${guest.guests}`);
     party.dir = "ltr";
     button.replaceChildren(
-      made("b", "guest-table", guest.table.name), name,
-      made("span", "guest-slot", guest.slot ?? ""), party,
+      create("b", "guest-table", guest.table.name), name,
+      create("span", "guest-slot", guest.slot ?? ""), party,
     );
   }
 }
 
 function newRow(id: string): Row {
-  const line = made("li");
-  const button = made("button", "guest");
+  const line = create("li");
+  const button = create("button", "guest");
   button.type = "button";
   button.dataset["guest"] = id;
   line.append(button);
   return { line, button, drawn: "" };
 }
 
-/** Whether they hold a table tonight. */
+/** Whether the reservation holds its table. */
 export function holds(guest: Guest): boolean {
   return guest.status !== "cancelled" && guest.status !== "declined";
 }
@@ -99,4 +99,10 @@ function stateOf(guest: Guest): string {
   if (guest.arrived >= guest.guests) return "in";
   if (guest.arrived > 0) return "partly";
   return holds(guest) ? "expected" : "gone";
+}
+
+/** Whether the guest is marked as VIP, or the table or the notes say "VIP". */
+export function isVip(guest: Guest): boolean {
+  const text = `${guest.table.name} ${guest.notes ?? ""}`;
+  return guest.vip === true || /(^|[^\p{L}])VIP([^\p{L}]|$)/iu.test(text);
 }

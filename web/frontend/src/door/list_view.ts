@@ -1,10 +1,10 @@
-/** Tonight's guests: who is expected and who is in, searched and filtered. */
+/** The guest list of tonight, with search and filters. */
+import { fold } from "../shared/text_folding";
 import { type Evening, Refused } from "./box";
-import { part, show } from "./dom";
+import { byId, showText } from "./dom";
 import { GuestRows, holds } from "./guest_rows";
-import { type GuestDeeds, GuestSheet } from "./guest_sheet";
-import type { Keeper } from "./keeper";
-import { fold } from "./offline";
+import { type GuestActions, GuestSheet } from "./guest_sheet";
+import type { DoorState } from "./door_state";
 import type { Guest, Me } from "./types";
 import { minutesOfEvening } from "./venue_time";
 import type { Words } from "./words";
@@ -14,9 +14,9 @@ type Filter = "all" | "expected" | "arrived";
 const ASK_MS = 200;
 
 export class ListView {
-  private readonly sheet = part<HTMLDialogElement>("list-sheet");
+  private readonly sheet = byId<HTMLDialogElement>("list-sheet");
   private readonly guestSheet: GuestSheet;
-  private readonly query = part<HTMLInputElement>("query");
+  private readonly query = byId<HTMLInputElement>("query");
   private readonly rows: GuestRows;
   private filter: Filter = "all";
   private foundByBox = new Set<string>();
@@ -25,24 +25,24 @@ export class ListView {
 
   constructor(
     private readonly words: Words,
-    private readonly keeper: () => Keeper,
-    deeds: GuestDeeds,
+    private readonly doorState: () => DoorState,
+    actions: GuestActions,
   ) {
-    this.guestSheet = new GuestSheet(words, deeds);
-    this.rows = new GuestRows(part("guests"), words, (id) => this.pick(id));
-    part("open-list").addEventListener("click", () => this.open());
+    this.guestSheet = new GuestSheet(words, actions);
+    this.rows = new GuestRows(byId("guests"), words, (id) => this.pick(id));
+    byId("open-list").addEventListener("click", () => this.open());
     this.query.addEventListener("input", () => this.search());
-    part("filters").addEventListener("click", (event) => {
+    byId("filters").addEventListener("click", (event) => {
       const chosen = (event.target as Element).closest<HTMLElement>("[data-filter]");
       if (chosen) this.choose(chosen.dataset["filter"] as Filter);
     });
   }
 
-  /** Draw again what changed, if anybody looks. */
+  /** Redraw the list if it is open. */
   refresh(): void {
-    this.guestSheet.renew((id) => this.keeper().guests.get(id));
+    this.guestSheet.renew((id) => this.doorState().guests.get(id));
     if (this.sheet.open) this.draw();
-    else this.rows.show([]); // a phone that is no terminal any more keeps nobody
+    else this.rows.show([]); // leave no guest data in the page after unpairing
   }
 
   private open(): void {
@@ -50,30 +50,30 @@ export class ListView {
     this.foundByBox.clear();
     this.sheet.showModal();
     this.draw();
-    if (this.keeper().may("search")) this.query.focus();
+    if (this.doorState().hasRole("search")) this.query.focus();
   }
 
   private choose(filter: Filter): void {
     this.filter = filter;
-    for (const button of part("filters").querySelectorAll<HTMLElement>("[data-filter]")) {
+    for (const button of byId("filters").querySelectorAll<HTMLElement>("[data-filter]")) {
       button.setAttribute("aria-pressed", String(button.dataset["filter"] === filter));
     }
     this.draw();
   }
 
-  /** What this phone knows at once; family names and phones only the box knows. */
+  /** Search on this phone at once, then at the box, which also knows family names and phones. */
   private search(): void {
     this.foundByBox.clear();
     this.refusal = "";
     this.draw();
     clearTimeout(this.asking);
     const query = this.query.value.trim();
-    if (!query || !this.keeper().up) return;
+    if (!query || !this.doorState().isOnline) return;
     this.asking = setTimeout(() => void this.ask(query), ASK_MS);
   }
 
   private async ask(query: string): Promise<void> {
-    const answer = await this.keeper().box.evening(query).catch((fault: unknown) => fault);
+    const answer = await this.doorState().box.evening(query).catch((error: unknown) => error);
     if (this.query.value.trim() !== query) return;
     this.refusal = answer instanceof Refused ? answer.message : "";
     const items = answer instanceof Error ? [] : (answer as Evening).items;
@@ -82,20 +82,21 @@ export class ListView {
   }
 
   private draw(): void {
-    const keeper = this.keeper();
-    const everybody = keeper.may("search") ? [...keeper.guests.values()] : [];
+    const doorState = this.doorState();
+    const everybody = doorState.hasRole("search") ? [...doorState.guests.values()] : [];
     const kinds = { all: everybody, expected: everybody.filter(isExpected),
       arrived: everybody.filter((guest) => guest.arrived > 0) };
-    for (const button of part("filters").querySelectorAll<HTMLElement>("[data-filter]")) {
+    for (const button of byId("filters").querySelectorAll<HTMLElement>("[data-filter]")) {
       const count = kinds[button.dataset["filter"] as Filter].length;
       const place = button.querySelector("b");
       if (place) place.textContent = String(count);
     }
-    const found = kinds[this.filter].filter((guest) => this.fits(guest)).sort(byTime(keeper.me));
+    const found = kinds[this.filter].filter((guest) => this.fits(guest)).sort(byTime(doorState.me));
     this.rows.show(found);
-    part("guests").hidden = found.length === 0;
-    const why = !keeper.may("search") ? "list.role" : everybody.length ? "list.none" : "list.empty";
-    show(part("guests-empty"), found.length ? null : this.refusal || this.words.say(why));
+    byId("guests").hidden = found.length === 0;
+    const empty = everybody.length ? "list.none" : "list.empty";
+    const why = doorState.hasRole("search") ? empty : "list.role";
+    showText(byId("guests-empty"), found.length ? null : this.refusal || this.words.say(why));
   }
 
   private fits(guest: Guest): boolean {
@@ -110,7 +111,7 @@ export class ListView {
   }
 
   private pick(id: string): void {
-    const guest = this.keeper().guests.get(id);
+    const guest = this.doorState().guests.get(id);
     if (guest) this.guestSheet.open(guest);
   }
 }
@@ -119,10 +120,10 @@ function isExpected(guest: Guest): boolean {
   return holds(guest) && guest.arrived < guest.guests;
 }
 
-/** As the evening goes, those of the whole evening first; then by table as people count. */
-function byTime(me: Me | null): (one: Guest, other: Guest) => number {
-  const since = (guest: Guest) => (me && guest.slot !== null ? minutesOfEvening(guest.slot, me) : -1);
-  return (one, other) =>
-    since(one) - since(other) ||
-    one.table.name.localeCompare(other.table.name, undefined, { numeric: true });
+/** Sort by slot, whole evenings first, then by table in numeric order. */
+function byTime(me: Me | null): (first: Guest, second: Guest) => number {
+  const startOf = ({ slot }: Guest) => (me && slot !== null ? minutesOfEvening(slot, me) : -1);
+  return (first, second) =>
+    startOf(first) - startOf(second) ||
+    first.table.name.localeCompare(second.table.name, undefined, { numeric: true });
 }

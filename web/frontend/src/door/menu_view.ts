@@ -1,42 +1,42 @@
-/** Settings, the bar and the notes about the connection. */
-import { made, part, show } from "./dom";
+/** The settings sheet, the top bar, and notices about the connection. */
+import { byId, create, showText } from "./dom";
 import { holds } from "./guest_rows";
-import type { Keeper } from "./keeper";
-import type { Signals } from "./signals";
+import type { DoorState } from "./door_state";
+import type { Feedback } from "./feedback";
 import { clockOf } from "./venue_time";
 import type { Words } from "./words";
 
 export class MenuView {
-  private readonly sheet = part<HTMLDialogElement>("menu-sheet");
+  private readonly sheet = byId<HTMLDialogElement>("menu-sheet");
 
   constructor(
     private readonly words: Words,
-    private readonly keeper: () => Keeper,
-    signals: Signals,
-    spoke: () => void,
+    private readonly doorState: () => DoorState,
+    feedback: Feedback,
+    languageChanged: () => void,
     unpair: () => void,
   ) {
-    part("open-menu").addEventListener("click", () => this.open());
+    byId("open-menu").addEventListener("click", () => this.open());
     for (const what of ["sound", "vibration"] as const) {
-      const box = part<HTMLInputElement>(what);
-      box.checked = signals[what];
-      box.addEventListener("change", () => signals.turn(what, box.checked));
+      const box = byId<HTMLInputElement>(what);
+      box.checked = feedback[what];
+      box.addEventListener("change", () => feedback.setEnabled(what, box.checked));
     }
-    part("unpair").addEventListener("click", () => {
-      const sure = part("unpair-sure");
+    byId("unpair").addEventListener("click", () => {
+      const sure = byId("unpair-sure");
       sure.hidden = false;
-      sure.scrollIntoView({ block: "end" }); // on a small phone it comes below what shows
+      sure.scrollIntoView({ block: "end" }); // it may be below the visible part
     });
-    part("unpair-yes").addEventListener("click", unpair);
+    byId("unpair-yes").addEventListener("click", unpair);
     for (const place of document.querySelectorAll(".languages")) {
       for (const [code, { name }] of Object.entries(words.all)) {
-        const button = made("button", "", name);
+        const button = create("button", "", name);
         button.type = "button";
         button.lang = code;
         button.addEventListener("click", () => {
           words.choose(code);
           this.markLanguage();
-          spoke();
+          languageChanged();
         });
         place.append(button);
       }
@@ -45,43 +45,45 @@ export class MenuView {
   }
 
   private open(): void {
-    part("unpair-sure").hidden = true;
+    byId("unpair-sure").hidden = true;
     this.sheet.showModal();
     this.refresh();
   }
 
   refresh(): void {
-    const keeper = this.keeper();
+    const doorState = this.doorState();
     const { words } = this;
-    const { me } = keeper;
-    const guests = [...keeper.guests.values()];
+    const { me } = doorState;
+    const guests = [...doorState.guests.values()];
     const arrived = guests.reduce((sum, guest) => sum + guest.arrived, 0);
     const expected = guests.filter(holds).reduce((sum, guest) => sum + guest.guests, 0);
-    part("venue").textContent = me?.venue.name ?? "";
-    part("evening").textContent = me ? words.day(me.evening) : "";
-    part("arrived").textContent = String(arrived);
-    part("expected").textContent = String(expected);
-    part("counter-said").textContent = words.say("counter", { arrived, expected });
-    const waiting = keeper.waiting ? words.say("waiting", { count: keeper.waiting }) : "";
-    const state = words.say(keeper.up ? "box.up" : "box.down");
-    document.body.dataset["box"] = keeper.up ? "up" : "down";
-    const note = keeper.up ? this.trouble(keeper) : [state, waiting].filter(Boolean).join(" · ");
-    if (part("alone-text").textContent !== note) show(part("alone-text"), note);
-    part("state").textContent = [state, waiting].filter(Boolean).join(" · ");
-    const unsent = words.say("unpair.unsent", { count: keeper.waiting });
-    show(part("unpair-unsent"), keeper.waiting ? unsent : null);
-    part("terminal-name").textContent = me?.terminal.name ?? "";
-    const made = keeper.listMadeAt;
-    part("list-age").textContent = made && me
-      ? words.say("list.age", { time: clockOf(made, me) })
+    byId("venue").textContent = me?.venue.name ?? "";
+    byId("evening").textContent = me ? words.day(me.evening) : "";
+    byId("arrived").textContent = String(arrived);
+    byId("expected").textContent = String(expected);
+    byId("counter-said").textContent = words.say("counter", { arrived, expected });
+    const { isOnline, pendingScans } = doorState;
+    const waiting = pendingScans ? words.say("waiting", { count: pendingScans }) : "";
+    const state = words.say(isOnline ? "box.up" : "box.down");
+    document.body.dataset["box"] = isOnline ? "up" : "down";
+    const connection = [state, waiting].filter(Boolean).join(" · ");
+    const note = isOnline ? this.problemText(doorState) : connection;
+    if (byId("alone-text").textContent !== note) showText(byId("alone-text"), note);
+    byId("state").textContent = connection;
+    const unsent = words.say("unpair.unsent", { count: pendingScans });
+    showText(byId("unpair-unsent"), pendingScans ? unsent : null);
+    byId("terminal-name").textContent = me?.terminal.name ?? "";
+    const madeAt = doorState.snapshotMadeAt;
+    byId("list-age").textContent = madeAt && me
+      ? words.say("list.age", { time: clockOf(madeAt, me) })
       : words.say("list.absent");
   }
 
-  /** What is wrong although the box is there, and does not mend itself. */
-  private trouble(keeper: Keeper): string {
-    const { waiting: count, refusal, listRefused } = keeper;
+  /** The problem that needs attention although the box is reachable; empty if there is none. */
+  private problemText(doorState: DoorState): string {
+    const { pendingScans: count, refusal, listRefused } = doorState;
     const { words } = this;
-    if (count && refusal) return words.say("stuck", { count, reason: words.why(refusal) });
+    if (count && refusal) return words.say("stuck", { count, reason: words.refusalText(refusal) });
     return listRefused ? words.say("list.refused") : "";
   }
 

@@ -1,27 +1,26 @@
 /**
- * The verdict while the box is out of reach, in the order of docs/decisions/door.md. Green only
- * for who is listed, not yet in, and while the list is less than twelve hours old.
+ * Offline decisions, with the checks in the order of docs/decisions/door.md. Green only if the
+ * guest is in the snapshot, is not checked in, and the snapshot is less than twelve hours old.
  */
-import { fold } from "../_fold";
-import { isLookalike, parseAccessCode } from "./access_code";
-import { decodePasses, type ReadPass, resemblesPass, VERSIONS } from "./pass";
+import { fold } from "../shared/text_folding";
+import {
+  decodePasses, isLookalike, parseAccessCode, type ReadPass, resemblesPass, VERSIONS,
+} from "./guest_pass";
 import { passIsSigned } from "./signature";
-import type { Colour, Guest, Me, Scan, Snapshot, Verdict } from "./types";
+import type { Colour, Guest, Me, Queued, Scan, Snapshot, Verdict } from "./types";
 import { isTooEarly, tonight } from "./venue_time";
 
-export { fold };
-
 const OLDEST_MS = 12 * 3600_000;
-const AHEAD_MS = 10 * 60_000; // a list from further in the future than that was made by another clock
-const DAMAGED_BYTES = 2; // a tag that differs in no more is ours with a fault in it
-export const UNLISTED = "pass:"; // before the id of a pass, where nobody knows the reservation's
+const AHEAD_MS = 10 * 60_000; // how far in the future a snapshot may be
+const DAMAGED_BYTES = 2; // a venue tag that differs in no more bytes is ours, damaged
+export const UNLISTED = "pass:"; // with the pass id: the id of a guest missing in the snapshot
 const LINK = /\/access\/[\w-]+/;
-// As the box knows a name (appliance/door/scan.py).
+// The same as in appliance/door/scan.py.
 const NAME = /^[\p{L}\p{M}]{2,}(?:[\s'’.-]+[\p{L}\p{M}]+)*$/u;
 const NAME_MAX = 80;
 
-/** What this phone knows: `arrived` is the count by reservation since the list was made. */
-export interface Known {
+/** What offline decisions use. `arrived`: guests checked in, by reservation id. */
+export interface OfflineData {
   me: Me;
   environment: string;
   snapshot: Snapshot | null;
@@ -29,7 +28,7 @@ export interface Known {
   now: number;
 }
 
-/** A guest of the list, and the generation of the pass that is good. */
+/** A guest of the snapshot, with the id and generation of the valid pass. */
 export interface Listed extends Guest {
   passId: string;
   generation: number;
@@ -52,9 +51,9 @@ const UNSETTLED: Readonly<Record<string, string>> = {
 };
 const HOLDS_NOTHING = new Set(["cancelled", "declined"]);
 
-/** Everybody on the list, with who came in since. */
-export function listGuests(known: Known): Listed[] {
-  const { snapshot, arrived } = known;
+/** The guests of the snapshot, with current arrival counts. */
+export function listGuests(data: OfflineData): Listed[] {
+  const { snapshot, arrived } = data;
   return (snapshot?.passes ?? []).map((pass) => ({
     id: pass.reservationId,
     accessCode: pass.accessCode,
@@ -71,62 +70,64 @@ export function listGuests(known: Known): Listed[] {
   }));
 }
 
-/** The verdict on `scan`, which changes nothing: the caller counts who was admitted. */
-export async function judge(scan: Scan, known: Known): Promise<Verdict> {
+/** Decide a scan. This changes nothing: the caller stores the admission. */
+export async function decideOffline(scan: Scan, data: OfflineData): Promise<Verdict> {
   if (scan.reservationId !== undefined) {
-    const guest = listGuests(known).find((one) => one.id === scan.reservationId);
-    if (!guest) return say(scan, known, "needs_box", null);
-    return decide(scan, known, guest, judgeGuest(scan, known, guest, null));
+    const guest = listGuests(data).find((guest) => guest.id === scan.reservationId);
+    if (!guest) return makeVerdict(scan, data, "needs_box", null);
+    return guestVerdict(scan, data, guest, resultFor(scan, data, guest, null));
   }
   const code = scan.code ?? "";
-  return isTyped(code) ? judgeText(scan, known, code) : judgePass(scan, known, code);
+  return isTyped(code) ? decideText(scan, data, code) : decidePass(scan, data, code);
 }
 
-/** Whether this is a code, a name or a link, and no pass. */
+/** Whether the text is an access code, a name or a link, not a pass. */
 export function isTyped(text: string): boolean {
   return parseAccessCode(text) !== null || !resemblesPass(text);
 }
 
-/** Whether a code that was read is neither a pass, nor a guest's link, nor an access code. */
+/** Whether the text is neither a pass, nor a guest link, nor an access code. */
 export function isForeign(text: string): boolean {
   return !resemblesPass(text) && !LINK.test(text) && parseAccessCode(text) === null;
 }
 
-async function judgePass(scan: Scan, known: Known, code: string): Promise<Verdict> {
+async function decidePass(scan: Scan, data: OfflineData, code: string): Promise<Verdict> {
   let likeliest: ReadPass | null = null;
   for (const read of decodePasses(code)) {
     const { kid, signed, signature } = read;
-    if (await passIsSigned(known.me.publicKeys, kid, signed, signature)) {
-      const foreign = foreignTo(known, read);
-      if (foreign) return say(scan, known, foreign, null);
-      const guest = listGuests(known).find((one) => one.passId === read.passId);
-      if (guest) return decide(scan, known, guest, judgeGuest(scan, known, guest, read));
-      return judgeUnlisted(scan, known, read);
+    if (await passIsSigned(data.me.publicKeys, kid, signed, signature)) {
+      const foreign = foreignResult(data, read);
+      if (foreign) return makeVerdict(scan, data, foreign, null);
+      const guest = listGuests(data).find((guest) => guest.passId === read.passId);
+      if (guest) return guestVerdict(scan, data, guest, resultFor(scan, data, guest, read));
+      return decideUnlisted(scan, data, read);
     }
     likeliest ??= read;
   }
-  const foreign = likeliest && foreignTo(known, likeliest);
-  return say(scan, known, foreign ?? "bad_signature", null);
+  const foreign = likeliest && foreignResult(data, likeliest);
+  return makeVerdict(scan, data, foreign ?? "bad_signature", null);
 }
 
 /**
- * A typed code or name; a link only the box can open. A name always asks which one: the list has
- * first names alone, and who is not found by one may have another, or be new on tonight's list.
+ * Decide a typed code, name or link. Only the box can resolve a link. A name always shows a choice,
+ * because the snapshot has only first names; a name that is not found may be known to the box.
  */
-function judgeText(scan: Scan, known: Known, text: string): Verdict {
-  if (LINK.test(text)) return say(scan, known, "needs_box", null);
-  const guests = listGuests(known);
+function decideText(scan: Scan, data: OfflineData, text: string): Verdict {
+  if (LINK.test(text)) return makeVerdict(scan, data, "needs_box", null);
+  const guests = listGuests(data);
   const code = parseAccessCode(text);
-  const coded = code === null ? [] : findByCode(guests, code);
-  const [only] = coded;
-  if (only && coded.length === 1) {
-    return decide(scan, known, only, judgeGuest(scan, known, only, null));
+  const byCode = code === null ? [] : findByCode(guests, code);
+  const [only] = byCode;
+  if (only && byCode.length === 1) {
+    return guestVerdict(scan, data, only, resultFor(scan, data, only, null));
   }
-  const byName = known.me.terminal.role !== "scan" && isName(text);
-  const found = coded.length > 0 || !byName ? coded : findByName(guests, text);
-  if (found.length > 0) return { ...say(scan, known, "ambiguous", null), candidates: found };
-  const open = !known.snapshot || byName || (code !== null && !isTonights(known));
-  return say(scan, known, open ? "needs_box" : "unknown_code", null);
+  const byName = data.me.terminal.role !== "scan" && isName(text);
+  const found = byCode.length > 0 || !byName ? byCode : findByName(guests, text);
+  if (found.length > 0) {
+    return { ...makeVerdict(scan, data, "ambiguous", null), candidates: found };
+  }
+  const needsBox = !data.snapshot || byName || (code !== null && !isTonights(data));
+  return makeVerdict(scan, data, needsBox ? "needs_box" : "unknown_code", null);
 }
 
 function findByCode(guests: readonly Listed[], code: string): Listed[] {
@@ -148,23 +149,25 @@ function findByName(guests: readonly Listed[], text: string): Listed[] {
   });
 }
 
-function decide(scan: Scan, known: Known, guest: Guest, found: string): Verdict {
+function guestVerdict(scan: Scan, data: OfflineData, guest: Guest, found: string): Verdict {
   const missing = Math.max(0, guest.guests - guest.arrived);
   const overrode = scan.override && OVERRIDABLE.has(found) ? found : undefined;
-  if (COLOURS[found] !== "green" && overrode === undefined) return say(scan, known, found, guest);
+  if (COLOURS[found] !== "green" && overrode === undefined) {
+    return makeVerdict(scan, data, found, guest);
+  }
   const admitted = scan.arrivals ?? Math.max(missing, overrode === undefined ? missing : 1);
   const result = guest.arrived > 0 ? "party_added" : "checked_in";
   const seen = { ...guest, arrived: guest.arrived + admitted };
-  const verdict = { ...say(scan, known, result, seen), admitted };
+  const verdict = { ...makeVerdict(scan, data, result, seen), admitted };
   return overrode === undefined ? verdict : { ...verdict, overrode };
 }
 
-function judgeGuest(scan: Scan, known: Known, guest: Listed, read: ReadPass | null): string {
+function resultFor(scan: Scan, data: OfflineData, guest: Listed, read: ReadPass | null): string {
   if (read && read.generation !== guest.generation) return "revoked";
   if (HOLDS_NOTHING.has(guest.status)) return guest.status;
-  const evening = tonight(known.now, known.me);
+  const evening = tonight(data.now, data.me);
   if (guest.date !== evening) return guest.date > evening ? "not_yet" : "too_late";
-  if (isTooEarly(known.now, guest, known.me, known.snapshot?.earlyMinutes ?? 120)) {
+  if (isTooEarly(data.now, guest, data.me, data.snapshot?.earlyMinutes ?? 120)) {
     return "not_yet";
   }
   const unsettled = UNSETTLED[guest.status];
@@ -172,58 +175,80 @@ function judgeGuest(scan: Scan, known: Known, guest: Listed, read: ReadPass | nu
   const missing = guest.guests - guest.arrived;
   if (missing <= 0) return "already_checked_in";
   if ((scan.arrivals ?? 0) > missing) return "party_full";
-  if (!isFresh(known)) return "old_list";
+  if (!isFresh(data)) return "old_list";
   return guest.arrived > 0 ? "party_added" : "checked_in";
 }
 
 /**
- * A pass that is genuine and stands on no list: its date still tells whether it is tonight's, and
- * whoever lets its party in with a reason finds it in when it comes again.
+ * Decide a genuine pass that is not in the snapshot. Its date tells whether it is for tonight. If
+ * staff override the verdict, the admission is counted under the pass id.
  */
-function judgeUnlisted(scan: Scan, known: Known, read: ReadPass): Verdict {
-  const evening = tonight(known.now, known.me);
+function decideUnlisted(scan: Scan, data: OfflineData, read: ReadPass): Verdict {
+  const evening = tonight(data.now, data.me);
   if (read.evening !== evening) {
-    return say(scan, known, read.evening > evening ? "not_yet" : "too_late", null);
+    return makeVerdict(scan, data, read.evening > evening ? "not_yet" : "too_late", null);
   }
   const id = `${UNLISTED}${read.passId}`;
   const guest: Guest = {
     id, accessCode: null, customerFirstName: null, table: { name: "" }, date: read.evening,
-    slot: read.slot, guests: read.guests, arrived: known.arrived.get(id) ?? 0, notes: null,
+    slot: read.slot, guests: read.guests, arrived: data.arrived.get(id) ?? 0, notes: null,
     status: "confirmed",
   };
   const found = guest.arrived < guest.guests ? "unlisted" : "already_checked_in";
-  return decide(scan, known, guest, found);
+  return guestVerdict(scan, data, guest, found);
 }
 
-/** Whether the list can say of a code that nobody has it. */
-function isTonights(known: Known): boolean {
-  return known.snapshot?.evening === tonight(known.now, known.me) && isFresh(known);
+/** Whether the snapshot is complete enough to say that a code is unknown. */
+function isTonights(data: OfflineData): boolean {
+  return data.snapshot?.evening === tonight(data.now, data.me) && isFresh(data);
 }
 
-function isFresh({ snapshot, now }: Known): boolean {
+function isFresh({ snapshot, now }: OfflineData): boolean {
   if (!snapshot) return false;
   const age = now - Date.parse(snapshot.madeAt);
   return age < OLDEST_MS && age > -AHEAD_MS;
 }
 
-function foreignTo(known: Known, read: ReadPass): string | null {
-  if (read.version !== VERSIONS[known.environment]) return "test_code";
+function foreignResult(data: OfflineData, read: ReadPass): string | null {
+  if (read.version !== VERSIONS[data.environment]) return "test_code";
   const pairs = read.venueTag.match(/../g) ?? [];
-  const ours = known.me.venue.tag.match(/../g) ?? [];
+  const ours = data.me.venue.tag.match(/../g) ?? [];
   return pairs.filter((byte, n) => byte !== ours[n]).length > DAMAGED_BYTES ? "wrong_venue" : null;
 }
 
-function say(scan: Scan, known: Known, result: string, guest: Guest | null): Verdict {
-  const may = known.me.terminal.role === "override";
+function makeVerdict(scan: Scan, data: OfflineData, result: string, guest: Guest | null): Verdict {
+  const mayOverride = data.me.terminal.role === "override";
   return {
     scanId: scan.scanId,
     result,
     colour: COLOURS[result] ?? "grey",
     say: null,
-    overridable: may && guest !== null && OVERRIDABLE.has(result),
+    overridable: mayOverride && guest !== null && OVERRIDABLE.has(result),
     admitted: 0,
     reservation: guest,
     firstCheckIn: null,
     offline: true,
   };
+}
+
+/**
+ * The queue entry of an offline decision. After a typed code it names the reservation, because the
+ * box may match the text to another guest; a pass is sent as scanned, because the box knows of
+ * newer passes. After an override it names the number admitted, which the box cannot infer.
+ */
+export function queueEntry(scan: Scan, verdict: Verdict, reached: boolean): Queued {
+  const { admitted } = verdict;
+  const shown = verdict.overrode ?? verdict.result; // the verdict that staff have overridden
+  const guestId = verdict.reservation?.id ?? null;
+  const queued: Queued = { ...scan, shown, guestId, admitted, reached };
+  if (admitted <= 0 || guestId === null) return queued;
+  if (scan.override) queued.arrivals = admitted;
+  if (scan.code !== undefined && isTyped(scan.code)) queued.reservationId = guestId;
+  return queued;
+}
+
+/** An undone scan that the box has not received: it admits nobody and is only logged. */
+export function undoneEntry(queued: Queued, reason: string): Queued {
+  const { override: _override, arrivals: _arrivals, ...scan } = queued;
+  return { ...scan, shown: "undone", admitted: 0, reason };
 }

@@ -1,7 +1,7 @@
-/** A phone becomes a terminal: by the secret of the portal's QR, or by digits that are typed. */
+/** Pairing: by the secret in the portal's QR code, or by typed digits. */
+import { westernDigits } from "../shared/text_folding";
 import { type Box, NotPaired, Refused } from "./box";
-import { western } from "../_fold";
-import { part, show } from "./dom";
+import { byId, showText } from "./dom";
 import type { Me } from "./types";
 import type { Words } from "./words";
 
@@ -10,7 +10,7 @@ const LINKED = /[#&]pair=([A-Za-z0-9_-]{43})(?:&|$)/;
 const TOO_MANY = "RATE_LIMITED";
 
 export class PairingView {
-  private readonly code = part<HTMLInputElement>("pair-code");
+  private readonly code = byId<HTMLInputElement>("pair-code");
   private secret: string | null = null;
 
   constructor(
@@ -18,7 +18,7 @@ export class PairingView {
     private readonly box: Box,
     private readonly paired: (me: Me) => void,
   ) {
-    part("pair-form").addEventListener("submit", (event) => {
+    byId("pair-form").addEventListener("submit", (event) => {
       event.preventDefault();
       void this.send();
     });
@@ -29,44 +29,44 @@ export class PairingView {
   }
 
   open(problem: string | null): void {
-    part("pairing").hidden = false;
-    show(part("pair-problem"), problem);
+    byId("pairing").hidden = false;
+    showText(byId("pair-problem"), problem);
     this.takeSecret();
     this.draw();
   }
 
   close(): void {
-    part("pairing").hidden = true;
+    byId("pairing").hidden = true;
     this.code.value = "";
     this.secret = null;
   }
 
-  /** What stood behind # was sent to nobody on the way; nor does it stay in the address. */
+  /** Take the secret from the URL fragment, which is never sent, and remove it from the URL. */
   private takeSecret(): void {
     const found = LINKED.exec(location.hash)?.[1];
-    if (found && !part("pairing").hidden) this.secret = found;
+    if (found && !byId("pairing").hidden) this.secret = found;
     if (location.hash) history.replaceState(null, "", location.pathname + location.search);
   }
 
-  /** Who comes by the link has nothing to type. */
+  /** With a secret from the link, hide the field for the digits. */
   private draw(): void {
-    part("pair-typed").hidden = this.secret !== null;
-    part("pair-linked").hidden = this.secret === null;
+    byId("pair-typed").hidden = this.secret !== null;
+    byId("pair-linked").hidden = this.secret === null;
     if (this.secret === null) this.code.focus();
   }
 
   private async send(): Promise<void> {
-    const code = this.secret ?? western(this.code.value).replace(/[\s-]/g, "");
+    const code = this.secret ?? westernDigits(this.code.value).replace(/[\s-]/g, "");
     if (this.secret === null && !DIGITS.test(code)) return this.refuse("pair.digits");
-    const button = part("pair-form").querySelector<HTMLButtonElement>("button[type=submit]");
+    const button = byId("pair-form").querySelector<HTMLButtonElement>("button[type=submit]");
     if (button) button.disabled = true;
     try {
-      const me = await this.box.pair(code, part<HTMLInputElement>("pair-name").value.trim());
+      const me = await this.box.pair(code, byId<HTMLInputElement>("pair-name").value.trim());
       this.paired(me);
-    } catch (fault) {
-      if (fault instanceof Refused && fault.code === TOO_MANY) return this.refuse("pair.later");
-      const isNo = fault instanceof NotPaired || fault instanceof Refused;
-      if (isNo) this.secret = null; // a link that is used up: digits may be typed instead
+    } catch (error) {
+      if (error instanceof Refused && error.code === TOO_MANY) return this.refuse("pair.later");
+      const isNo = error instanceof NotPaired || error instanceof Refused;
+      if (isNo) this.secret = null; // the link was used: let the person type digits
       this.refuse(isNo ? "pair.refused" : "pair.away");
     } finally {
       if (button) button.disabled = false;
@@ -74,7 +74,7 @@ export class PairingView {
   }
 
   private refuse(why: string): void {
-    show(part("pair-problem"), this.words.say(why));
+    showText(byId("pair-problem"), this.words.say(why));
     this.draw();
   }
 }

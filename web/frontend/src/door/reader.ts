@@ -1,17 +1,17 @@
-/** The code reader in its worker: one picture at a time, the newest. */
+/** The QR code reader, in a worker: one picture at a time. */
 
 type Answer = { id: number; texts: string[] } | { failed: string };
 
-const PATIENCE_MS = 8000;
-const AWAKE_MS = 1000; // what a worker gets at the end, for page and worker may have slept meanwhile
-const RESTS_MS = [500, 1000, 2000, 4000, 8000, 15_000];
+const TIMEOUT_MS = 8000;
+const GRACE_MS = 1000; // extra time, because page and worker may have been suspended
+const RESTART_MS = [500, 1000, 2000, 4000, 8000, 15_000];
 
 export class Reader {
   private worker: Worker | null = null;
   private waiting = new Map<number, (texts: string[]) => void>();
   private next = 1;
   private faults = 0;
-  private resting: Promise<void> | null = null;
+  private restarting: Promise<void> | null = null;
   changed: () => void = () => undefined;
 
   constructor(
@@ -19,35 +19,38 @@ export class Reader {
     private readonly wasm: string,
   ) {}
 
-  /** False from a fault until a picture has been read again. */
+  /** False after a failure, until a picture has been read. */
   get works(): boolean {
     return this.faults === 0;
   }
 
-  /** Load the reader before the first picture is there. */
-  warm(): void {
+  /** Start the worker before the first picture. */
+  load(): void {
     if (this.worker) return;
     const worker = new Worker(this.script);
     this.worker = worker;
-    worker.onmessage = ({ data }: MessageEvent<Answer>) => this.hear(data);
+    worker.onmessage = ({ data }: MessageEvent<Answer>) => this.onMessage(data);
     worker.onerror = () => this.fail(worker);
     worker.postMessage({ wasm: this.wasm });
   }
 
-  /** The texts in a picture, which is used up, the nearest to its middle first. `thorough`: for a still photo. */
+  /**
+   * Read the texts in a picture, the nearest to its centre first. The picture is consumed.
+   * `thorough`: slower and more tolerant, for a photo.
+   */
   async read(picture: ImageBitmap | ImageData, thorough = false): Promise<string[]> {
-    if (this.resting && !thorough) {
+    if (this.restarting && !thorough) {
       if (!(picture instanceof ImageData)) picture.close();
-      await this.resting; // whoever was in that picture may have gone: the next one is read
+      await this.restarting; // by then this picture is outdated
       return [];
     }
-    this.warm();
+    this.load();
     const { worker } = this;
     const id = this.next++;
     const transfer = picture instanceof ImageData ? [picture.data.buffer] : [picture];
     let late = setTimeout(() => {
-      late = setTimeout(() => this.fail(worker), AWAKE_MS);
-    }, PATIENCE_MS);
+      late = setTimeout(() => this.fail(worker), GRACE_MS);
+    }, TIMEOUT_MS);
     const texts = await new Promise<string[]>((resolve) => {
       this.waiting.set(id, resolve);
       worker?.postMessage({ id, picture, thorough }, transfer);
@@ -56,7 +59,7 @@ export class Reader {
     return texts;
   }
 
-  private hear(answer: Answer): void {
+  private onMessage(answer: Answer): void {
     if ("failed" in answer) return this.fail(this.worker);
     this.waiting.get(answer.id)?.(answer.texts);
     this.waiting.delete(answer.id);
@@ -65,14 +68,14 @@ export class Reader {
     this.changed();
   }
 
-  /** Another worker is tried after a rest, each time a longer one: no phone is kept busy by it. */
+  /** End the worker; the next one starts after a delay that grows with each failure. */
   private fail(worker: Worker | null): void {
     if (!worker || worker !== this.worker) return;
     worker.terminate();
     this.worker = null;
-    const rest = RESTS_MS[Math.min(this.faults++, RESTS_MS.length - 1)];
-    this.resting = new Promise<void>((done) => setTimeout(done, rest)).then(() => {
-      this.resting = null;
+    const delay = RESTART_MS[Math.min(this.faults++, RESTART_MS.length - 1)];
+    this.restarting = new Promise<void>((done) => setTimeout(done, delay)).then(() => {
+      this.restarting = null;
     });
     for (const resolve of this.waiting.values()) resolve([]);
     this.waiting.clear();

@@ -1,53 +1,53 @@
-/** Verdicts that are over: the last green as a strip above the camera, and the last five in a list. */
-import { made, part } from "./dom";
+/** Recent verdicts: the last green as a strip above the camera, and the last five as a list. */
+import { byId, create } from "./dom";
 import type { Guest, Me, Verdict } from "./types";
 import { clockOf } from "./venue_time";
 import type { Words } from "./words";
 
-const MOST = 5;
+const MAX_ROWS = 5;
 
-interface Past {
+interface RecentVerdict {
   verdict: Verdict;
   at: string;
 }
 
 export class RecentView {
-  private past: Past[] = []; // the newest first
-  private readonly sheet = part<HTMLDialogElement>("recent-sheet");
-  private readonly strip = part("strip");
+  private verdicts: RecentVerdict[] = []; // newest first
+  private readonly sheet = byId<HTMLDialogElement>("recent-sheet");
+  private readonly strip = byId("strip");
 
-  /** `again` shows the verdict of the strip as it was. */
+  /** `reopen` shows the strip's verdict again. */
   constructor(
     private readonly words: Words,
     private readonly me: () => Me | null,
-    again: () => void,
+    reopen: () => void,
   ) {
     for (const opener of document.querySelectorAll("[data-recent]")) {
       opener.addEventListener("click", () => this.open());
     }
-    this.strip.addEventListener("click", () => again());
+    this.strip.addEventListener("click", () => reopen());
   }
 
-  /** A verdict shows, or was reached without showing, at that instant. */
+  /** Add a verdict of the instant `at`. */
   add(verdict: Verdict, at: string): void {
-    this.past = [{ verdict, at }, ...this.past].slice(0, MOST);
+    this.verdicts = [{ verdict, at }, ...this.verdicts].slice(0, MAX_ROWS);
     if (this.sheet.open) this.draw();
   }
 
-  /** This green has shown for long enough; null when another verdict has come since. */
-  age(verdict: Verdict | null): void {
+  /** Show a green verdict that closed by itself as a strip; null hides the strip. */
+  showStrip(verdict: Verdict | null): void {
     this.strip.hidden = verdict === null;
     const guest = verdict?.reservation;
-    part("strip-table").textContent = guest?.table.name ?? "";
-    part("strip-facts").replaceChildren(...(guest ? this.facts(guest) : []));
-    const at = this.past.find((one) => one.verdict === verdict)?.at;
-    part("strip-time").textContent = at ? this.clock(at) : "";
+    byId("strip-table").textContent = guest?.table.name ?? "";
+    byId("strip-facts").replaceChildren(...(guest ? this.facts(guest) : []));
+    const at = this.verdicts.find((recent) => recent.verdict === verdict)?.at;
+    byId("strip-time").textContent = at ? this.clock(at) : "";
   }
 
   clear(): void {
-    this.past = [];
-    this.age(null);
-    part("recent").replaceChildren();
+    this.verdicts = [];
+    this.showStrip(null);
+    byId("recent").replaceChildren();
   }
 
   private open(): void {
@@ -56,27 +56,27 @@ export class RecentView {
   }
 
   private draw(): void {
-    part("recent").replaceChildren(...this.past.map((one) => this.row(one)));
-    part("recent-empty").hidden = this.past.length > 0;
+    byId("recent").replaceChildren(...this.verdicts.map((recent) => this.row(recent)));
+    byId("recent-empty").hidden = this.verdicts.length > 0;
   }
 
-  private row({ verdict, at }: Past): Node {
-    const row = part<HTMLTemplateElement>("recent-row").content.cloneNode(true) as DocumentFragment;
+  private row({ verdict, at }: RecentVerdict): Node {
+    const row = byId<HTMLTemplateElement>("recent-row").content.cloneNode(true) as DocumentFragment;
     const [line, use] = [row.querySelector("li"), row.querySelector("use")];
     if (line) line.dataset["colour"] = verdict.colour;
     use?.setAttribute("href", `#shape-${verdict.colour}`);
     const { reservation: guest } = verdict;
-    const facts = made("span", "past-facts");
-    if (guest) facts.append(made("b", "", guest.table.name), ...this.facts(guest));
-    const word = made("b", "", this.words.say(`word.${verdict.result}`));
-    line?.append(word, made("time", "", this.clock(at)), facts);
+    const facts = create("span", "past-facts");
+    if (guest) facts.append(create("b", "", guest.table.name), ...this.facts(guest));
+    const word = create("b", "", this.words.say(`word.${verdict.result}`));
+    line?.append(word, create("time", "", this.clock(at)), facts);
     return row;
   }
 
   private facts(guest: Guest): Node[] {
-    const party = made("span", "party", `${guest.arrived} / ${guest.guests}`);
+    const party = create("span", "party", `${guest.arrived} / ${guest.guests}`);
     party.dir = "ltr";
-    return guest.customerFirstName ? [party, made("bdi", "", guest.customerFirstName)] : [party];
+    return guest.customerFirstName ? [party, create("bdi", "", guest.customerFirstName)] : [party];
   }
 
   private clock(at: string): string {

@@ -1,61 +1,63 @@
 /**
- * What cameras and scanners read, and when it is decided: nobody's verdict takes the place of one
- * that has not been seen yet, and one code that is held up is one scan.
+ * The queue between camera or scanner and decision. A verdict is not replaced before it was on
+ * screen long enough, and a code that is held up to the camera counts as one scan.
  */
 import { isForeign } from "./offline";
-import type { VerdictView, Wish } from "./verdict_view";
+import type { ScanRequest } from "./types";
+import type { VerdictView } from "./verdict_view";
 
-const OUT_OF_SIGHT_MS = 700; // a code that shakes or glares is missing from single pictures
-const SAME_SCAN_MS = 3000; // a USB scanner reads again what it sees; it tells nobody when it is gone
+const OUT_OF_SIGHT_MS = 700; // a shaking or glaring code is missing from single frames
+const SAME_SCAN_MS = 3000; // a USB scanner repeats a code and does not report when it is gone
 
 export class ScanQueue {
-  private turn: Promise<void> = Promise.resolve();
+  private lastScan: Promise<void> = Promise.resolve();
   private waiting = 0;
   private deciding = false;
-  /** Codes in the camera's sight, each with when it began to be missing. */
+  /** Codes that the camera sees; the value is since when a code is missing, or null. */
   private readonly inSight = new Map<string, number | null>();
-  /** When what a scanner read was decided; infinity until it is. */
+  /** When each scanned code was decided; Infinity until then. */
   private readonly scanned = new Map<string, number>();
 
-  /** `isBusy`: somebody has a sheet open, behind which the camera reads nothing. */
+  /** `isSheetOpen`: whether a sheet covers the camera, whose codes are then ignored. */
   constructor(
     private readonly view: VerdictView,
-    private readonly isBusy: () => boolean,
-    private readonly decide: (wish: Wish) => Promise<void>,
+    private readonly isSheetOpen: () => boolean,
+    private readonly decide: (request: ScanRequest) => Promise<void>,
   ) {}
 
-  /** Decide this when those before it have been seen; done when its own verdict shows. */
-  add(wish: Wish): Promise<void> {
-    this.wait(1);
-    this.turn = this.turn
-      .then(() => this.view.free(wish.code !== undefined && isForeign(wish.code)))
+  /** Decide after the previous verdicts were seen. Resolves when the verdict is shown. */
+  add(request: ScanRequest): Promise<void> {
+    this.changeWaiting(1);
+    this.lastScan = this.lastScan
+      .then(() => this.view.whenFree(request.code !== undefined && isForeign(request.code)))
       .then(async () => {
-        this.wait(-1);
+        this.changeWaiting(-1);
         this.deciding = true;
-        await this.decide(wish);
+        await this.decide(request);
         this.deciding = false;
       });
-    return this.turn;
+    return this.lastScan;
   }
 
   /**
-   * The codes of one picture, the nearest to its middle first: that one counts. While one waits
-   * nothing more is taken: whoever is third still stands there, and is read again. A code is
-   * decided once for as long as it is not out of sight.
+   * Take the codes of one camera frame, the nearest to its centre first; only the first counts.
+   * While a scan is waiting, codes are ignored: the camera will see them again. A code is decided
+   * once until it leaves the camera's view.
    */
-  see(codes: readonly string[]): void {
+  addCameraCodes(codes: readonly string[]): void {
     this.track(codes);
     const [code] = codes;
     if (code === undefined || this.inSight.has(code)) return;
-    if (this.deciding || this.waiting > 0 || this.view.isAsking || this.isBusy()) return;
+    if (this.deciding || this.waiting > 0) return;
+    if (this.view.isEnteringReason || this.isSheetOpen()) return;
     if (this.view.isFresh && isForeign(code)) return;
     const isSeen = () => void this.inSight.set(code, null);
     isSeen();
-    void this.add({ code }).then(isSeen); // what it did while it waited was before its verdict
+    void this.add({ code }).then(isSeen); // gaps while it waited do not count
   }
 
-  /** What a USB scanner read. */
-  hear(code: string): void {
+  /** Take a code from a USB scanner. */
+  addScannerCode(code: string): void {
     if (performance.now() - (this.scanned.get(code) ?? -Infinity) < SAME_SCAN_MS) return;
     this.scanned.set(code, Infinity);
     void this.add({ code }).then(() => this.scanned.set(code, performance.now()));
@@ -70,8 +72,8 @@ export class ScanQueue {
     }
   }
 
-  private wait(more: number): void {
-    this.waiting += more;
-    this.view.wait(this.waiting);
+  private changeWaiting(by: number): void {
+    this.waiting += by;
+    this.view.showWaiting(this.waiting);
   }
 }

@@ -1,33 +1,31 @@
 /**
- * What the phone keeps: no contact data, and gone as soon as the terminal is revoked. A browser
- * that keeps nothing, or nothing more, stops no guest: what it would not take stays in memory.
+ * The terminal's data in IndexedDB: no contact data, and deleted when the terminal is revoked. If
+ * the browser refuses to store, changes stay in memory, so that the door keeps working.
  */
 import { type DBSchema, deleteDB, type IDBPDatabase, type IDBPTransaction, openDB } from "idb";
-import { takenBack } from "./queued";
-import { Spare } from "./spare";
-import type { Asked, Conflict, Guest, Me, Queued, SignedSnapshot } from "./types";
+import { undoneEntry } from "./offline";
+import type { UnansweredScan, Me, Queued, SignedSnapshot, StoredConflict } from "./types";
 
-export interface KeptConflict extends Conflict {
-  guest: Guest | null;
-  /** Somebody has read it; it stays, so that it is not reported again. */
-  dismissed?: boolean;
-}
-
-interface Kept {
+interface StoredValues {
   me: Me;
   snapshot: SignedSnapshot;
-  /** Milliseconds by which the box's clock is ahead of this phone's. */
+  /** How far the box's clock is ahead of this phone's, in milliseconds. */
   ahead: number;
   lastEvent: string;
-  /** What the box has not answered yet; null once it has. */
-  asked: Asked | null;
+  /** The scan that the box has not answered yet. */
+  asked: UnansweredScan | null;
 }
 
 interface Door extends DBSchema {
-  kept: { key: string; value: Kept[keyof Kept] };
+  kept: { key: string; value: StoredValues[keyof StoredValues] };
   arrived: { key: string; value: number };
   queue: { key: string; value: Queued };
-  conflicts: { key: string; value: KeptConflict };
+  conflicts: { key: string; value: StoredConflict };
+}
+
+interface StoredEvening {
+  snapshot: SignedSnapshot | null;
+  arrived: Map<string, number>;
 }
 
 type Store = "kept" | "arrived" | "queue" | "conflicts";
@@ -35,26 +33,29 @@ type Writing = IDBPTransaction<Door, Store[], "readwrite">;
 
 const STORES: Store[] = ["kept", "arrived", "queue", "conflicts"];
 
-/** One environment's store in this browser. */
+/** The store of one environment. */
 export class Storage {
   private opened: Promise<IDBPDatabase<Door>> | null = null;
-  private readonly spare = new Spare();
-  /** The last change was not written down: it lasts as long as this page is open. */
+  private readonly fallback = new MemoryFallback();
+  /** The last change could not be stored: it is lost when the page closes. */
   failing = false;
 
   constructor(private readonly name: string) {}
 
-  async get<K extends keyof Kept>(key: K): Promise<Kept[K] | undefined> {
+  async get<K extends keyof StoredValues>(key: K): Promise<StoredValues[K] | undefined> {
     const found = await this.read((database) => database.get("kept", key));
-    return (found ?? undefined) as Kept[K] | undefined;
+    return (found ?? undefined) as StoredValues[K] | undefined;
   }
 
-  async put<K extends keyof Kept>(key: K, value: Kept[K]): Promise<void> {
-    await this.write(async (tx) => void (await tx.objectStore("kept").put(value, key)), () => undefined);
+  async put<K extends keyof StoredValues>(key: K, value: StoredValues[K]): Promise<void> {
+    await this.write(
+      async (tx) => void (await tx.objectStore("kept").put(value, key)),
+      () => undefined,
+    );
   }
 
-  /** The list and how many of each party are in, as one: null when they cannot be read. */
-  async evening(): Promise<{ snapshot: SignedSnapshot | null; arrived: Map<string, number> } | null> {
+  /** Read the snapshot and the arrival counts in one transaction; null if unreadable. */
+  async evening(): Promise<StoredEvening | null> {
     const found = await this.read(async (database) => {
       const tx = database.transaction(["kept", "arrived"]);
       const counts = tx.objectStore("arrived");
@@ -65,27 +66,28 @@ export class Storage {
     if (!found) return null;
     const [snapshot, keys, values] = found;
     const arrived = new Map(keys.map((key, n) => [key, values[n] ?? 0]));
-    for (const [id, count] of this.spare.arrived) arrived.set(id, count);
+    for (const [id, count] of this.fallback.arrived) arrived.set(id, count);
     return { snapshot: (snapshot as SignedSnapshot | undefined) ?? null, arrived };
   }
 
-  async count(guestId: string, arrived: number): Promise<void> {
+  async setArrived(guestId: string, arrived: number): Promise<void> {
     await this.write(
       async (tx) => void (await tx.objectStore("arrived").put(arrived, guestId)),
-      () => void this.spare.arrived.set(guestId, arrived),
+      () => void this.fallback.arrived.set(guestId, arrived),
     );
   }
 
   /**
-   * A new list counts by itself: what was heard before it is in it. `heard` came meanwhile, and
-   * what the box has not been told of stays. Answers who is in now; null when it was not written.
+   * Replace the snapshot. It includes earlier arrivals, so only two kinds of counts are kept: those
+   * of queued scans, and `recentCounts`, which arrived since it was requested. Returns the counts;
+   * null if they could not be stored.
    */
   replaceSnapshot(
-    snapshot: SignedSnapshot, heard: ReadonlyMap<string, number>,
+    snapshot: SignedSnapshot, recentCounts: ReadonlyMap<string, number>,
   ): Promise<Map<string, number> | null> {
     return this.write(async (tx) => {
       const [counts, kept] = [tx.objectStore("arrived"), tx.objectStore("kept")];
-      const still = new Map(heard);
+      const still = new Map(recentCounts);
       for (const { guestId } of await tx.objectStore("queue").getAll()) {
         const count = guestId === null ? undefined : await counts.get(guestId);
         if (guestId !== null && count !== undefined) still.set(guestId, count);
@@ -98,102 +100,105 @@ export class Storage {
     }, () => null);
   }
 
-  /** Keep a scan and whom it let in, both or neither: a killed browser loses no guest. */
+  /** Store a scan and its arrival count in one transaction, flushed to disk. */
   enqueue(scan: Queued, arrived: number | null): Promise<void> {
     return this.write(async (tx) => {
       await tx.objectStore("queue").put(scan);
       if (scan.guestId === null || arrived === null) return;
       await tx.objectStore("arrived").put(arrived, scan.guestId);
-    }, () => this.spare.keep(scan, arrived), true);
+    }, () => this.fallback.put(scan, arrived), true);
   }
 
-  /** Scans that wait for the box, oldest first. */
+  /** The queued scans, oldest first. */
   async queue(): Promise<Queued[]> {
     const written = (await this.read((database) => database.getAll("queue"))) ?? [];
-    const all = new Map([...written, ...this.spare.queue.values()].map((one) => [one.scanId, one]));
-    return [...all.values()].sort((one, other) => Date.parse(one.at) - Date.parse(other.at));
+    const all = [...written, ...this.fallback.queue.values()];
+    const byId = new Map(all.map((scan) => [scan.scanId, scan]));
+    return [...byId.values()].sort((a, b) => Date.parse(a.at) - Date.parse(b.at));
   }
 
   async queued(scanId: string): Promise<Queued | undefined> {
-    const spare = this.spare.queue.get(scanId);
-    return spare ?? (await this.read((database) => database.get("queue", scanId))) ?? undefined;
+    const unwritten = this.fallback.queue.get(scanId);
+    return unwritten ?? (await this.read((database) => database.get("queue", scanId))) ?? undefined;
   }
 
-  /** These go to the box now: from here on it may know them. As they are, without those gone. */
-  sending(batch: readonly Queued[]): Promise<Queued[]> {
+  /** Mark scans as sent. Returns their current state, without those that are no longer queued. */
+  markSent(batch: readonly Queued[]): Promise<Queued[]> {
     return this.write(async (tx) => {
       const store = tx.objectStore("queue");
-      const found = await Promise.all(batch.map((one) => store.get(one.scanId)));
-      const still = found.filter((one) => one !== undefined).map((one) => ({ ...one, reached: true }));
-      await Promise.all(still.map((one) => store.put(one)));
+      const found = await Promise.all(batch.map((scan) => store.get(scan.scanId)));
+      const present = found.filter((scan) => scan !== undefined);
+      const still = present.map((scan) => ({ ...scan, reached: true }));
+      await Promise.all(still.map((scan) => store.put(scan)));
       return still;
-    }, () => batch.map((one) => this.spare.keep({ ...one, reached: true }, null)));
+    }, () => batch.map((scan) => this.fallback.put({ ...scan, reached: true }, null)));
   }
 
-  /** The box has answered: gone from the queue, unless it was undone meanwhile, which is answered. */
-  settle(scanId: string): Promise<Queued | null> {
+  /** Remove an answered scan. If it was undone since it was sent, keep and return it. */
+  confirmSent(scanId: string): Promise<Queued | null> {
     return this.write(async (tx) => {
       const now = await tx.objectStore("queue").get(scanId);
       if (now?.undone) return now;
       await tx.objectStore("queue").delete(scanId);
       return null;
-    }, () => this.spare.settle(scanId));
+    }, () => this.fallback.confirmSent(scanId));
   }
 
   /**
-   * Take a queued scan back; `arrived` is left of its party. False when it is in the queue no more:
-   * then the box has it. It stays in the queue, so that the door log has it, and why.
+   * Mark a queued scan as undone and set the party's count to `arrived`. Returns false if it is no
+   * longer queued. An undone scan is still sent, for the door log.
    */
   undo(queued: Queued, arrived: number, reason: string): Promise<boolean> {
     return this.write(async (tx) => {
       const store = tx.objectStore("queue");
       const now = await store.get(queued.scanId);
       if (!now) return false;
-      await store.put(now.reached ? { ...now, undone: true, reason } : takenBack(now, reason));
+      await store.put(now.reached ? { ...now, undone: true, reason } : undoneEntry(now, reason));
       if (now.guestId !== null) await tx.objectStore("arrived").put(arrived, now.guestId);
       return true;
     }, () => {
-      return Boolean(this.spare.keep({ ...queued, reached: true, undone: true, reason }, arrived));
+      this.fallback.put({ ...queued, reached: true, undone: true, reason }, arrived);
+      return true;
     }, true);
   }
 
   async dequeue(scanId: string): Promise<void> {
     await this.write(
       (tx) => tx.objectStore("queue").delete(scanId),
-      () => void this.spare.queue.delete(scanId),
+      () => void this.fallback.queue.delete(scanId),
     );
   }
 
-  async conflicts(): Promise<KeptConflict[]> {
+  async conflicts(): Promise<StoredConflict[]> {
     const written = (await this.read((database) => database.getAll("conflicts"))) ?? [];
-    const all = [...written, ...this.spare.conflicts.values()];
-    return [...new Map(all.map((one) => [one.id, one])).values()];
+    const all = [...written, ...this.fallback.conflicts.values()];
+    return [...new Map(all.map((conflict) => [conflict.id, conflict])).values()];
   }
 
-  /** As it was kept before; undefined when it was not known yet. */
-  addConflict(conflict: KeptConflict): Promise<KeptConflict | undefined> {
+  /** Store a conflict if it is new; otherwise return the stored one. */
+  addConflict(conflict: StoredConflict): Promise<StoredConflict | undefined> {
     return this.write(async (tx) => {
       const known = await tx.objectStore("conflicts").get(conflict.id);
       if (!known) await tx.objectStore("conflicts").put(conflict);
       return known;
-    }, () => this.spare.addConflict(conflict));
+    }, () => this.fallback.addConflict(conflict));
   }
 
   async dismissConflict(id: string): Promise<void> {
-    const known = (await this.conflicts()).find((one) => one.id === id);
+    const known = (await this.conflicts()).find((conflict) => conflict.id === id);
     if (!known) return;
     const read = { ...known, dismissed: true };
     await this.write(
       async (tx) => void (await tx.objectStore("conflicts").put(read)),
-      () => void this.spare.conflicts.set(id, read),
+      () => void this.fallback.conflicts.set(id, read),
     );
   }
 
-  /** The list and what came of it go; scans that the box has not heard of stay. */
-  async forgetEvening(): Promise<void> {
+  /** Delete everything except queued scans. */
+  async clearEvening(): Promise<void> {
     if ((await this.queue()).length === 0) return this.wipe();
-    this.spare.arrived.clear();
-    this.spare.conflicts.clear();
+    this.fallback.arrived.clear();
+    this.fallback.conflicts.clear();
     const stores = ["kept", "arrived", "conflicts"] as const;
     await this.write(
       async (tx) => void (await Promise.all(stores.map((store) => tx.objectStore(store).clear()))),
@@ -201,9 +206,9 @@ export class Storage {
     );
   }
 
-  /** Everything goes: emptied first, for another tab may hold the database open. */
+  /** Delete everything. Clear the stores first: another tab may block deleting the database. */
   async wipe(): Promise<void> {
-    this.spare.clear();
+    this.fallback.clear();
     await this.write(
       async (tx) => void (await Promise.all(STORES.map((store) => tx.objectStore(store).clear()))),
       () => undefined,
@@ -214,27 +219,29 @@ export class Storage {
     await Promise.race([deleted, new Promise((done) => setTimeout(done, 500))]);
   }
 
-  /** What the browser answers; null when it does not, and did not when it was opened anew. */
+  /** Run a read; null if it fails again after reopening the database. */
   private async read<T>(ask: (database: IDBPDatabase<Door>) => Promise<T>): Promise<T | null> {
     try {
-      return await this.twice(ask);
+      return await this.withRetry(ask);
     } catch {
       return null;
     }
   }
 
-  /** All of a change, with what could not be written before it; else what `otherwise` makes of it. */
+  /** Run a change in one transaction, with earlier unstored changes; if it fails, `otherwise`. */
   private async write<T>(
     change: (tx: Writing) => Promise<T>, otherwise: () => T, durable = false,
   ): Promise<T> {
     try {
-      const answer = await this.twice(async (database) => {
+      const answer = await this.withRetry(async (database) => {
         const durability = durable ? "strict" : "default";
         const tx = database.transaction(STORES, "readwrite", { durability });
-        const held = this.spare.copy();
-        const changed = this.bring(tx, held).then(() => change(tx));
-        const [made] = await Promise.all([changed.catch((fault) => abandon(tx, fault)), tx.done]);
-        this.spare.forget(held);
+        const held = this.fallback.copy();
+        const changed = this.writeFallback(tx, held)
+          .then(() => change(tx))
+          .catch((error) => abortAndThrow(tx, error));
+        const [made] = await Promise.all([changed, tx.done]);
+        this.fallback.removeWritten(held);
         return made;
       });
       this.failing = false;
@@ -245,16 +252,16 @@ export class Storage {
     }
   }
 
-  private async bring(tx: Writing, held: Spare): Promise<void> {
+  private async writeFallback(tx: Writing, held: MemoryFallback): Promise<void> {
     await Promise.all([
       ...[...held.queue.values()].map((scan) => tx.objectStore("queue").put(scan)),
       ...[...held.arrived].map(([id, count]) => tx.objectStore("arrived").put(count, id)),
-      ...[...held.conflicts.values()].map((one) => tx.objectStore("conflicts").put(one)),
+      ...[...held.conflicts.values()].map((each) => tx.objectStore("conflicts").put(each)),
     ]);
   }
 
-  /** A browser may lose its storage under a page, and have it again. */
-  private async twice<T>(ask: (database: IDBPDatabase<Door>) => Promise<T>): Promise<T> {
+  /** Run `ask`; if it fails, reopen the database and run it once more. */
+  private async withRetry<T>(ask: (database: IDBPDatabase<Door>) => Promise<T>): Promise<T> {
     try {
       return await ask(await this.open());
     } catch {
@@ -280,12 +287,56 @@ export class Storage {
   }
 }
 
-/** All or nothing, also when a change fails before the browser has heard of all of it. */
-function abandon(tx: Writing, fault: unknown): never {
+/** Abort the transaction, so that none of the change is stored, and throw. */
+function abortAndThrow(tx: Writing, error: unknown): never {
   try {
     tx.abort();
   } catch {
-    // It has ended already.
+    // The transaction has already ended.
   }
-  throw fault;
+  throw error;
+}
+
+/** Changes that could not be stored; the next successful change stores them too. */
+class MemoryFallback {
+  constructor(
+    readonly queue = new Map<string, Queued>(),
+    readonly arrived = new Map<string, number>(),
+    readonly conflicts = new Map<string, StoredConflict>(),
+  ) {}
+
+  put(scan: Queued, arrived: number | null): Queued {
+    this.queue.set(scan.scanId, scan);
+    if (scan.guestId !== null && arrived !== null) this.arrived.set(scan.guestId, arrived);
+    return scan;
+  }
+
+  confirmSent(scanId: string): Queued | null {
+    const now = this.queue.get(scanId);
+    if (now?.undone) return now;
+    this.queue.delete(scanId);
+    return null;
+  }
+
+  addConflict(conflict: StoredConflict): StoredConflict | undefined {
+    const known = this.conflicts.get(conflict.id);
+    if (!known) this.conflicts.set(conflict.id, conflict);
+    return known;
+  }
+
+  copy(): MemoryFallback {
+    return new MemoryFallback(new Map(this.queue), new Map(this.arrived), new Map(this.conflicts));
+  }
+
+  /** Remove the entries of `written`, which are stored now, unless they changed since. */
+  removeWritten(written: MemoryFallback): void {
+    for (const name of ["queue", "arrived", "conflicts"] as const) {
+      const held: Map<string, unknown> = this[name];
+      for (const [key, value] of written[name]) if (held.get(key) === value) held.delete(key);
+    }
+  }
+
+  clear(): void {
+    for (const held of [this.queue, this.arrived, this.conflicts]) held.clear();
+  }
 }

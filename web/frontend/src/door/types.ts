@@ -1,4 +1,4 @@
-/** What goes over the wire of the terminal protocol, and what the app makes of it. */
+/** Types of the terminal protocol (docs/guide/door-protocol.md) and of the app. */
 
 export type Colour = "green" | "amber" | "red" | "grey";
 export type Role = "scan" | "search" | "override";
@@ -9,7 +9,7 @@ export interface Table {
   number?: string | undefined;
 }
 
-/** A reservation as the door may see it: never an email or a phone number. */
+/** A reservation as terminals see it: without email and phone number. */
 export interface Guest {
   id: string;
   accessCode: string | null;
@@ -31,7 +31,7 @@ export interface FirstCheckIn {
   by: string | null;
 }
 
-/** A verdict of the box, or of this phone while the box is out of reach (`offline`). */
+/** A verdict of the box, or of this phone if `offline`. */
 export interface Verdict {
   scanId: string;
   result: string;
@@ -44,20 +44,20 @@ export interface Verdict {
   candidates?: Guest[];
   overrode?: string;
   offline?: boolean;
-  /** Kept in this page's memory alone: the browser would not write it down. */
+  /** It could not be stored: it is lost when the page closes. */
   unsaved?: boolean;
   conflict?: Conflict | null;
 }
 
-/** Two doors admitted one party while they were apart; `admissions` are both, the first first. */
+/** An admission that the box would have refused. `admissions` are in order of time. */
 export interface Conflict {
   id: string;
   kind: string;
-  /** The result that the box would have given. */
+  /** The box's own result. */
   despite: string;
-  /** Let in with a reason, by a phone that may not do so any more. */
+  /** The role that the terminal lacks for its override. */
   roleMissing?: string | null;
-  /** Null or empty when the box cannot tell who came in: nobody was counted then. */
+  /** Null or empty if the box does not know the reservation; then no arrival was counted. */
   reservationId: string | null;
   other: Admission;
   admissions: Admission[];
@@ -66,13 +66,19 @@ export interface Conflict {
   acknowledged: boolean;
 }
 
+export interface StoredConflict extends Conflict {
+  guest: Guest | null;
+  /** Staff have confirmed it; it stays stored, so that it is not shown again. */
+  dismissed?: boolean;
+}
+
 export interface Admission {
   terminalId: string | null;
   terminal: string | null;
   at: string;
 }
 
-/** What a terminal asks for. The same `scanId` is one scan, however often it is sent. */
+/** A scan request. A repeated `scanId` is the same scan. */
 export interface Scan {
   scanId: string;
   code?: string;
@@ -82,15 +88,19 @@ export interface Scan {
   override?: { reason: string };
 }
 
-/** A scan that the box was asked about; `heard`: the feed told of its check-in. */
-export interface Asked {
+/** A scan before it has an id and a time. */
+export type ScanRequest = Omit<Scan, "scanId" | "at">;
+
+/** A scan that was sent and not answered. `heard`: its check-in, received from the feed. */
+export interface UnansweredScan {
   scan: Scan;
   heard: Verdict | null;
 }
 
 /**
- * A scan decided here, waiting for the box. `reached`: the box may already know it. Who was let in
- * by a typed text is told by `reservationId` too: the box might find others by the text.
+ * A scan decided offline that the box has not received. `reached`: it was sent and may have
+ * arrived. After a typed text, `reservationId` names the guest: the box may match the text to
+ * another one.
  */
 export interface Queued extends Scan {
   shown: string;
@@ -98,7 +108,7 @@ export interface Queued extends Scan {
   admitted: number;
   reached: boolean;
   undone?: boolean;
-  /** Why it was taken back; the box did not hear of it at once. */
+  /** The reason of the undo. */
   reason?: string;
 }
 
@@ -107,7 +117,7 @@ export interface PublicKey {
   publicKey: string;
 }
 
-/** What a terminal knows of itself (`GET /me`). */
+/** The terminal, its venue and the signing keys (`GET /me`). */
 export interface Me {
   terminal: { id: string; name: string; role: Role; language: string };
   venue: { id: string; name: string; tag: string; timeZone: string; eveningEndsAt: string };
@@ -134,7 +144,7 @@ export interface SnapshotPass {
   tableNumber?: string;
   slot: string | null;
   accessCode: string | null;
-  /** Of a party that is in. */
+  /** Present if a guest of the party is checked in. */
   firstCheckIn?: FirstCheckIn;
 }
 
@@ -154,6 +164,6 @@ export interface SignedSnapshot {
   payload: string;
   kid: number;
   signature: string;
-  /** What the box calls this list, to be asked whether it is still the one. */
+  /** The ETag of the snapshot. */
   etag?: string | null;
 }

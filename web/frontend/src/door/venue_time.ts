@@ -1,6 +1,6 @@
 /**
- * The venue's own time (appliance/venue/model.py). The box says how far its wall clock is from
- * UTC: a phone's own zone rules may be years old, and Morocco's have changed since.
+ * The venue's local time, as in appliance/venue/model.py. It uses the UTC offset that the box
+ * sends: a phone's time zone data may be outdated.
  */
 import type { Me } from "./types";
 
@@ -23,19 +23,19 @@ function dayBefore(date: string): string {
   return new Date(Date.parse(`${date}T00:00:00Z`) - DAY * MINUTE).toISOString().slice(0, 10);
 }
 
-/** The evening that is on: before the hour at which evenings end it is yesterday's. */
+/** The date of the current evening: yesterday's until the hour at which evenings end. */
 export function tonight(now: number, me: Me): string {
   const { date, minutes } = wall(now, me);
   return minutes < minutesOf(me.venue.eveningEndsAt) ? dayBefore(date) : date;
 }
 
-/** Minutes since the midnight before the evening: slots after the next one come last. */
+/** Minutes since the midnight at which the evening's date began; after the next one, over 1440. */
 export function minutesOfEvening(clock: string, me: Me): number {
   const minutes = minutesOf(clock);
   return minutes < minutesOf(me.venue.eveningEndsAt) ? minutes + DAY : minutes;
 }
 
-/** Whether the guest's slot of tonight is more than `earlyMinutes` ahead. */
+/** Whether the guest's slot starts in more than `earlyMinutes`. */
 export function isTooEarly(
   now: number, guest: { slot: string | null }, me: Me, earlyMinutes: number,
 ): boolean {
@@ -43,7 +43,7 @@ export function isTooEarly(
   return minutesOfEvening(guest.slot, me) - minutesOfEvening(clock(now, me), me) > earlyMinutes;
 }
 
-/** `21:04` as the venue's clock showed it. */
+/** The venue's local time of an instant, as `21:04`. */
 export function clockOf(at: string, me: Me): string {
   return clock(Date.parse(at), me);
 }

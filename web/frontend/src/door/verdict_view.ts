@@ -1,72 +1,70 @@
-/** The verdict over the whole screen: colour, shape, word, table, party, one sentence. */
-import { made, part, show, Stepper } from "./dom";
-import { ignoreSecondTaps } from "./double_tap";
-import type { Guest, Me, Scan, Verdict } from "./types";
-import { isVip, sentenceOf, unbroken } from "./verdict_words";
+/** The verdict, full screen: colour, shape, word, table, party and one sentence. */
+import { byId, create, ignoreSecondTaps, showText, Stepper } from "./dom";
+import { isVip } from "./guest_rows";
+import type { Guest, Me, ScanRequest, Verdict } from "./types";
+import { clockOf } from "./venue_time";
 import type { Words } from "./words";
 
-export type Wish = Omit<Scan, "scanId" | "at">;
-
-/** What staff may do from here, each done when its own verdict shows; and what time does. */
-export interface VerdictDeeds {
+/** The actions on a verdict. Each promise resolves when the resulting verdict is shown. */
+export interface VerdictActions {
   undo(verdict: Verdict): Promise<void>;
-  correct(verdict: Verdict, wish: Wish, arrivals: number): Promise<void>;
-  again(wish: Wish): Promise<void>;
-  aged(verdict: Verdict): void;
+  correct(verdict: Verdict, request: ScanRequest, arrivals: number): Promise<void>;
+  decide(request: ScanRequest): Promise<void>;
+  autoClosed(verdict: Verdict): void;
 }
 
 interface Shown {
   verdict: Verdict;
-  wish: Wish;
+  request: ScanRequest;
   sentence: string | undefined;
   at: number;
-  /** For a while it goes for nobody but a finger. */
-  isHeld: boolean;
+  /** Until it was seen, no other scan may replace it. */
+  isProtected: boolean;
 }
 
 const UNDO_MS = 10_000;
-const SETTLE_MS = 700;
-const SEEN_MS = 2000; // what takes longer than a look
-const AGED_MS = 3000; // then a green would pass for the next guest's
+const COUNT_DELAY_MS = 700;
+const SEEN_MS = 2000; // how long a verdict must be on screen
+const AUTO_CLOSE_MS = 3000; // a green left on screen could be taken for the next guest's
 const BUTTONS = ["picks", "reasons", "fewer-here", "undo", "override"];
 
 export class VerdictView {
-  private readonly dialog = part<HTMLDialogElement>("verdict");
-  private readonly stepper = new Stepper(part("verdict-stepper"));
+  private readonly dialog = byId<HTMLDialogElement>("verdict");
+  private readonly stepper = new Stepper(byId("verdict-stepper"));
   private shown: Shown | null = null;
-  private aged: Shown | null = null;
+  private lastAutoClosed: Shown | null = null;
   private isSeen = false;
-  private seeing = 0;
-  private ageing = 0;
-  private letNext: () => void = () => undefined;
+  private seenTimer = 0;
+  private autoCloseTimer = 0;
+  private checkFree: () => void = () => undefined;
   private changedAt = 0;
-  private ticking = 0;
-  private settling = 0;
-  private count: number | null = null; // how many are here, as long as nobody was told
+  private undoTicker = 0;
+  private countTimer = 0;
+  private count: number | null = null; // chosen on the stepper and not applied yet
   private acting: Verdict | null = null;
 
   constructor(
     private readonly words: Words,
     private readonly me: () => Me | null,
-    private readonly deeds: VerdictDeeds,
+    private readonly actions: VerdictActions,
   ) {
     ignoreSecondTaps(this.dialog, () => this.changedAt);
-    this.dialog.addEventListener("click", (event) => this.tap(event.target as Element));
-    this.dialog.addEventListener("close", () => this.hidden());
+    this.dialog.addEventListener("click", (event) => this.onTap(event.target as Element));
+    this.dialog.addEventListener("close", () => this.onClose());
     for (const touch of ["pointerdown", "keydown", "input"]) {
-      this.dialog.addEventListener(touch, () => this.age());
+      this.dialog.addEventListener(touch, () => this.startAutoClose());
     }
-    part("next").addEventListener("click", () => this.dialog.close());
-    part("undo").addEventListener("click", () => this.undo());
-    part("override").addEventListener("click", () => this.askReason());
-    part("reason-form").addEventListener("submit", (event) => {
+    byId("next").addEventListener("click", () => this.dialog.close());
+    byId("undo").addEventListener("click", () => this.undo());
+    byId("override").addEventListener("click", () => this.askReason());
+    byId("reason-form").addEventListener("submit", (event) => {
       event.preventDefault();
-      this.override(part<HTMLInputElement>("reason").value);
+      this.override(byId<HTMLInputElement>("reason").value);
     });
     this.stepper.changed = (count) => {
       this.count = count;
-      clearTimeout(this.settling);
-      this.settling = setTimeout(() => this.settle(), SETTLE_MS);
+      clearTimeout(this.countTimer);
+      this.countTimer = setTimeout(() => this.applyCount(), COUNT_DELAY_MS);
     };
   }
 
@@ -74,193 +72,195 @@ export class VerdictView {
     return this.shown?.verdict ?? null;
   }
 
-  /** Whether what shows has not been seen for long enough. */
+  /** Whether the verdict on screen was not shown long enough. */
   get isFresh(): boolean {
     return this.dialog.open && !this.isSeen;
   }
 
-  /** Whether somebody writes why this verdict is set aside. */
-  get isAsking(): boolean {
-    return this.dialog.open && !part("reasons").hidden;
+  /** Whether staff are entering the reason of an override. */
+  get isEnteringReason(): boolean {
+    return this.dialog.open && !byId("reasons").hidden;
   }
 
-  /** When another verdict may show: what a finger is at work on stays, and amber and red a while. */
-  free(isForeign: boolean): Promise<void> {
-    const isKept = () => this.dialog.open && (this.acting !== null || this.isAsking ||
-      (!this.isSeen && (isForeign || Boolean(this.shown?.isHeld))));
-    if (!isKept()) return Promise.resolve();
-    return new Promise((done) => (this.letNext = () => void (isKept() || done())));
+  /** Resolve when another verdict may replace this one: not during an action or too early. */
+  whenFree(isForeign: boolean): Promise<void> {
+    const isBlocked = () => this.dialog.open && (this.acting !== null || this.isEnteringReason ||
+      (!this.isSeen && (isForeign || Boolean(this.shown?.isProtected))));
+    if (!isBlocked()) return Promise.resolve();
+    return new Promise((done) => (this.checkFree = () => void (isBlocked() || done())));
   }
 
-  wait(count: number): void {
-    show(part("waiting"), count > 0 ? this.words.say("next.waiting", { count }) : null);
+  showWaiting(count: number): void {
+    showText(byId("waiting"), count > 0 ? this.words.say("next.waiting", { count }) : null);
   }
 
-  /** The green that has aged, as it was. */
-  showAged(): void {
-    if (this.aged) this.show(this.aged.verdict, this.aged.wish, this.aged.sentence, this.aged.at);
+  /** Show the green verdict again that closed by itself. */
+  reopenAutoClosed(): void {
+    const { lastAutoClosed: last } = this;
+    if (last) this.show(last.verdict, last.request, last.sentence, last.at);
   }
 
-  show(verdict: Verdict, wish: Wish, sentence?: string, at = performance.now()): void {
-    const isWished = this.acting !== null && wish.arrivals === undefined; // and no count put right
-    const isHeld = isWished || verdict.colour === "amber" || verdict.colour === "red";
-    this.settle();
-    this.shown = { verdict, wish, sentence, at, isHeld };
-    if (this.aged?.verdict !== verdict) this.aged = null;
+  show(verdict: Verdict, request: ScanRequest, sentence?: string, at = performance.now()): void {
+    // A corrected count has `arrivals`; it is not protected.
+    const isStaffAction = this.acting !== null && request.arrivals === undefined;
+    const isProtected = isStaffAction || verdict.colour === "amber" || verdict.colour === "red";
+    this.applyCount();
+    this.shown = { verdict, request, sentence, at, isProtected };
+    if (this.lastAutoClosed?.verdict !== verdict) this.lastAutoClosed = null;
     this.changedAt = performance.now();
     this.isSeen = this.changedAt - at >= SEEN_MS;
-    this.freeze(null);
+    this.setActing(null);
     const { words } = this;
     const guest = verdict.reservation;
     this.dialog.dataset["colour"] = verdict.colour;
     this.dialog.dataset["result"] = verdict.result;
-    part("shape").firstElementChild?.setAttribute("href", `#shape-${verdict.colour}`);
-    part("verdict-word").textContent = words.say(`word.${verdict.result}`);
-    show(part("verdict-table"), guest?.table.name ?? null);
+    byId("shape").firstElementChild?.setAttribute("href", `#shape-${verdict.colour}`);
+    byId("verdict-word").textContent = words.say(`word.${verdict.result}`);
+    showText(byId("verdict-table"), guest?.table.name ?? null);
     this.showFacts(guest);
-    part("verdict-vip").hidden = !guest || !isVip(guest);
-    part("verdict-sentence").textContent = unbroken(
+    byId("verdict-vip").hidden = !guest || !isVip(guest);
+    byId("verdict-sentence").textContent = unbroken(
       sentence ?? sentenceOf(verdict, words, this.me()),
     );
-    show(part("verdict-note"), guest?.notes ?? null);
-    part("verdict-offline").hidden = !verdict.offline;
-    part("reasons").hidden = true;
-    part("override").hidden = !verdict.overridable;
+    showText(byId("verdict-note"), guest?.notes ?? null);
+    byId("verdict-offline").hidden = !verdict.offline;
+    byId("reasons").hidden = true;
+    byId("override").hidden = !verdict.overridable;
     this.showPicks(verdict.candidates ?? []);
     this.showUndo(verdict);
-    if (this.dialog.open && !this.isOnTop()) this.dialog.close(); // opens again above the other
+    if (this.dialog.open && !this.isOnTop()) this.dialog.close(); // reopened above the other dialog
     if (!this.dialog.open) this.dialog.showModal();
     this.dialog.scrollTop = 0;
-    part("next").focus({ preventScroll: true });
-    for (const id of ["verdict-word", "verdict-table"]) fit(part(id));
-    clearTimeout(this.seeing);
-    this.seeing = setTimeout(() => {
+    byId("next").focus({ preventScroll: true });
+    for (const id of ["verdict-word", "verdict-table"]) shrinkToFit(byId(id));
+    clearTimeout(this.seenTimer);
+    this.seenTimer = setTimeout(() => {
       this.isSeen = true;
-      this.letNext();
+      this.checkFree();
     }, SEEN_MS);
-    this.age();
+    this.startAutoClose();
   }
 
-  /** A green leaves the screen by itself, some time after a finger was on it. */
-  private age(): void {
-    clearTimeout(this.ageing);
+  /** Close a green verdict some time after the last touch. */
+  private startAutoClose(): void {
+    clearTimeout(this.autoCloseTimer);
     if (this.current?.colour !== "green") return;
-    this.ageing = setTimeout(() => {
+    this.autoCloseTimer = setTimeout(() => {
       const { shown } = this;
-      if (!shown || this.acting || this.count !== null) return this.age();
+      if (!shown || this.acting || this.count !== null) return this.startAutoClose();
       this.dialog.close();
-      this.aged = shown;
-      this.deeds.aged(shown.verdict);
-    }, AGED_MS);
+      this.lastAutoClosed = shown;
+      this.actions.autoClosed(shown.verdict);
+    }, AUTO_CLOSE_MS);
   }
 
   private showFacts(guest: Guest | null): void {
-    const facts = part("verdict-facts");
+    const facts = byId("verdict-facts");
     facts.replaceChildren();
     facts.hidden = !guest;
     if (!guest) return;
-    const party = made("span", "party");
-    party.append(made("b", "", String(guest.arrived)), ` / ${guest.guests}`);
+    const party = create("span", "party");
+    party.append(create("b", "", String(guest.arrived)), ` / ${guest.guests}`);
     party.dir = "ltr";
     party.setAttribute("role", "img");
     const { arrived, guests } = guest;
     const said = this.words.say("counter", { arrived, expected: guests });
     party.setAttribute("aria-label", said);
     facts.append(party);
-    if (guest.customerFirstName) facts.append(made("bdi", "first-name", guest.customerFirstName));
-    if (guest.slot) facts.append(made("span", "slot", guest.slot));
+    if (guest.customerFirstName) facts.append(create("bdi", "first-name", guest.customerFirstName));
+    if (guest.slot) facts.append(create("span", "slot", guest.slot));
   }
 
   private showPicks(candidates: readonly Guest[]): void {
-    part("picks").replaceChildren(
+    byId("picks").replaceChildren(
       ...candidates.map((guest) => {
-        const pick = made("button", "pick");
+        const pick = create("button", "pick");
         pick.type = "button";
-        pick.append(made("b", "", guest.table.name));
+        pick.append(create("b", "", guest.table.name));
         const name = guest.customerFirstName ?? this.words.say("nobody");
-        pick.append(made("bdi", "", [name, guest.slot].filter(Boolean).join(" · ")));
-        const party = made("span", "", `${guest.arrived} / ${guest.guests}`);
+        pick.append(create("bdi", "", [name, guest.slot].filter(Boolean).join(" · ")));
+        const party = create("span", "", `${guest.arrived} / ${guest.guests}`);
         party.dir = "ltr";
         pick.append(party);
         pick.addEventListener("click", () => {
-          void this.act(() => this.deeds.again(this.pickOf(guest)));
+          void this.act(() => this.actions.decide(this.pickOf(guest)));
         });
         return pick;
       }),
     );
   }
 
-  /** A terminal that may not use the list picks by the code, which fits only one. */
-  private pickOf(guest: Guest): Wish {
+  /** A terminal with the role "scan" may not check in by id: use the access code. */
+  private pickOf(guest: Guest): ScanRequest {
     const mayPick = this.me()?.terminal.role !== "scan" || !guest.accessCode;
     return mayPick ? { reservationId: guest.id } : { code: guest.accessCode ?? "" };
   }
 
   private showUndo(verdict: Verdict): void {
-    clearInterval(this.ticking);
+    clearInterval(this.undoTicker);
     const canUndo = verdict.admitted > 0;
-    part("undo").hidden = !canUndo;
-    part("fewer-here").hidden = !canUndo || verdict.admitted < 2;
+    byId("undo").hidden = !canUndo;
+    byId("fewer-here").hidden = !canUndo || verdict.admitted < 2;
     if (!canUndo) return;
     this.stepper.set(verdict.admitted, verdict.admitted);
     const tick = () => {
       const left = Math.ceil((UNDO_MS - (performance.now() - (this.shown?.at ?? 0))) / 1000);
-      part("undo-left").textContent = String(left);
+      byId("undo-left").textContent = String(left);
       if (left > 0) return;
-      clearInterval(this.ticking);
-      part("undo").hidden = part("fewer-here").hidden = true;
+      clearInterval(this.undoTicker);
+      byId("undo").hidden = byId("fewer-here").hidden = true;
     };
     tick();
-    this.ticking = setInterval(tick, 250);
+    this.undoTicker = setInterval(tick, 250);
   }
 
   private askReason(): void {
     this.changedAt = performance.now();
-    part("override").hidden = true;
-    part("reasons").hidden = false;
-    part<HTMLInputElement>("reason").value = "";
-    part("reasons").querySelector("button")?.focus();
-    part("reasons").scrollIntoView({ block: "end" });
+    byId("override").hidden = true;
+    byId("reasons").hidden = false;
+    byId<HTMLInputElement>("reason").value = "";
+    byId("reasons").querySelector("button")?.focus();
+    byId("reasons").scrollIntoView({ block: "end" });
   }
 
   private override(reason: string): void {
     const given = reason.trim();
-    if (!given) return part("reason").focus();
-    const wish = { ...this.shown?.wish, override: { reason: given } };
-    void this.act(() => this.deeds.again(wish));
+    if (!given) return byId("reason").focus();
+    const request = { ...this.shown?.request, override: { reason: given } };
+    void this.act(() => this.actions.decide(request));
   }
 
   private undo(): void {
     const { current: verdict } = this;
     this.count = null;
-    if (verdict) void this.act(() => this.deeds.undo(verdict));
+    if (verdict) void this.act(() => this.actions.undo(verdict));
   }
 
-  /** Whoever goes on before the count has settled has counted all the same. */
-  private settle(): void {
-    clearTimeout(this.settling);
+  /** Apply the number chosen on the stepper now, without waiting for its delay. */
+  private applyCount(): void {
+    clearTimeout(this.countTimer);
     const { shown, count } = this;
     this.count = null;
     if (!shown || count === null) return;
-    void this.act(() => this.deeds.correct(shown.verdict, shown.wish, count));
+    void this.act(() => this.actions.correct(shown.verdict, shown.request, count));
   }
 
-  /** One press is one deed, however often an impatient finger taps. */
-  private async act(deed: () => Promise<void>): Promise<void> {
+  /** Run one action on the current verdict; further presses are ignored meanwhile. */
+  private async act(action: () => Promise<void>): Promise<void> {
     const { current: verdict } = this;
     if (this.acting === verdict) return;
-    this.freeze(verdict);
+    this.setActing(verdict);
     try {
-      await deed();
+      await action();
     } finally {
-      if (this.acting === verdict) this.freeze(null);
+      if (this.acting === verdict) this.setActing(null);
     }
   }
 
-  private freeze(acting: Verdict | null): void {
+  private setActing(acting: Verdict | null): void {
     this.acting = acting;
-    for (const id of BUTTONS) part(id).inert = acting !== null;
-    this.letNext();
+    for (const id of BUTTONS) byId(id).inert = acting !== null;
+    this.checkFree();
   }
 
   private isOnTop(): boolean {
@@ -268,28 +268,58 @@ export class VerdictView {
     return there === null || this.dialog.contains(there);
   }
 
-  private tap(target: Element): void {
+  private onTap(target: Element): void {
     const reason = target.closest<HTMLElement>("[data-reason]")?.dataset["reason"];
     if (reason) return this.override(this.words.say(reason));
-    if (this.acting) return; // what cannot be pressed lets the tap through
+    if (this.acting) return; // inert buttons let taps through to the dialog
     if (!target.closest("button, input, form, .stepper, .reasons")) this.dialog.close();
   }
 
-  private hidden(): void {
+  private onClose(): void {
     if (this.dialog.open) return;
-    this.settle();
-    clearInterval(this.ticking);
-    clearTimeout(this.ageing);
+    this.applyCount();
+    clearInterval(this.undoTicker);
+    clearTimeout(this.autoCloseTimer);
     this.shown = null;
-    this.letNext();
+    this.checkFree();
   }
 }
 
-/** The largest size at which the text still fits its line. */
-function fit(place: HTMLElement): void {
+/** Shrink the text until it fits its line. */
+function shrinkToFit(place: HTMLElement): void {
   place.style.removeProperty("font-size");
   if (place.hidden) return;
   const size = Number.parseFloat(getComputedStyle(place).fontSize);
   const ratio = place.clientWidth / place.scrollWidth;
   if (ratio < 1) place.style.fontSize = `${Math.max(28, Math.floor(size * ratio))}px`;
+}
+
+/** The box's sentence if it is in this language, else the app's. */
+function sentenceOf(verdict: Verdict, words: Words, me: Me | null): string {
+  const { result, reservation: guest, firstCheckIn: first } = verdict;
+  const values = {
+    arrived: guest?.arrived ?? 0,
+    guests: guest?.guests ?? 0,
+    admitted: words.guests(Math.abs(verdict.admitted)),
+    party: words.guests(Math.abs(verdict.admitted)),
+    date: guest ? words.day(guest.date) : "",
+    slot: guest?.slot ?? words.say("whole"),
+    time: first && me ? clockOf(first.at, me) : "",
+    door: [first?.terminal, first?.by].filter(Boolean).join(", "),
+  };
+  // The box's sentence does not name the door.
+  if (result === "already_checked_in" && first) {
+    return words.say(values.door ? "say.already_since" : "say.already_at", values);
+  }
+  const spoken = me?.terminal.language === words.code ? verdict.say?.staff : undefined;
+  if (spoken) return spoken;
+  if ((result === "not_yet" || result === "too_late") && !guest) {
+    return words.say("say.another_evening");
+  }
+  return words.say(`say.${result}`, values);
+}
+
+/** Use no-break spaces before French punctuation. */
+function unbroken(sentence: string): string {
+  return sentence.replace(/ (?=[:;?!»])/g, "\u00a0");
 }

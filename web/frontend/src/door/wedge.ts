@@ -1,11 +1,11 @@
 /**
- * A keyboard-wedge scanner, wherever the focus is: a burst of keys that ends in Enter. What it
- * typed into a field on its way is taken out again, and no key of it presses a button.
+ * Read a keyboard-wedge scanner, wherever the focus is: a burst of keys that ends with Enter. Text
+ * that the burst typed into a field is removed, and its keys press no buttons.
  */
-import { decodePasses, resemblesPass } from "./pass";
+import { decodePasses, resemblesPass } from "./guest_pass";
 
-// The longest time between two keys of a burst. People who type into a field are slower than that;
-// elsewhere nobody types, and what has begun as a pass is no word of anybody's.
+// The longest time between two keys of a burst. In a field it must be shorter than a person's
+// typing; outside of fields nobody types, and text that starts like a pass comes from a scanner.
 const IN_FIELD_MS = 90;
 const ELSEWHERE_MS = 250;
 const IN_PASS_MS = 600;
@@ -18,12 +18,12 @@ interface Field {
 
 export function listenToWedge(read: (code: string) => void): void {
   let typed = "";
-  let pressed = "";
+  let pressedKeys = "";
   let last = 0;
   let before: Field | null = null;
 
-  const forget = () => {
-    typed = pressed = "";
+  const reset = () => {
+    typed = pressedKeys = "";
     before = null;
   };
 
@@ -31,27 +31,27 @@ export function listenToWedge(read: (code: string) => void): void {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const isEnd = event.key === "Enter" || (event.key === "Tab" && typed.length >= SHORTEST);
     const gap = event.timeStamp - last;
-    if (!isSign(event.key) && !isEnd) return; // Shift, Caps Lock and the like are part of a burst
+    if (!isCharacter(event.key) && !isEnd) return; // Shift or Caps Lock, which may be in a burst
     if (gap > longestGap(typed, before)) {
-      if (isEnd) return forget();
-      forget();
+      if (isEnd) return reset();
+      reset();
     }
     last = event.timeStamp;
     if (!isEnd) {
       if (event.key === " " && isBurst(typed, before)) event.preventDefault();
       if (!typed) before = fieldNow();
       typed += event.key;
-      pressed += keyOf(event.code) ?? event.key;
+      pressedKeys += keyOf(event.code) ?? event.key;
       return;
     }
     if (typed.length >= SHORTEST || isBurst(typed, before)) {
       event.preventDefault();
       event.stopImmediatePropagation();
     }
-    if (typed.length < SHORTEST) return forget();
-    const code = likelier(typed, pressed);
+    if (typed.length < SHORTEST) return reset();
+    const code = likelierCode(typed, pressedKeys);
     if (before) before.element.value = before.value;
-    forget();
+    reset();
     read(code);
   }, { capture: true });
 
@@ -60,7 +60,7 @@ export function listenToWedge(read: (code: string) => void): void {
   }, { capture: true });
 }
 
-/** Whether signs have come where nobody types: a space or an Enter among them is a scanner's. */
+/** Whether keys came outside of a field: then a space or Enter is the scanner's. */
 function isBurst(typed: string, before: Field | null): boolean {
   return typed.trim() !== "" && !before;
 }
@@ -70,17 +70,17 @@ function longestGap(typed: string, before: Field | null): number {
   return before ? IN_FIELD_MS : ELSEWHERE_MS;
 }
 
-/** The layout of the host hides nothing from `code`; a scanner set to that layout needs `key`. */
-function likelier(typed: string, pressed: string): string {
+/** Choose between the typed text and the text by key positions: whichever is a pass. */
+function likelierCode(typed: string, pressedKeys: string): string {
   const isPass = (text: string) => !decodePasses(text).next().done;
-  return !isPass(typed) && isPass(pressed) ? pressed : typed;
+  return !isPass(typed) && isPass(pressedKeys) ? pressedKeys : typed;
 }
 
-function isSign(key: string): boolean {
+function isCharacter(key: string): boolean {
   return [...key].length === 1 || (key.length > 0 && !/^[A-Za-z0-9]+$/.test(key));
 }
 
-/** What this key writes on the scanner's own keyboard, which is American. */
+/** The character of this key on a US keyboard, which scanners emulate. */
 function keyOf(code: string): string | null {
   return /^(?:Key|Digit|Numpad)([A-Z0-9])$/.exec(code)?.[1] ?? null;
 }

@@ -1,6 +1,6 @@
-/** The words of the page, all languages at once: a doorman's language needs no network. */
+/** The app's texts in all languages, so that switching the language needs no network. */
 
-interface Spoken {
+interface Language {
   name: string;
   direction: "ltr" | "rtl";
   words: Record<string, string>;
@@ -11,22 +11,22 @@ const FIRST_ISOLATE = "\u2068";
 const POP_ISOLATE = "\u2069";
 
 export class Words {
-  readonly all: Readonly<Record<string, Spoken>>;
+  readonly all: Readonly<Record<string, Language>>;
   private plural = new Intl.PluralRules("fr");
   code = "fr";
 
   constructor(source: string) {
-    this.all = JSON.parse(source) as Record<string, Spoken>;
+    this.all = JSON.parse(source) as Record<string, Language>;
     this.use(read(KEY) ?? document.documentElement.lang);
   }
 
-  /** Speak another language from now on, and remember it. */
+  /** Switch to a language and store the choice. */
   choose(code: string): void {
     this.use(code);
     try {
       localStorage.setItem(KEY, this.code);
     } catch {
-      // A browser that keeps nothing asks again next time.
+      // Without storage, the choice lasts until the page is closed.
     }
   }
 
@@ -38,7 +38,7 @@ export class Words {
     this.fill(document);
   }
 
-  /** The text of that name; each `{blank}` filled, and kept from turning the sentence around. */
+  /** The text of `key` with its `{placeholders}` filled; text values are isolated for bidi. */
   say(key: string, values: Readonly<Record<string, string | number>> = {}): string {
     const text = this.all[this.code]?.words[key] ?? "";
     return text.replace(/\{(\w+)\}/g, (_all, name: string) => {
@@ -52,8 +52,8 @@ export class Words {
     return key in (this.all[this.code]?.words ?? {});
   }
 
-  /** Why the box refuses: in this language where the box itself has not that one. */
-  why(refusal: { code: string; message: string }): string {
+  /** The text of a refusal: the app's translation, else the box's message. */
+  refusalText(refusal: { code: string; message: string }): string {
     const known = `refused.${refusal.code}`;
     return this.has(known) ? this.say(known) : refusal.message;
   }
@@ -62,7 +62,7 @@ export class Words {
     return this.say(`guests.${this.plural.select(count)}`, { count });
   }
 
-  /** `sam. 21 nov.`, as the other pages write it. */
+  /** A short date, as `sam. 21 nov.` */
   day(date: string): string {
     const locale = { fr: "fr-FR", en: "en-GB", ar: "ar-MA" }[this.code] ?? "fr-FR";
     const shown = { weekday: "short", day: "numeric", month: "short", timeZone: "UTC" } as const;

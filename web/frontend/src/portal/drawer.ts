@@ -1,13 +1,13 @@
-// The drawer beside the board shows one reservation: opened by its chip, left by Escape, and the
-// focus goes back to the chip. Without a script a chip is a link to the reservation's own page.
+// The drawer beside the board shows one reservation. Its chip opens it, Escape closes it, and the
+// focus returns to the chip. Without a script, the chip links to the reservation's page.
 import htmx from "htmx.org";
 
-import { comeBackToWhatWasTyped, isTouched, leaveWhatIsTyped } from "./typing";
-import { isReached, sayUnreachable } from "./unreachable";
+import { hideUnreachable, showUnreachable } from "./forms";
+import { hasUnsavedInput, restoreUnsavedInput, saveUnsavedInput } from "./unsaved_input";
 
-let shown = "";
+let openId = "";
 
-export function mindTheDrawer(): void {
+export function followDrawer(): void {
   document.addEventListener("click", (event) => {
     const at = event.target as Element;
     if (at.closest("[data-close-drawer]")) close();
@@ -19,20 +19,20 @@ export function mindTheDrawer(): void {
   document.addEventListener("keydown", (event) => {
     if (!drawer()?.hasChildNodes()) return;
     if (event.key === "Escape") close();
-    if (event.key === "Tab") keepWithin(event);
+    if (event.key === "Tab") trapFocus(event);
   });
   document.addEventListener("htmx:after:swap", () => {
     if (drawer()?.hasChildNodes() && !drawer()?.contains(document.activeElement)) focusDetail();
-    // On the page of its own, what was pressed is gone too: the keyboard goes on from there.
+    // The swap removed the focused button: focus the reservation, so that the keyboard goes on.
     if (document.activeElement === document.body) focusDetail();
   });
 }
 
-/** Reads the shown reservation again when it was changed elsewhere, unless somebody is typing. */
+/** Reload the open reservation if it was changed elsewhere, unless there is unsaved input. */
 export function refreshDrawer(reservation: string, version: number): void {
   const detail = drawer()?.querySelector<HTMLElement>("[data-detail]");
   if (detail?.dataset["detail"] !== reservation) return;
-  if (Number(detail.dataset["version"]) >= version || isTouched(detail)) return;
+  if (Number(detail.dataset["version"]) >= version || hasUnsavedInput(detail)) return;
   const link = document.querySelector<HTMLAnchorElement>(`[data-reservation="${reservation}"]`);
   if (link) void open(reservation, link.href);
 }
@@ -42,43 +42,43 @@ function drawer(): HTMLElement | null {
 }
 
 async function open(reservation: string, address: string): Promise<void> {
-  shown = reservation;
-  const asked = fetch(`${address}?part=1`, { headers: { "HX-Request": "true" } });
-  const answer = await asked.catch(() => null);
+  openId = reservation;
+  const request = fetch(`${address}?part=1`, { headers: { "HX-Request": "true" } });
+  const answer = await request.catch(() => null);
   const text = await answer?.text().catch(() => null);
   if (!answer || text === null || text === undefined) {
-    if (shown === reservation) sayUnreachable();
+    if (openId === reservation) showUnreachable();
     return;
   }
-  isReached();
-  const elsewhere = answer.headers.get("HX-Redirect");
+  hideUnreachable();
+  const redirect = answer.headers.get("HX-Redirect");
   const place = drawer();
-  if (elsewhere || !place || shown !== reservation) {
-    if (elsewhere) window.location.assign(elsewhere);
+  if (redirect || !place || openId !== reservation) {
+    if (redirect) window.location.assign(redirect);
     return;
   }
   const parsed = new DOMParser().parseFromString(text, "text/html");
-  leaveWhatIsTyped();
+  saveUnsavedInput();
   place.replaceChildren(...parsed.body.childNodes);
   htmx.process(place);
-  comeBackToWhatWasTyped();
+  restoreUnsavedInput();
   focusDetail();
   place.scrollTop = 0;
 }
 
 function close(): void {
-  leaveWhatIsTyped();
+  saveUnsavedInput();
   drawer()?.replaceChildren();
-  document.querySelector<HTMLElement>(`[data-reservation="${CSS.escape(shown)}"]`)?.focus();
-  shown = "";
+  document.querySelector<HTMLElement>(`[data-reservation="${CSS.escape(openId)}"]`)?.focus();
+  openId = "";
 }
 
 function focusDetail(): void {
   document.querySelector<HTMLElement>("#drawer [data-detail]")?.focus();
 }
 
-/** Tab goes round within the drawer. */
-function keepWithin(event: KeyboardEvent): void {
+/** Keep the focus inside the drawer: Tab goes from the last control to the first. */
+function trapFocus(event: KeyboardEvent): void {
   const place = drawer();
   if (!place?.contains(document.activeElement)) return;
   const stops = [

@@ -1,13 +1,12 @@
-// The evening board stays true while somebody looks at it: the box tells which rows changed, and
-// they are fetched and put in their places. Nothing is asked for while nothing changes.
+// The evening board, updated live: the box sends which rows changed, and only those are fetched.
 
-import { fold } from "../_fold";
+import { fold } from "../shared/text_folding";
 import { refreshDrawer } from "./drawer";
-import { whenNobodyTypes } from "./typing";
+import { whenNothingUnsaved } from "./unsaved_input";
 
-const GATHER_MS = 40;
-const AGAIN_MS = 2000;
-const ROWS_MAX = 40;
+const BATCH_MS = 40;
+const RETRY_MS = 2000;
+const MAX_ROWS = 40;
 
 interface RowChange {
   reservation?: string;
@@ -18,17 +17,17 @@ interface RowChange {
 export function followBoard(): void {
   const board = document.querySelector<HTMLTableElement>("[data-board]");
   if (board) new LiveBoard(board).follow();
-  if (board) openAtPresent(board);
-  searchBoard();
-  reachByKey();
-  submitOnChoice();
+  if (board) scrollToCurrentSlot(board);
+  enableSearch();
+  enableShortcuts();
+  submitOnDateChoice();
   document.addEventListener("click", (event) => {
     if ((event.target as Element).closest("[data-print]")) window.print();
   });
 }
 
-/** A screen too narrow for all slots begins with the one that is on, beside the tables. */
-function openAtPresent(board: HTMLTableElement): void {
+/** On a narrow screen, scroll to the current slot. */
+function scrollToCurrentSlot(board: HTMLTableElement): void {
   const present = board.querySelector("thead th[aria-current]")?.getBoundingClientRect();
   const tables = board.querySelector("thead th")?.getBoundingClientRect();
   if (!present || !tables || !board.parentElement) return;
@@ -60,66 +59,67 @@ class LiveBoard {
     source.addEventListener("error", () => notice?.removeAttribute("hidden"));
     source.addEventListener("row", (event) => {
       const change = JSON.parse((event as MessageEvent<string>).data) as RowChange;
-      if (change.reservation) this.noteRowsOf(change.reservation);
-      if (change.table) this.note(change.table);
+      if (change.reservation) this.refreshRowsOf(change.reservation);
+      if (change.table) this.refreshRow(change.table);
       if (change.reservation) refreshDrawer(change.reservation, change.version ?? 0);
     });
-    source.addEventListener("reset", () => this.readAgain());
+    source.addEventListener("reset", () => this.reloadPage());
     source.addEventListener("revoked", () => window.location.reload());
     window.addEventListener("pagehide", () => source.close());
   }
 
-  /** The row where the party sat until now. */
-  private noteRowsOf(reservation: string): void {
+  /** Refresh the rows that show the reservation now; it may have moved to another table. */
+  private refreshRowsOf(reservation: string): void {
     const chips = this.board.querySelectorAll(`[data-reservation="${CSS.escape(reservation)}"]`);
-    for (const chip of chips) this.note(chip.closest("tr")?.dataset["table"] ?? "");
+    for (const chip of chips) this.refreshRow(chip.closest("tr")?.dataset["table"] ?? "");
   }
 
-  private note(table: string, after = GATHER_MS): void {
+  private refreshRow(table: string, after = BATCH_MS): void {
     if (table) this.waiting.add(table);
     this.timer ??= window.setTimeout(() => void this.refresh(), after);
   }
 
-  /** The whole page, but not from under somebody's hands. */
-  private readAgain(): void {
+  /** Reload the page as soon as there is no unsaved input. */
+  private reloadPage(): void {
     const notice = document.querySelector<HTMLElement>("[data-reads-again]");
     notice?.removeAttribute("hidden");
-    whenNobodyTypes(() => window.location.reload());
+    whenNothingUnsaved(() => window.location.reload());
   }
 
   private async refresh(): Promise<void> {
     this.timer = undefined;
     const tables = [...this.waiting];
     this.waiting.clear();
-    if (tables.length > ROWS_MAX) return this.readAgain();
+    if (tables.length > MAX_ROWS) return this.reloadPage();
     const query = new URLSearchParams({ date: this.date, tables: tables.join(",") });
     const address = `${this.base}/rows?${query}`;
     const answer = await fetch(address, { headers: { "HX-Request": "true" } }).catch(() => null);
     const text = await answer?.text().catch(() => null);
     if (!answer || answer.status >= 500 || text === null || text === undefined) {
-      for (const table of ["", ...tables]) this.note(table, AGAIN_MS);
+      for (const table of ["", ...tables]) this.refreshRow(table, RETRY_MS);
       return;
     }
     if (!answer.ok) return;
     const fresh = new DOMParser().parseFromString(text, "text/html");
-    for (const part of fresh.querySelectorAll<HTMLElement>("#totals, #waiting")) this.put(part);
-    for (const table of tables) this.putRow(`t-${table}`, fresh);
-    markFound();
+    const parts = fresh.querySelectorAll<HTMLElement>("#totals, #waiting");
+    for (const part of parts) this.replacePart(part);
+    for (const table of tables) this.replaceRow(`t-${table}`, fresh);
+    highlightMatches();
   }
 
-  /** A table that is not open for reservations has a row only while somebody sits there. */
-  private putRow(id: string, fresh: Document): void {
+  /** Replace, insert or remove a row: an unbookable table has one only while it is reserved. */
+  private replaceRow(id: string, fresh: Document): void {
     const [row, present] = [fresh.getElementById(id), document.getElementById(id)];
     if (!row) return present?.remove();
-    if (present) return this.put(row);
+    if (present) return this.replacePart(row);
     const rows = [...this.board.querySelectorAll<HTMLElement>("tbody tr")];
     const place = Number(row.dataset["place"]);
-    const next = rows.find((one) => Number(one.dataset["place"]) > place);
+    const next = rows.find((other) => Number(other.dataset["place"]) > place);
     this.board.tBodies[0]?.insertBefore(row, next ?? null);
     row.classList.add("fresh");
   }
 
-  private put(part: HTMLElement): void {
+  private replacePart(part: HTMLElement): void {
     const present = document.getElementById(part.id);
     if (!present || present.outerHTML === part.outerHTML) return;
     const focused = present.contains(document.activeElement)
@@ -131,11 +131,11 @@ class LiveBoard {
   }
 }
 
-/** Marks who fits what is typed, and dims the others. */
-function searchBoard(): void {
+/** Highlight the parties that match the search, and dim the others. */
+function enableSearch(): void {
   const field = document.querySelector<HTMLInputElement>("[data-board-search]");
   field?.addEventListener("input", () => {
-    markFound();
+    highlightMatches();
     document.querySelector(".guest.found")?.scrollIntoView({ block: "nearest" });
   });
   field?.addEventListener("keydown", (event) => {
@@ -145,7 +145,7 @@ function searchBoard(): void {
   });
 }
 
-function markFound(): void {
+function highlightMatches(): void {
   const field = document.querySelector<HTMLInputElement>("[data-board-search]");
   const wanted = fold(field?.value.trim() ?? "");
   let found = 0;
@@ -161,8 +161,8 @@ function markFound(): void {
   none.textContent = none.hidden ? "" : (none.dataset["searchNone"] ?? "");
 }
 
-/** `data-key="ArrowLeft"`: that key follows the link or enters the field, unless one is typing. */
-function reachByKey(): void {
+/** `data-key="ArrowLeft"`: the key follows that link or focuses that field, except in inputs. */
+function enableShortcuts(): void {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const at = event.target as Element;
@@ -176,20 +176,20 @@ function reachByKey(): void {
   });
 }
 
-/** A board that is wider than its frame: the arrows move it. */
+/** Whether the board is wider than its frame; then the arrow keys scroll it. */
 function scrollsSideways(at: Element): boolean {
   const frame = at.closest(".board-frame, .scroller");
   return frame !== null && frame.scrollWidth > frame.clientWidth;
 }
 
-/** With a script, a chosen date needs no button. */
-function submitOnChoice(): void {
+/** Submit the form when a date is chosen; hide its button. */
+function submitOnDateChoice(): void {
   for (const button of document.querySelectorAll<HTMLElement>("[data-without-script]")) {
     button.hidden = true;
     const form = button.closest("form");
     if (!form?.matches(".board-tools")) continue;
     const date = form.querySelector<HTMLInputElement>("input[type=date]");
-    // Typing passes through dates that nobody means: those count with Enter, or when it is left.
+    // While a date is typed, incomplete dates fire "change": wait for Enter or for the blur.
     let isTyping = false;
     date?.addEventListener("keydown", () => (isTyping = true));
     date?.addEventListener("pointerdown", () => (isTyping = false));

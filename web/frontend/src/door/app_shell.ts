@@ -1,19 +1,20 @@
-/** The app's own files on this phone: kept by the service worker, renewed when the box has newer. */
+/** Offline installation of the app's files by the service worker, and their updates. */
 
 const LOOK_EVERY_MS = 3600_000;
 
 let isWatched = false;
 let registration: ServiceWorkerRegistration | null = null;
 
-/** Keep the app, each time that this phone is paired; load a newer one when `idle` says so. */
-export async function keepShell(start: string, idle: () => boolean): Promise<void> {
+/** Install the app's files. Reload for a newer version when `idle` returns true. */
+export async function installAppShell(start: string, idle: () => boolean): Promise<void> {
   if (!("serviceWorker" in navigator)) return;
   const { serviceWorker } = navigator;
   if (!isWatched) watch(idle);
   isWatched = true;
   const options: RegistrationOptions = { scope: start, updateViaCache: "none" };
-  // Without it the app works, but not after a reload.
-  registration = await serviceWorker.register(`${start}/service-worker.js`, options).catch(() => null);
+  // Without a service worker the app works, but cannot be reloaded offline.
+  const script = `${start}/service-worker.js`;
+  registration = await serviceWorker.register(script, options).catch(() => null);
   registration?.active?.postMessage("complete");
 }
 
@@ -37,10 +38,11 @@ function watch(idle: () => boolean): void {
   });
 }
 
-/** Forget the kept files too: the phone may belong to somebody who left. */
-export async function forgetShell(environment: string, start: string): Promise<void> {
+/** Remove the installed files. */
+export async function removeAppShell(environment: string, start: string): Promise<void> {
   if ("caches" in globalThis) {
-    const names = (await caches.keys()).filter((key) => key.startsWith(`venuebox-door-${environment}-`));
+    const prefix = `venuebox-door-${environment}-`;
+    const names = (await caches.keys()).filter((key) => key.startsWith(prefix));
     await Promise.all(names.map((name) => caches.delete(name)));
   }
   registration = null;

@@ -1,4 +1,4 @@
-/** What a verdict sounds and feels like: each colour differs in melody and in rhythm. */
+/** Sound and vibration of a verdict: each colour has its own melody and rhythm. */
 import type { Colour } from "./types";
 
 interface Note {
@@ -24,56 +24,57 @@ const MELODIES: Readonly<Record<Colour, readonly Note[]>> = {
   ],
   grey: [{ hertz: 392, at: 0, seconds: 0.12, wave: "triangle" }],
 };
-const RHYTHMS: Readonly<Record<Colour, number[]>> = {
+const VIBRATIONS: Readonly<Record<Colour, number[]>> = {
   green: [70],
   amber: [70, 80, 70, 80, 70],
   red: [350, 100, 350],
   grey: [30],
 };
-const LATEST_MS = 400; // a sound after that would be taken for the next guest's
+const LATEST_MS = 400; // a later sound could be taken for the next guest's verdict
 const LOUDNESS = { sine: 0.5, triangle: 0.6, square: 0.22 } as Record<OscillatorType, number>;
 
-export class Signals {
+export class Feedback {
   private context: AudioContext | null = null;
-  sound = keptSwitch("sound");
-  vibration = keptSwitch("vibration");
+  sound = readSwitch("sound");
+  vibration = readSwitch("vibration");
 
   constructor() {
-    // Browsers let a page sound only after somebody has touched it.
-    for (const kind of ["pointerdown", "keydown"]) addEventListener(kind, () => this.wake());
-    document.addEventListener("visibilitychange", () => this.context && this.wake());
+    // Browsers allow sound only after a touch or key press.
+    for (const kind of ["pointerdown", "keydown"]) addEventListener(kind, () => this.resumeAudio());
+    document.addEventListener("visibilitychange", () => this.context && this.resumeAudio());
   }
 
-  give(colour: Colour): void {
-    if (this.vibration) navigator.vibrate?.(RHYTHMS[colour]);
-    if (this.sound) void this.sing(MELODIES[colour]);
+  play(colour: Colour): void {
+    if (this.vibration) navigator.vibrate?.(VIBRATIONS[colour]);
+    if (this.sound) void this.playMelody(MELODIES[colour]);
   }
 
-  turn(what: "sound" | "vibration", on: boolean): void {
+  setEnabled(what: "sound" | "vibration", on: boolean): void {
     this[what] = on;
     try {
       localStorage.setItem(`venuebox-door-${what}`, on ? "on" : "off");
     } catch {
-      // Then it holds until the page is closed.
+      // Without storage, the choice lasts until the page is closed.
     }
   }
 
-  private wake(): void {
+  private resumeAudio(): void {
     this.context ??= "AudioContext" in window ? new AudioContext() : null;
     if (this.context?.state !== "running") void this.context?.resume().catch(() => undefined);
   }
 
-  /** A phone call leaves the sound off: then it is fetched back, for a verdict that still shows. */
-  private async sing(melody: readonly Note[]): Promise<void> {
+  /** Play a melody. After a phone call the audio is suspended and must be resumed first. */
+  private async playMelody(melody: readonly Note[]): Promise<void> {
     const { context } = this;
     if (!context) return;
     const asked = performance.now();
     if (context.state !== "running") await context.resume().catch(() => undefined);
-    if (context.state === "running" && performance.now() - asked < LATEST_MS) play(context, melody);
+    const isLate = performance.now() - asked >= LATEST_MS;
+    if (context.state === "running" && !isLate) playNotes(context, melody);
   }
 }
 
-function play(context: AudioContext, melody: readonly Note[]): void {
+function playNotes(context: AudioContext, melody: readonly Note[]): void {
   for (const { hertz, at, seconds, wave } of melody) {
     const tone = new OscillatorNode(context, { type: wave, frequency: hertz });
     const volume = new GainNode(context, { gain: 0 });
@@ -87,7 +88,7 @@ function play(context: AudioContext, melody: readonly Note[]): void {
   }
 }
 
-function keptSwitch(what: string): boolean {
+function readSwitch(what: string): boolean {
   try {
     return localStorage.getItem(`venuebox-door-${what}`) !== "off";
   } catch {

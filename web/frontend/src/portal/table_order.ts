@@ -1,4 +1,4 @@
-// The tables' order by dragging. The arrows beside each row do the same without a script.
+// Change the order of tables by dragging. Without a script, each row has arrow buttons.
 
 export function dragTables(): void {
   const room = document.querySelector<HTMLElement>("[data-tables]");
@@ -25,7 +25,7 @@ export function dragTables(): void {
     const next = others.find((other) => event.clientY < middle(other)) ?? null;
     if (next !== row.nextElementSibling) body.insertBefore(row, next);
   });
-  // A tap on a link and a finger that scrolls end here, too: they are about no row's place.
+  // Taps and scrolling fire pointerup too; without a dragged row there is nothing to do.
   body.addEventListener("pointerup", () => {
     if (!row) return;
     row.classList.remove("dragged");
@@ -45,7 +45,7 @@ function middle(row: HTMLElement): number {
   return box.top + box.height / 2;
 }
 
-/** Reloaded, not redirected: the page stays where it was scrolled to. */
+/** Save the order and reload the page, which keeps its scroll position. */
 async function send(room: HTMLElement, ids: string): Promise<void> {
   const answer = await fetch(room.dataset["tables"] ?? "", {
     method: "POST",

@@ -1,0 +1,259 @@
+/** The connection to the box: reconnects, sends queued scans, and follows the event feed. */
+import { BoxUnreachable, NotPaired, Refused, type Synced } from "./box";
+import type { DoorState } from "./door_state";
+import type { Conflict, FirstCheckIn, Guest, Queued } from "./types";
+
+const RETRY_MS = [500, 1000, 2000, 4000, 8000];
+const FIRST_TIMEOUT_MS = 3000; // shorter than the default while the box is unreachable
+const REFRESH_MS = 60_000;
+const REFRESH_DELAY_MS = 400;
+const BATCH = 50;
+const MALFORMED = "VALIDATION_ERROR";
+const FEED_EVENTS = ["check-in", "change", "conflict", "totals", "revoked", "reset"] as const;
+
+interface FeedEvent {
+  evening?: string;
+  reservation?: Guest;
+  scanId?: string;
+  admitted?: number;
+  firstCheckIn?: FirstCheckIn | null;
+  conflict?: Conflict;
+}
+
+export class BoxConnection {
+  private feed: EventSource | null = null;
+  private retryTimer = 0;
+  private refreshTimer = 0;
+  private refreshInterval = 0;
+  private attempts = 0;
+  private connecting = false;
+  private reconnectRequested = false;
+  private readonly stopped = new AbortController();
+  private readonly refused = new Set<string>();
+  private refusal: Refused | null = null;
+  private lastEvent = "";
+
+  constructor(
+    private readonly doorState: DoorState,
+    private readonly undoReason: () => string,
+  ) {
+    doorState.onUnreachable = () => this.disconnect();
+  }
+
+  /** Connect now, and reconnect whenever the connection is lost. */
+  start(): void {
+    const { signal } = this.stopped;
+    addEventListener("online", () => this.connect(), { signal });
+    addEventListener("offline", () => this.disconnect(), { signal });
+    document.addEventListener("visibilitychange", () => {
+      if (document.visibilityState === "visible") this.connect();
+    }, { signal });
+    this.refreshInterval = setInterval(() => this.refresh(), REFRESH_MS);
+    this.connect();
+  }
+
+  /** Stop for good; results of pending requests are ignored. */
+  stop(): void {
+    this.stopped.abort();
+    this.feed?.close();
+    this.feed = null;
+    this.doorState.isOnline = false;
+    clearInterval(this.refreshInterval);
+    clearTimeout(this.retryTimer);
+    clearTimeout(this.refreshTimer);
+  }
+
+  private get isStopped(): boolean {
+    return this.stopped.signal.aborted;
+  }
+
+  /** Synchronise, one run at a time: an older guest list must not replace a newer one. */
+  connect(): void {
+    clearTimeout(this.retryTimer);
+    if (this.isStopped) return;
+    if (this.connecting) {
+      this.reconnectRequested = true;
+      return;
+    }
+    this.reconnectRequested = false;
+    this.connecting = true;
+    void this.attempt().finally(() => {
+      this.connecting = false;
+      if (this.reconnectRequested) this.connect();
+    });
+  }
+
+  /** Fetch again what has no feed event: the terminal, the time, the keys, the snapshot. */
+  private refresh(): void {
+    if (this.doorState.isOnline) this.connect();
+  }
+
+  private async attempt(): Promise<void> {
+    try {
+      await this.synchronise();
+    } catch (error) {
+      if (this.isStopped) return;
+      if (error instanceof NotPaired) this.doorState.listeners.unpaired(error.revoked);
+      else if (error instanceof BoxUnreachable) this.disconnect();
+      else {
+        if (!(error instanceof Refused)) reportError(error);
+        this.retryLater();
+      }
+    }
+  }
+
+  /** Switch to offline mode and retry. */
+  private disconnect(): void {
+    this.feed?.close();
+    this.feed = null;
+    this.setOnline(false);
+    this.retryLater();
+  }
+
+  private retryLater(): void {
+    clearTimeout(this.retryTimer);
+    const wait = RETRY_MS[Math.min(this.attempts++, RETRY_MS.length - 1)];
+    if (!this.isStopped) this.retryTimer = setTimeout(() => this.connect(), wait);
+  }
+
+  private async synchronise(): Promise<void> {
+    const { doorState } = this;
+    this.lastEvent ||= (await doorState.storage.get("lastEvent")) ?? "";
+    const timeout = doorState.isOnline ? undefined : FIRST_TIMEOUT_MS;
+    await doorState.setIdentity(await doorState.box.me(timeout));
+    await this.sync();
+    this.setOnline(true);
+    await this.sync(); // scans that were queued during the first run
+    this.listen();
+    await doorState.refreshSnapshot();
+    if (!doorState.hasRole("search")) return;
+    const { items, conflicts } = await doorState.box.evening();
+    if (this.isStopped) return;
+    doorState.replaceGuests(items);
+    for (const conflict of conflicts) await this.reportConflict(conflict, null);
+  }
+
+  private setOnline(isOnline: boolean): void {
+    if (this.isStopped) return;
+    this.doorState.isOnline = isOnline;
+    this.doorState.listeners.changed();
+  }
+
+  /** Send queued scans, oldest first. Each stays queued until the box has answered. */
+  private async sync(): Promise<void> {
+    const { doorState } = this;
+    const { storage } = doorState;
+    this.refusal = null;
+    for (const waiting of this.batches(await storage.queue())) {
+      const batch = await storage.markSent(waiting);
+      for (const result of await this.send(batch)) {
+        const undone = await storage.confirmSent(result.scanId);
+        if (undone) {
+          await this.undo(undone);
+          await storage.dequeue(undone.scanId);
+        } else doorState.updateGuest(result.reservation);
+        if (result.conflict) await this.reportConflict(result.conflict, result.reservation);
+      }
+    }
+    doorState.refusal = this.refusal;
+    await doorState.countPending();
+    doorState.listeners.changed();
+  }
+
+  /** Split the queue into batches. Scans refused before come last, one per batch. */
+  private batches(queue: readonly Queued[]): Queued[][] {
+    const fresh = queue.filter((scan) => !this.refused.has(scan.scanId));
+    const batches = Array.from({ length: Math.ceil(fresh.length / BATCH) }, (_, n) =>
+      fresh.slice(n * BATCH, (n + 1) * BATCH));
+    const refused = queue.filter((scan) => this.refused.has(scan.scanId));
+    return [...batches, ...refused.map((scan) => [scan])];
+  }
+
+  /**
+   * Send one batch; if it is refused, send its scans one by one. A refused scan stays queued and
+   * its reason is shown; a malformed one is dropped.
+   */
+  private async send(batch: readonly Queued[]): Promise<Synced[]> {
+    const [only] = batch;
+    if (!only) return [];
+    try {
+      return await this.doorState.box.sync(batch, this.doorState.now());
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      if (batch.length === 1) {
+        this.refused.add(only.scanId);
+        if (error.code === MALFORMED) await this.doorState.dropScan(only, error.message);
+        else this.refusal = error;
+        return [];
+      }
+      const results: Synced[] = [];
+      for (const scan of batch) results.push(...(await this.send([scan])));
+      return results;
+    }
+  }
+
+  private async undo(sent: Queued): Promise<void> {
+    try {
+      const reason = sent.reason ?? this.undoReason(); // an older app version stored no reason
+      const undone = await this.doorState.box.undo(sent.scanId, reason);
+      this.doorState.updateGuest(undone.reservation);
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error; // Refused: the box had admitted nobody
+    }
+  }
+
+  /** Show a conflict once, if this terminal is one of the two doors. */
+  private async reportConflict(conflict: Conflict, guest: Guest | null): Promise<void> {
+    const ownId = this.doorState.me?.terminal.id ?? "";
+    const concernsUs = conflict.admissions.some((admission) => admission.terminalId === ownId);
+    if (!concernsUs || conflict.acknowledged) return;
+    const known = this.doorState.guests.get(conflict.reservationId ?? "");
+    const kept = { ...conflict, guest: guest ?? known ?? null };
+    const before = await this.doorState.storage.addConflict(kept);
+    if (!before) this.doorState.listeners.conflict(kept);
+    else if (before.dismissed) await this.doorState.acknowledge(conflict.id);
+  }
+
+  private listen(): void {
+    if (this.feed || this.isStopped) return;
+    const after = this.lastEvent ? `?after=${encodeURIComponent(this.lastEvent)}` : "";
+    const feed = new EventSource(`${this.doorState.box.base}/events${after}`);
+    this.feed = feed;
+    feed.onopen = () => {
+      this.attempts = 0;
+    };
+    // EventSource would reconnect by itself, but would not report a revoked token (401).
+    feed.onerror = () => {
+      feed.close();
+      this.feed = null;
+      this.retryLater();
+    };
+    for (const name of FEED_EVENTS) {
+      feed.addEventListener(name, (event) => void this.onFeedEvent(name, event));
+    }
+  }
+
+  private async onFeedEvent(
+    name: (typeof FEED_EVENTS)[number], message: MessageEvent,
+  ): Promise<void> {
+    if (name === "revoked") return this.doorState.listeners.unpaired(true);
+    const event = JSON.parse(message.data as string) as FeedEvent;
+    const guest = event.reservation ?? null;
+    if (guest) {
+      const { scanId, admitted = 0, firstCheckIn = null } = event;
+      if (scanId !== undefined) {
+        this.doorState.noteFeedCheckIn(scanId, admitted, guest, firstCheckIn);
+      }
+      this.doorState.updateGuest(guest);
+      this.doorState.firstCheckIns.record(guest.id, event.firstCheckIn);
+    }
+    if (name === "conflict" && event.conflict) await this.reportConflict(event.conflict, guest);
+    this.lastEvent = message.lastEventId;
+    await this.doorState.storage.put("lastEvent", this.lastEvent);
+    const isAnother = event.evening !== undefined && event.evening !== this.doorState.me?.evening;
+    if (name === "change" || name === "reset" || isAnother) {
+      clearTimeout(this.refreshTimer);
+      this.refreshTimer = setTimeout(() => this.refresh(), REFRESH_DELAY_MS);
+    }
+  }
+}

@@ -1,0 +1,28 @@
+// The portal's script: htmx for parts of pages, and additions. Every form works without it.
+import "htmx.org";
+
+import { followDrawer } from "./portal/drawer";
+import { preventDoubleSubmit, showErrorsInline, showNetworkErrors } from "./portal/forms";
+import {
+  closeMenus, copyOnClick, keepChosenTable, labelDates, reloadSentForms, removeSecrets,
+  showFlashOnce, waitForRestart,
+} from "./portal/page";
+import { dragTables } from "./portal/table_order";
+import { followBoard } from "./portal/tonight";
+import { keepUnsavedInput } from "./portal/unsaved_input";
+
+closeMenus();
+copyOnClick();
+dragTables();
+followBoard();
+keepUnsavedInput();
+followDrawer();
+removeSecrets();
+keepChosenTable();
+waitForRestart();
+showErrorsInline();
+reloadSentForms();
+labelDates();
+showFlashOnce();
+showNetworkErrors();
+preventDoubleSubmit();

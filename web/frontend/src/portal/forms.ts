@@ -1,0 +1,125 @@
+// Forms: submitted once, refusals shown beside the field, and errors when the box is unreachable.
+
+// Double submits: a form is not sent again before its answer or the timeout.
+
+const TIMEOUT_MS = 10_000;
+let pending = new WeakSet<EventTarget>();
+
+export function preventDoubleSubmit(): void {
+  // In the capture phase, before htmx, which would queue the second request.
+  document.addEventListener("submit", onSubmit, true);
+  document.addEventListener("htmx:finally:request", ({ target }) => {
+    if (target) pending.delete(target);
+  });
+  window.addEventListener("pageshow", () => (pending = new WeakSet()));
+}
+
+function onSubmit(event: SubmitEvent): void {
+  const form = event.target;
+  if (!(form instanceof HTMLFormElement) || form.method !== "post") return;
+  if (pending.has(form)) {
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    return;
+  }
+  pending.add(form);
+  window.setTimeout(() => pending.delete(form), TIMEOUT_MS);
+}
+
+// Inline errors: forms with `data-in-place` are sent by this script, and a refusal is shown beside
+// its field. Without a script, the refusal is a page of its own.
+
+export function showErrorsInline(): void {
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (event.defaultPrevented || !(form instanceof HTMLFormElement)) return;
+    if (!("inPlace" in form.dataset)) return;
+    event.preventDefault();
+    void send(form);
+  });
+}
+
+async function send(form: HTMLFormElement): Promise<void> {
+  const texts = [...new FormData(form)].map(([name, value]) => [name, String(value)]);
+  const body = new URLSearchParams(texts);
+  const headers = { "HX-Request": "true", Accept: "text/html" };
+  const answer = await fetch(form.action, { method: "POST", body, headers }).catch(() => null);
+  const text = await answer?.text().catch(() => null);
+  pending.delete(form);
+  if (!answer || typeof text !== "string") return showUnreachable();
+  hideUnreachable();
+  const redirect = answer.headers.get("HX-Redirect");
+  if (redirect) return window.location.assign(redirect);
+  if (answer.headers.has("HX-Retarget")) return showRefusal(form, text);
+  // After a 5xx it is unknown whether the form took effect: let the person send it again.
+  if (answer.status >= 500) return showUnreachable();
+  // Any other page is a question before the action: submit normally, to show that page.
+  form.submit();
+}
+
+function showRefusal(form: HTMLFormElement, text: string): void {
+  clearRefusals(form);
+  const page = new DOMParser().parseFromString(text, "text/html");
+  const refusal = page.querySelector<HTMLElement>(".problem");
+  if (!refusal) return;
+  const name = CSS.escape(refusal.dataset["field"] ?? "-");
+  const control = form.querySelector<HTMLElement>(`[name="${name}"]:not([type=hidden])`);
+  const field = control?.closest("fieldset, .field");
+  if (!control || !field) {
+    const place = document.querySelector("#problem");
+    place?.replaceChildren(refusal);
+    place?.scrollIntoView({ block: "center" });
+    return;
+  }
+  const message = document.createElement("span");
+  message.className = "refused";
+  message.id = "refused";
+  message.setAttribute("role", "alert");
+  message.textContent = refusal.textContent;
+  const hint = field.querySelector(".hint");
+  if (hint) hint.prepend(message);
+  else field.append(message);
+  control.setAttribute("aria-invalid", "true");
+  control.setAttribute("aria-describedby", message.id);
+  control.focus();
+}
+
+function clearRefusals(form: HTMLFormElement): void {
+  document.querySelector("#problem")?.replaceChildren();
+  for (const message of form.querySelectorAll(".refused")) message.remove();
+  for (const control of form.querySelectorAll("[aria-invalid]")) {
+    control.removeAttribute("aria-invalid");
+    control.removeAttribute("aria-describedby");
+  }
+}
+
+// Network errors
+
+export function showNetworkErrors(): void {
+  document.addEventListener("htmx:error", (event) => {
+    // Without `ctx.text` there was no answer; a refusal has its own message.
+    const { ctx } = (event as CustomEvent<{ ctx?: { text?: string } }>).detail;
+    if (ctx && ctx.text === undefined) showUnreachable();
+  });
+  document.addEventListener("htmx:after:request", hideUnreachable);
+}
+
+export function showUnreachable(): void {
+  hideUnreachable();
+  const place = document.querySelector<HTMLElement>("#problem");
+  if (!place) return;
+  const message = document.createElement("p");
+  message.className = "problem";
+  message.textContent = place.dataset["unreachable"] ?? "";
+  message.dataset["outOfReach"] = "";
+  // An open drawer may cover the page: show the message in the drawer.
+  const head = document.querySelector("#drawer .detail-head");
+  if (head) message.setAttribute("role", "alert");
+  if (head) head.after(message);
+  else place.append(message);
+  message.scrollIntoView({ block: "nearest" });
+}
+
+export function hideUnreachable(): void {
+  for (const message of document.querySelectorAll("[data-out-of-reach]")) message.remove();
+}

@@ -1,0 +1,157 @@
+// What every page of the portal does, and small additions to single pages.
+
+const RESTART_POLL_MS = 1000;
+
+/** Close an open menu (`<details class="me">`) on Escape or a click elsewhere. */
+export function closeMenus(): void {
+  const close = (except: Node | null): void => {
+    for (const menu of document.querySelectorAll<HTMLDetailsElement>("details.me[open]")) {
+      if (except === null || !menu.contains(except)) menu.open = false;
+    }
+  };
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") close(null);
+  });
+  document.addEventListener("click", (event) => close(event.target as Node));
+}
+
+/** Let `<button data-copy="#id" data-copied="Copied">` copy the text of that element. */
+export function copyOnClick(): void {
+  document.addEventListener("click", (event) => {
+    const button = (event.target as Element).closest<HTMLElement>("[data-copy]");
+    const source = button && document.querySelector(button.dataset["copy"] ?? "");
+    if (!button || !source) return;
+    void navigator.clipboard.writeText(source.textContent?.trim() ?? "").then(() => {
+      button.textContent = button.dataset["copied"] ?? button.textContent;
+    });
+  });
+}
+
+/**
+ * Remove one-time secrets when the page is left, so that the back button does not show them again.
+ */
+export function removeSecrets(): void {
+  window.addEventListener("pagehide", () => {
+    for (const secret of document.querySelectorAll("[data-once]")) secret.remove();
+  });
+}
+
+/**
+ * Show a flash message once: remove it at the next action, and its parameter from the URL, so that
+ * a reload does not show it again.
+ */
+export function showFlashOnce(): void {
+  document.addEventListener("submit", ({ target }) => {
+    if (!(target instanceof HTMLFormElement) || target.method !== "post") return;
+    document.querySelector("main > .note")?.remove();
+  });
+  const here = new URL(location.href);
+  if (!here.searchParams.has("note")) return;
+  here.searchParams.delete("note");
+  history.replaceState(history.state, "", here);
+}
+
+/**
+ * Reload a page that the back button restores after its form was sent: the form holds a used
+ * one-time token. A page whose form was not sent stays as it was left.
+ */
+export function reloadSentForms(): void {
+  let wasSent = false;
+  document.addEventListener("submit", ({ target, submitter, defaultPrevented }) => {
+    const form = target instanceof HTMLFormElement ? target : null;
+    const hasToken = form?.querySelector("[name=token], [name=once]");
+    const onlyAsks = submitter instanceof HTMLButtonElement && submitter.name === "offer";
+    if (hasToken && !onlyAsks && !defaultPrevented) wasSent = true;
+  });
+  addEventListener("pageshow", ({ persisted }) => {
+    if (persisted && wasSent) location.replace(location.href);
+  });
+}
+
+/** Follow the link of the page that is shown while the box restarts, once it has restarted. */
+export function waitForRestart(): void {
+  const link = document.querySelector<HTMLAnchorElement>("a[data-goes-on]");
+  if (link) window.setTimeout(() => void followOnceRestarted(link), RESTART_POLL_MS);
+}
+
+async function followOnceRestarted(link: HTMLAnchorElement): Promise<void> {
+  if (await hasRestarted(link.pathname)) window.location.replace(link.href);
+  else window.setTimeout(() => void followOnceRestarted(link), RESTART_POLL_MS);
+}
+
+/** Whether the box has restarted: until then, the page at `path` has a restart button. */
+async function hasRestarted(path: string): Promise<boolean> {
+  try {
+    const answer = await fetch(path, { cache: "no-store" });
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    return answer.ok && page.querySelector("form[action$='/box/restart']") === null;
+  } catch {
+    return false;
+  }
+}
+
+/** Keep the chosen table while the list of free tables is loaded again. */
+export function keepChosenTable(): void {
+  let chosen = "";
+  let hadFocus = false;
+  const tables = (): HTMLSelectElement | null => document.querySelector("#new-table");
+  document.addEventListener("htmx:before:swap", () => {
+    chosen = tables()?.value ?? "";
+    hadFocus = tables() !== null && document.activeElement === tables();
+  });
+  document.addEventListener("htmx:after:swap", () => {
+    const fresh = tables();
+    if (!fresh) return;
+    const isFree = [...fresh.options].some((option) => option.value === chosen);
+    if (chosen && isFree) fresh.value = chosen;
+    if (hadFocus) fresh.focus();
+  });
+}
+
+// Dates in words: a date field uses the browser's locale, so 11/12 may be in November or in
+// December. Beside its label stands the date in words, in the language of the page.
+
+const LOCALES: Record<string, string> = { ar: "ar-MA", en: "en-GB", fr: "fr-MA" };
+const FIELDS = "input[type=date], input[type=time]";
+
+export function labelDates(): void {
+  for (const field of document.querySelectorAll<HTMLInputElement>(FIELDS)) label(field);
+  document.addEventListener("input", (event) => {
+    const field = event.target as Element;
+    if (field.matches(FIELDS)) label(field as HTMLInputElement);
+  });
+}
+
+/** Fields with `data-said` already have such a text. Screen readers read the field itself. */
+function label(field: HTMLInputElement): void {
+  const caption = field.closest("label.field")?.querySelector("span");
+  if (!caption || "said" in field.dataset) return;
+  let words = caption.querySelector<HTMLElement>(".in-words");
+  if (!words) {
+    words = document.createElement("small");
+    words.className = "in-words";
+    words.setAttribute("aria-hidden", "true");
+    caption.append(" ", words);
+  }
+  words.textContent = field.type === "date" ? describeDate(field.value) : describeTime(field.value);
+}
+
+/** `sam. 21 nov.`, with the year if it is not the current one. */
+function describeDate(value: string): string {
+  const day = new Date(`${value}T12:00:00Z`);
+  if (Number.isNaN(day.getTime())) return "";
+  const isThisYear = day.getUTCFullYear() === new Date().getUTCFullYear();
+  return new Intl.DateTimeFormat(LOCALES[document.documentElement.lang], {
+    weekday: "short",
+    day: "numeric",
+    month: "short",
+    ...(isThisYear ? {} : { year: "numeric" }),
+    timeZone: "UTC",
+  }).format(day);
+}
+
+/** `19:30`, if the browser shows 07:30 PM. */
+function describeTime(value: string): string {
+  const format = new Intl.DateTimeFormat(undefined, { hour: "numeric" }).resolvedOptions();
+  return format.hour12 ? value : "";
+}

@@ -1,0 +1,153 @@
+// Unsaved input in the drawer's forms. It is kept while another form of the reservation is sent and
+// while the drawer shows another reservation, and it defers reloading the page.
+
+type Control = HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement;
+
+interface SavedInput {
+  action: string;
+  name: string;
+  value: string;
+  checked: boolean;
+  /** The initial value; null if unknown. */
+  was: string | null;
+}
+
+interface Answered {
+  ctx?: { sourceElement?: Element; response?: { status: number } };
+}
+
+const CONTROLS = "input:not([type=hidden]), textarea, select";
+let collected: { reservation: string; inputs: SavedInput[] } | undefined;
+/** Unsaved input of reservations that the drawer no longer shows, by reservation id. */
+const saved = new Map<string, SavedInput[]>();
+let deferred: (() => void) | undefined;
+
+export function keepUnsavedInput(): void {
+  document.addEventListener("htmx:before:swap", (event) =>
+    collectBeforeSwap(event as CustomEvent<Answered>),
+  );
+  document.addEventListener("htmx:after:swap", restoreAfterSwap);
+  for (const kind of ["htmx:after:swap", "click", "focusout", "keyup"]) {
+    document.addEventListener(kind, () => window.setTimeout(runDeferred));
+  }
+}
+
+/** Whether a form in `detail` has unsaved input or the focus. */
+export function hasUnsavedInput(detail: ParentNode): boolean {
+  return (
+    detail.querySelector("form[data-refused], form :focus") !== null ||
+    [...detail.querySelectorAll<Control>(CONTROLS)].some(isChanged)
+  );
+}
+
+/** Save the input before the drawer shows something else or closes. */
+export function saveUnsavedInput(): void {
+  const detail = shownDetail();
+  if (!detail) return;
+  const forms = [...detail.querySelectorAll("form")];
+  saved.set(detail.dataset["detail"] ?? "", forms.flatMap(changedInputs));
+}
+
+/** Restore the saved input of the reservation that the drawer shows. */
+export function restoreUnsavedInput(): void {
+  const detail = shownDetail();
+  const reservation = detail?.dataset["detail"] ?? "";
+  if (detail) applyInputs(detail, saved.get(reservation) ?? []);
+  saved.delete(reservation);
+}
+
+/** Run `act` as soon as no unsaved input would be lost. A later call replaces an earlier one. */
+export function whenNothingUnsaved(act: () => void): void {
+  deferred = act;
+  runDeferred();
+}
+
+function runDeferred(): void {
+  const detail = shownDetail();
+  if (!deferred || (detail && hasUnsavedInput(detail))) return;
+  const act = deferred;
+  deferred = undefined;
+  act();
+}
+
+function shownDetail(): HTMLElement | null {
+  return document.querySelector<HTMLElement>("#drawer [data-detail]");
+}
+
+/** Collect the input of the other forms, unless the guest was erased. */
+function collectBeforeSwap(event: CustomEvent<Answered>): void {
+  const sent = event.detail.ctx?.sourceElement;
+  const detail = sent?.closest<HTMLElement>("[data-detail]");
+  collected = undefined;
+  if (!detail || !(sent instanceof HTMLFormElement)) return;
+  const reservation = detail.dataset["detail"] ?? "";
+  const isErased = sent.action.endsWith("/erase");
+  if (!detail.isConnected) {
+    // The drawer shows another reservation by now: swap only if the form was refused.
+    const all = isErased ? [] : (saved.get(reservation) ?? []);
+    const inputs = all.filter((input) => input.action !== sent.getAttribute("action"));
+    saved.set(reservation, inputs);
+    if ((event.detail.ctx?.response?.status ?? 0) < 400) return event.preventDefault();
+    saveUnsavedInput();
+    collected = { reservation, inputs };
+  } else if (!isErased) {
+    const forms = [...detail.querySelectorAll("form")].filter((form) => form !== sent);
+    collected = { reservation, inputs: forms.flatMap(changedInputs) };
+  }
+}
+
+function changedInputs(form: HTMLFormElement): SavedInput[] {
+  const isRefused = form.dataset["refused"] !== undefined;
+  const controls = [...form.querySelectorAll<Control>(CONTROLS)];
+  return controls
+    .filter((control) => control.name && (isRefused || isChanged(control)))
+    .map((control) => ({
+      action: form.getAttribute("action") ?? "",
+      name: control.name,
+      value: control.value,
+      checked: control instanceof HTMLInputElement && control.checked,
+      was: isRefused ? null : initialValue(control),
+    }));
+}
+
+function restoreAfterSwap(): void {
+  const detail = shownDetail();
+  const last = collected;
+  collected = undefined;
+  if (!detail || !last) return;
+  if (detail.dataset["detail"] === last.reservation) applyInputs(detail, last.inputs);
+}
+
+function applyInputs(detail: HTMLElement, inputs: SavedInput[]): void {
+  const now = detail.dataset["now"] ?? "";
+  for (const input of inputs) {
+    const form = detail.querySelector<HTMLFormElement>(`form[action="${input.action}"]`);
+    const control = form?.querySelector<Control>(`[name="${input.name}"]`);
+    if (!control) continue;
+    const current = initialValue(control);
+    if (control instanceof HTMLInputElement) control.checked = input.checked;
+    control.value = input.value;
+    if (isChanged(control)) control.closest("details")?.setAttribute("open", "");
+    // If the stored value has changed since, show it beside the unsaved input.
+    if (control instanceof HTMLSelectElement) continue;
+    if (current === input.was || current === input.value) continue;
+    const hint = document.createElement("span");
+    hint.className = "hint";
+    hint.textContent = now.replace("…", current || "–");
+    control.after(hint);
+  }
+}
+
+function isChanged(control: Control): boolean {
+  if (control instanceof HTMLInputElement && control.type === "checkbox") {
+    return control.checked !== control.defaultChecked;
+  }
+  return control.value !== initialValue(control);
+}
+
+/** The control's value when the page was loaded. */
+function initialValue(control: Control): string {
+  if (!(control instanceof HTMLSelectElement)) return control.defaultValue;
+  const options = [...control.options];
+  return (options.find((option) => option.defaultSelected) ?? options[0])?.value ?? "";
+}
