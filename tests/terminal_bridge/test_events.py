@@ -278,7 +278,7 @@ async def test_what_a_command_beside_the_box_changed_is_counted(door):
         feed, environment.database._listeners = environment.database._listeners, []
         await environment.database.write(update_reservation, guest.id, guests=5)
         environment.database._listeners = feed
-        environment.database._tell([ChangedBeside()])
+        environment.database._notify([ChangedBeside()])
         assert (await ear.next()).kind == "reset"
 
         await door.guest(table="T2", guests=2)

@@ -10,7 +10,7 @@ from appliance.clock import StoppedClock
 from appliance.database.connection import Transaction
 from appliance.database.database import Database
 from appliance.environment import Environment
-from appliance.http.request import ENVIRONMENT
+from appliance.http.request import CALLER_OF, ENVIRONMENT
 from appliance.reservations.rows import update_reservation
 from appliance.venue.model import WHOLE_EVENING, link_expiry
 from tests.application import share_templates
@@ -72,6 +72,7 @@ def guest_application(box: Box) -> web.Application:
     prepare_pages(app)
     share_templates(app)
     app[SECURE] = HttpsPolicy(box.settings.server, 0)
+    app[CALLER_OF] = app[SECURE].caller_of
     make_guest_limits(app, box)
     for prefix in ("", "/test"):
         app.add_routes([web.route(method, prefix + path, do) for method, path, do in GUEST_ROUTES])
