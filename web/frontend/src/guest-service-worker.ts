@@ -1,7 +1,7 @@
 /**
- * Caches the guest's cards for offline use: the last version of each page and its files. An answer
- * that is not the box's, such as a tunnel's error or a captive portal, replaces no card. A card
- * whose link is dead (404) is deleted at once.
+ * Caches the guest's cards for offline use: the last version of each page and its files. A card
+ * is not replaced by a response from anything but the box, such as a tunnel's error page or a
+ * captive portal. A card whose link is dead (404) is deleted at once.
  */
 
 interface Shell {
@@ -32,7 +32,7 @@ interface WorkerScope {
 }
 
 const TIMEOUT_MS = 3_000; // ms to wait for the box before showing the cached card
-const EXPIRY_HEADER = "Venuebox-Link-Ends"; // a header that only the box's answers have
+const EXPIRY_HEADER = "Venuebox-Link-Ends"; // a header that only the box's responses have
 
 const worker = globalThis as unknown as WorkerScope;
 const { name, scope } = worker.shell;
@@ -88,7 +88,7 @@ async function withTimeout(milliseconds: number, answer: Promise<Response>): Pro
   return Promise.race([answer, late]).finally(() => clearTimeout(timer));
 }
 
-/** Answer with the box's page; with the cached one if the box does not answer in time. */
+/** Respond with the box's page, or with the cached one if the box does not respond in time. */
 async function card(event: Fetching, path: string): Promise<Response> {
   const cached = await (await caches.open(name)).match(path);
   const asked = fetch(event.request).then((answer) => {

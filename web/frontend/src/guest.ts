@@ -7,7 +7,7 @@
 const FAST_MS = 5_000; // ms between the first requests for updates
 const SLOW_MS = 20_000; // ms between requests after three minutes
 const FAST_REQUESTS = 36;
-const EXPIRY_HEADER = "Venuebox-Link-Ends"; // a header that only the box's answers have
+const EXPIRY_HEADER = "Venuebox-Link-Ends"; // a header that only the box's responses have
 
 let requests = 0;
 let timer: ReturnType<typeof setTimeout> | undefined;
@@ -41,7 +41,7 @@ async function leaveFullScreen(): Promise<void> {
   if (document.fullscreenElement) await document.exitFullscreen();
 }
 
-/** Replace the card by that of a newer page. */
+/** Replace the card with the one from a newer page. */
 function replaceCard(html: string): void {
   const newer = new DOMParser().parseFromString(html, "text/html");
   const [here, there] = [document.querySelector(".guest"), newer.querySelector(".guest")];
@@ -125,7 +125,7 @@ document.addEventListener("click", (event) => {
     return void showFullScreen();
   }
   const button = target?.closest<HTMLElement>("[data-share]");
-  // Over plain http there is neither: the link opens the mail app instead.
+  // Over plain http there is neither the share sheet nor the clipboard: open the mail app instead.
   if (!button || (typeof navigator.share !== "function" && !navigator.clipboard)) return;
   event.preventDefault();
   // Closing the share sheet rejects the promise; that is not an error.

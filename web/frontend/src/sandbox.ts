@@ -89,7 +89,7 @@ async function run(work: () => Promise<void>): Promise<void> {
   }
 }
 
-/** The endpoints that are active, each with a way out for the key that made it. */
+/** The active endpoints, each with a button to deactivate it for the key that created it. */
 async function listEndpoints(): Promise<void> {
   const listed = await call<{ items: Endpoint[] }>("GET", "/test/v1/webhooks");
   const rows = listed.items

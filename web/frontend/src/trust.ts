@@ -18,7 +18,7 @@ function show(state: string): void {
   }
 }
 
-/** Whether the browser isTrusted the box's certificate: only then does an https request succeed. */
+/** Whether the browser trusts the box's certificate, i.e. an https request to it succeeds. */
 async function isTrusted(): Promise<boolean> {
   if (!secure) return false;
   try {

@@ -1,7 +1,7 @@
 /** Calls to the box. Errors: BoxUnreachable, Refused, NotPaired. */
 import type { Conflict, Guest, Me, Queued, Scan, SignedSnapshot, Totals, Verdict } from "./types";
 
-/** The box did not answer in time, or a proxy answered instead: decide offline. */
+/** The box did not respond in time, or a proxy responded instead. Scans are decided offline. */
 export class BoxUnreachable extends Error {}
 /** This phone is not paired. `revoked`: staff have revoked its token. */
 export class NotPaired extends Error {

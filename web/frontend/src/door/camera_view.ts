@@ -18,7 +18,7 @@ export class CameraView {
     byId("torch").addEventListener("click", () => void this.setTorch(!this.lit));
     camera.changed = () => {
       this.draw();
-      // The lock screen switches the torch off: switch it on again.
+      // The lock screen turned the torch off, so turn it on again.
       if (this.lit && camera.hasTorch) void this.setTorch(true);
     };
     reader.changed = () => this.draw();

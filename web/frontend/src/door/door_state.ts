@@ -12,7 +12,7 @@ import type {
 } from "./types";
 
 const CLOCK_MS = 1000; // a smaller difference may be network delay
-const SAME_SCAN_MS = 60_000; // within it, a reloaded page resumes the scan it had sent
+const SAME_SCAN_MS = 60_000; // for this long, a reloaded page resumes its unanswered scan
 const CODE_MAX = 2048; // characters; the box accepts no more
 
 /** Callbacks of the app. */
@@ -28,9 +28,9 @@ export class DoorState {
   pendingScans = 0;
   /** How many guests the pending scans admitted. */
   pendingPeople = 0;
-  /** The box's error for the last pending scan that it refused. */
+  /** The box's error for the pending scan that it refused last. */
   refusal: Refused | null = null;
-  /** The box's newest snapshot has no valid signature; an older one is in use. */
+  /** True if the box's newest snapshot has no valid signature, so that an older one is in use. */
   listRefused = false;
   readonly guests = new Map<string, Guest>();
   private signed: SignedSnapshot | null = null;
@@ -116,7 +116,7 @@ export class DoorState {
     void this.storage.put("asked", unanswered);
   }
 
-  /** Remember a check-in from the feed: if the answer to its scan is lost, this replaces it. */
+  /** Remember a check-in from the feed, to use if the response to its scan is lost. */
   noteFeedCheckIn(
     scanId: string, admitted: number, guest: Guest, first: FirstCheckIn | null,
   ): void {
@@ -368,7 +368,7 @@ class FirstCheckIns {
     }
   }
 
-  /** The first check-in of the verdict's party; the verdict is of `now`, at `door`. */
+  /** The first check-in of the verdict's party. The verdict was given at `now` at `door`. */
   of(verdict: Verdict, now: string, door: string): FirstCheckIn | null {
     const { reservation: guest, firstCheckIn, admitted } = verdict;
     if (!guest) return firstCheckIn;

@@ -173,7 +173,7 @@ function* withPairs(typed: string, length: number): Generator<string> {
   }
 }
 
-/** Every set of `count` numbers from 1 to `most`, in lexical order. */
+/** Every set of `count` numbers from 1 to `most`, in lexicographic order. */
 function* combinations(most: number, count: number, from = 1): Generator<Set<number>> {
   if (count === 0) yield new Set();
   else {

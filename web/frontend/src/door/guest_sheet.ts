@@ -14,7 +14,7 @@ export class GuestSheet {
   private readonly stepper = new Stepper(byId("guest-stepper"));
   private guest: Guest | null = null;
   private changedAt = 0;
-  private missing = 1; // guests not checked in when the sheet was opened; the stepper's maximum
+  private missing = 1; // guests not yet checked in when the sheet opened; the stepper's maximum
 
   constructor(
     private readonly words: Words,
@@ -66,7 +66,7 @@ export class GuestSheet {
     byId("guest-undo").hidden = guest.arrived === 0 || !byId("guest-reasons").hidden;
   }
 
-  /** Ask one question at a time: the reason of an undo, or how many guests have come. */
+  /** Ask one question at a time: the reason for an undo, or how many guests have come. */
   private showReasons(why: boolean): void {
     this.changedAt = performance.now();
     byId("guest-reasons").hidden = !why;

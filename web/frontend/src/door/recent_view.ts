@@ -28,7 +28,7 @@ export class RecentView {
     this.strip.addEventListener("click", () => reopen());
   }
 
-  /** Add a verdict of the instant `at`. */
+  /** Add a verdict that was given at `at`. */
   add(verdict: Verdict, at: string): void {
     this.verdicts = [{ verdict, at }, ...this.verdicts].slice(0, MAX_ROWS);
     if (this.sheet.open) this.draw();

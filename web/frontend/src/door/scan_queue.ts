@@ -6,14 +6,14 @@ import { isForeign } from "./offline";
 import type { ScanRequest } from "./types";
 import type { VerdictView } from "./verdict_view";
 
-const OUT_OF_SIGHT_MS = 700; // a shaking or glaring code is missing from single frames
+const OUT_OF_SIGHT_MS = 700; // a code that shakes or glares is not read in every frame
 const SAME_SCAN_MS = 3000; // a USB scanner repeats a code and does not report when it is gone
 
 export class ScanQueue {
   private lastScan: Promise<void> = Promise.resolve();
   private waiting = 0;
   private deciding = false;
-  /** Codes that the camera sees; the value is since when a code is missing, or null. */
+  /** Codes in the camera's view. The value is when the code went missing; null if visible. */
   private readonly inSight = new Map<string, number | null>();
   /** When each scanned code was decided; Infinity until then. */
   private readonly scanned = new Map<string, number>();

@@ -9,10 +9,10 @@ import type { UnansweredScan, Me, Queued, SignedSnapshot, StoredConflict } from 
 interface StoredValues {
   me: Me;
   snapshot: SignedSnapshot;
-  /** How far the box's clock is ahead of this phone's, in milliseconds. */
+  /** Milliseconds by which the box's clock is ahead of this phone's. */
   ahead: number;
   lastEvent: string;
-  /** The scan that the box has not answered yet. */
+  /** The scan whose response from the box is still pending. */
   asked: UnansweredScan | null;
 }
 
@@ -37,7 +37,7 @@ const STORES: Store[] = ["kept", "arrived", "queue", "conflicts"];
 export class Storage {
   private opened: Promise<IDBPDatabase<Door>> | null = null;
   private readonly fallback = new MemoryFallback();
-  /** The last change could not be stored: it is lost when the page closes. */
+  /** True if the last change could not be stored and will be lost when the page closes. */
   failing = false;
 
   constructor(private readonly name: string) {}
@@ -134,7 +134,7 @@ export class Storage {
     }, () => batch.map((scan) => this.fallback.put({ ...scan, reached: true }, null)));
   }
 
-  /** Remove an answered scan. If it was undone since it was sent, keep and return it. */
+  /** Remove an acknowledged scan. If it was undone after it was sent, keep it and return it. */
   confirmSent(scanId: string): Promise<Queued | null> {
     return this.write(async (tx) => {
       const now = await tx.objectStore("queue").get(scanId);
@@ -228,7 +228,7 @@ export class Storage {
     }
   }
 
-  /** Run a change in one transaction, with earlier unstored changes; if it fails, `otherwise`. */
+  /** Run a change and earlier unstored changes in one transaction; on failure, run `otherwise`. */
   private async write<T>(
     change: (tx: Writing) => Promise<T>, otherwise: () => T, durable = false,
   ): Promise<T> {
@@ -328,7 +328,7 @@ class MemoryFallback {
     return new MemoryFallback(new Map(this.queue), new Map(this.arrived), new Map(this.conflicts));
   }
 
-  /** Remove the entries of `written`, which are stored now, unless they changed since. */
+  /** Remove the entries in `written`, which are now stored, unless they have changed since. */
   removeWritten(written: MemoryFallback): void {
     for (const name of ["queue", "arrived", "conflicts"] as const) {
       const held: Map<string, unknown> = this[name];

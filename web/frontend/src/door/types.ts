@@ -31,7 +31,7 @@ export interface FirstCheckIn {
   by: string | null;
 }
 
-/** A verdict of the box, or of this phone if `offline`. */
+/** A verdict from the box, or from this phone if `offline`. */
 export interface Verdict {
   scanId: string;
   result: string;
@@ -44,7 +44,7 @@ export interface Verdict {
   candidates?: Guest[];
   overrode?: string;
   offline?: boolean;
-  /** It could not be stored: it is lost when the page closes. */
+  /** True if it could not be stored and will be lost when the page closes. */
   unsaved?: boolean;
   conflict?: Conflict | null;
 }
@@ -53,7 +53,7 @@ export interface Verdict {
 export interface Conflict {
   id: string;
   kind: string;
-  /** The box's own result. */
+  /** The result that the box would have given. */
   despite: string;
   /** The role that the terminal lacks for its override. */
   roleMissing?: string | null;
@@ -68,7 +68,7 @@ export interface Conflict {
 
 export interface StoredConflict extends Conflict {
   guest: Guest | null;
-  /** Staff have confirmed it; it stays stored, so that it is not shown again. */
+  /** True if staff have confirmed it. It stays stored, so that it is not shown again. */
   dismissed?: boolean;
 }
 
@@ -91,7 +91,7 @@ export interface Scan {
 /** A scan before it has an id and a time. */
 export type ScanRequest = Omit<Scan, "scanId" | "at">;
 
-/** A scan that was sent and not answered. `heard`: its check-in, received from the feed. */
+/** A scan that was sent but has no response yet. `heard`: its check-in, as the feed reported it. */
 export interface UnansweredScan {
   scan: Scan;
   heard: Verdict | null;

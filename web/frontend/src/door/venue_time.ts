@@ -29,7 +29,7 @@ export function tonight(now: number, me: Me): string {
   return minutes < minutesOf(me.venue.eveningEndsAt) ? dayBefore(date) : date;
 }
 
-/** Minutes since the midnight at which the evening's date began; after the next one, over 1440. */
+/** Minutes since the start of the evening's date; after the next midnight they exceed 1440. */
 export function minutesOfEvening(clock: string, me: Me): number {
   const minutes = minutesOf(clock);
   return minutes < minutesOf(me.venue.eveningEndsAt) ? minutes + DAY : minutes;

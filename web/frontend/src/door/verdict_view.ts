@@ -18,7 +18,7 @@ interface Shown {
   request: ScanRequest;
   sentence: string | undefined;
   at: number;
-  /** Until it was seen, no other scan may replace it. */
+  /** True if no other scan may replace it until it has been seen. */
   isProtected: boolean;
 }
 
@@ -72,7 +72,7 @@ export class VerdictView {
     return this.shown?.verdict ?? null;
   }
 
-  /** Whether the verdict on screen was not shown long enough. */
+  /** Whether the verdict has not been on screen long enough yet. */
   get isFresh(): boolean {
     return this.dialog.open && !this.isSeen;
   }
@@ -82,7 +82,7 @@ export class VerdictView {
     return this.dialog.open && !byId("reasons").hidden;
   }
 
-  /** Resolve when another verdict may replace this one: not during an action or too early. */
+  /** Resolve when another verdict may replace this one: it was seen, and no action is running. */
   whenFree(isForeign: boolean): Promise<void> {
     const isBlocked = () => this.dialog.open && (this.acting !== null || this.isEnteringReason ||
       (!this.isSeen && (isForeign || Boolean(this.shown?.isProtected))));
@@ -94,7 +94,7 @@ export class VerdictView {
     showText(byId("waiting"), count > 0 ? this.words.say("next.waiting", { count }) : null);
   }
 
-  /** Show the green verdict again that closed by itself. */
+  /** Reopen the green verdict that closed by itself. */
   reopenAutoClosed(): void {
     const { lastAutoClosed: last } = this;
     if (last) this.show(last.verdict, last.request, last.sentence, last.at);
