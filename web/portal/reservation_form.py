@@ -144,7 +144,7 @@ def _read_booking(form: Form, language: str) -> Booking:
     guest = read_guest(form)
     check_amendment(guest)
     if form.checked("letter") and guest.customer_email is None:
-        raise field_error("letter", "une adresse pour la lettre.", "an address for the letter.")
+        raise field_error("letter", "une adresse e-mail.", "an email address.")
     members = asdict(guest)
     del members["vip"]
     return Booking(

@@ -148,9 +148,15 @@ function searchBoard(): void {
 function markFound(): void {
   const field = document.querySelector<HTMLInputElement>("[data-board-search]");
   const wanted = fold(field?.value.trim() ?? "");
+  // A part of a phone number, with or without its separators and its first 0.
+  const isNumber = /^[\d+./() -]{3,}$/.test(wanted);
+  const number = isNumber ? wanted.replace(/\D/g, "").replace(/^0+/, "") : "";
   let found = 0;
   for (const chip of document.querySelectorAll<HTMLElement>("[data-search]")) {
-    const fits = wanted !== "" && fold(chip.dataset["search"] ?? "").includes(wanted);
+    const phone = fold(chip.dataset["phone"] ?? "").replace(/\D/g, "");
+    const fits =
+      (wanted !== "" && fold(chip.dataset["search"] ?? "").includes(wanted)) ||
+      (number !== "" && phone.includes(number));
     chip.classList.toggle("found", fits);
     chip.classList.toggle("dimmed", wanted !== "" && !fits);
     if (fits) found += 1;
