@@ -130,7 +130,8 @@ def _text(sentence: Sentence, language: Language) -> Markup:
 
 async def show_backups(request: web.Request) -> web.Response:
     """`GET /portal/box/backup`: the backup section; the page polls it while a backup runs."""
-    return portal_page(request, "portal/box/backups.html", {**await _read_backups(request), "is_part": True})
+    values = {**await _read_backups(request), "is_part": True}
+    return portal_page(request, "portal/box/backups.html", values)
 
 
 async def _read_backups(request: web.Request) -> dict[str, object]:

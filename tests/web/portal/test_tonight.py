@@ -79,6 +79,25 @@ async def test_rows_of_some_tables_come_alone_with_totals_and_requests(running, 
     assert "<html" not in part
 
 
+async def test_requests_for_other_evenings_are_counted_and_told_to_who_may_answer(running, host):
+    events, door = await listen(host), await a_person(running, "door")
+    await seat(running, table="T2", status="requested", source="platform")
+    other = await seat(
+        running, status="requested", source="platform", date="2026-12-24", access_code=None
+    )
+    while other.id not in await events.next("row"):
+        pass
+    events.response.close()
+
+    _, page, _ = await host.get("/portal/tonight")
+    assert "<title>(2) " in page
+    assert 'data-requests="2"' in page
+    assert '<p><a href="/portal/reservations">1 ' in page
+    _, page, _ = await door.get("/portal/tonight")
+    assert "<title>(" not in page
+    assert "data-requests" not in page
+
+
 async def test_the_sheet_for_paper_has_everybody_with_a_box_for_each_guest(running, host):
     await seat(running, guests=3, notes="Anniversaire")
     _, page, _ = await host.get("/portal/tonight/sheet")

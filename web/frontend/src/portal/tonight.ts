@@ -104,6 +104,7 @@ class LiveBoard {
     const fresh = new DOMParser().parseFromString(text, "text/html");
     for (const part of fresh.querySelectorAll<HTMLElement>("#totals, #waiting")) this.put(part);
     for (const table of tables) this.putRow(`t-${table}`, fresh);
+    countInTitle(Number(fresh.getElementById("waiting")?.dataset["requests"] ?? 0));
     markFound();
   }
 
@@ -129,6 +130,12 @@ class LiveBoard {
     part.classList.add("fresh");
     if (focused) part.querySelector<HTMLElement>(`[data-reservation="${focused}"]`)?.focus();
   }
+}
+
+/** Another tab is in front: its title shows the requests that wait, as `(2) Tonight`. */
+function countInTitle(requests: number): void {
+  const title = document.title.replace(/^\(\d+\) /, "");
+  document.title = requests > 0 ? `(${requests}) ${title}` : title;
 }
 
 /** Marks who fits what is typed, and dims the others. */
