@@ -137,7 +137,8 @@ async def test_a_request_for_another_evening_is_counted_in_the_title(portal):
     page = await tonight(portal)
     request = {"status": "requested", "source": "platform", "access_code": None}
     await portal.box.guest(slot="19:30", date="2026-12-24", **request)
-    await page.locator("title", has_text="(1) ").wait_for(state="attached")
+    await page.locator("#waiting[data-requests='1']").wait_for()
+    assert (await page.title()).startswith("(1) ")
 
 
 async def test_any_evening_is_reached_by_keyboard_alone(portal):

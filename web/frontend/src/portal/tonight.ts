@@ -104,7 +104,7 @@ class LiveBoard {
     const fresh = new DOMParser().parseFromString(text, "text/html");
     for (const part of fresh.querySelectorAll<HTMLElement>("#totals, #waiting")) this.put(part);
     for (const table of tables) this.putRow(`t-${table}`, fresh);
-    countInTitle(Number(fresh.getElementById("waiting")?.dataset["requests"] ?? 0));
+    countInTitle(Number(document.getElementById("waiting")?.dataset["requests"] ?? 0));
     markFound();
   }
 
