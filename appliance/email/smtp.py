@@ -13,6 +13,7 @@ from typing import Protocol
 
 import aiosmtplib
 
+from appliance.core.i18n import mark as _
 from appliance.core.settings import MailSettings
 from appliance.email.rendering import Composer, UnusableAddress, read_contents
 from appliance.environment import Environment
@@ -26,7 +27,7 @@ _ENHANCED = re.compile(r"[245]\.\d{1,3}\.\d{1,3}(?!\d)")
 _SIGN_IN_FIRST = {530, 534, 535, 538}
 _GOING_AWAY = 421
 _PERMANENT = 500
-_TOO_SLOW = Outcome("unreachable", "the mail server did not answer in time")
+_TOO_SLOW = Outcome("unreachable", _("the mail server did not answer in time"))
 _REFUSED = {
     aiosmtplib.SMTPAuthenticationError: "sign-in",
     aiosmtplib.SMTPSenderRefused: "sender",
@@ -142,7 +143,7 @@ async def _written(environment: Environment, composer: Composer, letter_id: str)
     if contents.moot is not None:
         raise Undelivered(Outcome("refused", contents.moot))
     if not composer.has_sender:
-        trouble = f"{SETTINGS_TROUBLE}mail.sender is not an address"
+        trouble = SETTINGS_TROUBLE + _("mail.sender is not an address")
         raise Undelivered(Outcome("unreachable", trouble))
     return await asyncio.to_thread(composer.compose, contents)
 
@@ -150,7 +151,7 @@ async def _written(environment: Environment, composer: Composer, letter_id: str)
 async def send_trial(settings: MailSettings, recipient: str, subject: str, text: str) -> Outcome:
     """Send a test email with these settings, within 15 s. Returns the outcome; stores nothing."""
     if not settings.host or not settings.sender:
-        return Outcome("unreachable", f"{SETTINGS_TROUBLE}mail.host or mail.sender is empty")
+        return _settings(_("mail.host or mail.sender is empty"))
     try:
         message = _compose(settings.sender, recipient, subject, text)
     except (ValueError, IndexError):
@@ -249,7 +250,7 @@ def _judge(error: aiosmtplib.SMTPException) -> Outcome:
         return _judge_answer(error)
     if isinstance(error, OSError):
         return _unreachable(error)
-    return _settings("the mail server lacks the security or the sign-in that was asked for")
+    return _settings(_("the mail server lacks the security or the sign-in that was asked for"))
 
 
 def _judge_answer(error: aiosmtplib.SMTPResponseException) -> Outcome:
@@ -270,12 +271,12 @@ def _unreachable(error: BaseException) -> Outcome:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, socket.gaierror):
-            return Outcome("unreachable", "mail.host is not found: check its spelling and the way "
-                           "to the internet")  # fmt: skip
+            why = _("mail.host is not found: check its spelling and the way to the internet")
+            return Outcome("unreachable", why)
         if isinstance(cause, ssl.SSLError) and not isinstance(cause, _LOST_CONNECTION):
             return _settings(f"no trusted TLS with the mail server ({cause.reason})")
         cause = cause.__cause__ or cause.__context__
-    return Outcome("unreachable", "no connection to the mail server, or it was lost")
+    return Outcome("unreachable", _("no connection to the mail server, or it was lost"))
 
 
 def _settings(trouble: str) -> Outcome:
