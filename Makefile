@@ -118,7 +118,7 @@ rest: setup
 	test -e "$$1" || { without="$$without --ignore=tests/faults/test_clock_faults.py"; \
 		said="$$said\nleft out: tests/faults/test_clock_faults.py, because there is no libfaketime here"; }; \
 	$(OWN_DISK) 2>/dev/null || said="$$said\nleft out: the tests that fill a small volume (tests/faults), because this user may not mount one here"; \
-	$(OWN_NETWORK) 2>/dev/null || said="$$said\nleft out: a link that comes up (tests/appliance/webhooks/test_network.py), because this user may have no network of its own here"; \
+	$(OWN_NETWORK) 2>/dev/null || said="$$said\nleft out: a link that comes up (tests/journeys/test_network_comes_late.py), because this user may have no network of its own here"; \
 	command -v systemd-analyze >/dev/null || said="$$said\nleft out: what systemd itself says of the unit, because there is no systemd-analyze here"; \
 	$(TEST) -n $$(($(CORES) + 2)) --ignore=tests/attacks/test_no_secrets.py -m "($(REST)) and not smoke and not soak" $$without $(PYTEST_ARGS); status=$$?; \
 	printf '%b\n' "$$said"; \

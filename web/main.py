@@ -25,6 +25,7 @@ _REMEDIES = {
     errno.EPERM: _CLOSED,
     errno.ENOENT: "{what} does not exist: correct the path, or create its folder first",
     errno.ENOTDIR: "{what} is not a path: one of its folders is a file. Correct the path",
+    errno.EEXIST: "{what} exists already: give another path",
     errno.EISDIR: "{what} is a folder: give a file in it",
     errno.ENOSPC: _NO_ROOM,
     errno.EDQUOT: _NO_ROOM,

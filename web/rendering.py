@@ -51,10 +51,6 @@ class StaticFiles:
         return web.FileResponse(path, headers={"Content-Type": kind, "Cache-Control": caching})
 
 
-def _version(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-
-
 STATIC_FILES = web.AppKey("static_files", StaticFiles)
 
 

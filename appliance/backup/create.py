@@ -168,10 +168,14 @@ def back_up_before_upgrade(maker: Maker) -> str:
 
 def _sweep(folder: Path) -> None:
     """Delete unfinished files that are older than 6 hours, which a power cut left behind."""
-    for part in folder.glob(f".*{SUFFIX}*{PART}"):
+    for path in (*folder.glob(f".*{SUFFIX}*{PART}"), *folder.glob(f"*{SUFFIX}")):
         with contextlib.suppress(OSError):
-            if time.time() - part.stat().st_mtime > _ABANDONED_SECONDS:
-                part.unlink()
+            found = path.stat()
+            is_unfinished = (
+                path.suffix == PART or found.st_size == 0
+            )  # an empty one is a reserved name
+            if is_unfinished and time.time() - found.st_mtime > _ABANDONED_SECONDS:
+                path.unlink()
 
 
 def _reserve_name(folder: Path, header: archive.Header) -> Path:

@@ -44,8 +44,8 @@ def show(arguments: argparse.Namespace, console: cli.Console) -> int:
     rows = []
     for person in people:
         described = cli.describe(
-            person, "id", "name", "role", "has_password", "created_at", "disabled_at",
-            has_second_step=person.id in with_code,
+            person, "id", "name", "role", "created_at", "disabled_at",
+            has_password=bool(person.has_password), has_second_step=person.id in with_code,
         )  # fmt: skip
         columns = [person.id, f"{person.role:7}"]
         columns += [f"disabled {described['disabledAt']}"] if person.disabled_at else []

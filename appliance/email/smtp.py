@@ -12,6 +12,7 @@ from email.message import EmailMessage
 
 import aiosmtplib
 
+from appliance.core.i18n import mark as _
 from appliance.core.settings import MailSettings
 from appliance.reservations.emails import SETTINGS_TROUBLE, Outcome
 
@@ -20,7 +21,7 @@ _ENHANCED_CODE = re.compile(r"[245]\.\d{1,3}\.\d{1,3}(?!\d)")
 _AUTHENTICATION_REQUIRED = {530, 534, 535, 538}
 _SHUTTING_DOWN = 421
 _PERMANENT = 500
-_TOO_SLOW = Outcome("unreachable", "the mail server did not answer in time")
+_TOO_SLOW = Outcome("unreachable", _("the mail server did not answer in time"))
 _REFUSED = {
     aiosmtplib.SMTPAuthenticationError: "sign-in",
     aiosmtplib.SMTPSenderRefused: "sender",
@@ -103,7 +104,7 @@ class SmtpSender:
 async def send_trial(settings: MailSettings, recipient: str, subject: str, text: str) -> Outcome:
     """Send a test email with these settings, within 15 s. Return the outcome; store nothing."""
     if not settings.host or not settings.sender:
-        return Outcome("unreachable", f"{SETTINGS_TROUBLE}mail.host or mail.sender is empty")
+        return _settings(_("mail.host or mail.sender is empty"))
     message, server = EmailMessage(), SmtpSender(settings)
     try:
         message["From"] = Address(addr_spec=settings.sender)
@@ -196,7 +197,7 @@ def _classify(error: aiosmtplib.SMTPException) -> Outcome:
     if not isinstance(error, aiosmtplib.SMTPResponseException):
         if isinstance(error, OSError):
             return _unreachable(error)
-        return _settings("the mail server does not offer the configured security or sign-in")
+        return _settings(_("the mail server does not offer the configured security or sign-in"))
     code, permanent = _code(error), error.code >= _PERMANENT
     if permanent and (error.code in _AUTHENTICATION_REQUIRED or " 5.7." in code):
         return _settings(f"not allowed to send: {code}")
@@ -214,12 +215,12 @@ def _unreachable(error: BaseException) -> Outcome:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, socket.gaierror):
-            trouble = "mail.host is not found: check its spelling and the internet connection"
+            trouble = _("mail.host is not found: check its spelling and the internet connection")
             return Outcome("unreachable", trouble)
         if isinstance(cause, ssl.SSLError) and not isinstance(cause, _LOST_CONNECTION):
             return _settings(f"no trusted TLS with the mail server ({cause.reason})")
         cause = cause.__cause__ or cause.__context__
-    return Outcome("unreachable", "no connection to the mail server, or it was lost")
+    return Outcome("unreachable", _("no connection to the mail server, or it was lost"))
 
 
 def _settings(trouble: str) -> Outcome:

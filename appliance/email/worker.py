@@ -16,6 +16,7 @@ from typing import Literal
 from appliance.alerts import Alert, drop_alert, drop_alerts, put_alert
 from appliance.clock import Clock
 from appliance.core.errors import Unavailable
+from appliance.core.i18n import mark as _
 from appliance.database.connection import Reader, Transaction
 from appliance.email.rendering import Composer, UnusableAddress, read_contents
 from appliance.email.smtp import SmtpSender, Undelivered
@@ -246,7 +247,7 @@ class EmailWorker:
             if contents.moot is not None:
                 outcome = Outcome("refused", contents.moot)
             elif self._composer.sender is None:
-                trouble = f"{SETTINGS_TROUBLE}mail.sender is not an address"
+                trouble = SETTINGS_TROUBLE + _("mail.sender is not an address")
                 outcome = Outcome("unreachable", trouble)
             else:
                 await server.send(await asyncio.to_thread(self._composer.compose, contents))

@@ -45,7 +45,10 @@ async def measure_loop_latency() -> float:
 
 
 class Watchdog:
-    """Ends the process if the event loop is stuck for longer than `patience` seconds."""
+    """Ends the process if the event loop is stuck for longer than `patience` seconds.
+
+    Its thread checks the loop every second while the loop is busy, and sleeps while it is idle.
+    """
 
     def __init__(
         self,
@@ -63,6 +66,8 @@ class Watchdog:
         self._patience = patience
         self._leave = leave
         self._busy_since: float | None = None  # None while the loop is idle
+        self._is_asleep = False
+        self._wake = threading.Event()
         self._closing = threading.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
@@ -81,6 +86,7 @@ class Watchdog:
         if self._timer is not None:
             self._timer.cancel()
         self._closing.set()
+        self._wake.set()
         self._thread.join()
 
     def _wrap_selector(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -93,6 +99,9 @@ class Watchdog:
                 self._busy_since = None
             events = wait(timeout)
             self._busy_since = time.monotonic()
+            if self._is_asleep:
+                self._is_asleep = False
+                self._wake.set()
             return events
 
         selector.select = select
@@ -104,14 +113,23 @@ class Watchdog:
         self._timer = loop.call_later(interval, self._send_keep_alive, interval)
 
     def _watch(self) -> None:
-        checked_at = time.monotonic()
-        while not self._closing.wait(min(_CHECK_SECONDS, self._patience / 3)):
+        while not self._closing.is_set():
+            if self._busy_since is None:
+                self._sleep()
+            checked_at = time.monotonic()
+            self._closing.wait(min(_CHECK_SECONDS, self._patience / 3))
             since, now = self._busy_since, time.monotonic()
             was_suspended = now - checked_at > self._patience / 2  # the machine, not only the loop
-            checked_at = now
             if since is not None and now - since > self._patience and not was_suspended:
                 self._end()
                 return
+
+    def _sleep(self) -> None:
+        """Block until the loop is busy or the watchdog is closed."""
+        self._wake.clear()
+        self._is_asleep = True
+        if self._busy_since is None and not self._closing.is_set():
+            self._wake.wait()
 
     def _end(self) -> None:
         try:

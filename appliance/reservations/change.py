@@ -165,20 +165,23 @@ def check_amendment(amendment: Amendment) -> None:
 
 
 def amend_reservation(
-    tx: Transaction, reservation_id: str, seen: int, amendment: Amendment, *, actor: str
-) -> Reservation:
+    tx: Transaction, reservation_id: str, seen: int, amendment: Amendment,
+    *, actor: str, over_capacity: bool = False,
+) -> Reservation:  # fmt: skip
     """Change party, customer and notes. The guest's pass stays valid.
 
     `seen` is the version that the form showed. Raises ChangedMeanwhile if the version is another;
     WrongState once the reservation is over; field errors as at creation; GuestsOutOfRange if
-    `guests` exceeds the table's capacity or is less than the number arrived.
+    `guests` exceeds the table's capacity, unless `over_capacity`, or is less than the number
+    arrived.
     """
     reservation = _get_open(tx, reservation_id, seen)
     check_amendment(amendment)
     table = find_table(tx, reservation.table_id)
     least = max(1, reservation.arrived)
-    if table is not None and not least <= amendment.guests <= table.capacity_max:
-        raise GuestsOutOfRange(field="guests", capacity_min=least, capacity_max=table.capacity_max)
+    most = table.capacity_max if table is not None else amendment.guests
+    if amendment.guests < least or (amendment.guests > most and not over_capacity):
+        raise GuestsOutOfRange(field="guests", capacity_min=least, capacity_max=most)
     return _amend(tx, reservation, asdict(amendment), actor)
 
 
@@ -203,9 +206,8 @@ def move_to_table(
 ) -> Reservation:
     """Move the party to another table in the same evening and slot; the pass stays valid.
 
-    Staff may use tables that partners cannot book. Raises TableNotFound, TableTaken,
-    GuestsOutOfRange if the table is too small, and ChangedMeanwhile and WrongState as
-    `amend_reservation` does.
+    Staff may use tables that partners cannot book, or that are meant for fewer guests. Raises
+    TableNotFound, TableTaken, and ChangedMeanwhile and WrongState as `amend_reservation` does.
     """
     reservation = _get_open(tx, reservation_id, seen)
     table = find_table(tx, table_id)
@@ -213,10 +215,6 @@ def move_to_table(
         raise TableNotFound
     if table.id == reservation.table_id:
         return reservation
-    if reservation.guests > table.capacity_max:
-        raise GuestsOutOfRange(
-            field="guests", capacity_min=table.capacity_min, capacity_max=table.capacity_max
-        )
     if is_held(tx, table_id, reservation.date, reservation.starts, reservation.ends):
         raise TableTaken
     update_reservation(tx, reservation_id, table_id=table_id)

@@ -50,19 +50,22 @@ _CODE_TRIES = 64
 
 
 def grant(
-    tx: Transaction, booking: Booking, *, source: str, status: str, actor: str, **columns: Any
-) -> Issued:
+    tx: Transaction, booking: Booking,
+    *, source: str, status: str, actor: str, over_capacity: bool = False, **columns: Any,
+) -> Issued:  # fmt: skip
     """Insert the reservation and announce `reservation.created`. Returns its code and link expiry.
 
     Checks in this order: venue active and open that evening, table exists, is bookable, guests
     in range, slot offered on that weekday, date not past, slot not over, table free. Staff may
-    enter a slot that is over. `columns` are further columns of `reservation`.
+    enter a slot that is over, and with `over_capacity` any number of guests. `columns` are
+    further columns of `reservation`.
     """
     venue, day = get_venue(tx), booking.date.isoformat()
     closure = find_closure(venue, list_closings(tx), day)
     if closure is not None:
         raise closure
-    _check_table(find_table(tx, booking.table_id), booking.guests)
+    table = find_table(tx, booking.table_id)
+    _check_table(table, booking.guests, over_capacity=over_capacity)
     slot = None
     if booking.slot is not None:
         slot = find_slot(list_slots(tx, booking.slot), booking.slot, booking.date)
@@ -94,12 +97,12 @@ def grant(
     return issued
 
 
-def _check_table(table: Table | None, guests: int) -> None:
+def _check_table(table: Table | None, guests: int, *, over_capacity: bool) -> None:
     if table is None:
         raise TableNotFound
     if not table.bookable:
         raise TableNotBookable
-    if not table.capacity_min <= guests <= table.capacity_max:
+    if not over_capacity and not table.seats(guests):
         raise GuestsOutOfRange(
             field="guests", capacity_min=table.capacity_min, capacity_max=table.capacity_max
         )
@@ -241,8 +244,9 @@ def enter_for_guest(
 
 
 def enter_by_staff(
-    tx: Transaction, booking: Booking, *, actor: str, notify: bool = False, vip: bool = False
-) -> Reservation:
+    tx: Transaction, booking: Booking,
+    *, actor: str, notify: bool = False, vip: bool = False, over_capacity: bool = False,
+) -> Reservation:  # fmt: skip
     """Create a confirmed reservation entered by staff (`manual`); email the guest if `notify`.
 
     Idempotent for each actor and `idempotency_key`; FormUsed if the content differs.
@@ -253,6 +257,7 @@ def enter_by_staff(
         return earlier
     issued = grant(
         tx, booking, source="manual", status="confirmed", actor=actor, vip=int(vip),
+        over_capacity=over_capacity,
         lineage=actor if booking.idempotency_key is not None else None,
         idempotency_key=booking.idempotency_key, request_hash=request_hash,
     )  # fmt: skip
@@ -313,12 +318,7 @@ def _best_table(reader: Reader, venue: Venue, booking: Booking, slot: Slot | Non
     closed = any(closing.holds(day) for closing in list_closings(reader))
     hours = interval(slot, venue.evening_ends_at)
     found = find_availability(list_tables(reader), list_holds(reader, day), hours, closed=closed)
-    free = [
-        entry.table
-        for entry in found
-        if entry.available
-        and entry.table.capacity_min <= booking.guests <= entry.table.capacity_max
-    ]
+    free = [entry.table for entry in found if entry.available and entry.table.seats(booking.guests)]
     if not free:
         raise TableTaken
     return min(free, key=lambda table: (table.capacity_max, table.minimum_spend))

@@ -210,6 +210,12 @@ class Totals:
     arrived: Count
 
 
+def count_requests(reader: Reader, first: str) -> int:
+    """Count the unanswered requests for evenings from `first` (YYYY-MM-DD) on."""
+    sql = "SELECT count(*) FROM reservation WHERE status = 'requested' AND date >= :first"
+    return int(reader.value(sql, {"first": first}))
+
+
 def count_evening(reader: Reader, date: str) -> Totals:
     """Return the totals of an evening (YYYY-MM-DD)."""
     sql = f"""SELECT coalesce(sum(guests) FILTER (WHERE holds), 0), count(*) FILTER (WHERE holds),

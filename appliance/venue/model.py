@@ -31,6 +31,10 @@ class Table:
     type: str
     bookable: bool
 
+    def seats(self, guests: int) -> bool:
+        """Whether the table is meant for so many guests."""
+        return self.capacity_min <= guests <= self.capacity_max
+
 
 @dataclass(frozen=True, slots=True)
 class Slot:

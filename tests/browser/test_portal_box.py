@@ -41,8 +41,10 @@ async def test_health_backups_and_mail_are_seen_and_tried_by_keyboard(portal, tm
     await page.locator(".checks .chip.good").first.wait_for()
     told = await page.inner_text("main")
     await write(page, "recipient", "yasmine@example.com")
-    await press(page, "Envoyer une lettre d’essai")
+    await press(page, "Envoyer un e-mail d’essai")
     await page.locator("main .problem").wait_for()  # there is no mail server
+    assert await page.evaluate("scrollY") > 0  # the answer is in view
+    await page.evaluate("scrollTo(0, 0)")
     assert await violations(page) == []
     assert await is_within(page, TABLET["width"])
 
@@ -142,7 +144,7 @@ async def set_up_the_venue(page):
     for name, time in (("start", "19:30"), ("end", "22:00")):
         await page.locator(f"[name={name}]").fill(time)
     await follow(page, "Ajouter le créneau", "**/portal/venue/slots?note=saved")
-    await follow(page, "Courrier", "**/portal/box#letters", within="nav.setup")
+    await follow(page, "E-mail", "**/portal/box#letters", within="nav.setup")
 
 
 async def connect(page, mail_port, address):
@@ -153,9 +155,9 @@ async def connect(page, mail_port, address):
     await page.keyboard.type("aucune")
     await write(page, "sender", "riad@example.com")
     saved = "**/portal/box?note=saved-for-later"
-    await follow(page, "Enregistrer les réglages du courrier", saved)
+    await follow(page, "Enregistrer les réglages de l’e-mail", saved)
     await write(page, "recipient", "yasmine@example.com")
-    await press(page, "Envoyer une lettre d’essai")
+    await press(page, "Envoyer un e-mail d’essai")
     await page.locator("main .note[role=alert]").wait_for()
     await write(page, "app_url", address)
     await follow(page, "Enregistrer les réglages", saved)

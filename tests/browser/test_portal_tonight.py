@@ -114,11 +114,16 @@ async def test_the_drawer_opens_keeps_the_focus_and_gives_it_back_by_keyboard_al
 
 
 async def test_searching_marks_who_fits_and_enter_opens_the_first(portal):
-    salma = await portal.box.guest(slot="19:30", customer_name="Éloïse Idrissi")
+    salma = await portal.box.guest(
+        slot="19:30", customer_name="Éloïse Idrissi", customer_phone="+212 612-345678"
+    )
     other = await portal.box.guest(slot="19:30", table="T2", customer_name="Omar Tazi")
     page = await tonight(portal)
 
     await page.keyboard.press("/")
+    await page.keyboard.type("06 1234")
+    await page.wait_for_selector(f"{chip(salma)}.found")
+    await page.keyboard.press("Control+a")
     await page.keyboard.type("eloise")
     await page.wait_for_selector(f"{chip(salma)}.found")
     await page.wait_for_selector(f"{chip(other)}.dimmed")
@@ -126,6 +131,14 @@ async def test_searching_marks_who_fits_and_enter_opens_the_first(portal):
     await page.wait_for_selector(f"{chip(salma)}.in.found")
     await page.keyboard.press("Enter")
     await page.wait_for_selector("#drawer h2:has-text('Éloïse')")
+
+
+async def test_a_request_for_another_evening_is_counted_in_the_title(portal):
+    page = await tonight(portal)
+    request = {"status": "requested", "source": "platform", "access_code": None}
+    await portal.box.guest(slot="19:30", date="2026-12-24", **request)
+    await page.locator("#waiting[data-requests='1']").wait_for()
+    assert (await page.title()).startswith("(1) ")
 
 
 async def test_any_evening_is_reached_by_keyboard_alone(portal):

@@ -145,6 +145,12 @@ def test_each_entry_of_the_security_log_has_words(code):
         assert "_" not in said, name
 
 
+def test_the_log_names_roles_in_the_readers_language():
+    entry = AuditEntry(1, 0, "box", "role_changed", {"before": "manager", "after": "owner"})
+    said = WORDS_OF_THE_LOG.render(entry=entry, _=FRENCH.gettext)
+    assert f"{FRENCH.gettext('Manager')} → {FRENCH.gettext('Owner')}" in said
+
+
 def test_a_value_in_a_sentence_stays_as_it_was_typed():
     refusal = ValidationError.of(
         "number", Rule("le numéro {number}.", "the number {number}.", {"number": "{x}"})

@@ -80,6 +80,7 @@ def make_card(opened: OpenedLink, language: Language) -> dict[str, Any]:
         "venue": opened.venue.name,
         "address": opened.venue.address,
         "way": opened.venue.way,
+        "policies": opened.venue.policies or {},
         "customer": reservation.customer_name,
         "first_name": isolate(reservation.customer_given_name),
         "party": language.ngettext("%(count)s guest", "%(count)s guests", reservation.guests),

@@ -130,7 +130,8 @@ def _text(sentence: Sentence, language: Language) -> Markup:
 
 async def show_backups(request: web.Request) -> web.Response:
     """`GET /portal/box/backup`: the backup section; the page polls it while a backup runs."""
-    return portal_page(request, "portal/box/backups.html", await _read_backups(request))
+    values = {**await _read_backups(request), "is_part": True}
+    return portal_page(request, "portal/box/backups.html", values)
 
 
 async def _read_backups(request: web.Request) -> dict[str, object]:
@@ -160,8 +161,8 @@ async def send_test_email(request: web.Request) -> web.Response:
     outcome = Outcome("refused", "no address")
     if is_email(recipient):
         venue = (await request[LIVE].database.read(get_venue)).name
-        subject = language.gettext("Test letter from %(venue)s", venue=" ".join(venue.split()))
-        text = language.gettext("This box can send letters. Nothing more to do.")
+        subject = language.gettext("Test email from %(venue)s", venue=" ".join(venue.split()))
+        text = language.gettext("This box can send emails. Nothing more to do.")
         outcome = await send_trial(_next_settings(request).mail, recipient, subject, text)
     return await show_box(request, outcome, recipient)
 
@@ -339,8 +340,8 @@ def _field_error_of(changes: Iterable[str], failure: str) -> ValidationError:
     if wrong == "mail.sender":
         return field_error(
             "sender",
-            "l'adresse e-mail d'où partent les lettres.",
-            "the email address that letters come from.",
+            "l'adresse e-mail d'où partent les e-mails.",
+            "the email address that emails come from.",
         )
     if wrong is not None:
         return field_error(wrong.partition(".")[2], "une valeur permise.", "an allowed value.")

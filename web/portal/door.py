@@ -226,6 +226,7 @@ async def show_log(request: web.Request) -> web.Response:
             "after": day + timedelta(days=1),
             "log": log,
             "pages": max(1, -(-log.total // _PAGE)),
+            "portal": PORTAL_TERMINAL_ID,
             "terminals": list_terminals(reader),
         }
 

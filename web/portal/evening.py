@@ -17,7 +17,7 @@ from appliance.database.connection import Reader
 from appliance.door.live_feed import Change, Listener
 from appliance.http.request import ENVIRONMENT
 from appliance.reservations.model import Reservation
-from appliance.reservations.rows import count_evening, list_evening
+from appliance.reservations.rows import count_evening, count_requests, list_evening
 from appliance.venue.model import Slot, interval, minute_of, offered_slots, overlap
 from appliance.venue.rows import find_closing, find_tonight, get_venue, list_slots, list_tables
 from web.portal.forms import date_parameter
@@ -65,7 +65,7 @@ def _read_board(
 
     `position` is the live feed's position before this read. `place` of a row is the table's index
     in the venue. `waiting` lists reservations without an answer or a payment. `present` is the
-    start of the current or next slot, None on another evening.
+    start of the current or next slot, None on another evening. `requests` counts all evenings.
     """
     tonight, venue = find_tonight(reader), get_venue(reader)
     chosen = day or tonight
@@ -91,6 +91,7 @@ def _read_board(
             if (tables is None or table.id in tables) and (table.bookable or table.id in by_table)
         ],
         "waiting": [r for r in held if r.status in {"requested", "pending", "partial"}],
+        "requests": count_requests(reader, tonight.isoformat()),
         "totals": count_evening(reader, chosen.isoformat()),
         "venue": venue.name,
         "now": reader.now,
@@ -223,7 +224,9 @@ class _BoardStream(web.StreamResponse):
 
     def _concerns(self, change: Change) -> bool:
         found = change.reservation
-        return found is None or change.moved or found.date == (self._day or change.evening)
+        if found is None or change.moved or found.source == "platform":  # a request is counted
+            return True
+        return found.date == (self._day or change.evening)
 
     async def _send(self, listener: Listener) -> bool:
         """Send the next changes or a heartbeat; return whether the stream continues."""

@@ -40,7 +40,7 @@ from appliance.venue.rows import find_table, find_tonight, get_venue, list_table
 from web.portal.forms import FORM, Form, field_error
 from web.portal.guard import actor_of, id_of, staff_of, write_as_staff
 from web.portal.navigation import Handler
-from web.portal.reservation_form import STATUS_WORDS, read_guest
+from web.portal.reservation_form import STATUS_WORDS, confirms_guests, read_guest
 from web.portal.responses import (
     REFUSED,
     Declined,
@@ -115,10 +115,7 @@ def _read(reader: Reader, reservation_id: str) -> dict[str, Any]:
         "table": find_table(reader, r.table_id),
         "tables": {table.id: table.number for table in tables},
         "movable": [
-            table
-            for table in tables
-            if table.capacity_max >= r.guests
-            and not is_held(reader, table.id, r.date, r.starts, r.ends)
+            table for table in tables if not is_held(reader, table.id, r.date, r.starts, r.ends)
         ],
         "history": list_history(reader, reservation_id),
         "payments": list_payments(reader, reservation_id),
@@ -166,7 +163,8 @@ def _form(act: Act) -> Handler:
 @_form
 async def amend(request: web.Request, form: Form) -> None:
     """`POST …/amend`: change the number of guests, the customer or the notes."""
-    await _do(request, amend_reservation, read_guest(form))
+    over_capacity = confirms_guests(form)
+    await _do(request, amend_reservation, read_guest(form), over_capacity=over_capacity)
 
 
 @_form

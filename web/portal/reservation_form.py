@@ -109,11 +109,17 @@ async def make_new(request: web.Request, form: Form) -> web.StreamResponse:
         actor=actor_of(request),
         notify=letter,
         vip=form.checked("vip"),
+        over_capacity=confirms_guests(form),
     )
     note = "entered"
     if letter:
         note = "entered-letter" if emails_are_sent(environment) else "entered-letter-waits"
     return see_other(request, f"/reservations/{made.id}", note)
+
+
+def confirms_guests(form: Form) -> bool:
+    """Return whether staff have confirmed this number of guests, too many for the table."""
+    return form.text("sure") == form.text("guests")
 
 
 def read_guest(form: Form) -> Amendment:
@@ -142,7 +148,7 @@ def _read_booking(form: Form, language: str) -> Booking:
     guest = read_guest(form)
     check_amendment(guest)
     if form.checked("letter") and guest.customer_email is None:
-        raise field_error("letter", "une adresse pour la lettre.", "an address for the letter.")
+        raise field_error("letter", "une adresse e-mail.", "an email address.")
     members = asdict(guest)
     del members["vip"]
     return Booking(
@@ -174,23 +180,21 @@ def _offer(reader: Reader, typed: Mapping[str, str], guests: int | None) -> dict
     guests = guests or _usual_guests(reader, typed.get("table"))
     chosen = next((offered for offered in slots if offered.start == slot), None)
     closing = find_closing(reader, day.isoformat())
-    tables = find_availability(
+    found = find_availability(
         list_tables(reader),
         list_holds(reader, day.isoformat()),
         interval(chosen, ends),
         closed=closing is not None or not slot,
     )
+    free = [one.table for one in found if one.available]
     return {
         "day": day,
         "tonight": tonight,
         "slots": slots,
         "slot": slot,
         "guests": guests,
-        "tables": [
-            found.table
-            for found in tables
-            if found.available and found.table.capacity_min <= guests <= found.table.capacity_max
-        ],
+        "tables": free,
+        "one_fits": any(table.seats(guests) for table in free),
         "closing": closing,
         "slot_has_ended": has_ended(chosen, day, venue, zone, reader.now),
     }

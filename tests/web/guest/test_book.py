@@ -1,6 +1,7 @@
 """The booking page: its offer, a booking, and concurrent bookings of the last table."""
 
 import asyncio
+import json
 import re
 
 import pytest
@@ -121,6 +122,18 @@ async def test_a_field_that_is_wrong_says_so_and_books_nothing(world, guest, cha
     assert answer.status == 400
     assert 'role="alert"' in await answer.text()
     assert await reservations(world) == []
+
+
+async def test_the_policies_are_read_before_booking_and_beside_the_pass(world, guest):
+    policies = {"cancellation": "24 h <b>", "lateArrivalMinutes": 20, "minimumAge": "18"}
+    await world.database.write(
+        lambda tx: tx.execute("UPDATE venue SET policies = :p", {"p": json.dumps(policies)})
+    )
+    for path in ("/book", world.access(await world.reserve())):
+        html = await (await guest.get(path)).text()
+        assert "24 h &lt;b&gt;" in html
+        assert " 20 minutes" in html
+        assert "Âge minimum" not in html  # not a number
 
 
 @pytest.mark.parametrize(

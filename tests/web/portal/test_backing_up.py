@@ -54,6 +54,7 @@ async def test_a_manager_makes_a_backup_that_is_verified(tmp_path, manager):
     status, _, headers = await manager.post(PART)
     part = await when_made(manager)
     assert (status, headers["Location"]) == (303, "/portal/box#backups")
+    assert '<p class="note" role="status">' in part
     [made] = (tmp_path / "backups").glob("*.venuebox-backup")
     assert str(made.parent) in part
 

@@ -154,7 +154,7 @@ async def test_the_log_shows_an_evening_with_its_totals_and_filters(running, man
 
     assert "<b>3</b> scans" in everything
     assert "<b>2</b> people let in" in everything
-    assert "<b>2</b> refused" in everything
+    assert "<b>2</b> scans refused" in everything
     assert "Salma &lt;i&gt;" in everything
     pages = (everything, refused, at_one, named, none, yesterday)
     assert [page.count('<tr><th scope="row">') for page in pages] == [3, 2, 1, 2, 0, 0]

@@ -24,8 +24,9 @@ def a_form(**changes):
 
 
 def offered(page):
+    """The free tables that seat so many guests; those that do not are in a group after them."""
     select = re.search(r'<select id="new-table".*?</select>', page, re.DOTALL)[0]
-    return set(re.findall(r'value="([0-9a-f-]{36})"', select))
+    return set(re.findall(r'value="([0-9a-f-]{36})"', select.partition("<optgroup")[0]))
 
 
 async def test_a_reservation_is_made_and_announced_with_a_name_alone(running, host):
@@ -115,6 +116,30 @@ async def test_the_tables_that_are_free_then_and_seat_so_many_are_offered(runnin
     assert offered(page) == {table_id(number) for number in ("T1", "T3", "T4", "T5")}
     _, page, _ = await host.get(f"{NEW}?date={TONIGHT}&slot=22:00&guests=5")
     assert offered(page) == set()
+    assert page.count("<optgroup") == 1
+
+
+async def test_too_many_guests_for_a_table_are_confirmed_as_that_number(running, host):
+    status, page, _ = await host.post(NEW, a_form(guests="14"))
+    assert status == 400
+    assert 'name="sure" value="14"' in page
+    assert (await host.post(NEW, a_form(guests="15", sure="14")))[0] == 400
+
+    status, _, headers = await host.post(NEW, a_form(guests="14", sure="14"))
+    assert status == 303
+    path = headers["Location"].partition("?")[0].removeprefix("/portal")
+    [(guests, version)] = await rows(running, "SELECT guests, version FROM reservation")
+    form = {"seen": version, "guests": "16", "customer_name": "Karim Alaoui"}
+    status, page, _ = await host.post(f"/portal{path}/amend", form)
+    assert (status, guests) == (400, 14)
+    assert 'name="sure" value="16"' in page
+
+    await host.post(f"/portal{path}/amend", form | {"sure": "16"})
+    [(guests, version)] = await rows(running, "SELECT guests, version FROM reservation")
+    status, _, _ = await host.post(
+        f"/portal{path}/move", {"seen": version, "table": table_id("T3")}
+    )
+    assert (status, guests) == (303, 16)
 
 
 async def test_asking_for_free_tables_makes_nothing_and_keeps_what_was_typed(running, host):

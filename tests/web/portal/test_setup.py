@@ -259,6 +259,7 @@ async def test_a_test_letter_leaves_by_what_is_in_force(new_box, monkeypatch):
     _, page, _ = await owner.post("/portal/box/test-letter", {"recipient": "y@example.com"})
 
     assert sent == ["smtp.example.org"]
+    assert 'action="/portal/box/test-letter#letters"' in page  # the answer is in view
     assert behind_in(page) == ["/portal/box#letters"]
 
 

@@ -70,6 +70,15 @@ async def test_the_door_sees_first_names_on_board_and_sheet_and_makes_no_reserva
         assert "reservations/new" not in page
 
 
+async def test_a_late_guest_and_a_note_are_signs_and_the_phone_is_for_who_may_see_it(running, host):
+    door = await a_person(running, "door")
+    await seat(running, notes="Arachides", late_at=1, customer_phone="+212612345678")
+    for person, sees_phone in ((host, True), (door, False)):
+        _, page, _ = await person.get("/portal/tonight")
+        assert row_of(page, "T1").count("<svg") == 2
+        assert ("+212612345678" in page) is sees_phone
+
+
 async def test_rows_of_some_tables_come_alone_with_totals_and_requests(running, host):
     await seat(running)
     _, part, _ = await host.get(f"/portal/tonight/rows?tables={table_id('T1')}")
@@ -77,6 +86,25 @@ async def test_rows_of_some_tables_come_alone_with_totals_and_requests(running, 
     assert f'id="t-{table_id("T2")}"' not in part
     assert 'id="totals"' in part
     assert "<html" not in part
+
+
+async def test_requests_for_other_evenings_are_counted_and_told_to_who_may_answer(running, host):
+    events, door = await listen(host), await a_person(running, "door")
+    await seat(running, table="T2", status="requested", source="platform")
+    other = await seat(
+        running, status="requested", source="platform", date="2026-12-24", access_code=None
+    )
+    while other.id not in await events.next("row"):
+        pass
+    events.response.close()
+
+    _, page, _ = await host.get("/portal/tonight")
+    assert "<title>(2) " in page
+    assert 'data-requests="2"' in page
+    assert '<p><a href="/portal/reservations">1 ' in page
+    _, page, _ = await door.get("/portal/tonight")
+    assert "<title>(" not in page
+    assert "data-requests" not in page
 
 
 async def test_the_sheet_for_paper_has_everybody_with_a_box_for_each_guest(running, host):

@@ -104,6 +104,7 @@ class LiveBoard {
     const parts = fresh.querySelectorAll<HTMLElement>("#totals, #waiting");
     for (const part of parts) this.replacePart(part);
     for (const table of tables) this.replaceRow(`t-${table}`, fresh);
+    countInTitle(Number(document.getElementById("waiting")?.dataset["requests"] ?? 0));
     highlightMatches();
   }
 
@@ -131,6 +132,12 @@ class LiveBoard {
   }
 }
 
+/** Show the number of open requests in the tab's title, as in `(2) Tonight`. */
+function countInTitle(requests: number): void {
+  const title = document.title.replace(/^\(\d+\) /, "");
+  document.title = requests > 0 ? `(${requests}) ${title}` : title;
+}
+
 /** Highlight the parties that match the search, and dim the others. */
 function enableSearch(): void {
   const field = document.querySelector<HTMLInputElement>("[data-board-search]");
@@ -148,9 +155,15 @@ function enableSearch(): void {
 function highlightMatches(): void {
   const field = document.querySelector<HTMLInputElement>("[data-board-search]");
   const wanted = fold(field?.value.trim() ?? "");
+  // A part of a phone number, with or without its separators and its first 0.
+  const isNumber = /^[\d+./() -]{3,}$/.test(wanted);
+  const number = isNumber ? wanted.replace(/\D/g, "").replace(/^0+/, "") : "";
   let found = 0;
   for (const chip of document.querySelectorAll<HTMLElement>("[data-search]")) {
-    const fits = wanted !== "" && fold(chip.dataset["search"] ?? "").includes(wanted);
+    const phone = fold(chip.dataset["phone"] ?? "").replace(/\D/g, "");
+    const fits =
+      (wanted !== "" && fold(chip.dataset["search"] ?? "").includes(wanted)) ||
+      (number !== "" && phone.includes(number));
     chip.classList.toggle("found", fits);
     chip.classList.toggle("dimmed", wanted !== "" && !fits);
     if (fits) found += 1;
