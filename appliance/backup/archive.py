@@ -265,12 +265,12 @@ def unpack_archive(sealed: SealedReader, folder: Path, progress: Progress) -> Ma
             for member in archive:
                 content = archive.extractfile(member) if member.isreg() else None
                 if content is None:
-                    raise OperatorError(f"this backup contains an unexpected {member.name!r}")
+                    raise OperatorError(f"this backup contains an unexpected file {member.name!r}")
                 if manifest is None:  # the manifest is the first member
                     manifest = msgspec.json.decode(content.read(_BLOCK), type=Manifest)
                     continue
                 if member.name not in manifest.files or not _ALLOWED_NAMES.fullmatch(member.name):
-                    raise OperatorError(f"this backup contains an unexpected {member.name!r}")
+                    raise OperatorError(f"this backup contains an unexpected file {member.name!r}")
                 found[member.name] = _unpack(content, folder / member.name)
                 done += found[member.name][0]
                 progress(done, manifest.size)

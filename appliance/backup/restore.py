@@ -138,7 +138,8 @@ def restore_blank(
     header, _ = archive.read_header(file)
     if header.schema > list_migrations()[-1][0]:
         raise OperatorError(
-            f"this backup was made by venuebox {header.version}, which is newer: use that version"
+            f"this backup was made by venuebox {header.version}, which is newer: restore it with "
+            "that version"
         )
     directory.make_folders()
     with directory.lock():

@@ -107,7 +107,7 @@ class DataDirectory:
         """Raise OperatorError if one of the subfolders is a symbolic link."""
         for name in _FOLDERS:
             path = self.root / name
-            with contextlib.suppress(PermissionError):  # reported by refuse_strangers
+            with contextlib.suppress(PermissionError):  # refuse_strangers reports this error
                 if path.is_symlink():
                     raise OperatorError(
                         f"{path} is a symbolic link, which venuebox refuses: use a real folder "
@@ -142,7 +142,7 @@ class DataDirectory:
 
     def refuse_lost_key(self) -> None:
         """Raise OperatorError if the master key is missing."""
-        with contextlib.suppress(PermissionError):  # reported by refuse_strangers
+        with contextlib.suppress(PermissionError):  # refuse_strangers reports this error
             if not self.master_key_file.exists():
                 raise OperatorError(
                     f"{self.master_key_file} is missing: restore a backup to another directory "

@@ -84,7 +84,7 @@ def read_private(path: Path) -> bytes:
     except OSError as error:
         raise OperatorError(f"{path} cannot be read ({error.strerror}): run as its owner") from None
     if mode & 0o077:
-        raise OperatorError(f"{path} can be read by others: run chmod 600 {path}")
+        raise OperatorError(f"{path} can be read by other users: run chmod 600 {path}")
     return content
 
 

@@ -184,7 +184,7 @@ class BookingSettings:
     open_for_address: int = _setting(6, "upcoming bookings one client address may hold", _COUNT)
     hourly_for_address: int = _setting(12, "booking forms an hour from one client address", _COUNT)
     hourly: int = _setting(
-        120, "booking forms an hour; beyond that, each address may hold one", _COUNT
+        120, "booking forms an hour; beyond that, one upcoming booking per address", _COUNT
     )
 
 
@@ -242,7 +242,7 @@ def parse_settings(text: str, environ: Mapping[str, str], name: str = "settings.
     """Parse the settings in `text`. Raises OperatorError as `read_settings` does."""
     try:
         document = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # also for long numbers or deep nesting
+    except (ValueError, RecursionError) as error:  # also raised for long numbers and deep nesting
         raise OperatorError(f"{name} cannot be read: {error}") from None
     readers = parse_readers(document.pop("readers", []))
     for section in document:

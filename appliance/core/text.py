@@ -14,12 +14,12 @@ _WESTERN_DIGITS = str.maketrans(_DIGITS)
 _SAME_LETTERS = str.maketrans(
     _DIGITS
     | {
-        "ة": "ه",  # ta marbuta, ha
-        "ى": "ي",  # alif maqsura, ya
+        "ة": "ه",  # ta marbuta to ha
+        "ى": "ي",  # alif maqsura to ya
         "ی": "ي",
         "ک": "ك",
         "ٱ": "ا",
-        "ـ": "",  # tatweel only lengthens a word
+        "ـ": "",  # tatweel, which only lengthens a word
     }
 )
 
@@ -38,7 +38,7 @@ def fold(text: str) -> str:
 
 
 def western_digits(text: str) -> str:
-    """Return `text` with the digits of Arabic keyboards replaced by 0 to 9."""
+    """Return `text` with Arabic-Indic, Persian and Urdu digits replaced with 0 to 9."""
     return text.translate(_WESTERN_DIGITS)
 
 

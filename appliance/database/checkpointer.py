@@ -72,7 +72,7 @@ class Checkpointer:
             self._due = DUE_PAGES
         elif pages >= self._due and not self._is_running:
             self._is_running = True
-            self._due = pages + DUE_PAGES  # retry then if this one is incomplete
+            self._due = pages + DUE_PAGES  # when to retry if this checkpoint is incomplete
             self._requests.put("checkpoint")
         return apsw.SQLITE_OK
 
@@ -165,7 +165,7 @@ def _truncate_wal(connection: apsw.Connection) -> bool:
     until = time.monotonic() + _PATIENCE_SECONDS
     while time.monotonic() < until:
         try:
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)  # blocks no writer
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)  # does not block writers
             busy, *_sizes = next(connection.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
             if not busy:
                 return True
@@ -176,7 +176,7 @@ def _truncate_wal(connection: apsw.Connection) -> bool:
 
 
 def _check_free_space(connection: apsw.Connection, path: Path) -> None:
-    """Raise OperatorError unless the disk has space for a vacuumed copy and an equal WAL."""
+    """Raise OperatorError unless the free disk space is at least twice the database's size."""
     size = connection.pragma("page_count") * connection.pragma("page_size")
     needed = 2 * size + _MIB
     free = shutil.disk_usage(path.parent).free

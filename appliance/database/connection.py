@@ -72,7 +72,7 @@ def describe_unopenable(path: Path) -> str:
 
 
 def describe_missing(path: Path) -> str:
-    """Return a message that says that `path` is missing and what to do."""
+    """Describe a missing database file and how to restore it."""
     return (
         f"{path.name} is missing from {path.parent}: put the last good backup in place with "
         f"venuebox restore --latest --data {path.parent}"
@@ -80,7 +80,7 @@ def describe_missing(path: Path) -> str:
 
 
 def describe_newer(path: Path, found: int, known: int) -> str:
-    """Return a message that says that the schema of `path` is too new and what to do."""
+    """Describe a database whose schema is too new for this program, and what to do."""
     return (
         f"{path.name} was written by a newer venuebox (schema {found}, this version supports "
         f"{known}): reinstall the newer version; nothing was changed"
@@ -223,7 +223,7 @@ def _insert_statement(table: str, columns: tuple[str, ...]) -> str:
 
 
 class Reader:
-    """Gives a query a snapshot of the committed data, the clock and the time zones."""
+    """A query's access to a snapshot of the committed data, the clock and the time zones."""
 
     __slots__ = ("_clock", "connection", "zones")
 
@@ -259,7 +259,7 @@ class Reader:
 
 
 class Transaction(Reader):
-    """Gives an action write access, the time at which it started, and random tokens.
+    """An action's access to the database, its start time and a source of random tokens.
 
     After the commit, `notices` are passed to the database's listeners. A SAVEPOINT is opened before
     the first change, so an action that only reads opens none.

@@ -37,8 +37,8 @@ _WITHOUT_CHECKSUMS = "unix"
 def write_copy(connection: apsw.Connection, copy: Path) -> None:
     """Write a snapshot of the database to `copy`, with mode 0600, without blocking writers.
 
-    Needs twice the database's size on the volume of `copy`, but little memory. If a page is damaged
-    or the disk is full, raises apsw.Error and leaves no file behind.
+    Needs free space of twice the database's size on the volume of `copy`, but little memory. If a
+    page is damaged or the disk is full, raises apsw.Error and leaves no file behind.
     """
     bare = copy.with_name(f"{copy.name}.bare")
     try:
@@ -186,7 +186,7 @@ def check_before_serving(path: Path, seconds: float = _CHECK_SECONDS) -> None:
 
 
 def describe_damage(path: Path, fault: str) -> str:
-    """Return a message that describes the damage to `path` and how to restore the database."""
+    """Describe the damage to the database `path` and how to restore it."""
     return (
         f"{path.name} is damaged ({fault}) and is not served: put the last good backup in its "
         f"place with venuebox restore --latest --data {path.parent}, which keeps the damaged files"

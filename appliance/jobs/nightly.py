@@ -54,7 +54,7 @@ class Retention:
 
     async def forget(self) -> None:
         """Delete data that is too old, but nothing while the clock is not trusted."""
-        async with self._lock:  # called by `job` and by the nightly jobs
+        async with self._lock:  # both `job` and the nightly jobs call this
             if self._may_expire():
                 await self._forget_logs()
                 await self._forget_contacts()
@@ -181,7 +181,7 @@ class NightlyWork:
         for retention in self._retentions:
             await _try("retention", retention.forget)
         now = self._box.clock.now()
-        if abs(now - self._vacuumed_at) > DAY_MS // 2:  # not when a failed backup is retried
+        if abs(now - self._vacuumed_at) > DAY_MS // 2:  # skip if only a failed backup is retried
             results = [await self._vacuum(environment) for environment in self._box.environments]
             self._vacuumed_at = now if all(results) else 0
         faults: list[str] = []

@@ -30,7 +30,7 @@ from appliance.database.database import Database
 from appliance.door.check_in import check_in, check_in_by_staff, undo_by_staff, undo_check_in
 from appliance.door.offline_sync import sync_scans
 
-PATIENCE = 30.0  # seconds (docs/promises.md, G10)
+PATIENCE = 30.0  # seconds until the process is ended (docs/promises.md, G10)
 _CHECK_SECONDS = 1.0
 _SLEEP_SECONDS = 0.01
 _STATUS = 70  # the exit status EX_SOFTWARE of sysexits.h
@@ -275,7 +275,10 @@ class DiskReserve:
 async def background_services(
     box: Box, directory: DataDirectory, environ: Mapping[str, str], reserve: DiskReserve
 ) -> AsyncIterator[None]:
-    """Run the watchdog and the disk reserve during the block, while the box serves."""
+    """Run the watchdog and the disk reserve during the block.
+
+    Enter the block when the box is ready to serve, and leave it before the box stops.
+    """
     watchdog = Watchdog(directory.root / "log" / DUMP, environ)
     reserve.start(environment.database for environment in box.environments)
     watchdog.start()

@@ -1,7 +1,7 @@
 """TLS certificates: the box's own authority and certificate, and an imported certificate.
 
 The authority may sign only for the names and private address ranges that it was created for. A
-phone that trusts the authority therefore accepts its certificates for no other site. An imported
+phone that trusts the authority therefore accepts its certificates only for these. An imported
 certificate is used in addition to the certificate that the box signs for itself.
 """
 
@@ -275,7 +275,7 @@ def import_certificate(folder: Path, certificates: bytes, key: bytes, now: int) 
     try:
         private = serialization.load_pem_private_key(key, None)
     except TypeError:
-        raise OperatorError("the key is encrypted: give a key without a password") from None
+        raise OperatorError("the key is encrypted: provide a key without a password") from None
     except (ValueError, UnsupportedAlgorithm):
         raise OperatorError(
             "the key is not in PEM format, which begins with BEGIN PRIVATE KEY"
