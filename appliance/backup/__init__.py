@@ -1,1 +1,1 @@
-"""Backups: encrypted files with all data of the box, their verification, and restore."""
+"""Create, verify and restore backups: encrypted files with all of the box's data."""

@@ -1,9 +1,9 @@
-"""Backup format: the files in a backup and the encrypted stream that contains them.
+"""The backup format: the files in a backup and the encrypted stream that contains them.
 
-A backup file is the line `VENUEBOX BACKUP 1`, one line of unencrypted JSON (the header), and then
-chunks. Each chunk is encrypted by AES-256-GCM with a key derived for this file. The nonce consists
-of the chunk's number and a flag for the last chunk, and each chunk authenticates the header. So
-a changed, missing, moved or truncated part is detected.
+A backup file consists of the line `VENUEBOX BACKUP 1`, one line of unencrypted JSON (the header),
+and encrypted chunks. Each chunk is encrypted with AES-256-GCM and a key derived for this file. The
+nonce consists of the chunk's number and a flag for the last chunk, and each chunk authenticates the
+header. Any changed, missing, moved or truncated part is therefore detected.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ _CHUNK = 1 << 20
 _TAG = 16
 _LONGEST_HEADER = 4096
 _PURPOSE = b"venuebox backup"
-_LEVEL = 3  # zlib: a quarter of the size in a tenth of the time of the best level
+_LEVEL = 3  # zlib level: reduces the size to a quarter, ten times faster than level 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +50,13 @@ class Header:
     version: str
     schema: int
     key_check: str
-    salt: str  # hex
+    salt: str  # in hexadecimal
 
 
 def read_header(file: BinaryIO) -> tuple[Header, bytes]:
     """Return the header and its raw bytes, and leave `file` at the first chunk.
 
-    Raises OperatorError if the file is no backup or its header is damaged.
+    Raises OperatorError if the file is not a backup or its header is damaged.
     """
     file.seek(0)
     if file.read(len(_MAGIC)) != _MAGIC:
@@ -67,21 +67,24 @@ def read_header(file: BinaryIO) -> tuple[Header, bytes]:
         bytes.fromhex(header.salt)
         parse_instant(header.made_at)
     except (msgspec.ValidationError, ValueError, TypeError, OverflowError, RecursionError):
-        raise OperatorError("the header of this backup is damaged: use another backup") from None
+        raise OperatorError("this backup's header is damaged: use a different backup") from None
     return header, _MAGIC + line
 
 
 def show_header(path: Path) -> Header:
-    """Return the header of the file at `path`. Raises OperatorError as `read_header`."""
+    """Return the header of the backup at `path`.
+
+    Raises OperatorError as `open_backup` and `read_header` do.
+    """
     with open_backup(path) as file:
         return read_header(file)[0]
 
 
 @contextlib.contextmanager
 def open_backup(path: Path) -> Iterator[BinaryIO]:
-    """Open a backup to be read from the disk, not from the kernel's cache.
+    """Open a backup so that it is read from the disk instead of the kernel's cache.
 
-    Raises OperatorError if it cannot be opened.
+    Raises OperatorError if the file cannot be opened.
     """
     try:
         file = path.open("rb")
@@ -100,42 +103,49 @@ class SealedWriter:
         line = _MAGIC + msgspec.json.encode(header) + b"\n"
         file.write(line)
         self._file = file
-        self._cipher, self._about = _cipher(header, line, key)
+        self._cipher, self._associated_data = _cipher(header, line, key)
         self._compressor = zlib.compressobj(_LEVEL)
         self._buffer = bytearray()
         self._number = 0
 
     def write(self, data: bytes) -> int:
-        """Write `data`. Returns its length."""
-        self._take(self._compressor.compress(data))
+        """Write `data` and return its length."""
+        self._add_compressed(self._compressor.compress(data))
         return len(data)
 
     def finish(self) -> None:
-        """Write the last chunk. A backup without its last chunk is refused as damaged."""
-        self._take(self._compressor.flush())
+        """Write the last chunk. Readers reject a backup without its last chunk as damaged."""
+        self._add_compressed(self._compressor.flush())
         self._seal(bytes(self._buffer), is_last=True)
 
-    def _take(self, compressed: bytes) -> None:
+    def _add_compressed(self, compressed: bytes) -> None:
         self._buffer += compressed
         while len(self._buffer) > _CHUNK:
             self._seal(bytes(self._buffer[:_CHUNK]), is_last=False)
             del self._buffer[:_CHUNK]
 
     def _seal(self, data: bytes, *, is_last: bool) -> None:
-        self._file.write(self._cipher.encrypt(_nonce(self._number, is_last), data, self._about))
+        self._file.write(
+            self._cipher.encrypt(_nonce(self._number, is_last), data, self._associated_data)
+        )
         self._number += 1
 
 
 class SealedReader:
-    """A readable stream of the authenticated, decrypted content of a backup."""
+    """A readable stream of a backup's authenticated and decrypted content."""
 
     def __init__(self, file: BinaryIO, key: RecoveryKey) -> None:
-        """Raises OperatorError if the file is not a backup or belongs to another key."""
+        """Read the header.
+
+        Raises OperatorError if the file is not a backup or was encrypted with a different key.
+        """
         self.header, line = read_header(file)
         if self.header.key_check != key.check:
-            raise OperatorError("this backup belongs to another recovery key: use that kit")
+            raise OperatorError(
+                "this backup was encrypted with a different recovery key: use the kit of its box"
+            )
         self._file = file
-        self._cipher, self._about = _cipher(self.header, line, key)
+        self._cipher, self._associated_data = _cipher(self.header, line, key)
         self._decompressor = zlib.decompressobj()
         self._ready = b""
         self._next = file.read(_CHUNK + _TAG)
@@ -143,14 +153,17 @@ class SealedReader:
         self._ended = False
 
     def read(self, size: int) -> bytes:
-        """Return at most `size` bytes, b"" at the end. Raises OperatorError if damaged."""
+        """Return at most `size` bytes, or b"" at the end.
+
+        Raises OperatorError if the backup is damaged.
+        """
         while not self._ready and not self._ended:
             self._open_chunk()
         data, self._ready = self._ready[:size], self._ready[size:]
         return data
 
     def finish(self) -> None:
-        """Read to the end, so that every chunk is authenticated."""
+        """Read to the end to authenticate every chunk."""
         while self.read(_CHUNK):
             pass
 
@@ -158,10 +171,14 @@ class SealedReader:
         sealed, self._next = self._next, self._file.read(_CHUNK + _TAG)
         is_last = not self._next
         try:
-            opened = self._cipher.decrypt(_nonce(self._number, is_last), sealed, self._about)
+            opened = self._cipher.decrypt(
+                _nonce(self._number, is_last), sealed, self._associated_data
+            )
             self._ready = self._decompressor.decompress(opened)
         except (InvalidTag, ValueError, zlib.error):
-            raise OperatorError("this backup is damaged or cut off: use another one") from None
+            raise OperatorError(
+                "this backup is damaged or truncated: use a different backup"
+            ) from None
         self._number += 1
         self._ended = is_last
 
@@ -175,7 +192,7 @@ def _nonce(number: int, is_last: bool) -> bytes:  # noqa: FBT001 - called in thi
     return number.to_bytes(11, "big") + bytes([is_last])
 
 
-# A function that is called with the number of bytes done and the total.
+# A callback for progress, which receives the number of bytes processed and the total.
 Progress = Callable[[int, int], None]
 
 _MANIFEST = "manifest.json"
@@ -188,21 +205,21 @@ _DATABASE = re.compile(r"(live|test)\.db")
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Size and SHA-256 of each file, and the row count of each table of each database."""
+    """The size and SHA-256 of each file, and the row counts of the tables in each database."""
 
     files: dict[str, tuple[int, str]]
     rows: dict[str, dict[str, int]]
 
     @property
     def size(self) -> int:
-        """Total size of the files, in bytes."""
+        """The total size of the files, in bytes."""
         return sum(size for size, _ in self.files.values())
 
 
 def list_files(directory: DataDirectory, copies: dict[EnvironmentName, Path]) -> dict[str, Path]:
-    """Return the path of each file to back up, by its name in the backup.
+    """Return the files to back up, as a mapping from the name in the backup to the path.
 
-    `copies` are snapshots of the databases, which are backed up instead of the open files.
+    `copies` contains snapshots of the databases, which are backed up instead of the open databases.
     """
     found = {f"{name}.db": path for name, path in copies.items()}
     root = directory.root
@@ -215,7 +232,7 @@ def list_files(directory: DataDirectory, copies: dict[EnvironmentName, Path]) ->
 
 
 def _make_manifest(files: dict[str, Path]) -> Manifest:
-    """Return the manifest of `files`. Reads every file."""
+    """Read all `files` and return their manifest."""
     return Manifest(
         {name: (path.stat().st_size, _hash(path)) for name, path in files.items()},
         {name: count_rows(path) for name, path in files.items() if _DATABASE.fullmatch(name)},
@@ -236,10 +253,10 @@ def write_archive(sealed: SealedWriter, files: dict[str, Path], progress: Progre
 
 
 def unpack_archive(sealed: SealedReader, folder: Path, progress: Progress) -> Manifest:
-    """Unpack the files into `folder`, mode 0600, and check them. Returns the manifest.
+    """Unpack the files into `folder` with mode 0600, check them and return the manifest.
 
     Raises OperatorError if the archive is damaged, or if a file is missing, differs from the
-    manifest or has a name that no backup contains.
+    manifest or has a name that a backup must not contain.
     """
     manifest, done = None, 0
     found: dict[str, tuple[int, str]] = {}
@@ -248,22 +265,22 @@ def unpack_archive(sealed: SealedReader, folder: Path, progress: Progress) -> Ma
             for member in archive:
                 content = archive.extractfile(member) if member.isreg() else None
                 if content is None:
-                    raise OperatorError(f"this backup contains an unexpected {member.name!r}")
-                if manifest is None:  # it is the first member
+                    raise OperatorError(f"this backup contains an unexpected file {member.name!r}")
+                if manifest is None:  # the manifest is the first member
                     manifest = msgspec.json.decode(content.read(_BLOCK), type=Manifest)
                     continue
                 if member.name not in manifest.files or not _ALLOWED_NAMES.fullmatch(member.name):
-                    raise OperatorError(f"this backup contains an unexpected {member.name!r}")
+                    raise OperatorError(f"this backup contains an unexpected file {member.name!r}")
                 found[member.name] = _unpack(content, folder / member.name)
                 done += found[member.name][0]
                 progress(done, manifest.size)
     except (tarfile.TarError, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise OperatorError(
-            f"this backup is damaged ({type(error).__name__}): use another one"
+            f"this backup is damaged ({type(error).__name__}): use a different backup"
         ) from None
     sealed.finish()
     if manifest is None or found != manifest.files:
-        raise OperatorError("this backup is incomplete: use another one")
+        raise OperatorError("this backup is incomplete: use a different backup")
     return manifest
 
 

@@ -1,4 +1,4 @@
-"""The folder of backups, their retention, and the record of the latest verified backup."""
+"""The backup folder, the retention of backups, and the record of the latest verified backup."""
 
 import contextlib
 import json
@@ -24,7 +24,7 @@ _RECORD = "last-backup.json"
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The latest verified backup. `trouble` is the error of a later failed attempt, or ""."""
+    """The latest verified backup. `trouble` is the error if a later attempt failed, or ""."""
 
     at: int | None = None  # when it was verified, in ms since 1970
     file: str = ""
@@ -32,14 +32,14 @@ class Record:
     reservations: int = 0
     tried_at: int | None = None  # when the latest attempt ended, in ms since 1970
     trouble: str = ""
-    volume: str = ""  # mount point of its volume
+    volume: str = ""  # mount point of the volume that contains the backup
 
 
 def find_catalogue(directory: DataDirectory, settings: Settings) -> Path:
     """Return the backup folder. Raises OperatorError if the folder or its volume is missing.
 
-    Creates the default folder, but never `backup.directory`. Rejects the empty mount point of an
-    unplugged volume.
+    Creates the default folder if necessary, but never `backup.directory`. Rejects the empty mount
+    point of an unplugged volume.
     """
     if not settings.backup.directory:
         folder = directory.root / "backups"
@@ -53,8 +53,8 @@ def find_catalogue(directory: DataDirectory, settings: Settings) -> Path:
     volume = Path(read_record(directory.root).volume or "/")
     if _is_unmounted(folder.resolve(), volume):
         raise OperatorError(
-            f"the volume of {folder} is not mounted: plug it in, or name another folder in "
-            "backup.directory"
+            f"the volume of {folder} is not mounted: plug it in, or set backup.directory to a "
+            "different folder"
         )
     return folder
 
@@ -66,15 +66,15 @@ def find_volume(folder: Path) -> Path:
 
 
 def _is_unmounted(folder: Path, volume: Path) -> bool:
-    """Whether `folder` is below `volume`, the mount point of a volume that is not mounted now."""
+    """Whether `folder` is below the mount point `volume`, on which nothing is mounted now."""
     mounted = find_volume(folder)
     return mounted != volume and volume.is_relative_to(mounted) and folder.is_relative_to(volume)
 
 
 def list_backups(folder: Path, venue_id: str | None = None) -> list[tuple[Path, Header]]:
-    """List the backups of this venue, or of all venues if None, latest first.
+    """List the backups in `folder`, latest first. Skips other files.
 
-    Skips other files.
+    Lists the backups of one venue, or of all venues if `venue_id` is None.
     """
     found = []
     for path in folder.glob(f"*{SUFFIX}"):
@@ -86,11 +86,11 @@ def list_backups(folder: Path, venue_id: str | None = None) -> list[tuple[Path, 
 
 
 def choose_old(backups: list[tuple[Path, Header]]) -> list[Path]:
-    """Return the backups to delete. `backups` is sorted, latest first.
+    """Return the backups to delete. `backups` must be sorted, latest first.
 
     Keeps the latest backup of each of the last 14 days, 8 weeks and 2 schema versions. The latest
-    backup of the previous schema contains the state before an upgrade. Only days and weeks that
-    have a backup count, so a box that was off for a year keeps its backups.
+    backup with the previous schema contains the state before an upgrade. Days and weeks without a
+    backup do not count, so a box that was off for a year keeps its backups.
     """
     kept: set[Path] = set()
     for count, period in (
@@ -106,7 +106,7 @@ def choose_old(backups: list[tuple[Path, Header]]) -> list[Path]:
 
 
 def rotate(folder: Path, venue_id: str) -> list[Path]:
-    """Delete and return this venue's old backups. Call it only after a successful `prove`."""
+    """Delete the venue's old backups and return them. Call it only after a successful `prove`."""
     old = choose_old(list_backups(folder, venue_id))
     for path in old:
         path.unlink(missing_ok=True)
@@ -114,7 +114,7 @@ def rotate(folder: Path, venue_id: str) -> list[Path]:
 
 
 def read_record(root: Path) -> Record:
-    """Return the record of the box in `root`; an empty record if the file cannot be read."""
+    """Return the record of the box in `root`, or an empty record if it cannot be read."""
     try:
         return Record(**json.loads((root / _RECORD).read_text("utf-8")))
     except (OSError, ValueError, TypeError):
@@ -122,10 +122,10 @@ def read_record(root: Path) -> Record:
 
 
 def write_record(root: Path, record: Record) -> None:
-    """Store the record atomically."""
+    """Store `record` atomically for the box in `root`."""
     atomic_write(root / _RECORD, json.dumps(asdict(record)).encode())
 
 
 def is_overdue(record: Record, clock: Clock) -> bool:
-    """Whether there is no verified backup, or the latest is older than 30 hours."""
+    """Whether there is no verified backup, or the latest one is older than 30 hours."""
     return record.at is None or clock.now() - record.at > OVERDUE_MS

@@ -1,4 +1,4 @@
-"""Create a backup: copy, encrypt, sync, verify, rename; then delete old backups."""
+"""Create a backup: copy the data, encrypt, sync, verify and rename; then delete old backups."""
 
 import contextlib
 import errno
@@ -27,25 +27,26 @@ from appliance.database.migrate import find_upgrade
 from appliance.environment import own_version
 
 _ABANDONED_SECONDS = 6 * 3600
-# How long to wait for another backup. systemd allows 600 s for a start with an upgrade.
+# How long to wait until another backup ends. systemd allows 600 s for a start with an upgrade.
 _PATIENCE_SECONDS = 540.0
 
-_NO_ROOM = "there is no room for it: free some space in its folder and beside the box"
+_NO_ROOM = "there is no room for it: free some space in its folder and in the data directory"
 _EXPLANATIONS = {
     errno.ENOSPC: _NO_ROOM,
     errno.EDQUOT: _NO_ROOM,
-    errno.EROFS: "its folder may only be read. Where systemd runs the box, venuebox service "
-    "install lets it write there; else check the volume",
-    errno.EACCES: "the box's user may not write in its folder, so give the folder to that user",
+    errno.EROFS: "its folder is read-only. If systemd runs the box, run venuebox service install "
+    "to allow writing there; otherwise check the volume",
+    errno.EACCES: "the box's user may not write to its folder: make that user the folder's owner",
 }
 
-# A function that is called with the phase (copy, seal or prove), the amount done and the total.
+# A callback for progress, which receives the phase (copy, seal or prove), the amount done and the
+# total.
 Tell = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """Creates backups. `tell` is called with the progress."""
+    """Creates backups, and reports the progress to `tell`."""
 
     directory: DataDirectory
     settings: Settings
@@ -56,14 +57,14 @@ class Maker:
     patience: float = _PATIENCE_SECONDS  # seconds to wait for another backup of this box
 
     def make(self, *, to: Path | None = None, may_rotate: bool = True) -> tuple[Path, Proven]:
-        """Create a verified backup in the settings' folder, or in `to`, while the box may run.
+        """Create a verified backup in the configured folder, or in `to`. The box may be running.
 
         Without `to`, waits until no other backup is running. With `to`, does not wait, because the
-        volume of the other backup may hang. If the backup cannot be made, raises OperatorError,
-        leaves no file behind and deletes no backup.
+        other backup may hang on its volume. If the backup cannot be made, raises OperatorError,
+        leaves no file behind and deletes no old backup.
         """
         if to is not None and not to.is_dir():
-            raise OperatorError(f"{to} is not a folder: plug the volume in, or create it first")
+            raise OperatorError(f"{to} is not a folder: plug in its volume, or create the folder")
         try:
             if to is None:
                 return self._make_for_the_box(may_rotate=may_rotate)
@@ -134,15 +135,15 @@ class Maker:
         )
 
     def _remember(self, record: Record) -> None:
-        with contextlib.suppress(OSError):  # an alert reports a full disk
+        with contextlib.suppress(OSError):  # an alert already reports a full disk
             catalogue.write_record(self.directory.root, record)
 
 
 def back_up_before_upgrade(maker: Maker) -> str:
     """Create a verified backup if a schema upgrade is due. Returns a message to print, or "".
 
-    Falls back to the box's own folder if the settings' folder fails. Raises OperatorError if both
-    fail: then the schema must not be upgraded. Call it while the lock is held, before serving.
+    If the configured folder fails, uses `backups/` in the data directory. Raises OperatorError if
+    both fail; the schema must then not be upgraded. Call it with the lock held, before serving.
     """
     upgrade = find_upgrade(maker.directory.databases)
     if upgrade is None:
@@ -157,31 +158,32 @@ def back_up_before_upgrade(maker: Maker) -> str:
             path, proven = maker.make(to=own)
         except (OperatorError, OSError):
             raise OperatorError(
-                f"schema {old} is not upgraded to {new}: there must be a backup first ({trouble}). "
-                "Start again afterwards; nothing was changed"
+                f"schema {old} was not upgraded to {new}, because the backup before the upgrade "
+                f"failed ({trouble}). Solve this, then start again; nothing was changed"
             ) from None
         with contextlib.suppress(OSError):
-            # Each start with a failing upgrade makes another backup.
+            # If the upgrade fails repeatedly, each start creates a backup.
             catalogue.rotate(own, proven.header.venue_id)
     return f"schema {old} becomes {new}; the backup from before the upgrade is {path}"
 
 
 def _sweep(folder: Path) -> None:
-    """Delete unfinished files that are older than 6 hours, which a power cut left behind."""
+    """Delete unfinished backups older than 6 hours, which a power cut left behind.
+
+    An empty file is a reserved name.
+    """
     for path in (*folder.glob(f".*{SUFFIX}*{PART}"), *folder.glob(f"*{SUFFIX}")):
         with contextlib.suppress(OSError):
             found = path.stat()
-            is_unfinished = (
-                path.suffix == PART or found.st_size == 0
-            )  # an empty one is a reserved name
+            is_unfinished = path.suffix == PART or found.st_size == 0
             if is_unfinished and time.time() - found.st_mtime > _ABANDONED_SECONDS:
                 path.unlink()
 
 
 def _reserve_name(folder: Path, header: archive.Header) -> Path:
-    """Create an empty file for the backup and return its path, which sorts by date.
+    """Create an empty file for the backup and return its path. Its name sorts by date.
 
-    Each further backup of the same second gets a number, even if another process makes it.
+    Further backups in the same second get a number, even if another process makes them.
     """
     stem = f"{header.slug}-{header.made_at[:19].replace(':', '')}Z"
     for name in chain([stem], (f"{stem}-{number}" for number in count(2))):

@@ -20,8 +20,8 @@ from appliance.core.qr import qr_blocks, qr_svg
 from appliance.core.tokens import Tokens
 
 _BYTES = 32
-_CHECK_BYTES = 3  # checksum of the printed form; misses 1 of 16 million typing errors
-_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's: no I, L, O or U
+_CHECK_BYTES = 3  # checksum of the printed form; misses 1 in 16 million typing errors
+_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's alphabet, without I, L, O and U
 _LOOKALIKES = str.maketrans({"I": "1", "L": "1", "O": "0"})
 _RFC_4648 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"  # the alphabet of the `base64` module
 _LETTERS = (_BYTES + _CHECK_BYTES) * 8 // 5
@@ -31,7 +31,7 @@ _PATIENCE_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class RecoveryKey:
-    """The secret in the recovery kit. It decrypts every backup of the box."""
+    """The secret that the recovery kit shows. It decrypts every backup of the box."""
 
     raw: bytes
 
@@ -47,11 +47,11 @@ class RecoveryKey:
 
     @property
     def check(self) -> str:
-        """A public identifier of the key: 16 hex digits that reveal nothing about the key."""
+        """A public identifier of the key: 16 hex digits that reveal nothing else about it."""
         return self.derive(b"venuebox backup key check", b"")[:8].hex()
 
     def derive(self, purpose: bytes, salt: bytes) -> bytes:
-        """Return a 32-byte key for one purpose, derived by HKDF-SHA256."""
+        """Derive a 32-byte key for one `purpose` with HKDF-SHA256."""
         return HKDF(algorithm=SHA256(), length=32, salt=salt, info=purpose).derive(self.raw)
 
 
@@ -73,12 +73,12 @@ def parse_recovery_key(text: str) -> RecoveryKey:
 
 
 def recovery_key_file(directory: DataDirectory) -> Path:
-    """Return the path of the box's own copy of the key, which nightly backups use."""
+    """Return the path of the box's recovery key, with which it encrypts backups."""
     return directory.root / "secrets" / "recovery.key"
 
 
 def find_recovery_key(directory: DataDirectory) -> RecoveryKey | None:
-    """Return the box's key, or None if there is none.
+    """Return the box's recovery key, or None if it has none.
 
     Raises OperatorError if the file is damaged or cannot be read.
     """
@@ -97,9 +97,10 @@ def find_recovery_key(directory: DataDirectory) -> RecoveryKey | None:
 
 
 def ensure_recovery_key(directory: DataDirectory, tokens: Tokens) -> RecoveryKey:
-    """Return the box's key; create it on first use. Safe for concurrent processes.
+    """Return the box's recovery key, and create it on first use.
 
-    Raises OperatorError as `find_recovery_key`.
+    Several processes may call it at the same time. Raises OperatorError as `find_recovery_key`
+    does, or if another process locks the key's folder for more than 30 s.
     """
     folder = recovery_key_file(directory).parent
     make_folder(folder)
@@ -110,7 +111,7 @@ def ensure_recovery_key(directory: DataDirectory, tokens: Tokens) -> RecoveryKey
 
 
 def keep_recovery_key(directory: DataDirectory, key: RecoveryKey) -> RecoveryKey:
-    """Store `key` as the box's key and return it."""
+    """Store `key` as the box's recovery key and return it."""
     path = recovery_key_file(directory)
     make_folder(path.parent)
     atomic_write(path, key.raw + _checksum(key.raw))
@@ -135,7 +136,7 @@ _STEPS = (
 
 
 def kit_text(key: RecoveryKey, venue: str, language: str) -> str:
-    """Return the kit as console text: the key in rows, a QR code and instructions."""
+    """Return the recovery kit as console text: the key in rows, a QR code and instructions."""
     say = load_languages().get(language).plain
     numbered = "\n".join(f"  {number}. {say(step)}" for number, step in enumerate(_STEPS, 1))
     rows = "\n".join(f"    {row}" for row in key_rows(key))
@@ -146,7 +147,7 @@ def kit_text(key: RecoveryKey, venue: str, language: str) -> str:
 
 
 def kit_html(key: RecoveryKey, venue: str) -> str:
-    """Return the kit as a printable HTML page in three languages, without external resources."""
+    """Return the kit as a printable, self-contained HTML page in three languages."""
     page = resources.files("appliance.backup").joinpath("kit.html").read_text("utf-8")
     return jinja2.Environment(autoescape=True).from_string(page).render(
         venue=venue, languages=load_languages().all(), rows=key_rows(key),

@@ -1,7 +1,4 @@
-"""Verify a backup by a trial restore, and restore a backup.
-
-A backup is restored on a new box, or in place of a damaged one.
-"""
+"""Verify a backup by a trial restore, and restore a backup on a new box or a damaged one."""
 
 import tempfile
 from collections.abc import Iterator
@@ -33,14 +30,14 @@ from appliance.staff.audit_log import CONSOLE, record_audit
 
 @dataclass(frozen=True, slots=True)
 class Proven:
-    """The header and the manifest of a verified backup."""
+    """A verified backup's header and manifest."""
 
     header: archive.Header
     manifest: archive.Manifest
 
     @property
     def reservations(self) -> int:
-        """The number of reservations in the live database of the backup."""
+        """The number of reservations in the backup's live database."""
         return self.manifest.rows["live.db"].get("reservation", 0)
 
 
@@ -50,8 +47,8 @@ def prove(
 ) -> Proven:  # fmt: skip
     """Verify the backup by restoring it to a temporary folder in `scratch`.
 
-    Raises OperatorError if the file is damaged, a database is corrupt, rows are missing, or a
-    guest pass that is signed with the restored keys is not accepted.
+    Raises OperatorError if the file is damaged, a database is corrupt, rows are missing, or a guest
+    pass signed with the restored keys is not accepted.
     """
     with tempfile.TemporaryDirectory(prefix="proof-", dir=scratch) as folder:
         return unpack_proven(file, key, Path(folder), clock, zones, progress)
@@ -63,13 +60,13 @@ def unpack_proven(
 ) -> Proven:  # fmt: skip
     """Verify the backup as `prove` does, and leave the restored files in `folder`.
 
-    Raises OperatorError as `prove`.
+    Raises OperatorError as `prove` does.
     """
     sealed = archive.SealedReader(file, key)
     manifest = archive.unpack_archive(sealed, folder, progress)
     master = folder / "secrets" / "master.key"
     if not master.exists():
-        raise OperatorError("this backup has no master key: use another one")
+        raise OperatorError("this backup has no master key: use a different backup")
     for name in ENVIRONMENTS:
         _prove_database(folder / f"{name}.db", name, manifest, master.read_bytes(), clock, zones)
     return Proven(sealed.header, manifest)
@@ -81,16 +78,18 @@ def _prove_database(
 ) -> None:  # fmt: skip
     faults = list_faults(path)
     if faults:
-        raise OperatorError(f"{path.name} in this backup is damaged ({faults[0]}): use another one")
+        raise OperatorError(
+            f"{path.name} in this backup is damaged ({faults[0]}): use a different backup"
+        )
     if count_rows(path) != manifest.rows[path.name]:
-        raise OperatorError(f"{path.name} in this backup lacks rows: use another one")
+        raise OperatorError(f"{path.name} in this backup lacks rows: use a different backup")
     with closing(open_connection(path, writable=False)) as connection:
         if int(connection.pragma("user_version")) == list_migrations()[-1][0]:
             _prove_pass(Reader(connection, clock, zones), Keyring(master, name), name)
 
 
 def _prove_pass(reader: Reader, keyring: Keyring, name: EnvironmentName) -> None:
-    """Check that the signing key decrypts and that the latest reservation's pass is accepted."""
+    """Check that the signing key can be decrypted and the latest reservation's pass is accepted."""
     kid, _private_key = get_signing_key(reader, keyring)
     latest = reader.value("SELECT id FROM reservation ORDER BY seq DESC LIMIT 1")
     reservation = None if latest is None else find_reservation(reader, latest)
@@ -102,13 +101,16 @@ def _prove_pass(reader: Reader, keyring: Keyring, name: EnvironmentName) -> None
     refused = look_up_code(reader, keyring, name, text, by_name=False).refused
     if guest_pass is None or not guest_pass.is_signed_by(public_key) or refused:
         raise OperatorError(
-            f"the guest passes of this backup ({name}) are not accepted: use another one"
+            f"the guest passes in this backup ({name}) are not accepted: use a different backup"
         )
 
 
 @contextmanager
 def scratch_folder(directory: DataDirectory) -> Iterator[Path]:
-    """Yield a temporary private folder in the data directory; `serve` deletes it after a crash."""
+    """Yield a private temporary folder in the data directory.
+
+    The folder is deleted at the end of the block or, after a crash, by the next `serve`.
+    """
     make_folder(directory.tmp)
     with tempfile.TemporaryDirectory(
         prefix="backup-", dir=directory.tmp, ignore_cleanup_errors=True
@@ -116,10 +118,10 @@ def scratch_folder(directory: DataDirectory) -> Iterator[Path]:
         yield Path(folder)
 
 
-# Not restored if the box has them, because the box's own files are newer.
+# Files that are not restored if the box already has them, because the box's are newer.
 _NOT_REPLACED = {"settings.toml", "tls", "erasures.jsonl"}
 _SIDE_FILES = ("-wal", "-shm", "-journal", "-watermark")
-# Each database with its side files. live.db is last, because a directory with it holds a box.
+# The databases and their side files. live.db comes last, because its presence marks a box.
 _DATABASES = [f"{name}{more}" for name in ("test.db", "live.db") for more in (*_SIDE_FILES, "")]
 
 
@@ -127,16 +129,17 @@ def restore_blank(
     file: BinaryIO, key: RecoveryKey, directory: DataDirectory, clock: Clock, zones: ZoneDatabase,
     progress: archive.Progress,
 ) -> Proven:  # fmt: skip
-    """Restore a complete box into a directory without one.
+    """Restore a complete box into a directory without a box.
 
-    A box that was never set up is moved aside. After an interruption, the same command continues.
-    Raises OperatorError if the backup is unusable, or if the directory contains a box or a file of
-    one, such as a write-ahead log.
+    A box that was never set up is moved aside. An interrupted restore can be run again. Raises
+    OperatorError if the backup is unusable, or if the directory contains a box or one of its files,
+    such as a write-ahead log.
     """
     header, _ = archive.read_header(file)
     if header.schema > list_migrations()[-1][0]:
         raise OperatorError(
-            f"this backup was made by venuebox {header.version}, which is newer: use that version"
+            f"this backup was made by venuebox {header.version}, which is newer: restore it with "
+            "that version"
         )
     directory.make_folders()
     with directory.lock():
@@ -158,11 +161,11 @@ def restore_latest(
     key: RecoveryKey, directory: DataDirectory, folders: list[Path], clock: Clock,
     zones: ZoneDatabase, progress: archive.Progress,
 ) -> tuple[Path, Path, Proven]:  # fmt: skip
-    """Replace the box's data by the latest good backup in `folders`.
+    """Replace the box's data with the latest good backup in `folders`.
 
-    Returns (path of the backup, folder with the old data, the backup). Settings and certificates
-    are kept. Backups of a newer schema are skipped, so this also reverts an upgrade. Raises
-    OperatorError if no backup is good.
+    Returns (path of the backup, folder with the old data, verified backup). Settings and
+    certificates are kept. Backups with a newer schema than this program's are skipped, so an older
+    program can revert an upgrade. Raises OperatorError if there is no good backup.
     """
     with directory.lock():
         failure, newest = "", list_migrations()[-1][0]
@@ -230,7 +233,7 @@ def _move(files: list[Path], aside: Path) -> None:
 
 
 def _record_restore(database: Path, proven: Proven, clock: Clock, zones: ZoneDatabase) -> None:
-    """Add the restore, with the time of the backup, to the audit log of `database`."""
+    """Record the restore and the backup's time in the audit log of `database`."""
     make_live(database)
     with session(database, clock, Tokens(), zones) as tx:
         record_audit(tx, CONSOLE, "restored", made_at=proven.header.made_at)
@@ -256,9 +259,9 @@ def _place(directory: DataDirectory, scratch: Path, key: RecoveryKey) -> None:
 
 
 def is_unowned(directory: DataDirectory, clock: Clock, zones: ZoneDatabase) -> bool:
-    """Whether the box in `directory` still has no owner. Call it with the lock held.
+    """Whether `directory` contains a box that has no owner yet. Call it with the lock held.
 
-    False if the database cannot be read.
+    Returns False if the database cannot be read.
     """
     path = directory.database("live")
     if not (directory.holds_a_box() and path.exists()):
@@ -273,7 +276,7 @@ def is_unowned(directory: DataDirectory, clock: Clock, zones: ZoneDatabase) -> b
 def put_unowned_aside(directory: DataDirectory, clock: Clock) -> None:
     """Move the files of a box without an owner into a separate folder.
 
-    `live.db` is moved last, so that after an interruption the box is still seen as unowned.
+    `live.db` is moved last, so that an interrupted move can be repeated.
     """
     files = [directory.settings_file, directory.master_key_file, recovery_key_file(directory)]
     files += sorted((directory.root / "tls").glob("*"))

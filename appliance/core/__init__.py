@@ -1,1 +1,1 @@
-"""Common modules: errors, settings, files, tokens, translations, text and network functions."""
+"""Shared modules: errors, settings, files, tokens, translations, text and network functions."""

@@ -1,8 +1,8 @@
-"""The data directory: its files, its lock, and the pipe by which a command wakes the running box.
+"""The data directory: its files, its lock, and the named pipe that wakes the running box.
 
-docs/operations/data-directory.md describes the files. The pipe is a named pipe of which the box
-holds the reading end. After a command has committed changes to a database, it writes one byte to
-the pipe, and the box then reads the changed rows.
+docs/operations/data-directory.md describes the files. The box reads from the pipe. After a command
+has committed changes to a database, it writes one byte to the pipe, and the box then reads the
+changed rows.
 """
 
 import asyncio
@@ -19,10 +19,10 @@ from appliance.core.tokens import EnvironmentName, Tokens
 
 _MASTER_KEY_BYTES = 32
 _BY_SERVE = b"serve"
-_PIPE_BYTES = 65536  # the capacity of a pipe
+_PIPE_BYTES = 65536  # the default capacity of a pipe on Linux
 _FOLDERS = ("secrets", "tls", "backups", "log", "tmp", "tz")
-# Files that a directory without a box may contain: settings are written before init, and
-# lost+found is in the root folder of a volume.
+# Files that a directory without a box may contain: the operator may write settings.toml before
+# init, and many volumes have lost+found in their root folder.
 _HARMLESS_FILES = {"settings.toml", "lost+found"}
 ENVIRONMENTS: tuple[EnvironmentName, ...] = ("live", "test")
 
@@ -35,21 +35,21 @@ class DataDirectory:
 
     @property
     def settings_file(self) -> Path:
-        """`settings.toml`."""
+        """The path of `settings.toml`."""
         return self.root / "settings.toml"
 
     @property
     def master_key_file(self) -> Path:
-        """The file with the 32-byte master key; all other keys are derived from it."""
+        """The path of the 32-byte master key, from which the environments' keys are derived."""
         return self.root / "secrets" / "master.key"
 
     @property
     def tmp(self) -> Path:
-        """The private directory for temporary files. `sweep` empties it."""
+        """The path of the private folder for temporary files, which `sweep` empties."""
         return self.root / "tmp"
 
     def sweep(self) -> None:
-        """Remove temporary files left by a power cut. Call it at start, with the lock held."""
+        """Delete temporary files that a power cut left. Call it at start, with the lock held."""
         for folder in (self.root, self.root / "secrets", self.root / "tls"):
             if folder == self.root or not folder.is_symlink():
                 for path in folder.glob(f".*{files.PART}"):
@@ -59,11 +59,11 @@ class DataDirectory:
 
     @property
     def databases(self) -> tuple[Path, ...]:
-        """`live.db` and `test.db`."""
+        """The paths of `live.db` and `test.db`."""
         return tuple(self.database(name) for name in ENVIRONMENTS)
 
     def database(self, environment: EnvironmentName) -> Path:
-        """Return the path of the database file of `environment`."""
+        """Return the path of the environment's database file."""
         return self.root / f"{environment}.db"
 
     def holds_a_box(self) -> bool:
@@ -72,10 +72,10 @@ class DataDirectory:
         return has_files and not (self._unfinished.exists() or self.restore_mark.exists())
 
     def is_free(self) -> bool:
-        """Whether `serve` may initialise a box here: the directory is missing or has no data.
+        """Whether `serve` may initialise a box here, i.e. the directory is missing or has no data.
 
-        Also true after the first start of `serve` was interrupted. Raises OperatorError if the
-        directory cannot be read.
+        Also True if an earlier `serve` was interrupted while it initialised the box. Raises
+        OperatorError if the directory cannot be read.
         """
         try:
             if self._unfinished.exists():
@@ -92,7 +92,7 @@ class DataDirectory:
         """Raise OperatorError unless the directory holds a box that this user may open."""
         self.refuse_strangers()
         if self._unfinished.exists():
-            raise OperatorError(f"init was interrupted in {self.root}: run venuebox init once more")
+            raise OperatorError(f"init was interrupted in {self.root}: run venuebox init again")
         if self.restore_mark.exists():
             raise OperatorError(
                 f"a restore was interrupted in {self.root}: run venuebox restore again"
@@ -107,10 +107,10 @@ class DataDirectory:
         """Raise OperatorError if one of the subfolders is a symbolic link."""
         for name in _FOLDERS:
             path = self.root / name
-            with contextlib.suppress(PermissionError):  # reported by refuse_strangers
+            with contextlib.suppress(PermissionError):  # refuse_strangers reports this error
                 if path.is_symlink():
                     raise OperatorError(
-                        f"{path} is a symbolic link, which is not followed: put the folder there "
+                        f"{path} is a symbolic link, which venuebox refuses: use a real folder "
                         "(to store backups elsewhere, set backup.directory in settings.toml)"
                     )
 
@@ -142,28 +142,28 @@ class DataDirectory:
 
     def refuse_lost_key(self) -> None:
         """Raise OperatorError if the master key is missing."""
-        with contextlib.suppress(PermissionError):  # reported by refuse_strangers
+        with contextlib.suppress(PermissionError):  # refuse_strangers reports this error
             if not self.master_key_file.exists():
                 raise OperatorError(
-                    f"{self.master_key_file} is missing: restore it from a backup to another "
-                    "directory and copy it from there; without it no link or pass is valid"
+                    f"{self.master_key_file} is missing: restore a backup to another directory "
+                    "and copy the file from there; without it no link or pass is valid"
                 )
 
     def lock(self) -> contextlib.AbstractContextManager[None]:
-        """Hold an exclusive lock: no other process may serve or initialise this directory.
+        """Return a context manager that holds the lock to serve or initialise this directory.
 
-        The kernel releases it when the process ends. Entering raises OperatorError if another
-        process holds the lock.
+        The kernel also releases the lock when the process ends. Entering the context raises
+        OperatorError if another process holds the lock.
         """
         message = f"another venuebox already uses {self.root}: stop it first"
         return files.exclusive(self.root, 0, message)
 
     @contextlib.contextmanager
     def founding(self, tokens: Tokens, *, by_serve: bool = False) -> Iterator[None]:
-        """Create the directory and the master key; the caller creates the databases in the block.
+        """Create the directory and the master key. The block must create the databases.
 
-        After an interruption, `check` refuses the directory and `founding` may initialise it again.
-        With `by_serve`, the next `serve` does so. Raises OperatorError if a box exists here.
+        If the block is interrupted, `check` refuses the directory until `founding` is called again.
+        With `by_serve`, the next `serve` calls it. Raises OperatorError if a box exists here.
         """
         self.make_folders()
         with self.lock():
@@ -177,20 +177,20 @@ class DataDirectory:
             files.sync(self.root)
 
     def forget(self) -> None:
-        """Delete the databases of a demo. Call it with the lock held."""
+        """Delete a demo's databases. Call it with the lock held."""
         files.atomic_write(self._unfinished, b"")
         self._remove_databases()
 
     def remember_address(self, address: str) -> None:
-        """Store the box's address on the network, for commands that run in other processes."""
+        """Store the box's network address for commands that run in other processes."""
         files.atomic_write(self.root / "address", address.encode())
 
     def remembered_address(self) -> str | None:
-        """Return the address that was stored last, or None."""
+        """Return the address that `remember_address` stored last, or None."""
         return _read_text(self.root / "address")
 
     def remember_host(self, host: str) -> None:
-        """Store the host that the server listens on, which may come from the command line."""
+        """Store the host that the server listens on. The command line may override the setting."""
         files.atomic_write(self.root / "host", host.encode())
 
     def remembered_host(self) -> str | None:
@@ -199,12 +199,12 @@ class DataDirectory:
 
     @property
     def wakeup_pipe(self) -> Path:
-        """The pipe by which a command wakes the running box; see `wake_box`."""
+        """The path of the pipe with which a command wakes the running box (see `wake_box`)."""
         return self.root / "poke"
 
     @property
     def restore_mark(self) -> Path:
-        """The marker file that exists while a backup is being restored."""
+        """The path of the marker file that exists while a backup is being restored."""
         return self.root / "restore-unfinished"
 
     @property
@@ -217,7 +217,7 @@ class DataDirectory:
                 path.unlink()
 
     def make_folders(self) -> None:
-        """Create the directory and its subfolders, mode 0700. OperatorError on failure."""
+        """Create the directory and its subfolders, mode 0700. Raises OperatorError on failure."""
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             for name in _FOLDERS[:4]:
@@ -237,7 +237,7 @@ def _read_text(path: Path) -> str | None:
 
 
 def choose_data_directory(given: str | None, environ: Mapping[str, str]) -> DataDirectory:
-    """Return the directory of `--data`, else `VENUEBOX_DATA`, else the platform's default."""
+    """Return the directory from `--data`, from `VENUEBOX_DATA`, or the platform's default."""
     chosen = given or environ.get("VENUEBOX_DATA")
     if chosen:
         path = Path(chosen).expanduser().absolute()
@@ -249,7 +249,10 @@ def choose_data_directory(given: str | None, environ: Mapping[str, str]) -> Data
 
 
 def wake_box(pipe: Path) -> bool:
-    """Wake the box that reads `pipe`, so that it reads changed rows. False if none is running."""
+    """Wake the box that reads `pipe`, so that it reads changed rows.
+
+    Returns False if no box is running.
+    """
     try:
         handle = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
         with os.fdopen(handle, "wb", buffering=0) as file:
@@ -261,10 +264,10 @@ def wake_box(pipe: Path) -> bool:
 
 @contextlib.contextmanager
 def listen_for_wakeups(pipe: Path, on_wakeup: Callable[[], None]) -> Iterator[None]:
-    """Call `on_wakeup` in the running loop after each wake-up, or once for several."""
+    """Call `on_wakeup` in the running event loop after each wake-up, or once after several."""
     pipe.unlink(missing_ok=True)  # left by a process that crashed
     os.mkfifo(pipe, 0o600)
-    # Open the pipe also for writing, so that it never reaches its end when a command closes it.
+    # Open the pipe for writing too. Otherwise, a read returns end-of-file after a command exits.
     handle = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
     loop = asyncio.get_running_loop()
 

@@ -1,7 +1,7 @@
-"""The error classes of the API. `refusals.toml` has their status codes and messages.
+"""The API's error classes. `refusals.toml` contains their status codes and messages.
 
-The errors for partners are those of the interface, section 7. The others are for terminals,
-guests and the portal.
+The errors that partners can receive are listed in section 7 of the interface. The other errors are
+for terminals, guests and the portal.
 """
 
 import logging
@@ -17,10 +17,10 @@ RULES: Mapping[str, tuple[str, str]] = _TABLE.pop("rules")
 
 
 class ApiError(Exception):
-    """An error that is returned to the caller of the API.
+    """An error response to an API request.
 
-    `field` is the JSON path of the invalid member, or None. The keyword arguments fill the
-    placeholders of the two messages.
+    `field` is the JSON path of the invalid member, or None. The other keyword arguments fill the
+    placeholders in the French and the English message.
     """
 
     status: ClassVar[int]
@@ -34,7 +34,7 @@ class ApiError(Exception):
             setattr(cls, name, value)
 
     def __init__(self, *, field: str | None = None, **details: object) -> None:
-        """Format the messages with `details`. KeyError if a placeholder has no value."""
+        """Format the messages with `details`. Raises KeyError if a placeholder has no value."""
         super().__init__(self.english.format(**details))
         self.field = field
         self.details = details
@@ -42,7 +42,7 @@ class ApiError(Exception):
         self.error_en = self.english.format(**details)
 
     def body(self) -> dict[str, str]:
-        """Return the error body (interface, section 7), with `field` if it is set."""
+        """Return the JSON error body (interface, section 7), with `field` if it is set."""
         body = {"error": self.error, "error_en": self.error_en, "code": self.code}
         if self.field is not None:
             body["field"] = self.field
@@ -90,7 +90,7 @@ class IdempotencyKeyRequired(ApiError): ...
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A validation rule in French and English. `blanks` are the values of their placeholders."""
+    """A validation rule in French and English. `blanks` maps its placeholders to values."""
 
     french: str
     english: str
@@ -98,13 +98,13 @@ class Rule:
 
 
 class ValidationError(ApiError):
-    """A field breaks a rule. HTML pages show `rule` beside their own name of the field."""
+    """A field breaks a rule. HTML pages show `rule` next to their own label for the field."""
 
     rule: Rule | None = None
 
     @classmethod
     def of(cls, name: str, rule: Rule) -> "ValidationError":
-        """Return the error for the field `name`."""
+        """Return the error for the field `name`, which breaks `rule`."""
         error = cls(
             field=name,
             rule_fr=f"{name} : {rule.french.format(**rule.blanks)}",
@@ -114,13 +114,13 @@ class ValidationError(ApiError):
         return error
 
     def inside(self, path: str) -> "ValidationError":
-        """Return the same error with `path` prepended to the field."""
+        """Return this error with `path` prepended to the field name."""
         rules = {name: f"{path}.{text}" for name, text in self.details.items()}
         return ValidationError(field=f"{path}.{self.field}", **rules)
 
 
 def field_invalid(field: str, rule: str, /, **blanks: object) -> ValidationError:
-    """Return the error for `field` and a rule of refusals.toml, formatted with `blanks`."""
+    """Return the error for `field`, with a rule from refusals.toml formatted with `blanks`."""
     french, english = RULES[rule]
     return ValidationError.of(field, Rule(french, english, blanks))
 
@@ -133,7 +133,7 @@ class InvalidWebhookUrl(ApiError): ...
 
 
 class WebhookUrlClosed(InvalidWebhookUrl):
-    """The URL's network is not allowed. `entry` is what to add to `webhooks.allow_networks`."""
+    """The URL's network is not allowed. To allow it, add `entry` to `webhooks.allow_networks`."""
 
 
 class InvalidEventType(ApiError): ...
@@ -167,14 +167,14 @@ class VenueInactive(ApiError): ...
 
 
 class VenueClosed(VenueInactive):
-    """The venue is closed on that evening."""
+    """The venue is closed on the requested evening."""
 
 
 class TooManyEndpoints(ApiError): ...
 
 
 class WrongState(ApiError):
-    """A staff action that the reservation's state does not allow (interface, section 3)."""
+    """The reservation's state does not allow the staff action (interface, section 3)."""
 
 
 class BodyTooLarge(ApiError): ...
@@ -198,7 +198,7 @@ class Unavailable(ApiError): ...
 
 
 class OperatorError(Exception):
-    """A problem that the operator can solve. The message is one sentence and says how."""
+    """A problem that the operator can solve. The message is one sentence that says how."""
 
 
 log = logging.getLogger(__name__)
@@ -221,7 +221,7 @@ class TerminalRevoked(KeyRevoked): ...
 
 
 class BrowserRevoked(TerminalRevoked):
-    """As TerminalRevoked, for a browser, which then deletes its guest data and its cookie."""
+    """The terminal is a browser and was revoked. It then deletes its guest data and cookie."""
 
 
 class PairingRefused(Unauthorized): ...
@@ -231,7 +231,7 @@ class PairingLater(RateLimited): ...
 
 
 class FormTooLarge(BodyTooLarge):
-    """As BodyTooLarge, for a form sent from a page."""
+    """A form submitted from an HTML page is too large."""
 
 
 class TooManyBookings(RateLimited): ...
@@ -268,7 +268,7 @@ class ChangedMeanwhile(WrongState): ...
 
 
 class FormUsed(WrongState):
-    """The form has already created a reservation and was sent again with other content."""
+    """The form has already created a reservation and was sent again with different content."""
 
 
 class UnusualAmount(WrongState): ...

@@ -29,9 +29,9 @@ def sync(path: Path) -> None:
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """Yield a file, 0600, that replaces `path` if the block succeeds and is removed if it fails.
+    """Yield a file with mode 0600 that replaces `path` if the block succeeds.
 
-    During the block its name ends with PART.
+    During the block, the file's name ends with PART. If the block fails, the file is deleted.
     """
     with open_part(path) as file:
         yield file
@@ -40,7 +40,10 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def open_part(path: Path) -> Iterator[BinaryIO]:
-    """Yield a file, 0600, beside `path`; it is removed unless the block calls `put_in_place`."""
+    """Yield a file with mode 0600 in the folder of `path`.
+
+    The file is deleted unless the block passes it to `put_in_place`.
+    """
     aside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}{PART}")
     aside.unlink(missing_ok=True)  # left by a power cut
     try:
@@ -63,7 +66,7 @@ def put_in_place(part: BinaryIO, path: Path) -> None:
 
 
 def atomic_write(path: Path, content: bytes) -> None:
-    """Replace the file with `content`. A power cut leaves either the old or the new file."""
+    """Write `content` to `path`. A power cut leaves either the old or the new content."""
     with atomic_file(path) as file:
         file.write(content)
 
@@ -72,7 +75,7 @@ def read_private(path: Path) -> bytes:
     """Return the content of a secret file.
 
     Raises FileNotFoundError if the file is missing, and OperatorError if it cannot be read or if
-    other users could read it.
+    its mode lets other users read it.
     """
     try:
         mode, content = path.stat().st_mode, path.read_bytes()
@@ -81,7 +84,7 @@ def read_private(path: Path) -> bytes:
     except OSError as error:
         raise OperatorError(f"{path} cannot be read ({error.strerror}): run as its owner") from None
     if mode & 0o077:
-        raise OperatorError(f"{path} can be read by others: run chmod 600 {path}")
+        raise OperatorError(f"{path} can be read by other users: run chmod 600 {path}")
     return content
 
 
@@ -112,15 +115,15 @@ def exclusive(folder: Path, patience: float, message: str) -> Iterator[None]:
 
 
 def open_private(path: str, flags: int) -> int:
-    """Open a file with mode 0600; for the `opener` argument of `open`."""
+    """Open a file with mode 0600. Pass this function to `open` as the `opener` argument."""
     return os.open(path, flags | os.O_CLOEXEC, 0o600)
 
 
 def become_owner(folder: Path) -> None:
-    """If this process runs as root, make it run as the owner of `folder` from now on.
+    """If this process runs as root, switch it permanently to the owner of `folder`.
 
-    Then a symbolic link in the folder cannot lead to root's files, and new files belong to the
-    owner. Raises OperatorError if the owner cannot read the program.
+    A symbolic link in the folder can then no longer lead to root's files, and new files belong to
+    the owner. Raises OperatorError if the owner cannot read the program's files.
     """
     if os.geteuid() == 0 and (uid := find_owner(folder)) != 0:
         gid, groups = _find_groups(uid)
@@ -147,7 +150,7 @@ def find_owner(folder: Path) -> int:
 def acting_as(uid: int) -> Iterator[None]:
     """If this process runs as root, run the block as user `uid`.
 
-    This affects all threads: run no other work meanwhile.
+    The user changes for all threads, so run nothing else during the block.
     """
     if os.geteuid() != 0 or uid == 0:
         yield
@@ -166,13 +169,13 @@ def acting_as(uid: int) -> Iterator[None]:
 
 
 def make_folder(path: Path) -> None:
-    """Create a folder and its missing parents, mode 0700."""
+    """Create a folder and its missing parents with mode 0700."""
     for folder in (*reversed(path.parents), path):
         folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def name_user(uid: int) -> str:
-    """Return the user's name, such as `root`; `user 1000` if the uid has no name."""
+    """Return the name of the user `uid`, such as `root`, or `user 1000` if it has no name."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -180,7 +183,7 @@ def name_user(uid: int) -> str:
 
 
 def _find_groups(uid: int) -> tuple[int, list[int]]:
-    """Return the user's primary group and all its groups; a uid without a name has only `uid`."""
+    """Return the primary group and all groups of `uid`. If it has no name, they are `uid`."""
     try:
         user = pwd.getpwuid(uid)
     except KeyError:

@@ -1,7 +1,7 @@
-"""Translations: language negotiation, message catalogues, and dates and sizes.
+"""Language negotiation, message catalogues, and formatting of dates and file sizes.
 
-The code contains the sentences in English. `catalogues/<code>.po` has the translations, which are
-compiled in memory at start.
+The source code contains the messages in English. The translations are in `catalogues/<code>.po`
+and are compiled in memory at start.
 """
 
 import gettext
@@ -26,8 +26,8 @@ if TYPE_CHECKING:  # slow to import, and most commands do not need it
 
 _SPACE = re.compile(r" (?=[:;!?»])|(?<=«) ")
 _APOSTROPHE = re.compile(r"(?<=\w)'(?=\w)")
-# The regions matter: British English writes 21 Nov, and Moroccan Arabic has its own month names and
-# the digits 0 to 9.
+# The region determines the date format: British English writes 21 Nov, and Moroccan Arabic uses its
+# own month names and the digits 0 to 9.
 _LOCALES = {"fr": ("Français", "fr_FR"), "en": ("English", "en_GB"), "ar": ("العربية", "ar_MA")}
 _DEFAULT = "fr"
 _SIZES = (("digital-gigabyte", 10**9), ("digital-megabyte", 10**6), ("digital-kilobyte", 1000))
@@ -37,7 +37,7 @@ _DIRECTIONAL_MARKS = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """One language of the pages. `name` is its name in the language itself."""
+    """A language in which the pages are available. `name` is written in the language itself."""
 
     code: str
     name: str
@@ -46,32 +46,32 @@ class Language:
 
     @property
     def direction(self) -> str:
-        """`ltr` or `rtl`."""
+        """The text direction, `ltr` or `rtl`."""
         return str(self.locale.text_direction)
 
     def gettext(self, message: str, /, **values: object) -> str:
-        """Return `message` in this language, with each `%(name)s` replaced from `values`."""
+        """Translate `message` and replace each `%(name)s` with the value from `values`."""
         return self.words.gettext(message) % values
 
     def plain(self, message: str, /, **values: object) -> str:
-        """As `gettext`, with plain spaces and apostrophes, for consoles and email headers."""
+        """Translate with plain spaces and apostrophes, for consoles and email headers."""
         return self.words.gettext(message).translate(_PLAIN) % values
 
     def ngettext(self, one: str, many: str, count: int, /, **values: object) -> str:
-        """As `gettext`, in the plural form for `count`, which also replaces `%(count)s`."""
+        """Translate in the plural form for `count`. `count` and `values` fill the placeholders."""
         return self.words.ngettext(one, many, count) % {"count": count, **values}
 
     def short_date(self, day: date, *, year: bool = False) -> str:
-        """Format as `sam. 21 nov.`, with the year if `year`."""
+        """Format a date like `sam. 21 nov.`, with the year if `year` is True."""
         skeleton = "yMMMEd" if year else "MMMEd"
         return format_skeleton(skeleton, day, locale=self.locale)
 
     def long_date(self, day: date) -> str:
-        """Format as `samedi 21 novembre 2026`."""
+        """Format a date like `samedi 21 novembre 2026`."""
         return format_date(day, "full", locale=self.locale)
 
     def size(self, bytes_: int) -> str:
-        """Format a file size in decimal units: `36 ko`, `1,5 Mo`, `288 Mo`."""
+        """Format a file size in decimal units, such as `36 ko`, `1,5 Mo` or `288 Mo`."""
         unit, size = next((pair for pair in _SIZES if bytes_ >= pair[1]), _SIZES[-1])
         has_decimal = size > 1000 and bytes_ < 10 * size
         number = round(bytes_ / size, 1) if has_decimal else -(-bytes_ // size)
@@ -79,40 +79,40 @@ class Language:
 
 
 class Languages:
-    """All languages of the pages, in display order."""
+    """All languages in which the pages are available, in display order."""
 
     def __init__(self, by_code: Mapping[str, Language]) -> None:
         self._by_code = dict(by_code)
 
     def all(self) -> tuple[Language, ...]:
-        """Return all languages."""
+        """Return all languages in display order."""
         return tuple(self._by_code.values())
 
     def get(self, code: str | None) -> Language:
-        """Return the language with that code; French for an unknown code."""
+        """Return the language with this `code`, or French if the code is None or unknown."""
         return self._by_code.get(code or "", self._by_code[_DEFAULT])
 
     def of(self, request: "web.Request") -> Language:
-        """Return the language of a request: `?lang=` if it is known, else Accept-Language."""
+        """Return the language in `?lang=` if it is known, otherwise the one in Accept-Language."""
         asked = request.query.get("lang", "").lower()
         if asked in self._by_code:
             return self._by_code[asked]
         return self.accepted(request.headers.get("Accept-Language", ""))
 
     def accepted(self, header: str) -> Language:
-        """Return the preferred language of an Accept-Language header; French by default."""
+        """Return the preferred available language in an Accept-Language header, or French."""
         languages = [_parse_accepted(part) for part in header[:500].split(",")]
         known = [each for each in languages if each[1] > 0 and each[0] in self._by_code]
         return self.get(max(known, key=lambda each: each[1])[0] if known else None)
 
 
 def mark(message: str) -> str:
-    """Mark a message for extraction into the catalogues. Returns it untranslated."""
+    """Mark `message` for extraction into the catalogues, and return it untranslated."""
     return message
 
 
 def isolate(name: str | None) -> str | None:
-    """Return `name` in Unicode isolates, so that it does not reorder the text around it."""
+    """Wrap `name` in Unicode isolates so that it does not reorder the surrounding text."""
     if name is None:
         return None
     plain = "".join(c for c in name if c not in _DIRECTIONAL_MARKS)
@@ -127,7 +127,7 @@ def set_french(text: str) -> str:
 
 @cache
 def load_languages() -> Languages:
-    """Load French, English and Arabic from the catalogues; cached for the process."""
+    """Load French, English and Arabic from the catalogues, once per process."""
     return Languages({
         code: Language(code, name, Locale.parse(locale), _words(code))
         for code, (name, locale) in _LOCALES.items()
@@ -135,10 +135,10 @@ def load_languages() -> Languages:
 
 
 def _words(code: str) -> gettext.NullTranslations:
-    if code == "en":  # the language of the messages in the code
+    if code == "en":  # the messages in the code are in English
         return gettext.NullTranslations()
     catalogue = _catalogue(f"{code}.po", code)
-    # refusals.toml has only French and English.
+    # refusals.toml contains only French and English, so Arabic comes from these catalogues.
     for name in ("refusals.ar.po", "rules.ar.po") if code == "ar" else ():
         for message in _catalogue(name, code):
             if message.id:
@@ -161,7 +161,7 @@ def _catalogue(name: str, code: str) -> Catalog:
 
 
 def _parse_accepted(part: str) -> tuple[str, float]:
-    """Parse `fr-CA;q=0.8` as (language, weight); an invalid weight counts as 0."""
+    """Parse an entry such as `fr-CA;q=0.8` into (language, weight). An invalid weight is 0."""
     tag, _, rest = part.partition(";")
     name, _, number = rest.strip().partition("=")
     try:

@@ -1,4 +1,4 @@
-"""Loopback and public hosts, the addresses of this machine, and its route to the internet."""
+"""Detect loopback and public hosts, this machine's addresses, and its route to the internet."""
 
 import socket
 from contextlib import suppress
@@ -28,7 +28,7 @@ def https_base(host: str, port: int) -> str:
 
 
 def is_public(url: str) -> bool:
-    """Whether the host of `url` is outside the local network, according to its name or address."""
+    """Whether the host in `url` is outside the local network, judged by its name or address."""
     host = (urlsplit(url).hostname or "").rstrip(".").lower()
     try:
         return not ip_address(host).is_private
@@ -36,12 +36,12 @@ def is_public(url: str) -> bool:
         return "." in host and not host.endswith(_LOCAL_ENDINGS)
 
 
-# Addresses reserved for documentation, which no machine has.
+# Addresses reserved for documentation, which no machine uses.
 _REMOTE_ADDRESSES = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
 
 
 class Network:
-    """The machine's network. Tests pass another object."""
+    """The machine's network. Tests use a substitute."""
 
     def has_way_out(self) -> bool:
         """Whether the kernel has a route out of the local network. Sends no packet."""
@@ -56,14 +56,14 @@ def _has_route(family: int, address: str) -> bool:
 
 
 def own_addresses() -> list[str]:
-    """List the addresses of this machine, without loopback, link-local and multicast."""
+    """List this machine's IP addresses except loopback, link-local and multicast ones."""
     return sorted({text for text, _index in own_interfaces()})
 
 
 def own_interfaces() -> list[tuple[str, int]]:
-    """List the addresses, as `own_addresses`, each with the index of its adapter.
+    """List the same addresses as `own_addresses`, as (address, index of the adapter).
 
-    An adapter that is unplugged and plugged in again gets a new index.
+    An adapter that is unplugged and reconnected gets a new index.
     """
     import ifaddr  # noqa: PLC0415 - slow to import, and few commands need it
 

@@ -1,4 +1,4 @@
-"""QR codes of guest passes and links, as SVG, PNG and text."""
+"""QR codes for guest passes and links, as SVG, PNG or text."""
 
 import io
 import itertools
@@ -13,18 +13,18 @@ _BLOCKS = {"00": "█", "01": "▀", "10": "▄", "11": " "}
 
 
 def qr_svg(text: str) -> str:
-    """Return a guest pass as an SVG element, black on white, with one user unit for each module.
+    """Return a QR code of `text` as an SVG element, black on white, one user unit per module.
 
-    Slow (up to 100 ms): call it in a thread and cache the result. Raises ValueError if `text` has
-    characters outside the alphanumeric set of QR codes.
+    Takes up to 100 ms, so call it in a thread and cache the result. Raises ValueError if `text`
+    contains characters outside the QR alphanumeric set.
     """
     return _svg(_pass_code(text))
 
 
 def qr_png(text: str, scale: int) -> bytes:
-    """Return a guest pass as a two-colour PNG with `scale` pixels for each module; for emails.
+    """Return a QR code of `text` as a two-colour PNG for emails, with `scale` pixels per module.
 
-    Raises ValueError as `qr_svg`.
+    Raises ValueError as `qr_svg` does.
     """
     file = io.BytesIO()
     _pass_code(text).png(file, scale=scale, quiet_zone=_QUIET_ZONE)
@@ -32,17 +32,20 @@ def qr_png(text: str, scale: int) -> bytes:
 
 
 def qr_blocks(text: str) -> str:
-    """Return a guest pass as half-block characters for a console. Raises ValueError as `qr_svg`."""
+    """Return a QR code of `text` in half-block characters for a console.
+
+    Raises ValueError as `qr_svg` does.
+    """
     return _blocks(_pass_code(text))
 
 
 def link_svg(url: str) -> str:
-    """Return a URL as an SVG element, as `qr_svg`."""
+    """Return a QR code of `url` as an SVG element in the format of `qr_svg`."""
     return _svg(_link_code(url))
 
 
 def link_blocks(url: str) -> str:
-    """Return a URL as half-block characters for a console."""
+    """Return a QR code of `url` in half-block characters for a console."""
     return _blocks(_link_code(url))
 
 

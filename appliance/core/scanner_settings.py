@@ -1,4 +1,4 @@
-"""The `[[readers]]` tables of settings.toml. Each configures one scanner."""
+"""The `[[readers]]` tables in settings.toml, each of which configures one scanner."""
 
 import dataclasses
 import re
@@ -33,9 +33,10 @@ def _is_baud(value: object) -> bool:
 def _setting(
     default: Any, is_allowed: Callable[[Any], bool], allowed: str, *kinds: str, missing: str = ""
 ) -> Any:
-    """Declare a setting of these kinds of scanner, or of all kinds.
+    """Declare a setting for scanners of the given `kinds`, or of all kinds if none is given.
 
-    `default` is a value, or the type `dict`. `missing` describes a required setting.
+    `default` is a value, or the type `dict` for an empty table. A setting with a `missing` text is
+    required; the error message for a missing setting includes the text.
     """
     metadata = {
         "check": is_allowed, "allowed": allowed, "kinds": kinds or KINDS, "missing": missing
@@ -52,11 +53,11 @@ _A_BAUD = f"{', '.join(map(str, _BAUDS))} are"
 class ReaderSettings:
     """The settings of one scanner.
 
-    `terminal` is the id or the name of the terminal to which its scans belong. `answer` maps the
-    colour of a verdict to the bytes to send back, in parts that are sent half a second apart. They
-    are sent to the scanner, or to a relay on the serial port `answer_device`. If a code is scanned
-    again within 3 s, its answer is sent again, except the green answer, which may open a turnstile.
-    With `repeat_answer`, the green answer is sent again too.
+    `terminal` is the id or the name of the terminal for which the scanner reads codes. `answer`
+    maps a verdict's colour to the bytes to send back, in parts that are sent half a second apart.
+    The bytes go to the scanner or, if `answer_device` is set, to a relay on that serial port. If a
+    code is scanned again within 3 s, the bytes are sent again, except those for green, which may
+    open a turnstile. With `repeat_answer`, the bytes for green are sent again too.
     """
 
     kind: str = _setting("", lambda value: value in KINDS, f"{', '.join(KINDS)} are")
@@ -64,20 +65,20 @@ class ReaderSettings:
         "",
         _is_text,
         _A_TEXT,
-        missing="the id or the name of the terminal that gets the scans",
+        missing="the id or the name of the terminal that receives the scans",
     )
     environment: str = _setting(
         "live", lambda value: value in ENVIRONMENTS, f"{' or '.join(ENVIRONMENTS)} is"
     )
     device: str = _setting(
         "", _is_path, _A_PATH, "serial", "evdev",
-        missing="the path of the scanner, best below /dev/serial/by-id or /dev/input/by-id",
+        missing="the path of the scanner, preferably in /dev/serial/by-id or /dev/input/by-id",
     )  # fmt: skip
     baud: int = _setting(9600, _is_baud, _A_BAUD, "serial")
     host: str = _setting("127.0.0.1", _is_text, _A_TEXT, "tcp")
     port: int = _setting(
         0, lambda value: type(value) is int and 1 <= value <= 65535, "1 to 65535 is", "tcp",
-        missing="1 to 65535, the port to listen on",
+        missing="the port to listen on, from 1 to 65535",
     )  # fmt: skip
     answer: Mapping[str, tuple[bytes, ...]] = _setting(
         dict, lambda value: isinstance(value, dict), 'a table such as {green = "…"} is'
@@ -89,24 +90,25 @@ class ReaderSettings:
     )
 
     def answers(self, colour: str, *, is_repeated: bool) -> bool:
-        """Whether to send the answer of `colour`.
+        """Whether to send back the bytes configured for `colour`.
 
-        `is_repeated` is whether the same code was scanned just before.
+        `is_repeated` is True if the same code has just been scanned.
         """
         opens = colour == "green" and colour in self.answer
         return not (is_repeated and opens) or self.repeat_answer
 
     @property
     def place(self) -> str:
-        """The device of the scanner, or the address that the box listens on for it."""
+        """The scanner's device, or the host and port on which the box listens for a TCP scanner."""
         return self.device if self.kind != "tcp" else f"{self.host}:{self.port}"
 
 
 def parse_readers(tables: object, *, on_a_bridge: bool = False) -> tuple[ReaderSettings, ...]:
-    """Parse the value of `readers`. On a bridge, all readers belong to the bridge's terminal.
+    """Parse the `readers` array.
 
-    Raises OperatorError, which names the reader's number, the setting, the value and the allowed
-    values.
+    With `on_a_bridge`, `terminal` and `environment` are not allowed, because every reader of a
+    bridge scans for the bridge's own terminal. Raises OperatorError if a setting is invalid; the
+    message names the reader's number, the setting, the value and the allowed values.
     """
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise OperatorError("readers in settings.toml must be an array of tables: [[readers]]")
@@ -114,7 +116,7 @@ def parse_readers(tables: object, *, on_a_bridge: bool = False) -> tuple[ReaderS
     places = [reader.place for reader in readers]
     for place in places:
         if places.count(place) > 1:
-            raise OperatorError(f"two readers use {place}: give each its own")
+            raise OperatorError(f"two readers use {place}: give each reader its own device or port")
     return readers
 
 
@@ -151,9 +153,9 @@ def _parse(where: str, table: Mapping[str, Any], on_a_bridge: bool) -> ReaderSet
 
 
 def _parse_answer(name: str, text: Any) -> tuple[bytes, ...]:
-    r"""Return the parts of an answer, which \p separates. Replaces \xHH \r \n \t \a and \\."""
+    r"""Split `text` at each \p and convert the escapes \xHH \r \n \t \a \\. Returns the parts."""
     if not isinstance(text, str):
-        raise OperatorError(f"{name} is {text!r}: text is allowed")
+        raise OperatorError(f"{name} is {text!r}: it must be text")
     parts, at = [b""], 0
     for escape in _ESCAPE.finditer(text):
         parts[-1] += text[at : escape.start()].encode("utf-8", "surrogatepass")
@@ -177,7 +179,7 @@ def _parse_answer(name: str, text: Any) -> tuple[bytes, ...]:
 
 
 EXAMPLE = r"""
-# Scanners at this computer, one [[readers]] each; docs/guide/scanners.md has more.
+# Scanners connected to this computer, one [[readers]] table each; see docs/guide/scanners.md.
 # [[readers]]
 # kind = "serial"                        # serial, evdev or tcp
 # device = "/dev/serial/by-id/usb-..."   # evdev: /dev/input/by-id/...; tcp: host and port

@@ -1,4 +1,4 @@
-"""Settings, read from `settings.toml` and `VENUEBOX_SECTION_NAME` variables."""
+"""Settings, read from `settings.toml` and `VENUEBOX_SECTION_NAME` environment variables."""
 
 import dataclasses
 import json
@@ -25,7 +25,7 @@ _HEAD = """\
 
 
 def _setting(default: Any, meaning: str, allowed: Any = ("", lambda _: True)) -> Any:
-    """Declare a setting; `allowed` is a range, or a (description, check) pair."""
+    """Declare a setting. `allowed` is a (first, last) range or a (description, check) pair."""
     return field(default=default, metadata={"meaning": meaning, "allowed": allowed})
 
 
@@ -43,9 +43,9 @@ def _is_base(url: str) -> bool:
     try:
         parts = urlsplit(url)
         port = parts.port
-    except ValueError:  # an incomplete IPv6 address, an invalid port
+    except ValueError:  # an incomplete IPv6 address or an invalid port
         return False
-    # Check the text as well: urlsplit ignores some characters, such as a trailing line break.
+    # Check the whole string too, because urlsplit ignores some characters, e.g. line breaks.
     is_plain = url.isprintable() and not _NEVER_IN_A_BASE & set(url) and not url.endswith("/")
     return parts.scheme in {"http", "https"} and bool(parts.hostname) and is_plain and port != 0
 
@@ -64,10 +64,10 @@ def _is_path(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """The addresses that the box listens on, and the rules for access."""
+    """The addresses on which the box listens, and the rules for access."""
 
     host: str = _setting("0.0.0.0", "address to listen on")  # noqa: S104 - the box serves the local network
-    port: int = _setting(8080, "port to listen on; 0 takes any free one", (0, 65535))
+    port: int = _setting(8080, "port to listen on; 0 selects any free port", (0, 65535))
     app_url: str = _setting(
         "",
         "public base URL of guest links; empty: the listening address",
@@ -81,7 +81,7 @@ class ServerSettings:
         "addresses or networks of proxies whose X-Forwarded-For and -Proto are trusted",
         ("addresses or networks such as 192.168.1.10 or 10.0.0.0/8", _are_networks),
     )
-    tls_port: int = _setting(8443, "https port; 0: none. Not used on a loopback host", (0, 65535))
+    tls_port: int = _setting(8443, "https port, unused on a loopback host; 0: no https", (0, 65535))
     allow_http: bool = _flag("accept keys and terminals over plain http from other machines")
     mdns: bool = _flag("announce the box as <slug>.local on the LAN", default=True)
     metrics_token: str = _setting(
@@ -103,7 +103,7 @@ class ApiSettings:
 
 @dataclass(frozen=True, slots=True)
 class WebhookSettings:
-    """The webhook receivers that are allowed."""
+    """Which webhook receivers are allowed, and when the clock is trusted."""
 
     allow_networks: tuple[str, ...] = _setting(
         (), "private addresses or networks open to webhooks, each with an optional :port"
@@ -122,8 +122,8 @@ class RetentionSettings:
         30, "days after the evening for which a guest's name, contacts and notes are kept"
     )
     attempt_days: int = _days(30, "days to keep delivery attempts")
-    attempt_rows: int = _setting(100_000, "most delivery attempts to keep", _COUNT)
-    attempt_megabytes: int = _setting(64, "most megabytes of attempts to keep", (1, 10**6))
+    attempt_rows: int = _setting(100_000, "maximum number of delivery attempts to keep", _COUNT)
+    attempt_megabytes: int = _setting(64, "maximum megabytes of delivery attempts", (1, 10**6))
     answer_days: int = _days(7, "days to keep the responses of successful deliveries")
     dead_days: int = _days(30, "days in which a dead delivery can be replayed")
     security_days: int = _days(180, "days to keep the security log")
@@ -143,12 +143,14 @@ class MailSettings:
     user: str = _setting("", "user name at the mail server; empty: none")
     password: str = _setting("", "password at the mail server")
     sender: str = _setting("", "From address of emails")
-    reminder_hours: int = _setting(24, "hours before the evening of a reminder; 0: never", (0, 720))
+    reminder_hours: int = _setting(
+        24, "hours before the evening at which to email a reminder; 0: never", (0, 720)
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class DoorSettings:
-    """Rules of check-in."""
+    """Rules for check-in."""
 
     early_minutes: int = _setting(
         120, "minutes before the slot when guests are admitted", (0, 1440)
@@ -157,14 +159,14 @@ class DoorSettings:
 
 @dataclass(frozen=True, slots=True)
 class BackupSettings:
-    """The folder and the time of backups."""
+    """Where and when backups are made."""
 
     directory: str = _setting(
         "",
         "folder for backups, such as a USB volume; empty: backups/ in the data directory",
         ("a path from the root such as /mnt/usb", _is_path),
     )
-    hour: int = _setting(4, "hour of the venue's night in which the backup is made", (0, 23))
+    hour: int = _setting(4, "hour of the day, in venue time, at which the backup is made", (0, 23))
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,12 +183,14 @@ class BookingSettings:
     enabled: bool = _flag("guests may book on the page /book (always allowed in test)")
     open_for_address: int = _setting(6, "upcoming bookings one client address may hold", _COUNT)
     hourly_for_address: int = _setting(12, "booking forms an hour from one client address", _COUNT)
-    hourly: int = _setting(120, "booking forms an hour; above, an address may hold one", _COUNT)
+    hourly: int = _setting(
+        120, "booking forms an hour; beyond that, one upcoming booking per address", _COUNT
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All settings, validated, with the sections and names of settings.toml."""
+    """All validated settings, in the same sections and with the same names as settings.toml."""
 
     server: ServerSettings = field(default_factory=ServerSettings)
     api: ApiSettings = field(default_factory=ApiSettings)
@@ -200,7 +204,7 @@ class Settings:
     readers: tuple[ReaderSettings, ...] = ()
 
 
-# All sections but `readers`, which is an array of tables without environment variables.
+# All sections except `readers`, an array of tables that has no environment variables.
 _SECTIONS: Mapping[str, Any] = {
     item.name: item.default_factory
     for item in dataclasses.fields(Settings)
@@ -222,9 +226,10 @@ RANGES: Mapping[str, tuple[int, int]] = {
 
 
 def read_settings(file: Path, environ: Mapping[str, str]) -> Settings:
-    """Return the settings of `file` (which may be missing), overridden by the environment.
+    """Read the settings from `file`, which may be missing, and from environment variables.
 
-    Raises OperatorError, which names the setting, the value and the allowed values.
+    Environment variables take precedence. Raises OperatorError if a setting is invalid; the message
+    names the setting, the value and the allowed values.
     """
     try:
         text = file.read_text("utf-8") if file.exists() else ""
@@ -234,10 +239,10 @@ def read_settings(file: Path, environ: Mapping[str, str]) -> Settings:
 
 
 def parse_settings(text: str, environ: Mapping[str, str], name: str = "settings.toml") -> Settings:
-    """Parse the settings in `text`. Raises OperatorError as `read_settings`."""
+    """Parse the settings in `text`. Raises OperatorError as `read_settings` does."""
     try:
         document = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # also for a 5,000-digit number or deep nesting
+    except (ValueError, RecursionError) as error:  # also raised for long numbers and deep nesting
         raise OperatorError(f"{name} cannot be read: {error}") from None
     readers = parse_readers(document.pop("readers", []))
     for section in document:
@@ -288,7 +293,7 @@ def _read_section(section: str, kind: Any, table: Any, environ: Mapping[str, str
 
 
 def _from_text(hint: Any, text: str) -> Any:
-    """Convert a variable's text to the TOML type of `hint`; unchanged if it does not fit."""
+    """Convert an environment variable to the TOML type of `hint`, or return it unchanged."""
     if hint is int and re.fullmatch(r"\s*-?[0-9]{1,18}\s*", text):
         return int(text)
     if hint is bool and text.lower() in {"true", "false"}:
@@ -299,7 +304,10 @@ def _from_text(hint: Any, text: str) -> Any:
 
 
 def _check(name: str, hint: Any, value: Any, allowed: Any) -> Any:
-    """Return `value` (a list as a tuple). OperatorError if its type or value is not allowed."""
+    """Return `value`, with a list converted to a tuple.
+
+    Raises OperatorError if its type or value is not allowed.
+    """
     first, last = allowed
     is_list = isinstance(value, list) and all(isinstance(part, str) for part in value)
     if hint == tuple[str, ...] and is_list:
@@ -315,7 +323,7 @@ def _check(name: str, hint: Any, value: Any, allowed: Any) -> Any:
 
 
 def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
-    """Raise OperatorError for an unknown variable of a section, or of a misspelled section."""
+    """Raise OperatorError if a variable names an unknown setting or a misspelled section."""
     names = {variable for _, variable, _, _ in describe_settings()}
     for variable in environ:
         if variable.startswith("VENUEBOX_") and variable not in names:
@@ -340,7 +348,7 @@ def settings_example() -> str:
 
 
 def change_settings(text: str, changes: Mapping[str, str | int | bool | list[str]]) -> str:
-    """Return the text of a settings file with these settings (`section.name`) changed.
+    """Return `text`, the content of a settings file, with `changes` applied by `section.name`.
 
     Comments and all other lines are kept. Raises OperatorError if a value is not allowed, or if the
     file's layout is too unusual to edit automatically.
@@ -358,10 +366,10 @@ def change_settings(text: str, changes: Mapping[str, str | int | bool | list[str
 
 
 def _change(lines: list[str], section: str, name: str, *, value: str) -> None:
-    """Replace the setting's line, else its commented-out line, else insert a line."""
+    """Replace the setting's line or, if there is none, its commented-out line, or insert one."""
     head = next((i for i, line in enumerate(lines) if line.strip() == f"[{section}]"), None)
     if head is None:
-        # Insert the section before the tables of readers, or it would become part of the last one.
+        # Insert the section before the [[readers]] tables, which stay at the end of the file.
         first = next((i for i, line in enumerate(lines) if line.startswith("[[")), len(lines))
         lines[first:first] = [f"[{section}]", f"{name} = {value}", ""]
         return

@@ -1,4 +1,4 @@
-"""Folding of names (the same as in web/frontend/src/shared/text_folding.ts), and CSV cells."""
+"""Fold names as web/frontend/src/shared/text_folding.ts does, and write CSV cells."""
 
 import csv
 import io
@@ -14,12 +14,12 @@ _WESTERN_DIGITS = str.maketrans(_DIGITS)
 _SAME_LETTERS = str.maketrans(
     _DIGITS
     | {
-        "ة": "ه",  # ta marbuta, ha
-        "ى": "ي",  # alif maqsura, ya
+        "ة": "ه",  # ta marbuta to ha
+        "ى": "ي",  # alif maqsura to ya
         "ی": "ي",
         "ک": "ك",
         "ٱ": "ا",
-        "ـ": "",  # tatweel only lengthens a word
+        "ـ": "",  # tatweel, which only lengthens a word
     }
 )
 
@@ -27,7 +27,8 @@ _SAME_LETTERS = str.maketrans(
 def fold(text: str) -> str:
     """Remove case, accents, vowel signs, tatweel and invisible marks; convert digits to 0 to 9.
 
-    Interchangeable letters become one: ta marbuta becomes ha, alif maqsura becomes ya.
+    Letters that people use interchangeably are unified: ta marbuta becomes ha, and alif maqsura
+    becomes ya.
     """
     if text.isascii():  # fast path: most names are ASCII, and thousands are compared at once
         return text.casefold()
@@ -37,12 +38,12 @@ def fold(text: str) -> str:
 
 
 def western_digits(text: str) -> str:
-    """Return `text` with the digits of Arabic keyboards replaced by 0 to 9."""
+    """Return `text` with Arabic-Indic, Persian and Urdu digits replaced with 0 to 9."""
     return text.translate(_WESTERN_DIGITS)
 
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # without it, spreadsheets assume a legacy encoding
-# French spreadsheets split at semicolons, English ones at commas, even within a quoted cell.
+# French spreadsheets split at semicolons and English ones at commas, even in a quoted cell.
 _SEPARATORS = re.compile("([;,])")
 _LINE_BREAK = re.compile(r"\s*[\t\r\n\v\f\x1c-\x1e\x85\u2028\u2029]\s*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -51,7 +52,7 @@ _INVISIBLE = frozenset({"Cf", "Zs"})  # Unicode categories that spreadsheets ign
 
 
 def write_cells(cells: Iterable[str]) -> bytes:
-    """Return a CSV line without its line ending; every cell is quoted."""
+    """Return a CSV line with every cell quoted, without the line ending."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, delimiter=";", quoting=csv.QUOTE_ALL, lineterminator="")
     writer.writerow(cells)
@@ -61,7 +62,7 @@ def write_cells(cells: Iterable[str]) -> bytes:
 def write_cell(value: Any) -> str:
     """Return `value` as one line of cell text that no spreadsheet evaluates as a formula.
 
-    Each part between separators that begins like a formula is prefixed with `'`.
+    Each part between separators is prefixed with `'` if it starts like a formula.
     """
     if value is None:
         return ""
@@ -70,12 +71,12 @@ def write_cell(value: Any) -> str:
 
 
 def phone_text(number: str | None) -> str | None:
-    """Return the number as `tel:+212600123457`, which spreadsheets treat as text."""
+    """Return a phone number as `tel:+212600123457`, which spreadsheets treat as text."""
     return f"tel:{number}" if number else None
 
 
 def _is_formula(part: str) -> bool:
-    """Whether the first visible character starts a formula, even in its full-width form."""
+    """Whether the first visible character of `part` starts a formula, even if full-width."""
     for character in part:
         if character != '"' and unicodedata.category(character) not in _INVISIBLE:
             return unicodedata.normalize("NFKC", character)[0] in _FORMULA

@@ -1,4 +1,4 @@
-"""Generation of ids, keys, codes and secrets, and derivation of keys and link tokens."""
+"""Generate ids, keys, codes and secrets, and derive keys and link tokens."""
 
 import base64
 import hashlib
@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 ACCESS_CODE_ALPHABET = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"
-_MAC_BYTES = 17  # with the 16 bytes of the id, 33 bytes are 44 characters without padding
+_MAC_BYTES = 17  # 17 bytes and a 16-byte id make 44 base64 characters without padding
 EnvironmentName = Literal["live", "test"]
 
 
@@ -26,7 +26,7 @@ class Tokens:
         self.random_bytes = random_bytes
 
     def new_id(self, now_ms: int) -> str:
-        """Return a UUID version 7 for `now_ms` (ms since 1970). Such ids sort by time."""
+        """Return a version 7 UUID for `now_ms` (ms since 1970). Version 7 UUIDs sort by time."""
         raw = (now_ms & 0xFFFF_FFFF_FFFF).to_bytes(6, "big") + self.random_bytes(10)
         number = int.from_bytes(raw, "big")
         number = number & ~(0xF << 76) | 0x7 << 76
@@ -34,132 +34,137 @@ class Tokens:
         return str(UUID(int=number))
 
     def new_api_key(self, environment: str) -> str:
-        """Return `svc_live_` or `svc_test_` and 48 hex digits: 192 bits (interface, section 5)."""
+        """Return `svc_live_` or `svc_test_` followed by 48 hex digits (interface, section 5)."""
         return f"svc_{environment}_{self.random_bytes(24).hex()}"
 
     def new_terminal_token(self) -> str:
-        """Return `term_` and 64 hex digits: 256 bits."""
+        """Return `term_` followed by 64 hex digits (256 random bits)."""
         return f"term_{self.random_bytes(32).hex()}"
 
     def new_webhook_secret(self) -> str:
-        """Return `whsec_` and 256 bits in URL-safe base64 (interface, section 2.8)."""
+        """Return `whsec_` and 256 random bits in URL-safe base64 (interface, section 2.8)."""
         return f"whsec_{encode_url_safe(self.random_bytes(32))}"
 
     def new_link_secret(self) -> str:
-        """Return the secret of a one-time link: 256 bits in URL-safe base64."""
+        """Return a secret for a one-time link: 256 random bits in URL-safe base64."""
         return encode_url_safe(self.random_bytes(32))
 
     def new_access_code(self) -> str:
-        """Return `SVC-` and four unambiguous characters."""
+        """Return `SVC-` followed by four random characters that are hard to confuse."""
         return f"SVC-{self._letters(4)}"
 
     def new_recovery_code(self) -> str:
-        """Return sixteen unambiguous characters in groups of four: 79 bits."""
+        """Return sixteen random characters in groups of four (79 bits)."""
         return "-".join(self._letters(4) for _ in range(4))
 
     def new_pairing_code(self) -> str:
-        """Return eight digits, valid once within ten minutes."""
+        """Return eight random digits with which to pair a terminal."""
         return f"{int.from_bytes(self.random_bytes(8), 'big') % 10**8:08d}"
 
     def _letters(self, count: int) -> str:
         letters: list[int] = []
-        while len(letters) < count:  # without bytes from 248 on, all 31 letters are equally likely
+        while len(letters) < count:  # skip bytes above 247, so all 31 letters are equally likely
             letters += [b for b in self.random_bytes(8) if b < 8 * len(ACCESS_CODE_ALPHABET)]
         return "".join(ACCESS_CODE_ALPHABET[b % 31] for b in letters[:count])
 
 
 def encode_url_safe(raw: bytes) -> str:
-    """Encode as URL-safe base64 without padding."""
+    """Encode `raw` as URL-safe base64 without padding."""
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
 def hash_token(token: str) -> bytes:
-    """Return the stored form of a key, token or one-time link: SHA-256 of its UTF-8 bytes.
+    """Return the SHA-256 under which a key, token or one-time link is stored.
 
-    Also hashes text with invalid characters from a header; such a hash matches no row.
+    Accepts strings that are not valid Unicode, which may come from a header. Their hashes match no
+    stored row.
     """
     return hashlib.sha256(token.encode(errors="surrogatepass")).digest()
 
 
 def account_hash(name: str) -> bytes:
-    """Return the hash that identifies an account name when failed sign-ins are counted.
+    """Return the hash under which failed sign-ins to the account `name` are counted.
 
-    Ignores upper and lower case and repeated spaces.
+    Ignores case and repeated spaces.
     """
     return hash_token(" ".join(name.casefold().split()))
 
 
 def made_at(id_: str) -> int:
-    """Return the time at which `new_id` made this id, in ms since 1970."""
+    """Return the time at which `new_id` created `id_`, in ms since 1970."""
     return int(id_.replace("-", "")[:12], 16)
 
 
 def first_id_of(now_ms: int) -> str:
-    """Return a lower bound for the ids that `new_id` makes from `now_ms` (ms since 1970) on."""
+    """Return a string that sorts before all ids created at or after `now_ms` (ms since 1970)."""
     digits = f"{now_ms:012x}"
     return f"{digits[:8]}-{digits[8:]}"
 
 
 class Keyring:
-    """The keys of one environment, derived from the master key, one for each purpose.
+    """The keys of one environment: one key for each purpose, derived from the master key.
 
-    A key reveals nothing about the keys of other purposes or of the other environment.
+    A key reveals nothing about the keys for other purposes or for the other environment.
     """
 
     def __init__(self, master: bytes, environment: str) -> None:
-        """Derive the keys by HKDF-SHA256; `master` is the 32 bytes of `secrets/master.key`."""
+        """Derive the keys with HKDF-SHA256 from `master`, the 32 bytes in `secrets/master.key`."""
 
         def derive(purpose: str) -> bytes:
             info = f"venuebox {environment} {purpose}".encode()
             return HKDF(algorithm=SHA256(), length=32, salt=None, info=info).derive(master)
 
-        # Each pair of functions returns the token of an id, and the id of a token or None.
-        # The secret parts of `guestAccessUrl` and `claimUrl`, for a reservation id:
+        # In each pair, the first function returns the token for an id. The second returns the id
+        # in a token, or None if the token is invalid.
+        # The secret parts of `guestAccessUrl` and `claimUrl` contain a reservation id:
         self.access_token, self._read_access = _link_tokens(derive("access link"), b"access")
         self.claim_token, self._read_claim = _link_tokens(derive("claim link"), b"claim")
-        # The cookie by which a guest's browser finds its reservations again, for a device id:
+        # The cookie that links a guest's browser to its reservations contains a device id:
         self.device_token, self.read_device_token = _link_tokens(derive("guest device"), b"device")
-        # A hidden field of the booking form, for a form id, which contains the time it was shown:
+        # A hidden booking form field contains a form id, which encodes when the form was shown:
         self.form_token, self.read_form_token = _link_tokens(derive("booking form"), b"form")
-        # The secret part of an echo receiver's URL in the test environment, for a receiver id:
+        # The secret part of an echo receiver's URL (test environment) contains a receiver id:
         self.echo_token, self.read_echo_token = _link_tokens(derive("echo receiver"), b"echo")
         self._wrap = AESGCM(derive("wrap"))
         self._signing_keys: dict[bytes, Ed25519PrivateKey] = {}
 
     def read_access_token(self, token: str) -> str | None:
-        """Return the reservation id of `token`, or None if this box did not make the token."""
+        """Return the reservation id in `token`, or None if this box did not create the token."""
         return self._read_access(token)
 
     def read_claim_token(self, token: str) -> str | None:
-        """As `read_access_token`, for claim links."""
+        """Return the reservation id in a claim token, or None as `read_access_token` does."""
         return self._read_claim(token)
 
     def wrap(self, secret: bytes, nonce: bytes) -> bytes:
-        """Encrypt a secret for storage (AES-256-GCM); `nonce` is 12 fresh random bytes."""
+        """Encrypt a secret for storage with AES-256-GCM. `nonce` must be 12 new random bytes."""
         return nonce + self._wrap.encrypt(nonce, secret, None)
 
     def open_signing_key(self, wrapped: bytes) -> Ed25519PrivateKey:
-        """Decrypt a wrapped signing key; cached. Raises ValueError as `unwrap`."""
+        """Decrypt a wrapped signing key and cache it. Raises ValueError as `unwrap` does."""
         if wrapped not in self._signing_keys:
             raw = self.unwrap(wrapped)
             self._signing_keys[wrapped] = Ed25519PrivateKey.from_private_bytes(raw)
         return self._signing_keys[wrapped]
 
     def unwrap(self, wrapped: bytes) -> bytes:
-        """Decrypt a wrapped secret. Raises ValueError if it was wrapped with another master key."""
+        """Decrypt a wrapped secret.
+
+        Raises ValueError if it was wrapped with a different master key or is damaged.
+        """
         try:
             return self._wrap.decrypt(wrapped[:12], wrapped[12:], None)
         except InvalidTag:
-            raise ValueError("wrapped with another master key, or damaged") from None
+            raise ValueError("wrapped with a different master key, or damaged") from None
 
 
 def _link_tokens(
     key: bytes, label: bytes
 ) -> tuple[Callable[[str], str], Callable[[str], str | None]]:
-    """Return two functions: one makes the token of an id, the other reads a token.
+    """Return two functions: one returns the token for an id, the other the id in a token.
 
-    A token has 44 characters: the id and a MAC of 136 bits. The second function returns None for
-    a token that was not made with `key` and `label`.
+    A token has 44 characters, which encode the id and a 136-bit MAC. The second function returns
+    None if the token was not created with `key` and `label`.
     """
 
     def mac(raw_id: bytes) -> bytes:
@@ -174,7 +179,7 @@ def _link_tokens(
             raw = base64.b64decode(token.encode("ascii"), altchars=b"-_", validate=True)
         except ValueError:
             return None
-        if len(raw) != 16 + _MAC_BYTES or encode_url_safe(raw) != token:  # only the canonical form
+        if len(raw) != 16 + _MAC_BYTES or encode_url_safe(raw) != token:  # not canonical
             return None
         if not hmac.compare_digest(raw[16:], mac(raw[:16])):
             return None

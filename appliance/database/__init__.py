@@ -1,1 +1,1 @@
-"""SQLite: a single writer with group commit, readers, migrations, integrity checks, copies."""
+"""SQLite storage: one writer with group commit, readers, migrations, checks and copies."""

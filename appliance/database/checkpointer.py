@@ -1,12 +1,12 @@
 """WAL checkpoints, VACUUM, and truncation of the WAL after an erasure.
 
 SQLite's automatic checkpoint runs inside a COMMIT, which then waits for a thousand pages and two
-syncs. Instead, a second connection copies most pages while commits continue. The few pages that
-remain are copied between two commits, and then SQLite restarts the WAL.
+syncs. Here, a second connection copies most pages while commits continue. The few remaining pages
+are copied between two commits, after which SQLite restarts the WAL.
 
-`secure_delete` overwrites deleted content in the database file, so that after an erasure only the
-WAL still contains it, until the WAL is truncated. Content may also remain in the unused space of
-a page whose rows moved; the nightly VACUUM removes it.
+`secure_delete` overwrites deleted content in the database file. After an erasure, the WAL still
+contains the content until it is truncated. Content may also remain in the unused space of a page
+whose rows were moved; the nightly VACUUM removes it.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _MOST_PASSES = 4
 
 
 class Checkpointer:
-    """Checkpoints the WAL of `writing` in a thread. Bound to the event loop that creates it."""
+    """Checkpoints the WAL in a thread. Create and use it in the same event loop."""
 
     def __init__(
         self,
@@ -41,9 +41,10 @@ class Checkpointer:
         run_between: Callable[[Callable[[], None]], None],
         on_broken: Callable[[BaseException], None],
     ) -> None:
-        """`run_between`, called in the loop, runs a job on a thread between two commits.
+        """Start checkpointing what the connection `writing` commits.
 
-        `on_broken` is called in the loop with the error if the disk failed.
+        `run_between` is called in the loop and must run the given job on a thread between two
+        commits. `on_broken` is called in the loop with the error if the disk fails.
         """
         self._connection = open_connection(path)
         self._run_between = run_between
@@ -57,18 +58,21 @@ class Checkpointer:
         writing.set_wal_hook(self._note_length)  # replaces SQLite's automatic checkpoints
 
     def join(self) -> None:
-        """End the thread and close its connection. The last connection to close checkpoints."""
+        """Stop the thread and close its connection.
+
+        When the last connection to the database is closed, SQLite checkpoints the WAL.
+        """
         self._requests.put("end")
         self._thread.join()
         self._connection.close()
 
     def _note_length(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
-        """WAL hook, called in each COMMIT with the WAL's length in pages."""
+        """Request a checkpoint if the WAL is too long. SQLite calls this hook in each COMMIT."""
         if pages < DUE_PAGES:
             self._due = DUE_PAGES
         elif pages >= self._due and not self._is_running:
             self._is_running = True
-            self._due = pages + DUE_PAGES  # an incomplete checkpoint is retried later
+            self._due = pages + DUE_PAGES  # when to retry if this checkpoint is incomplete
             self._requests.put("checkpoint")
         return apsw.SQLITE_OK
 
@@ -84,7 +88,10 @@ class Checkpointer:
         self._is_running = False
 
     def _checkpoint(self, passes: int) -> bool:
-        """Checkpoint until few pages are left. False if the database is busy or the disk fails."""
+        """Checkpoint until few pages are left.
+
+        Returns False if the database is busy or the disk fails.
+        """
         try:
             with quota_as_full(self._connection):
                 for _ in range(passes):
@@ -93,7 +100,7 @@ class Checkpointer:
                     )
                     if pages - done <= _FEW_PAGES:
                         break
-        except apsw.BusyError:  # a command runs a checkpoint
+        except apsw.BusyError:  # a command is running a checkpoint
             return False
         except apsw.Error as error:  # the WAL grows, but nothing is lost
             log.warning("database: checkpoint failed: %s", error)
@@ -114,20 +121,21 @@ _LOST_WRITES = frozenset({
 
 
 def is_lost(error: apsw.IOError) -> bool:
-    """Whether a write or fsync failed, so that written data may be lost."""
+    """Whether `error` is a failed write or fsync, after which written data may be lost."""
     return getattr(error, "extendedresult", 0) in _LOST_WRITES  # missing in apsw's type stubs
 
 
 def wipe(path: Path) -> bool:
-    """VACUUM the file and truncate its WAL. False if the database was busy or the disk was full.
+    """Vacuum the database and truncate its WAL. Call it from a thread.
 
-    Blocks writers for about a second for each 100 MB. Call it from a thread. Raises OperatorError,
-    and changes nothing, if the disk has too little free space.
+    Returns False if the database was busy or the disk became full. Blocks writers for about one
+    second per 100 MB. Raises OperatorError, and changes nothing, if the disk has too little free
+    space.
     """
     connection = open_connection(path)
     try:
         _check_free_space(connection, path)
-        # VACUUM may need much temporary space: use the database's volume, not memory.
+        # VACUUM may need much temporary space, so use the database's volume instead of memory.
         connection.pragma("temp_store_directory", str(path.parent.absolute()))
         connection.execute("PRAGMA temp_store = FILE")
         connection.execute("PRAGMA cache_size = -2000")
@@ -143,7 +151,7 @@ def wipe(path: Path) -> bool:
 def cut_log(path: Path) -> bool:
     """Checkpoint the whole WAL and truncate it. Call it from a thread.
 
-    False if the disk was full, or the database was busy for 10 s.
+    Returns False if the disk was full or the database was busy for 10 s.
     """
     try:
         with closing(open_connection(path)) as connection, quota_as_full(connection):
@@ -153,27 +161,27 @@ def cut_log(path: Path) -> bool:
 
 
 def _truncate_wal(connection: apsw.Connection) -> bool:
-    connection.set_busy_timeout(_WAIT_MILLISECONDS)  # writers are blocked while it waits
+    connection.set_busy_timeout(_WAIT_MILLISECONDS)  # short, because the wait blocks writers
     until = time.monotonic() + _PATIENCE_SECONDS
     while time.monotonic() < until:
         try:
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)  # non-blocking
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)  # does not block writers
             busy, *_sizes = next(connection.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
             if not busy:
                 return True
-        except apsw.BusyError:  # the box runs a checkpoint
+        except apsw.BusyError:  # the box is running a checkpoint
             pass
         time.sleep(_PAUSE_SECONDS)
     return False
 
 
 def _check_free_space(connection: apsw.Connection, path: Path) -> None:
-    """Raise OperatorError unless the disk has room for a copy, and for the WAL to write it."""
+    """Raise OperatorError unless the free disk space is at least twice the database's size."""
     size = connection.pragma("page_count") * connection.pragma("page_size")
     needed = 2 * size + _MIB
     free = shutil.disk_usage(path.parent).free
     if free < needed:
         raise OperatorError(
             f"{path.name} cannot be vacuumed: this needs {needed // _MIB + 1} MiB of disk space, "
-            f"and {free // _MIB} MiB are free"
+            f"but only {free // _MIB} MiB are free"
         )

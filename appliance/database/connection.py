@@ -16,8 +16,8 @@ from appliance.clock import Clock, ZoneDatabase
 from appliance.core.errors import NotFound, OperatorError
 from appliance.core.tokens import Tokens
 
-_MIN_FREE_BYTES = 256 * 1024  # for SQLite's -wal and -shm files, with a margin
-# The shared-memory file (-shm) of the WAL cannot be created.
+_MIN_FREE_BYTES = 256 * 1024  # enough for SQLite's -wal and -shm files
+# The errors if the WAL's shared-memory file (-shm) cannot be created.
 _SHM_ERRORS = {apsw.SQLITE_IOERR_SHMOPEN, apsw.SQLITE_IOERR_SHMSIZE, apsw.SQLITE_IOERR_SHMMAP}
 
 UNUSABLE = (
@@ -38,16 +38,16 @@ def quota_as_full(connection: apsw.Connection) -> Iterator[None]:
 
 
 def is_over_quota(error: BaseException, connection: apsw.Connection) -> bool:
-    """Whether `error` is a write that exceeded a disk quota.
+    """Whether `error` was raised by a write that exceeded a disk quota.
 
-    It must be the connection's latest error: the errno is read from the connection.
+    `error` must be the connection's latest error, because its errno is read from the connection.
     """
     is_write = getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_WRITE
     return is_write and connection.system_errno == errno.EDQUOT
 
 
 def is_unopenable(error: BaseException) -> bool:
-    """Whether opening failed or the disk is full, so that the file itself may be intact."""
+    """Whether `error` means that opening failed or the disk is full; the file may be intact."""
     if isinstance(error, apsw.IOError):
         return getattr(error, "extendedresult", 0) in _SHM_ERRORS
     return isinstance(error, (apsw.CantOpenError, apsw.FullError, apsw.ReadOnlyError))
@@ -56,7 +56,7 @@ def is_unopenable(error: BaseException) -> bool:
 def describe_unopenable(path: Path) -> str:
     """Describe why `path` cannot be opened, and what to do.
 
-    A full or read-only folder also prevents reading: SQLite creates its -shm file there.
+    A full or read-only folder prevents even reading, because SQLite creates its -shm file there.
     """
     if not path.exists():
         return describe_missing(path)
@@ -72,7 +72,7 @@ def describe_unopenable(path: Path) -> str:
 
 
 def describe_missing(path: Path) -> str:
-    """Describe a missing database file, and what to do."""
+    """Describe a missing database file and how to restore it."""
     return (
         f"{path.name} is missing from {path.parent}: put the last good backup in place with "
         f"venuebox restore --latest --data {path.parent}"
@@ -80,10 +80,10 @@ def describe_missing(path: Path) -> str:
 
 
 def describe_newer(path: Path, found: int, known: int) -> str:
-    """Describe a database whose schema `found` is newer than `known`, and what to do."""
+    """Describe a database whose schema is too new for this program, and what to do."""
     return (
-        f"{path.name} was written by a newer venuebox (schema {found}, this one knows {known}): "
-        "install that version again; nothing was changed"
+        f"{path.name} was written by a newer venuebox (schema {found}, this version supports "
+        f"{known}): reinstall the newer version; nothing was changed"
     )
 
 
@@ -125,7 +125,7 @@ def wait_for_others(connection: apsw.Connection) -> None:
 
 Row = tuple[Any, ...]
 T = TypeVar("T")
-_CACHE, _READER_CACHE = -32_000, -8_000  # KiB (as a negative number) for each connection
+_CACHE, _READER_CACHE = -32_000, -8_000  # per connection; SQLite reads a negative size as KiB
 _CHECKSUM_BYTES = 8  # at the end of each page; see check_pages
 OLDEST_SQLITE = (3, 51, 3)  # older versions can corrupt a WAL file when they reset it
 _NOTHING: Mapping[str, Any] = {}
@@ -142,24 +142,25 @@ def check_engine(version: str | None = None) -> None:
 
 @cache
 def check_pages() -> None:
-    """Enable SQLite's page checksums in this process: reading a changed page raises an error.
+    """Enable page checksums in this process, so that reading a damaged page raises an error.
 
-    SQLite's own checks examine only the structure and find one in ten changed bytes. Checksums
-    find all (tests/faults/test_corruption.py). Raises OperatorError if they are not available.
+    SQLite's own checks examine only the structure and find one in ten changed bytes. Checksums find
+    every changed byte (tests/faults/test_corruption.py). Raises OperatorError if checksums are not
+    available.
     """
     connection = apsw.Connection(":memory:")
     try:
         apsw.sqlite_extra.load(connection, "cksumvfs")
     except (apsw.Error, apsw.sqlite_extra.NotAvailable, OSError) as error:
         raise OperatorError(
-            f"SQLite's page checksums are missing ({error}): install venuebox again"
+            f"SQLite's page checksums are missing ({error}): reinstall venuebox"
         ) from None
     finally:
         connection.close()
 
 
 def lay_out_pages(connection: apsw.Connection, size: int) -> None:
-    """Set the page size of a new database, and reserve space for the checksum of each page."""
+    """Set a new database's page size, and reserve space for a checksum in each page."""
     connection.execute(f"PRAGMA page_size = {size}")
     connection.reserve_bytes("main", _CHECKSUM_BYTES)
 
@@ -176,7 +177,10 @@ def open_connection(path: Path, *, writable: bool = True) -> apsw.Connection:
 
 
 def open_for_command(path: Path) -> apsw.Connection:
-    """Open a read-only connection while the box may be running. OperatorError if that fails."""
+    """Open a read-only connection, even while the box is running.
+
+    Raises OperatorError if the database cannot be opened.
+    """
     try:
         return open_connection(path, writable=False)
     except (apsw.CantOpenError, apsw.FullError, apsw.IOError) as error:
@@ -188,8 +192,8 @@ def open_for_command(path: Path) -> apsw.Connection:
 def configure(connection: apsw.Connection) -> None:
     """Set the box's pragmas and busy handler on a connection."""
     wait_for_others(connection)
-    # The query planner stability guarantee. Without it, SQLite prepares a statement again when
-    # bound values could change its plan, which takes 30 µs for each join.
+    # Enable the query planner stability guarantee. Without it, SQLite prepares a statement again
+    # if the bound values could change its plan, which takes 30 µs per join.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     for pragma in (
         "synchronous = FULL",
@@ -205,7 +209,7 @@ def configure(connection: apsw.Connection) -> None:
 
 
 def known(found: T | None) -> T:
-    """Return `found`, a row that the query must have found. Raises NotFound if it is None."""
+    """Return `found`, the row that a query returned. Raises NotFound if it is None."""
     if found is None:
         raise NotFound
     return found
@@ -219,7 +223,7 @@ def _insert_statement(table: str, columns: tuple[str, ...]) -> str:
 
 
 class Reader:
-    """The argument of a query: a snapshot of the committed data, the clock and the time zones."""
+    """A query's access to a snapshot of the committed data, the clock and the time zones."""
 
     __slots__ = ("_clock", "connection", "zones")
 
@@ -230,7 +234,7 @@ class Reader:
 
     @property
     def now(self) -> int:
-        """Milliseconds since 1970."""
+        """The current time, in ms since 1970."""
         return self._clock.now()
 
     def rows(self, sql: str, parameters: Mapping[str, Any] = _NOTHING) -> Iterator[Row]:
@@ -238,27 +242,27 @@ class Reader:
         return self.connection.execute(sql, parameters)
 
     def row(self, sql: str, parameters: Mapping[str, Any] = _NOTHING) -> Row | None:
-        """Return the first row of a query, or None."""
+        """Return the first row of a query, or None if there is no row."""
         return next(self.rows(sql, parameters), None)
 
     def value(self, sql: str, parameters: Mapping[str, Any] = _NOTHING) -> Any:
-        """Return the first column of the first row, or None."""
+        """Return the first column of the first row, or None if there is no row."""
         found = self.row(sql, parameters)
         return None if found is None else found[0]
 
     def one(
         self, kind: Callable[..., T], sql: str, parameters: Mapping[str, Any] = _NOTHING
     ) -> T | None:
-        """Return `kind(*columns)` of the first row, or None."""
+        """Return `kind(*columns)` for the first row, or None if there is no row."""
         found = self.row(sql, parameters)
         return None if found is None else kind(*found)
 
 
 class Transaction(Reader):
-    """The argument of an action: the connection, the time at its start, and random tokens.
+    """An action's access to the database, its start time and a source of random tokens.
 
-    `notices` are passed to the database's listeners after the commit. The SAVEPOINT is opened
-    before the first change, so an action that only reads opens none.
+    After the commit, `notices` are passed to the database's listeners. A SAVEPOINT is opened before
+    the first change, so an action that only reads opens none.
     """
 
     __slots__ = ("_has_savepoint", "_now", "notices", "tokens")
@@ -274,7 +278,7 @@ class Transaction(Reader):
 
     @property
     def now(self) -> int:
-        """Milliseconds since 1970 at the start of the transaction."""
+        """The time at which the transaction started, in ms since 1970."""
         return self._now
 
     def execute(self, sql: str, parameters: Mapping[str, Any] = _NOTHING) -> int:
@@ -297,26 +301,26 @@ class Transaction(Reader):
     def insert(self, table: str, values: Mapping[str, Any]) -> int:
         """Insert one row and return its rowid.
 
-        Column names become part of the SQL: they must never come from user input.
+        Column names become part of the SQL, so they must never come from user input.
         """
         self._save()
         self.connection.execute(_insert_statement(table, tuple(values)), values)
         return self.connection.last_insert_rowid()
 
     def update(self, table: str, id_: str, **values: Any) -> None:
-        """Update columns of the row with that id. Column names: see `insert`."""
+        """Update columns of the row `id_`. Column names must never come from user input."""
         changes = ", ".join(f'"{name}" = :{name}' for name in values)
         sql = f"UPDATE {table} SET {changes} WHERE id = :id_"  # noqa: S608
         self.execute(sql, {**values, "id_": id_})
 
     def undo(self) -> None:
-        """Roll back all changes of this action."""
+        """Roll back all changes that this action made."""
         if self._has_savepoint:
             self.connection.execute("ROLLBACK TO action")
             self.connection.execute("RELEASE action")
 
     def keep(self) -> None:
-        """Release the SAVEPOINT, so that the next COMMIT includes the changes."""
+        """Release the SAVEPOINT; the next COMMIT then includes the changes."""
         if self._has_savepoint:
             self.connection.execute("RELEASE action")
 

@@ -1,10 +1,10 @@
 """One SQLite database: reader threads, and a single writer with group commit.
 
-Actions that arrive together run one after the other in one BEGIN IMMEDIATE, and each is rolled
-back on its own if it fails. One COMMIT at synchronous=FULL makes them durable, and only then are
-their callers answered. Statements run on the event loop, which saves a thread switch for each.
-Operations that wait for the disk or for another process (COMMIT, a locked file) run on the
-writer's thread.
+Actions that arrive together run one after the other in one transaction. If an action fails, only
+its own changes are rolled back. One COMMIT at synchronous=FULL makes the whole batch durable, and
+only then do the callers get their results. SQL statements run on the event loop, which saves one
+thread switch per statement. Operations that wait for the disk or for another process (COMMIT, a
+locked file) run on the writer's thread.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ class _Queued:
 
 
 class Writer:
-    """Runs actions on the writing connection. Bound to the event loop that creates it."""
+    """Runs actions on the writing connection. Create and use it in the same event loop."""
 
     def __init__(
         self,
@@ -65,9 +65,11 @@ class Writer:
         on_broken: Callable[[BaseException], None],
         on_durable: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_commit` is called with the notices of each commit, `on_broken` if the disk failed.
+        """Start the writer's thread.
 
-        `on_durable` is called after each commit, before its actions are answered.
+        `on_commit` is called with the change notices from each commit, and `on_broken` with the
+        error if the disk fails. `on_durable` is called after each commit, before the callers get
+        their results.
         """
         self.commits = 0
         self.on_full: Callable[[], None] = lambda: None
@@ -78,12 +80,12 @@ class Writer:
         self._on_durable = on_durable
         self._loop = asyncio.get_running_loop()
         self._queue: list[_Queued] = []
-        self.waiting = 0  # actions that wait for their commit
+        self.waiting = 0  # the number of actions that are not yet committed
         self._busy = False
         self._shut = False
         self._broken = False
         self._failing = False
-        self._between: Callable[[], None] | None = None
+        self._pending_job: Callable[[], None] | None = None
         self._idle: asyncio.Event | None = None
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run_jobs, name="writer")
@@ -108,9 +110,9 @@ class Writer:
 
     def run_between(self, job: Callable[[], None]) -> None:
         """Run `job` on the writer's thread between two commits."""
-        self._between = job
+        self._pending_job = job
         if not self._busy:
-            self._go_on()
+            self._start_next()
 
     async def close(self) -> None:
         """Finish queued actions and end the thread. The caller closes the connection."""
@@ -122,7 +124,7 @@ class Writer:
         await self._loop.run_in_executor(None, self._thread.join)
 
     def _begin(self) -> None:
-        """Begin a batch with the actions that were queued during one iteration of the loop."""
+        """Start a batch of the actions that were queued in the last iteration of the loop."""
         if self._busy or not self._queue:
             return
         self._busy = True
@@ -140,7 +142,7 @@ class Writer:
             self._run(batch)
 
     def _run(self, batch: list[_Queued]) -> None:
-        """Run all actions of the batch; hand the COMMIT to the thread if anything changed."""
+        """Run all actions in the batch. If they changed data, commit on the writer's thread."""
         before = self._connection.total_changes()
         try:
             for queued in batch:
@@ -154,10 +156,13 @@ class Writer:
         if has_changes:
             self._jobs.put(lambda: self._commit(batch))
         else:
-            self._answer(batch)
+            self._resolve(batch)
 
     def _run_action(self, queued: _Queued) -> None:
-        """Run one action; if it fails, roll back its changes. Raises if the batch is lost."""
+        """Run one action, and roll back its changes if it fails.
+
+        Raises the action's error if the changes of the whole batch are lost.
+        """
         tx = self._new_transaction()
         try:
             queued.result = queued.action(tx, *queued.arguments, **queued.keywords)
@@ -177,7 +182,7 @@ class Writer:
             job()
 
     def _wait_for_lock(self, batch: list[_Queued]) -> None:
-        """On the thread: wait up to 5 s while another process holds the write lock."""
+        """Wait up to 5 s for the write lock of another process. Runs on the writer's thread."""
         try:
             wait_for_others(self._connection)
             try:
@@ -190,7 +195,7 @@ class Writer:
             self._loop.call_soon_threadsafe(self._run, batch)
 
     def _commit(self, batch: list[_Queued]) -> None:
-        """On the thread: commit the batch."""
+        """Commit the batch. Runs on the writer's thread."""
         try:
             self._connection.execute("COMMIT")
         except apsw.Error as error:
@@ -201,15 +206,18 @@ class Writer:
             self._loop.call_soon_threadsafe(self._acknowledge, batch)
 
     def _run_between(self, job: Callable[[], None]) -> None:
-        """On the thread: run `job`, then continue."""
+        """Run `job`, then continue with the next batch. Runs on the writer's thread."""
         try:
             job()
         finally:
-            self._loop.call_soon_threadsafe(self._go_on)
+            self._loop.call_soon_threadsafe(self._start_next)
 
     def _abandon(self, batch: list[_Queued], error: Exception) -> None:
-        """Roll back and refuse the whole batch. If the disk failed, stop accepting writes."""
-        if not self._failing:  # log a full disk once, not for each commit
+        """Roll back the whole batch and report Unavailable to its callers.
+
+        If the disk failed, stop accepting writes.
+        """
+        if not self._failing:  # log only the first of consecutive failures
             self._failing = True
             log.error("database: commit failed, changes rolled back: %s", error)
         is_full = isinstance(error, apsw.FullError) or is_over_quota(error, self._connection)
@@ -231,15 +239,15 @@ class Writer:
         for queued in batch:
             queued.notices = ()
             queued.error = Unavailable()
-        self._answer(batch)
+        self._resolve(batch)
 
     def _acknowledge(self, batch: list[_Queued]) -> None:
         self._on_durable()
-        self._answer(batch)
+        self._resolve(batch)
 
-    def _answer(self, batch: list[_Queued]) -> None:
+    def _resolve(self, batch: list[_Queued]) -> None:
         self.waiting -= len(batch)
-        self._go_on()
+        self._start_next()
         notices: list[object] = []
         for queued in batch:
             notices += queued.notices
@@ -252,9 +260,9 @@ class Writer:
         if notices:
             self._on_commit(notices)
 
-    def _go_on(self) -> None:
-        """Start the job that waits for a pause between commits, else the next batch."""
-        job, self._between = self._between, None
+    def _start_next(self) -> None:
+        """Start the job waiting to run between two commits or, if there is none, the next batch."""
+        job, self._pending_job = self._pending_job, None
         self._busy = job is not None
         if job is not None:
             self._jobs.put(lambda: self._run_between(job))
@@ -270,11 +278,11 @@ _READER_THREADS = 2
 
 
 class ChangedBeside:
-    """Notice that another process has committed. The changed rows are unknown."""
+    """The notice that another process has committed. It does not name the changed rows."""
 
 
 class Database:
-    """The open database of one environment. Bound to the event loop that opened it."""
+    """The open database of one environment. Open and use it in the same event loop."""
 
     def __init__(
         self,
@@ -286,8 +294,8 @@ class Database:
     ) -> None:
         """Open `path`, which must be a migrated box database (see `migrate`).
 
-        `on_broken` is called once, in the loop, if the disk failed. Later writes are refused. The
-        caller should end the process, because a failed fsync must not be retried.
+        `on_broken` is called once, in the loop, if the disk fails. Later writes raise Unavailable.
+        The caller should end the process, because a failed fsync must not be retried.
         """
         self.path = path
         self.clock = clock
@@ -295,7 +303,7 @@ class Database:
         self.zones = zones
         self._loop = asyncio.get_running_loop()
         self._shut = False
-        self.is_full = False  # then `write` accepts only the actions given to `go_first`
+        self.is_full = False  # if True, `write` accepts only the actions passed to `go_first`
         self._allowed_when_full: frozenset[Callable[..., Any]] = frozenset()
         self._listeners: list[Listener] = []
         self._writer_connection = open_connection(path)
@@ -323,13 +331,13 @@ class Database:
 
     @property
     def waiting(self) -> int:
-        """The number of actions that wait for their commit."""
+        """The number of actions that are not yet committed."""
         return self._writer.waiting
 
     def go_first(
         self, actions: frozenset[Callable[..., Any]], make_room: Callable[[], bool]
     ) -> None:
-        """When the disk is full, call `make_room`; if it frees space, accept only `actions`."""
+        """Call `make_room` when the disk is full. If it frees space, accept only `actions`."""
 
         def on_full() -> None:
             self.is_full = self.is_full or make_room()
@@ -338,13 +346,13 @@ class Database:
         self._writer.on_full = on_full
 
     def on_commit(self, listener: Listener) -> None:
-        """Call `listener` in the loop after each commit, with its notices."""
+        """Call `listener` in the loop after each commit, with the commit's change notices."""
         self._listeners.append(listener)
 
     async def write(
         self, action: Callable[Concatenate[Transaction, P], R], /, *args: P.args, **kwargs: P.kwargs
     ) -> R:
-        """Run `action(tx, …)` in a transaction. Returns its result when it is durable on disk.
+        """Run `action(tx, …)` in a transaction, and return its result once its changes are durable.
 
         If the action raises an exception, its changes are rolled back and the exception is raised
         here. Raises Unavailable if the queue is full, the disk is full, the file is locked or the
@@ -375,20 +383,21 @@ class Database:
     def peek(
         self, query: Callable[Concatenate[Reader, P], R], /, *args: P.args, **kwargs: P.kwargs
     ) -> R:
-        """Run `query(reader, …)` on the event loop, on a connection of its own. Errors as `read`.
+        """Run `query(reader, …)` on the event loop, on a separate connection.
 
-        Use it for lookups of a few indexed rows, which take less time than a thread switch.
+        Use it for lookups of a few indexed rows, which take less time than a thread switch. Raises
+        Unavailable as `read` does.
         """
         if self._shut:
             raise Unavailable
         return self._snapshot(self._peeker, query, args, kwargs)
 
     async def wipe(self) -> bool:
-        """Run `checkpointer.wipe` in a thread. A failed write stops the writer."""
+        """Run `checkpointer.wipe` in a thread. If a write fails, stop the writer."""
         return await self._run_in_thread(wipe)
 
     async def cut_log(self) -> bool:
-        """Run `checkpointer.cut_log` in a thread. A failed write stops the writer."""
+        """Run `checkpointer.cut_log` in a thread. If a write fails, stop the writer."""
         return await self._run_in_thread(cut_log)
 
     async def _run_in_thread(self, work: Callable[[Path], bool]) -> bool:

@@ -1,9 +1,9 @@
-"""Copies of a database, integrity checks, and transactions for commands.
+"""Database copies, integrity checks, and transactions for commands.
 
-A copy is written twice. `VACUUM INTO` omits deleted content, which a page-by-page copy would
-keep. But SQLite reads from page 1 whether pages have checksums, and VACUUM may write other pages
-before page 1, without a checksum. The result is therefore copied page by page into a second file,
-whose page 1 exists before.
+A copy is made in two steps. First, `VACUUM INTO` writes a file without deleted content. Some of its
+pages may lack a checksum, because SQLite learns from page 1 whether pages have checksums, and
+VACUUM may write other pages before page 1. Second, this file is copied page by page into a file
+that already has a page 1, so that every page gets a checksum.
 """
 
 import re
@@ -35,10 +35,10 @@ _WITHOUT_CHECKSUMS = "unix"
 
 
 def write_copy(connection: apsw.Connection, copy: Path) -> None:
-    """Write a snapshot of the database to `copy`, 0600, without blocking writers.
+    """Write a snapshot of the database to `copy`, with mode 0600, without blocking writers.
 
-    Needs twice the database's size on the volume of `copy`, and little memory. Raises apsw.Error,
-    and leaves no file, if a page is damaged or the disk is full.
+    Needs free space of twice the database's size on the volume of `copy`, but little memory. If a
+    page is damaged or the disk is full, raises apsw.Error and leaves no file behind.
     """
     bare = copy.with_name(f"{copy.name}.bare")
     try:
@@ -58,7 +58,7 @@ def _copy_pages(bare: Path, copy: Path) -> None:
     with closing(source), closing(apsw.Connection(str(copy))) as target:
         copy.chmod(0o600)
         lay_out_pages(target, source.pragma("page_size"))
-        target.pragma("journal_mode", "off")  # an incomplete copy is deleted
+        target.pragma("journal_mode", "off")  # not needed: an incomplete copy is deleted
         target.pragma("synchronous", "off")
         target.execute("CREATE TABLE first_page(content)")
         with quota_as_full(target), target.backup("main", source, "main") as pages:
@@ -69,9 +69,10 @@ _COPY_NAME = re.compile(r"(live|test)-before-upgrade-\d{4}-(\d+)\.db")
 
 
 def forget_copies(folder: Path, before: int) -> None:
-    """Delete pre-upgrade copies made before `before` (ms since 1970), which earlier versions wrote.
+    """Delete database copies that earlier versions made before an upgrade.
 
-    They contain the data of guests who were erased since.
+    Deletes the copies made before `before` (ms since 1970), because they contain the data of guests
+    who have been erased since.
     """
     for path in folder.glob("*-before-upgrade-*.db"):
         match = _COPY_NAME.fullmatch(path.name)
@@ -100,7 +101,7 @@ def copy_database(path: Path, copy: Path) -> None:
 
 
 def count_rows(path: Path) -> dict[str, int]:
-    """Return the number of rows of each table, by table name."""
+    """Return the number of rows in each table, by table name."""
     sql = """SELECT name FROM sqlite_schema
              WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"""
     with _opened(path) as connection:
@@ -111,7 +112,7 @@ def count_rows(path: Path) -> dict[str, int]:
 
 
 def list_faults(path: Path) -> list[str]:
-    """Return up to five faults of a database file; empty if it is intact.
+    """Return up to five faults in a database file, or an empty list if it is intact.
 
     Reads every page, verifies its checksum, and checks foreign keys and indexes.
     """
@@ -123,31 +124,31 @@ def list_faults(path: Path) -> list[str]:
 
 
 def describe_venue(path: Path) -> tuple[str, str, str]:
-    """Return (name, slug, id) of the venue in this file, for any schema version."""
+    """Return the venue's (name, slug, id) from a database file of any schema version."""
     with _opened(path) as connection:
         row: Any = next(connection.execute("SELECT name, slug, id FROM venue"), None)
     return row or ("venuebox", "venuebox", "")  # no venue is set up yet
 
 
 def make_live(path: Path) -> None:
-    """Prepare a copied file for use as a live database: WAL mode, file mode 0600."""
+    """Prepare a copied file for use by the box: set WAL mode and file mode 0600."""
     with closing(open_connection(path)) as connection:
         connection.pragma("journal_mode", "wal")
     path.chmod(0o600)
 
 
 def read_schema_number(path: Path) -> int:
-    """Return the schema number of the file."""
+    """Return the schema number stored in the database file."""
     with _opened(path) as connection:
         return int(connection.pragma("user_version"))
 
 
 def find_faults(connection: apsw.Connection, check: str) -> list[str]:
-    """Run `check`, a PRAGMA of SQLite, and check foreign keys. Returns the faults."""
+    """Run the SQLite pragma `check`, then check foreign keys. Returns the faults found."""
     found = [str(row[0]) for row in connection.execute(f"PRAGMA {check}")]
     orphans = {str(row[0]) for row in connection.execute("PRAGMA foreign_key_check")}
     damage = [] if found == ["ok"] else found
-    return damage + [f"rows of {table} that refer to missing rows" for table in sorted(orphans)]
+    return damage + [f"{table} has rows that refer to missing rows" for table in sorted(orphans)]
 
 
 def _opened(path: Path) -> closing[apsw.Connection]:
@@ -159,17 +160,17 @@ _STEPS = 10_000  # SQLite virtual machine instructions between two time checks
 
 
 def check_before_serving(path: Path, seconds: float = _CHECK_SECONDS) -> None:
-    """Check the file's pages, their checksums and its WAL, for about `seconds` at most.
+    """Check the file's pages, checksums and WAL for at most about `seconds`.
 
-    An intact WAL is rewritten: see `rewrite_log`. A missing file is ignored; `migrate` reports it.
-    Raises OperatorError if the file is damaged or cannot be opened.
+    Rewrites the WAL if it is intact (see `rewrite_log`). Ignores a missing file, which `migrate`
+    reports. Raises OperatorError if the file is damaged or cannot be opened.
     """
     if not path.exists():
         return
     try:
         connection = open_connection(path)
         try:
-            # Leave a damaged WAL as it is: do not checkpoint it into the file.
+            # Do not checkpoint on close, because a damaged WAL must not change the file.
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             fault = _find_fault(connection, path, time.monotonic() + seconds)
             if not fault:
@@ -185,10 +186,10 @@ def check_before_serving(path: Path, seconds: float = _CHECK_SECONDS) -> None:
 
 
 def describe_damage(path: Path, fault: str) -> str:
-    """Describe a damaged database, and how to restore it."""
+    """Describe the damage to the database `path` and how to restore it."""
     return (
         f"{path.name} is damaged ({fault}) and is not served: put the last good backup in its "
-        f"place with venuebox restore --latest --data {path.parent}, which keeps what is there"
+        f"place with venuebox restore --latest --data {path.parent}, which keeps the damaged files"
     )
 
 
@@ -196,7 +197,7 @@ def refuse_damaged_log(connection: apsw.Connection, path: Path) -> None:
     """Raise OperatorError, without changing the file, if the WAL lacks acknowledged commits.
 
     Call it before a command writes, because new commits would overwrite the unreadable ones. The
-    box may write meanwhile.
+    box may be writing at the same time.
     """
     fault = find_missing_pages(connection, path)
     if fault:
@@ -205,17 +206,17 @@ def refuse_damaged_log(connection: apsw.Connection, path: Path) -> None:
 
 
 def find_missing_pages(connection: apsw.Connection, path: Path) -> str:
-    """Return how many acknowledged pages the WAL of `path` lacks, as text; `""` if none."""
-    connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # SQLite reads the WAL
+    """Say how many acknowledged pages the WAL of `path` lacks. Returns `""` if it is complete."""
+    connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # makes SQLite read the WAL
     with closing(wal.FilesBeside(path)) as files:
         missing = wal.count_missing_frames(connection, files)
-    return f"its log lacks {missing} pages that were acknowledged" if missing else ""
+    return f"its log lacks {missing} acknowledged pages" if missing else ""
 
 
 def _find_fault(connection: apsw.Connection, path: Path, until: float) -> str:
     missing = find_missing_pages(connection, path)
     if lost := wal.count_lost_commits(connection, path):
-        return f"its log holds {lost} commits behind a damaged byte"
+        return f"its log has {lost} commits after a damaged byte"
     if missing:
         return missing
     connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
@@ -230,11 +231,11 @@ def _find_fault(connection: apsw.Connection, path: Path, until: float) -> str:
 
 @contextmanager
 def session(path: Path, clock: Clock, tokens: Tokens, zones: ZoneDatabase) -> Iterator[Transaction]:
-    """Open a transaction on `path`: durably committed at the end, rolled back on any exception.
+    """Run the block in a transaction on `path`, and commit it durably at the end.
 
-    Waits up to 5 s for another process's commit. The transaction's notices are dropped: call
-    `wake_box` afterwards, so that a running box reads the changed rows. Raises OperatorError if the
-    file cannot be used or its WAL is damaged.
+    Any exception rolls the transaction back. Waits up to 5 s while another process commits. The
+    transaction's change notices are discarded, so call `wake_box` afterwards to make a running box
+    read the changed rows. Raises OperatorError if the file cannot be used or its WAL is damaged.
     """
     try:
         connection = open_connection(path)

@@ -35,9 +35,10 @@ def list_migrations() -> list[tuple[int, str]]:
 
 
 def find_upgrade(paths: Sequence[Path]) -> tuple[int, int] | None:
-    """Return (oldest, newest) schema number if `migrate` would upgrade one of `paths`, else None.
+    """Return (oldest schema found, newest schema) if `migrate` would upgrade one of `paths`.
 
-    Also None if `migrate` would refuse one of them: missing, damaged, newer or another database.
+    Returns None if no upgrade is due, or if `migrate` would refuse a file because it is missing,
+    damaged, newer than this program or not a box database.
     """
     newest = list_migrations()[-1][0]
     try:
@@ -107,7 +108,10 @@ def _migrate(connection: apsw.Connection, path: Path, migrations: list[tuple[int
 
 
 def _check(connection: apsw.Connection, path: Path, newest: int) -> int:
-    """Return the file's schema number. OperatorError if it is newer or not a box database."""
+    """Return the file's schema number.
+
+    Raises OperatorError if the file is newer than this program or not a box database.
+    """
     found = int(connection.pragma("user_version"))
     application_id = int(connection.pragma("application_id"))
     tables = next(connection.execute("SELECT count(*) FROM sqlite_schema"))[0]

@@ -1,16 +1,16 @@
 """The write-ahead log (WAL): detection of lost commits, and the rewrite at start.
 
-Watermark: SQLite treats a damaged frame as the end of the WAL, so it would silently drop a damaged
-last commit. After each durable commit, a 16-byte watermark file beside the database stores the
-salts of the WAL and the number of acknowledged frames. The watermark is not synced. After a power
-cut it may be out of date, and then it claims too few frames, never too many.
+Watermark: SQLite treats a damaged frame as the end of the WAL, so it would silently drop the last
+commit if that is damaged. After each durable commit, the WAL's salts and the number of acknowledged
+frames are therefore written to a 16-byte watermark file beside the database. The watermark is not
+synced, so after a power cut it may be out of date. It then counts too few frames, never too many.
 
 Damage: each commit is synced before the next one begins, so a power cut can leave at most one
 commit after a bad frame. Two or more commits after a bad frame prove that the frame was damaged
 later and that acknowledged commits are lost.
 
-Rewrite: after a failed fsync, the kernel may drop written data but still return it to readers
-(docs/decisions/storage.md). At start, the WAL is therefore written again, byte for byte, and
+Rewrite: after a failed fsync, the kernel may discard written data but still return it to readers
+(docs/decisions/storage.md). At start, the WAL is therefore rewritten with the same bytes and
 synced. If that fails, the box does not start.
 """
 
@@ -27,14 +27,14 @@ from appliance.database.connection import describe_unusable
 
 HEADER = 32  # bytes before the first frame
 _FRAME = 24  # bytes before each page
-_SALT = slice(16, 24)  # of the header
+_SALT = slice(16, 24)  # the salts in the header
 
 
 def count_lost_commits(connection: apsw.Connection, path: Path) -> int:
     """Count the commits in the WAL of `path` that follow a damaged frame; normally 0.
 
-    `connection` is open on `path` and has read from it. A single commit counts as 0, because a
-    power cut may have interrupted it.
+    `connection` must be open on `path` and must have read from it. If only one commit follows, the
+    result is 0, because a power cut may have interrupted that commit.
     """
     commits = _find_commits(_beside(path, "wal"))
     if not commits:
@@ -45,10 +45,10 @@ def count_lost_commits(connection: apsw.Connection, path: Path) -> int:
 
 
 def _has_salt(wal: bytes, salt: bytes) -> bool:
-    """Whether `wal` is the WAL with that salt, even if it is damaged.
+    """Whether `wal` has these salts, even if it is damaged.
 
-    If the header is damaged, the salt of the first frame is compared instead. An intact header
-    takes precedence, because the frames after it may belong to the previous WAL.
+    If the header is damaged, the salts in the first frame are compared. An intact header takes
+    precedence, because the frames after it may be left from the WAL before the last reset.
     """
     header = wal[:HEADER]
     if len(header) < HEADER:
@@ -60,7 +60,7 @@ def _has_salt(wal: bytes, salt: bytes) -> bool:
 def count_good_frames(wal: bytes) -> int:
     """Return the number of the last commit frame before the first invalid frame; 0 if none.
 
-    Implements SQLite's file format in Python, at about 10 MB a second.
+    Parses SQLite's WAL format in Python, at about 10 MB per second.
     """
     header = wal[:HEADER]
     if len(header) < HEADER or not _is_whole(header):
@@ -78,7 +78,7 @@ def count_good_frames(wal: bytes) -> int:
 
 
 def _find_commits(path: Path) -> list[int]:
-    """Return the numbers (from 1) of the commit frames in the WAL file at `path`."""
+    """Return the numbers of the commit frames in the WAL file at `path`, counted from 1."""
     frames = []
     try:
         with path.open("rb") as file:
@@ -106,7 +106,7 @@ def _is_whole(header: bytes) -> bool:
 
 
 def _order(header: bytes) -> str:
-    """Return the byte order of the checksum's words, as in `struct`."""
+    """Return the byte order of the checksum's words, in the notation of `struct`."""
     return ">" if header[3] & 1 else "<"
 
 
@@ -141,7 +141,10 @@ class LogBeside:
 
 
 def rewrite_frames(connection: apsw.Connection, log: LogBeside) -> None:
-    """Rewrite and fsync the WAL under the write lock. OSError or apsw.Error if that fails."""
+    """Rewrite and fsync the WAL while holding the write lock.
+
+    Raises OSError or apsw.Error if that fails.
+    """
     connection.execute("BEGIN IMMEDIATE")
     try:
         log.write_again()
@@ -151,9 +154,10 @@ def rewrite_frames(connection: apsw.Connection, log: LogBeside) -> None:
 
 
 def rewrite_log(connection: apsw.Connection, path: Path) -> None:
-    """Rewrite and fsync the WAL of `path`, if it exists: a failed fsync may have lost pages.
+    """Rewrite and fsync the WAL of `path`, if it exists, in case an earlier fsync failed.
 
-    Raises OperatorError if the rewrite fails. Closing `connection` then runs no checkpoint.
+    Raises OperatorError if the rewrite fails. After a disk error, closing `connection` runs no
+    checkpoint.
     """
     try:
         handle = os.open(_beside(path, "wal"), os.O_RDWR | os.O_CLOEXEC)
@@ -184,7 +188,7 @@ class FilesBeside:
         self._mark = -1
 
     def read_head(self) -> bytes:
-        """Read the header of the WAL file, which the first call opens."""
+        """Read the header of the WAL file. The first call opens the file."""
         if self._wal < 0:
             self._wal = os.open(_beside(self._path, "wal"), os.O_RDONLY | os.O_CLOEXEC)
         return os.pread(self._wal, HEADER, 0)
@@ -198,7 +202,7 @@ class FilesBeside:
         return watermark_file(self._path).read_bytes()
 
     def write_mark(self, mark: bytes) -> None:
-        """Write the watermark without fsync: it survives a crash, but not a power cut."""
+        """Write the watermark without fsync. It survives a process crash, but not a power cut."""
         if self._mark < 0:
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
             self._mark = os.open(watermark_file(self._path), flags, 0o600)
@@ -226,33 +230,35 @@ class Watermark:
         self._files = files
 
     def rise(self) -> None:
-        """Update the watermark after a commit, before the commit is acknowledged; takes 2 µs.
+        """Update the watermark, which takes 2 µs.
 
-        Errors are ignored: the watermark then stays at an earlier position.
+        Call it after each commit, before the commit is acknowledged. Errors are ignored; the
+        watermark then keeps its earlier position.
         """
         with contextlib.suppress(OSError, apsw.Error):
             # Read the header before the frame count. If another process resets the WAL between
-            # the two, the watermark contains the old salts, which match no later WAL.
+            # the two reads, the watermark contains the old salts, which match no later WAL.
             salt = self._files.read_head()[_SALT]
             self._files.write_mark(_encode(salt, _count_frames(self._connection)))
 
 
 def count_missing_frames(connection: apsw.Connection, files: FilesBeside) -> int:
-    """Count the acknowledged frames that the WAL lacks; 0 unless the WAL is damaged.
+    """Count the acknowledged frames that are missing from the WAL; 0 if it is undamaged.
 
-    `connection` has read from the database. Other processes may write to the database meanwhile.
+    `connection` must have read from the database. Other processes may write to the database at the
+    same time.
     """
     try:
         mark = files.read_mark()
         salt, frames = mark[:8], int.from_bytes(mark[8:12], "big")
         if mark != _encode(salt, frames):
             return 0
-        with contextlib.suppress(apsw.LockedError):  # `connection` is reading: use the file below
+        with contextlib.suppress(apsw.LockedError):  # in a read transaction: count in the file
             if _count_frames(connection) >= frames:
                 return 0
         wal = files.read_log()
         # SQLite counts no frames in a WAL that the next commit will reset, so count them in the
-        # file. Skip the check if the WAL was reset since or is being reset now.
+        # file. Skip the check if the WAL has been reset since the watermark or is being reset now.
         if not _has_salt(wal, salt) or files.read_head() != wal[:HEADER]:
             return 0
     except OSError:  # there is no WAL or no watermark
@@ -266,7 +272,7 @@ def watermark_file(path: Path) -> Path:
 
 
 def _count_frames(connection: apsw.Connection) -> int:
-    """Return the number of valid frames in the WAL according to SQLite; runs no checkpoint."""
+    """Return the number of frames in the WAL that SQLite considers valid. Runs no checkpoint."""
     frames, _checkpointed = connection.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_NOOP)
     return int(frames)
 

@@ -1,1 +1,1 @@
-"""Background work: reservation states, nightly work, retention, watchdog, disk reserve."""
+"""Background jobs: reservation states, nightly jobs, retention, watchdog, disk reserve."""

@@ -1,4 +1,4 @@
-"""Nightly jobs, in this order: retention, vacuum, integrity check, backup."""
+"""The nightly jobs, in this order: retention, vacuum, integrity check, backup."""
 
 import asyncio
 import logging
@@ -30,20 +30,20 @@ from appliance.venue.rows import get_venue
 from appliance.webhooks import deliveries, delivery_log
 
 _PAUSE_SECONDS = 0.02
-_GUESTS = 20  # guests erased in one transaction
-_GUESTS_FOUND = 5_000  # by one search; each search reads all reservations of the past
+_GUESTS = 20  # guests erased per transaction
+_GUESTS_FOUND = 5_000  # guests per search, because each search reads all past reservations
 
 Find = Callable[..., list[deliveries.Key]]
 Drop = Callable[[Transaction, Sequence[deliveries.Key]], None]
 
 
 class Retention:
-    """Deletes old data of one environment: logs by age, number and size, contacts by age."""
+    """Deletes one environment's old data: logs by age, number and size, and contacts by age."""
 
     def __init__(
         self, environment: Environment, may_expire: Callable[[], bool] = lambda: True
     ) -> None:
-        """`may_expire` returns whether the clock is trusted enough to delete data by age."""
+        """`may_expire` must return whether the clock is trusted enough to delete data by age."""
         self._database = environment.database
         self._settings = environment.settings
         self._may_expire = may_expire
@@ -53,8 +53,8 @@ class Retention:
         self.job = Job(name, self._database, self._next_due, self.forget, may_expire)
 
     async def forget(self) -> None:
-        """Delete data that is too old. Delete nothing while the clock is not trusted."""
-        async with self._lock:  # the job and the nightly work both call this
+        """Delete data that is too old, but nothing while the clock is not trusted."""
+        async with self._lock:  # both `job` and the nightly jobs call this
             if self._may_expire():
                 await self._forget_logs()
                 await self._forget_contacts()
@@ -83,12 +83,12 @@ class Retention:
         await delete(logs.find_events, logs.drop_events, before=min(dead, ended))
         security = now - limits.security_days * DAY_MS
         await delete(find_old_audit_entries, drop_audit_entries, before=security)
-        yesterday = now - DAY_MS  # a failed sign-in delays later ones for less than a day
+        yesterday = now - DAY_MS  # a failed sign-in delays later attempts for less than a day
         if await self._database.read(has_old_sign_ins, yesterday):
             await self._database.write(delete_old_sign_ins, yesterday)
 
     async def _forget_contacts(self) -> None:
-        """Erase names, contacts and notes of guests whose evening is older than `contact_days`."""
+        """Erase guests' names, contacts and notes `contact_days` after their evening."""
         days = self._settings.retention.contact_days
         while guests := await self._database.read(_find_past_guests, days):
             for start in range(0, len(guests), _GUESTS):
@@ -99,7 +99,7 @@ class Retention:
     async def _delete(
         self, find: Find, drop: Drop, batch: int = delivery_log.BATCH, **limits: int
     ) -> None:
-        """Delete the rows that `find` returns, in batches, so that other writes can run between."""
+        """Delete the rows that `find` returns in batches, between which other writes can run."""
         while keys := await self._database.read(find, **limits):
             for start in range(0, len(keys), batch):
                 await self._database.write(drop, keys[start : start + batch])
@@ -107,10 +107,10 @@ class Retention:
 
 
 def next_night(reader: Reader, done_at: int | None, hour: int) -> int:
-    """Return the first instant after `done_at` when it is `hour` at the venue, in ms since 1970.
+    """Return when it is next `hour` o'clock at the venue after `done_at`, in ms since 1970.
 
-    Return 0 if `done_at` is None. Also return 0 if it is more than a day in the future, which
-    means that the clock was set back.
+    Returns 0 if `done_at` is None, or if it is more than a day in the future because the clock was
+    set back.
     """
     if done_at is None or done_at > reader.now + DAY_MS:
         return 0
@@ -131,9 +131,9 @@ T = TypeVar("T")
 
 
 async def run_in_daemon_thread(work: Callable[[], T]) -> T:
-    """Run `work` in a daemon thread, which does not delay exit. Returns or raises as `work`."""
+    """Run `work` in a daemon thread, which does not delay the exit. Returns its result."""
     done: Future[T] = Future()
-    done.set_running_or_notify_cancel()  # cancelling the caller does not cancel the work
+    done.set_running_or_notify_cancel()  # so cancelling the caller does not cancel `work`
 
     def run() -> None:
         try:
@@ -149,13 +149,13 @@ log = logging.getLogger(__name__)
 
 NO_BACKUP = "no_backup"
 DAMAGED = "database_damaged"
-_CLOCK_ALERTS = {CLOCK_HELD, CLOCK_LEAPT}  # nothing is deleted by age during these alerts
-_FIRST_MS = 60_000  # delay after a start, so that the first requests are not slowed down
+_CLOCK_ALERTS = {CLOCK_HELD, CLOCK_LEAPT}  # old copies are kept while one of these is raised
+_FIRST_MS = 60_000  # delay after the start, which keeps the first requests fast
 _COPIES_MS = 14 * DAY_MS
 
 
 class NightlyWork:
-    """The nightly work of the box. Work that was missed while the box was off runs at start."""
+    """The box's nightly jobs. If the box was off at night, they run after its next start."""
 
     def __init__(
         self, box: Box, directory: DataDirectory, retentions: Sequence[Retention] = ()
@@ -168,20 +168,20 @@ class NightlyWork:
         live = box.live.database
         self.jobs = (
             Job("nightly work", live, self._next_due, self.do_now),
-            # A separate job, because the nightly work may hang on a volume that does not respond.
+            # A separate job, because a nightly job may hang on a volume that does not respond.
             Job("backup age check", live, self._overdue_at, self.note_overdue),
         )
 
     async def do_now(self) -> None:
-        """Run the nightly work. A damaged database or a failed backup raises an alert.
+        """Run the nightly jobs. Raise an alert if a database is damaged or the backup fails.
 
-        After the failure of a step, the others still run, except that a damaged database is not
-        backed up. Without a new backup the job stays due and is retried.
+        If a job fails, the others still run, except that a damaged database is not backed up. The
+        jobs stay due and are retried until a new backup is made.
         """
         for retention in self._retentions:
             await _try("retention", retention.forget)
         now = self._box.clock.now()
-        if abs(now - self._vacuumed_at) > DAY_MS // 2:  # not at each retry of a failed backup
+        if abs(now - self._vacuumed_at) > DAY_MS // 2:  # skip if only a failed backup is retried
             results = [await self._vacuum(environment) for environment in self._box.environments]
             self._vacuumed_at = now if all(results) else 0
         faults: list[str] = []
@@ -207,25 +207,28 @@ class NightlyWork:
         await self._note(NO_BACKUP, sentence)
 
     async def _vacuum(self, environment: Environment) -> bool:
-        """VACUUM the database, which removes erased data; if that fails, truncate the WAL."""
+        """Vacuum the database to remove erased data. If that fails, truncate the WAL instead.
+
+        Returns whether the database was vacuumed.
+        """
         if await _try(f"vacuum of {environment.name}", environment.database.wipe):
             return True
-        log.warning("database: %s not vacuumed; retry in the next run", environment.name)
+        log.warning("database: %s was not vacuumed; will retry in the next run", environment.name)
         await _try(f"WAL truncation of {environment.name}", environment.database.cut_log)
         return False
 
     def _next_due(self, reader: Reader) -> int:
-        """Return the first backup hour after the latest backup, at least 1 min after the start."""
+        """Return when the jobs are due next, in ms since 1970; not within 1 min of the start."""
         proven = read_record(self._directory.root).at
-        # If `_first` is further ahead than at the start, the clock was set back.
+        # If `_first` is more than 1 min ahead, the clock was set back after the start.
         first = self._first if self._first <= reader.now + _FIRST_MS else 0
         return max(next_night(reader, proven, self._box.settings.backup.hour), first)
 
     def _overdue_at(self, reader: Reader) -> int | None:
         """Return when to raise the overdue alert, in ms since 1970; 0 to drop the alert now.
 
-        The alert is dropped after a manual backup. A box without a backup is treated as if one had
-        been made when the box was created.
+        Returns None if there is nothing to do. The alert is dropped after a manual backup. A box
+        without a backup is treated as if a backup had been made when the box was created.
         """
         record = read_record(self._directory.root)
         since = record.at or find_first_instant(reader)
@@ -236,7 +239,7 @@ class NightlyWork:
         return None if is_late or record.trouble else 0
 
     async def note_overdue(self) -> None:
-        """Raise the alert if no backup was made for too long; else drop it."""
+        """Raise the alert if the latest backup is older than 30 hours; otherwise drop the alert."""
         due = await self._box.live.database.read(self._overdue_at)
         trouble = read_record(self._directory.root).trouble
         why = f" ({trouble})" if trouble else ""
@@ -244,15 +247,15 @@ class NightlyWork:
         await self._note(NO_BACKUP, sentence if due else "")
 
     async def _note(self, name: str, sentence: str) -> None:
-        """Raise the alert `name` with `sentence`, or drop it if `sentence` is empty."""
+        """Raise the alert `name` with the text `sentence`, or drop it if `sentence` is empty."""
         try:
             await self._box.live.database.write(_write_alert, name, sentence)
         except ApiError:
-            log.warning("nightly: alert %s not written: %s", name, sentence)
+            log.warning("nightly: alert %s could not be written: %s", name, sentence)
 
 
 async def _try(name: str, work: Callable[[], Awaitable[object]]) -> object:
-    """Run `work` and return its result; log the error and return None if it fails."""
+    """Run `work` and return its result. If it fails, log the error and return None."""
     try:
         return await work()
     except (ApiError, OperatorError, OSError, apsw.Error) as error:

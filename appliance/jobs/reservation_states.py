@@ -1,4 +1,4 @@
-"""Time-driven changes of reservations: completion, expired requests, freed codes, reminders."""
+"""Timed changes to reservations: completion, expiry of requests and codes, and reminders."""
 
 from collections.abc import Callable, Iterator
 from datetime import date, timedelta
@@ -15,17 +15,18 @@ from appliance.scheduler import Job
 from appliance.venue.model import Venue, evening_end, evening_hours, minute_of, tonight
 from appliance.venue.rows import get_venue, list_slots
 
-BATCH = 100  # changes in one transaction
+BATCH = 100  # changes per transaction
 CODE_DAYS = 30
 _HOUR = 3_600_000
-_DEFAULT_HOURS = (20 * 60, 24 * 60)  # of the evening, if the venue has no slots on that day
+# Start and end of an evening without slots, in minutes after midnight.
+_DEFAULT_HOURS = (20 * 60, 24 * 60)
 
 
 def remind(tx: Transaction, hours: int) -> int:
-    """Email guests whose evening begins within `hours`. Returns how many, at most BATCH.
+    """Email a reminder to guests whose evening begins within `hours`.
 
-    Sends one reminder per reservation. Skips guests who booked within those hours, have checked
-    in, or have unsubscribed.
+    Returns the number of emails, at most BATCH. Sends one reminder per reservation. Skips guests
+    who booked within those hours, have checked in, or have unsubscribed.
     """
     due = [id_ for at, id_ in _reminders(tx, hours) if at <= tx.now][:BATCH]
     for reservation_id in due:
@@ -34,13 +35,13 @@ def remind(tx: Transaction, hours: int) -> int:
 
 
 def find_next_reminder(reader: Reader, hours: int) -> int | None:
-    """Return when the next reminder is due, in ms since 1970; None without one."""
-    # Look at several reminders: slots after midnight may start after slots of the next day.
+    """Return when the next reminder is due, in ms since 1970, or None if there is none."""
+    # Look at several reminders, because they are in order of date and start, not of due time.
     return min((at for at, _ in islice(_reminders(reader, hours), 200)), default=None)
 
 
 def stop_reminders(tx: Transaction, reservation_id: str) -> None:
-    """Unsubscribe the reservation's email address, which is stored as a hash.
+    """Unsubscribe the reservation's email address from reminders, by storing its hash.
 
     Does nothing if the reservation has no address. Raises NotFound if the id is unknown.
     """
@@ -50,7 +51,7 @@ def stop_reminders(tx: Transaction, reservation_id: str) -> None:
 
 
 def _reminders(reader: Reader, hours: int) -> Iterator[tuple[int, str]]:
-    """Yield (when it is due, reservation id) of the reminders not yet sent, by start."""
+    """Yield (due time in ms, reservation id) of reminders not yet sent, by date and start."""
     venue, slots = get_venue(reader), tuple(list_slots(reader))
     zone, now = reader.zones.zone(venue.time_zone), reader.now
     first = tonight(now, zone, venue.evening_ends_at)
@@ -82,9 +83,9 @@ def _reminders(reader: Reader, hours: int) -> Iterator[tuple[int, str]]:
 
 
 def complete_evenings(tx: Transaction) -> int:
-    """Complete confirmed reservations of past evenings, without events.
+    """Mark confirmed reservations of past evenings as completed, without webhook events.
 
-    Returns how many, at most BATCH.
+    Returns the number of completed reservations, at most BATCH.
     """
     rows = tx.rows(
         """UPDATE reservation
@@ -104,9 +105,9 @@ def complete_evenings(tx: Transaction) -> int:
 
 
 def decline_expired_requests(tx: Transaction) -> int:
-    """Decline expired requests, longest overdue first, with event `reservation.declined`.
+    """Decline expired requests, longest overdue first, with `reservation.declined` events.
 
-    Returns how many, at most BATCH.
+    Returns the number of declined requests, at most BATCH.
     """
     rows = tx.rows(
         """SELECT id FROM reservation
@@ -121,7 +122,10 @@ def decline_expired_requests(tx: Transaction) -> int:
 
 
 def free_access_codes(tx: Transaction) -> int:
-    """Free access codes for reuse 30 days after their evening. Returns how many, at most BATCH."""
+    """Release access codes for reuse 30 days after their evening.
+
+    Returns the number of released codes, at most BATCH.
+    """
     last = last_ended_evening_now(tx) - timedelta(days=CODE_DAYS)
     return tx.execute(
         """UPDATE reservation SET access_code = NULL
@@ -136,9 +140,9 @@ def free_access_codes(tx: Transaction) -> int:
 def make_reservation_jobs(
     environment: Environment, may_expire: Callable[[], bool] = lambda: True
 ) -> Job:
-    """Return the job that runs all changes of this module when they are due.
+    """Return the job that makes all changes in this module when they are due.
 
-    `may_expire` returns whether the clock is trusted enough to act on a due time.
+    `may_expire` must return whether the clock is trusted enough to act on a due time.
     """
     database, hours = environment.database, environment.settings.mail.reminder_hours
 
@@ -175,15 +179,16 @@ def find_next_due(reader: Reader) -> int | None:
 
 
 def last_ended_evening_now(reader: Reader) -> date:
-    """Return the latest evening that is over now."""
+    """Return the date of the latest evening that has ended by now."""
     venue = get_venue(reader)
     return last_ended_evening(reader.now, venue, reader.zones.zone(venue.time_zone))
 
 
 def last_ended_evening(now: int, venue: Venue, zone: ZoneInfo) -> date:
-    """Return the latest evening that is over at `now`, by the same instants as `find_next_due`.
+    """Return the date of the latest evening that has ended at `now` (ms since 1970).
 
-    It is not always the evening before tonight: when daylight saving ends, an hour occurs twice.
+    Uses the same end times as `find_next_due`. The result is not always the evening before tonight,
+    because an hour occurs twice when daylight saving time ends.
     """
     day = tonight(now, zone, venue.evening_ends_at) + timedelta(days=1)
     while evening_end(day, zone, venue.evening_ends_at) > now:

@@ -1,9 +1,9 @@
-"""The watchdog of the event loop, and the disk reserve for a full disk.
+"""The event loop's watchdog, and the disk space reserve.
 
-The watchdog is a thread that ends the process if the event loop is stuck. It also works without
-systemd. The keep-alive for systemd is sent by the loop itself, so it stops when the loop is stuck.
+The watchdog is a thread that ends the process if the event loop is stuck, even without systemd.
+The loop itself sends systemd's keep-alive messages, so these stop when the loop is stuck.
 
-The disk reserve is a file that is deleted when the disk is full, which leaves space for check-ins.
+The disk reserve is a file that is deleted when the disk is full, which frees space for check-ins.
 All other writes are refused until there is enough free space to create the file again.
 """
 
@@ -30,15 +30,15 @@ from appliance.database.database import Database
 from appliance.door.check_in import check_in, check_in_by_staff, undo_by_staff, undo_check_in
 from appliance.door.offline_sync import sync_scans
 
-PATIENCE = 30.0  # seconds (docs/promises.md, G10)
+PATIENCE = 30.0  # seconds until the process is ended (docs/promises.md, G10)
 _CHECK_SECONDS = 1.0
 _SLEEP_SECONDS = 0.01
-_STATUS = 70  # sysexits.h: EX_SOFTWARE
+_STATUS = 70  # the exit status EX_SOFTWARE of sysexits.h
 DUMP = "stuck.txt"
 
 
 async def measure_loop_latency() -> float:
-    """Return by how many seconds the event loop delays a sleep of 10 ms."""
+    """Return how many seconds late the event loop wakes up from a 10 ms sleep."""
     begun = time.monotonic()
     await asyncio.sleep(_SLEEP_SECONDS)
     return max(time.monotonic() - begun - _SLEEP_SECONDS, 0.0)
@@ -57,9 +57,9 @@ class Watchdog:
         patience: float = PATIENCE,
         leave: Callable[[], object] = lambda: os._exit(_STATUS),
     ) -> None:
-        """Before the exit, the stack traces of all threads are written to the file `dump`.
+        """`dump` is the file to which all threads' stack traces are written before the exit.
 
-        `leave` does not run exit handlers, because they would wait for the stuck loop.
+        `leave` must end the process without exit handlers, which would wait for the stuck loop.
         """
         self._dump = dump
         self._environ = environ
@@ -73,7 +73,7 @@ class Watchdog:
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
 
     def start(self) -> None:
-        """Start the watchdog. Call it in the event loop."""
+        """Start the watchdog. Call it in the event loop to watch."""
         self._wrap_selector(asyncio.get_running_loop())
         self._busy_since = time.monotonic()
         self._thread.start()
@@ -90,7 +90,7 @@ class Watchdog:
         self._thread.join()
 
     def _wrap_selector(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Wrap the loop's selector to record when the loop is idle; asyncio has no hook for it."""
+        """Wrap the loop's selector to record when the loop is idle. asyncio has no such hook."""
         selector: Any = loop._selector  # type: ignore[attr-defined] # noqa: SLF001 - see above
         wait = selector.select
 
@@ -119,7 +119,7 @@ class Watchdog:
             checked_at = time.monotonic()
             self._closing.wait(min(_CHECK_SECONDS, self._patience / 3))
             since, now = self._busy_since, time.monotonic()
-            was_suspended = now - checked_at > self._patience / 2  # the machine, not only the loop
+            was_suspended = now - checked_at > self._patience / 2  # True if the machine slept
             if since is not None and now - since > self._patience and not was_suspended:
                 self._end()
                 return
@@ -141,7 +141,7 @@ class Watchdog:
 
 
 def sd_notify(environ: Mapping[str, str], message: str) -> None:
-    """Send `READY=1`, `WATCHDOG=1` or `STOPPING=1` to systemd, if NOTIFY_SOCKET is set."""
+    """Send `message`, such as `READY=1`, to systemd if NOTIFY_SOCKET is set."""
     address = environ.get("NOTIFY_SOCKET", "")
     if not address:
         return
@@ -153,10 +153,10 @@ def sd_notify(environ: Mapping[str, str], message: str) -> None:
 
 
 def watchdog_seconds(environ: Mapping[str, str]) -> float | None:
-    """Return half of systemd's watchdog interval, in seconds; None without a watchdog."""
+    """Return half of systemd's watchdog interval in seconds, or None if systemd has none."""
     interval = environ.get("WATCHDOG_USEC", "")
     pids = {str(os.getpid())}
-    if getattr(sys, "frozen", False):  # the one-file binary serves in a child process
+    if getattr(sys, "frozen", False):  # the one-file binary runs the server in a child process
         pids.add(str(os.getppid()))
     is_ours = environ.get("WATCHDOG_PID") in {None, *pids}
     return int(interval) / 2_000_000 if interval.isdecimal() and is_ours else None
@@ -167,7 +167,7 @@ log = logging.getLogger(__name__)
 NAME = "ballast"
 _MIB = 1 << 20
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
-_LOOK_SECONDS = 1.0  # while the disk is full
+_LOOK_SECONDS = 1.0  # interval of the checks for free space while the disk is full
 
 # The actions that are accepted while the disk is full.
 _CHECK_IN_ACTIONS: frozenset[Callable[..., Any]] = frozenset(
@@ -184,13 +184,13 @@ class DiskReserve:
     def __init__(self, folder: Path, size: int = 64 * _MIB) -> None:
         self._path = folder / NAME
         self._size = size
-        self._released = 0  # the size of the deleted file
+        self._released = 0  # the size of the deleted file, in bytes
         self._databases: list[Database] = []
         self._timer: asyncio.TimerHandle | None = None
         self._making: asyncio.Future[bool] | None = None
 
     def make(self) -> bool:
-        """Create the reserve if there is enough space. Returns whether it exists now."""
+        """Create the reserve if there is enough space. Returns whether the reserve exists."""
         if self._path.exists():
             return True
         size = min(self._size, self._free() // 4)
@@ -201,7 +201,7 @@ class DiskReserve:
                 os.posix_fallocate(file.fileno(), 0, size)
         except OSError as error:
             if error.errno not in {*_NO_SPACE, errno.EOPNOTSUPP}:
-                log.warning("disk reserve: not created: %s", error.strerror)
+                log.warning("disk reserve: could not be created: %s", error.strerror)
             return False
         return True
 
@@ -211,7 +211,7 @@ class DiskReserve:
             self.release()
 
     def release(self) -> bool:
-        """Delete the reserve to free its space. Returns False if there was none."""
+        """Delete the reserve to free its space. Returns False if there is no reserve."""
         try:
             self._released = self._path.stat().st_size
             self._path.unlink()
@@ -223,7 +223,7 @@ class DiskReserve:
     def has_room_for_all(self) -> bool:
         """Whether there is enough free space to create the reserve again.
 
-        Allocates the space on trial, because the number of free bytes ignores a disk quota.
+        Allocates the space temporarily, because the volume's free space ignores disk quotas.
         """
         needed = self._released + _MIB
         if self._free() <= needed:
@@ -236,10 +236,10 @@ class DiskReserve:
         return True
 
     def start(self, databases: Iterable[Database]) -> None:
-        """Create the reserve in the background, unless `release_if_full` has released it.
+        """Create the reserve in the background, unless `release_if_full` has deleted it.
 
-        When a write to one of `databases` finds the disk full, the reserve is released. It is
-        created again when there is enough free space.
+        The reserve is deleted when a write to one of `databases` fails because the disk is full. It
+        is created again when there is enough free space.
         """
         self._databases = list(databases)
         for database in self._databases:
@@ -251,7 +251,7 @@ class DiskReserve:
             self._making = loop.run_in_executor(None, self.make)
 
     async def close(self) -> None:
-        """Stop checking for free space; keep the reserve."""
+        """Stop checking for free space. The reserve stays on the disk."""
         if self._timer is not None:
             self._timer.cancel()
         if self._making is not None:
@@ -293,7 +293,10 @@ class DiskReserve:
 async def background_services(
     box: Box, directory: DataDirectory, environ: Mapping[str, str], reserve: DiskReserve
 ) -> AsyncIterator[None]:
-    """Run the watchdog and the disk reserve. Enter when ready to serve; exit before stopping."""
+    """Run the watchdog and the disk reserve during the block.
+
+    Enter the block when the box is ready to serve, and leave it before the box stops.
+    """
     watchdog = Watchdog(directory.root / "log" / DUMP, environ)
     reserve.start(environment.database for environment in box.environments)
     watchdog.start()

@@ -1,8 +1,8 @@
-"""The TLS certificates: the box's own authority and certificate, and an imported one.
+"""TLS certificates: the box's own authority and certificate, and an imported certificate.
 
-The authority may sign only for the names and private ranges that it was created for, so a phone
-that trusts the authority trusts no other address because of it. An imported certificate is kept
-beside the certificate that the box signs for itself.
+The authority may sign only for the names and private address ranges that it was created for. A
+phone that trusts the authority therefore accepts its certificates only for these. An imported
+certificate is used in addition to the certificate that the box signs for itself.
 """
 
 import logging
@@ -32,21 +32,21 @@ from appliance.core.settings import ServerSettings
 Network = IPv4Network | IPv6Network
 
 _LOOPBACK = ("127.0.0.0/8", "::1/128")
-# The authority permits whole ranges, so that it stays usable if the box's address changes.
+# The authority may sign for whole ranges, so it stays usable if the box's address changes.
 _PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7")
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """DNS names in lower case, and IP addresses as text. Both are sorted."""
+    """Sorted DNS names in lower case, and sorted IP addresses as text."""
 
     dns: tuple[str, ...]
     addresses: tuple[str, ...]
 
     def cover(self, name: str) -> bool:
-        """Whether an imported certificate with these names is served for the SNI name `name`.
+        """Whether to use an imported certificate with these names for the SNI name `name`.
 
-        For `.local` names and names without a dot, the box's own certificate is served.
+        For `.local` names and names without a dot, the box's own certificate is used.
         """
         name = name.lower()
         parent = name.partition(".")[2]
@@ -75,8 +75,9 @@ class Names:
 def wanted_names(slug: str, server: ServerSettings, addresses: Iterable[str]) -> Names:
     """Return the names that the box's own certificate should have.
 
-    These are `<slug>.local`, the hostname, the names in the settings, loopback and `addresses`.
-    The host of a public `app_url` is excluded, because its visitors do not trust the authority.
+    These are `<slug>.local`, the hostname, the names in the settings, the loopback names and
+    `addresses`. The host of a public `app_url` is excluded, because its visitors do not trust the
+    authority.
     """
     machine = gethostname()
     names = ["localhost", f"{slug}.local", machine, *server.names]
@@ -101,7 +102,7 @@ def _is_address(text: str) -> bool:
 
 
 def _is_dns_name(text: str) -> bool:
-    """Whether a certificate may contain the name. Other names would make it invalid."""
+    """Whether `text` is valid as a DNS name in a certificate."""
     return text.isascii() and 1 <= len(text) <= 253 and not set(text) & set("_ */:[]")
 
 
@@ -116,26 +117,26 @@ _NO_USAGES = (
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A private key, its certificate, and the certificates that are sent with it."""
+    """A private key, its certificate, and the chain of certificates that are sent with it."""
 
     key: ec.EllipticCurvePrivateKey
     certificate: x509.Certificate
     chain: tuple[x509.Certificate, ...] = ()
 
     def pem(self) -> bytes:
-        """Return key, certificate and chain as PEM. One file holds all, and is replaced at once."""
+        """Return the key, certificate and chain as PEM, to be stored in a single file."""
         return to_pem(self.key, (self.certificate, *self.chain))
 
 
 def to_pem(key: PrivateKeyTypes, certificates: Iterable[x509.Certificate]) -> bytes:
-    """Return the private key, not encrypted, followed by the certificates, as PEM."""
+    """Return the unencrypted private key, followed by the certificates, as PEM."""
     pem, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
     private = key.private_bytes(pem, form, serialization.NoEncryption())
     return private + b"".join(certificate.public_bytes(pem) for certificate in certificates)
 
 
 def make_authority(venue: str, names: Names, now: int) -> Identity:
-    """Create an authority (EC P-256) that may sign for `names` and their ranges only."""
+    """Create an authority (EC P-256) that may sign only for `names` and their address ranges."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _subject(f"{venue} (venuebox)")
     permitted: list[x509.GeneralName] = [x509.DNSName(name) for name in names.dns]
@@ -146,7 +147,7 @@ def make_authority(venue: str, names: Names, now: int) -> Identity:
 
 
 def make_leaf(authority: Identity, names: Names, now: int) -> Identity:
-    """Create a key and a certificate for those of `names` that the authority may sign for."""
+    """Create a key and a certificate for the names in `names` that the authority may sign for."""
     allowed = within(authority.certificate, names)
     key = ec.generate_private_key(ec.SECP256R1())
     subjects: list[x509.GeneralName] = [x509.DNSName(name) for name in allowed.dns]
@@ -164,7 +165,7 @@ def make_leaf(authority: Identity, names: Names, now: int) -> Identity:
 
 
 def within(authority: x509.Certificate, names: Names) -> Names:
-    """Return those of `names` that the authority's name constraints permit."""
+    """Return the names in `names` that the authority's name constraints permit."""
     constraints = authority.extensions.get_extension_for_class(x509.NameConstraints).value
     permitted = constraints.permitted_subtrees or []
     dns = [entry.value for entry in permitted if isinstance(entry, x509.DNSName)]
@@ -177,7 +178,7 @@ def within(authority: x509.Certificate, names: Names) -> Names:
 
 
 def names_in(certificate: x509.Certificate) -> Names:
-    """Return the subject alternative names of a certificate, or no names without the extension."""
+    """Return a certificate's subject alternative names; no names if it has no such extension."""
     try:
         found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
@@ -190,7 +191,7 @@ def names_in(certificate: x509.Certificate) -> Names:
 
 
 def ends_at(certificate: x509.Certificate) -> int:
-    """Return the end of validity, in ms since 1970."""
+    """Return when the certificate expires, in ms since 1970."""
     return round(certificate.not_valid_after_utc.timestamp() * 1000)
 
 
@@ -198,9 +199,9 @@ def _builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, now: int, days: int,
     *, signs: bool,
 ) -> x509.CertificateBuilder:  # fmt: skip
-    """Return the builder of a certificate that is valid for `days`.
+    """Return a builder for a certificate that is valid for `days`.
 
-    The validity begins a day before `now`, or before the build time if that is later.
+    The validity begins one day before `now` or the program's build time, whichever is later.
     """
     # Begin a day early for phones whose clock is slow.
     begins = datetime.fromtimestamp(max(now, BUILT_AT) // 1000, UTC) - timedelta(days=1)
@@ -230,13 +231,13 @@ def _subject(name: str) -> x509.Name:
 
 DAY_MS = 86_400_000
 AUTHORITY, LEAF, IMPORTED = "authority.pem", "box.pem", "own.pem"
-_GIVEN = "given"  # the file with the fingerprint of the authority that devices have downloaded
+_GIVEN = "given"  # file with the fingerprint of the authority that devices downloaded
 
 
 def read_identity(path: Path) -> Identity | None:
     """Return the identity in a file that the box wrote, or None if the file is missing.
 
-    Raises OperatorError if the file is damaged or another program wrote it.
+    Raises OperatorError if the file is damaged or was written by another program.
     """
     try:
         content = read_private(path)
@@ -253,7 +254,7 @@ def read_identity(path: Path) -> Identity | None:
 
 
 def read_certificate(path: Path) -> x509.Certificate | None:
-    """Return the first certificate in a file; None if the file is missing or unreadable."""
+    """Return the first certificate in a file, or None if the file is missing or unreadable."""
     try:
         return x509.load_pem_x509_certificates(path.read_bytes())[0]
     except (OSError, ValueError):
@@ -261,26 +262,28 @@ def read_certificate(path: Path) -> x509.Certificate | None:
 
 
 def import_certificate(folder: Path, certificates: bytes, key: bytes, now: int) -> Names:
-    """Store a certificate with its chain and key (PEM) in `folder`. Returns its names.
+    """Store a certificate with its chain and key (PEM) in `folder`, and return its names.
 
-    Raises OperatorError, and changes nothing, if certificate or key are unusable.
+    Raises OperatorError, and changes nothing, if the certificate or the key is unusable.
     """
     try:
         chain = x509.load_pem_x509_certificates(certificates)
     except ValueError:
         raise OperatorError(
-            "the certificate is not in PEM, which begins with BEGIN CERTIFICATE"
+            "the certificate is not in PEM format, which begins with BEGIN CERTIFICATE"
         ) from None
     try:
         private = serialization.load_pem_private_key(key, None)
     except TypeError:
-        raise OperatorError("the key is encrypted: give a key without a password") from None
+        raise OperatorError("the key is encrypted: provide a key without a password") from None
     except (ValueError, UnsupportedAlgorithm):
-        raise OperatorError("the key is not in PEM, which begins with BEGIN PRIVATE KEY") from None
+        raise OperatorError(
+            "the key is not in PEM format, which begins with BEGIN PRIVATE KEY"
+        ) from None
     form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     if chain[0].public_key().public_bytes(*form) != private.public_key().public_bytes(*form):
         raise OperatorError(
-            "key and certificate do not belong together: put the server's certificate first"
+            "the key does not match the first certificate: put the server's certificate first"
         )
     if ends_at(chain[0]) <= now:
         raise OperatorError("the certificate has expired: renew it first")
@@ -293,7 +296,7 @@ def import_certificate(folder: Path, certificates: bytes, key: bytes, now: int) 
 
 
 def forget_imported(folder: Path) -> bool:
-    """Delete the imported certificate. Returns False if there was none."""
+    """Delete the imported certificate. Returns False if there is none."""
     try:
         (folder / IMPORTED).unlink()
     except FileNotFoundError:
@@ -302,7 +305,7 @@ def forget_imported(folder: Path) -> bool:
 
 
 def describe(folder: Path, now: int) -> dict[str, Any] | None:
-    """Return the box's own certificate as JSON types, or None if it does not exist yet.
+    """Describe the box's own certificate in JSON types, or return None if it does not exist yet.
 
     The keys are `names`, `endsAt`, `daysLeft`, `fingerprint`, `authority` (a fingerprint or None)
     and `imported` (the first four keys of the imported certificate, or None).
@@ -333,7 +336,7 @@ def _fingerprint(certificate: x509.Certificate) -> str:
 
 log = logging.getLogger(__name__)
 
-# The cipher suites of TLS 1.2. TLS 1.3 has its own.
+# The cipher suites for TLS 1.2. TLS 1.3 has separate suites.
 _CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
 
@@ -349,11 +352,10 @@ def make_context() -> ssl.SSLContext:
 
 @dataclass(slots=True)
 class Certificates:
-    """The certificates in `folder` and the TLS context that serves them.
+    """The certificates in `folder` and the TLS context that uses them.
 
-    `context` has the box's own certificate. If a client requests a name of the imported
-    certificate (by SNI), a second context is used, because a context holds one certificate for
-    each key type.
+    `context` has the box's own certificate. If a client requests a name in the imported certificate
+    (by SNI), a second context is used, because a context holds only one certificate per key type.
     """
 
     folder: Path
@@ -365,7 +367,7 @@ class Certificates:
     _imported: tuple[Names, ssl.SSLContext] | None = None
 
     def prepare(self) -> None:
-        """Create missing certificates, even while the clock is not trusted, and load all.
+        """Create missing certificates, even while the clock is not trusted, and load them all.
 
         Raises OperatorError if a file is damaged or readable by other users.
         """
@@ -376,9 +378,9 @@ class Certificates:
         self.load()
 
     def renew(self, *, force: bool = False) -> bool:
-        """Renew the certificate if it ends within 30 days or its names changed, or if `force`.
+        """Renew the certificate if it expires within 30 days, its names changed or `force` is set.
 
-        Returns whether it was renewed. Call only while the clock is trusted.
+        Returns whether it was renewed. Call it only while the clock is trusted.
         """
         authority, leaf = read_identity(self.folder / AUTHORITY), read_identity(self.folder / LEAF)
         if authority is None or self._is_outgrown(authority):
@@ -419,16 +421,16 @@ class Certificates:
         return self._authority().public_bytes(serialization.Encoding.PEM)
 
     def give_authority(self) -> bytes:
-        """Return the authority's certificate as DER, for phones.
+        """Return the authority's certificate as DER, for phones to install.
 
-        From then on, the authority is not replaced.
+        The authority is not replaced afterwards, because devices may trust it.
         """
         if not self._is_given():
             atomic_write(self.folder / _GIVEN, self.fingerprint().encode())
         return self._authority().public_bytes(serialization.Encoding.DER)
 
     def fingerprint(self) -> str:
-        """Return the SHA-256 of the authority's certificate, in hex with colons, for people."""
+        """Return the SHA-256 of the authority's certificate, in hex with colons, for display."""
         return self._authority().fingerprint(hashes.SHA256()).hex(":").upper()
 
     def _authority(self) -> x509.Certificate:
@@ -454,7 +456,7 @@ class Certificates:
             return False
 
     def _is_outgrown(self, authority: Identity) -> bool:
-        """Whether the authority lacks a name and may be replaced, because no device trusts it."""
+        """Whether the authority lacks a wanted name, and no device trusts the authority yet."""
         is_complete = within(authority.certificate, self.wanted()).dns == self.wanted().dns
         return not (is_complete or self._is_given() or self.has_terminals())
 

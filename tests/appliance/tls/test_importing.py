@@ -126,7 +126,7 @@ def test_another_import_takes_its_place_at_once_whatever_its_key(certificates, t
     ("changes", "said"),
     [({"certificates": b"no"}, "certificate is not in PEM"),
      ({"key": b"no"}, "key is not in PEM"), ({"locked": True}, "key is encrypted"),
-     ({"other": True}, "do not belong together"), ({"days": 10}, "has expired"),
+     ({"other": True}, "does not match"), ({"days": 10}, "has expired"),
      ({"names": ()}, "has no DNS name")],
 )  # fmt: skip
 def test_what_would_not_work_is_refused_and_changes_nothing(tmp_path, key, changes, said):
