@@ -1,4 +1,4 @@
-"""Parser of pasted table lists: each line is a table, or a range such as T1-T12 (portal, Venue)."""
+"""Parse table lists pasted into the portal. A line is a table, or a range such as T1-T12."""
 
 import re
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from appliance.venue.model import Table
 from appliance.venue.venue_file import CAPACITY_MAX, NAME_MAX, NUMBER_MAX, SPEND_MAX, TYPE_MAX
 
 TABLES_MAX = 500
-_CAPACITY_MIN, _CAPACITY_MAX = 1, 4  # defaults
+_CAPACITY_MIN, _CAPACITY_MAX = 1, 4  # used for empty cells
 _COLUMNS = 6
 _RANGE = re.compile(r"(\D*?)(\d{1,6})\s*(?:-|–|\.\.)\s*(\D*?)(\d{1,6})")
 _HEADINGS = frozenset({"number", "numéro", "numero", "table", "n°", "no", "nº", "رقم"})
@@ -15,10 +15,10 @@ _HEADINGS = frozenset({"number", "numéro", "numero", "table", "n°", "no", "nº
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An invalid line, numbered from 1.
+    """An invalid line. Lines are numbered from 1.
 
-    `what` is columns, number, name, capacity_min, capacity_max, order, type, minimum_spend,
-    twice, taken, range or too_many.
+    `what` is the error: columns, number, name, capacity_min, capacity_max, order, type,
+    minimum_spend, twice, taken, range or too_many.
     """
 
     line: int
@@ -28,21 +28,22 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class PastedTables:
-    """The parsed tables, in order, and the invalid lines."""
+    """The parsed tables and the invalid lines, both in the order of the list."""
 
     tables: tuple[Table, ...]
     faults: tuple[Fault, ...]
 
 
 class _InvalidLine(Exception):
-    """An invalid line; the message is the fault's `what`."""
+    """A line is invalid. The message is the fault's `what`."""
 
 
 def parse_tables(text: str, taken: frozenset[str] = frozenset()) -> PastedTables:
-    """Parse lines of `number;name;fewest;most;type;minimum spend`; only the number is required.
+    """Parse lines with the columns `number;name;fewest guests;most guests;type;minimum spend`.
 
-    Columns are separated by semicolons, tabs or commas. `T1-T12` stands for twelve tables; a name
-    that ends with the first number is numbered too. `taken` are the numbers of existing tables.
+    Only the number is required. Semicolons, tabs or commas separate the columns. A first line with
+    headings is skipped. `T1-T12` stands for twelve tables, and their names are numbered too.
+    `taken` has the numbers of existing tables.
     """
     tables: list[Table] = []
     faults: list[Fault] = []
@@ -91,7 +92,7 @@ def _read(cells: list[str]) -> list[Table]:
 
 
 def _numbered(number: str, name: str) -> list[tuple[str, str]]:
-    """Expand a number or range into (number, name) pairs."""
+    """Return (number, name) for a table number, or for each table in a range."""
     found = _RANGE.fullmatch(number)
     if found is None:
         return [_checked(number, name or number)]
