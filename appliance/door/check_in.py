@@ -134,8 +134,8 @@ def _first_check_in(
 def _result_without_entry(scan: Scan, result: str) -> str:
     """Return the result for a party that was not admitted.
 
-    If the terminal did not admit the party offline but the box would have, it is the terminal's
-    result.
+    If the terminal refused the party offline and the box would have admitted it, this is the
+    result that the terminal showed.
     """
     if scan.was_taken_back:
         return TAKEN_BACK

@@ -74,7 +74,7 @@ def _arabic(typed: str, length: int) -> Iterator[str]:
 
 
 def _replace_pairs(typed: str, length: int) -> Iterator[str]:
-    """Yield `typed` with as many pairs replaced by `B` as make it `length` characters long."""
+    """Replace pairs in `typed` with `B` until it has `length` characters. Yield all variants."""
     pieces = typed.split(_PAIR)
     keys = len(typed) - length
     if not 0 <= keys < len(pieces):
@@ -115,7 +115,7 @@ TEXT_LENGTH = 139
 _CONTEXT = b"svc-guest-pass-v1"
 _FIRST_DAY = date(2020, 1, 1)
 _WHOLE_EVENING = 0xFFFF
-# version, key id, venue tag, pass id, evening, slot, guests, generation
+# Fields: version, key id, venue tag, pass id, evening, slot, guests, generation
 _SIGNED = struct.Struct(">BB4s8sHHBB")
 _MINUTES_A_DAY = 24 * 60
 _PASS_FORM = re.compile(r"SVC1[A-Z2-7]{134}[AIQY]")  # the last three bits are padding: 0
@@ -135,7 +135,7 @@ class GuestPass:
     generation: int
 
     def to_bytes(self) -> bytes:
-        """Return the 20 bytes to sign. They hold at most 255 guests; more are encoded as 255."""
+        """Return the 20 bytes to sign. A number of guests above 255 is encoded as 255."""
         slot = _WHOLE_EVENING if self.slot is None else minutes(self.slot)
         days, guests = (self.evening - _FIRST_DAY).days, min(self.guests, MOST_GUESTS)
         return _SIGNED.pack(

@@ -129,7 +129,7 @@ class Feed:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        # This prefix of positions is new for each start, so older positions become invalid.
+        # All positions start with this random text, so a restart makes earlier ones invalid.
         self._run = database.tokens.random_bytes(4).hex()
         self._last = 0
         self._sent = 0
@@ -156,7 +156,7 @@ class Feed:
         Unavailable if the box is stopping.
         """
         listener = Listener(owner, wants)
-        async with self._lock:  # prevents a batch in between, so changes stay in order
+        async with self._lock:  # no batch can be sent meanwhile, so changes stay in order
             if self._ended:
                 raise Unavailable
             missed = self._since(after)
@@ -218,15 +218,15 @@ class Feed:
                     self._last += 1
                     self._remembered.clear()  # anything may have changed, so all must reload
                 case TerminalGone(terminal_id):
-                    self._dismiss(terminal_id)
+                    self._revoke_listeners(terminal_id)
                 case SessionEnded(session_id):
-                    self._dismiss(f"staff:{session_id}")
+                    self._revoke_listeners(f"staff:{session_id}")
                 case TerminalEdited(terminal_id):  # it must reconnect to get its new role
                     for listener in self._owned_by(terminal_id):
                         listener.drop()
         self._send_soon()
 
-    def _dismiss(self, owner: str) -> None:
+    def _revoke_listeners(self, owner: str) -> None:
         """Send `revoked` to all listeners that belong to `owner`, then end them."""
         for listener in self._owned_by(owner):
             listener.queue([Change(self.position, "revoked")])

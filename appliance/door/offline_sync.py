@@ -74,12 +74,12 @@ _SELECT = """
 
 
 def find_conflict(reader: Reader, conflict_id: str) -> Conflict | None:
-    """Return the conflict with that id, or None."""
+    """Return the conflict with this id, or None."""
     return reader.one(_conflict, f"{_SELECT} WHERE c.id = :id", {"id": conflict_id})
 
 
 def get_conflict(reader: Reader, conflict_id: str) -> Conflict:
-    """Return the conflict with that id. Raises NotFound if unknown."""
+    """Return the conflict with this id. Raises NotFound if there is none."""
     return known(find_conflict(reader, conflict_id))
 
 

@@ -30,7 +30,7 @@ from appliance.venue.rows import find_tonight
 
 TAKEN_BACK = "undone"  # the result of an admission that was made and undone offline
 _LINK = re.compile(r"/access/([A-Za-z0-9_-]+)(/?(?:[?#].*)?$)?")
-_DAMAGED_BYTES = 2  # a venue tag that differs in more bytes is not damaged but another venue's
+_DAMAGED_BYTES = 2  # if more bytes of the venue tag differ, the pass is another venue's
 _FULL = frozenset({"already_checked_in", "party_full"})
 
 
@@ -39,8 +39,8 @@ class Reading:
     """What a scanned text refers to.
 
     `kind` is pass, link, code, name, list or other. A genuine pass is in `guest_pass`; the other
-    kinds list their possible reservations in `reservation_ids`. If the text was refused without
-    looking up a reservation, `refused` is the result and `read_hash` the text's SHA-256.
+    kinds list their possible reservations in `reservation_ids`. If the pass is not genuine or no
+    reservation was found, `refused` is the result and `read_hash` is the text's SHA-256.
     """
 
     kind: str
@@ -88,8 +88,8 @@ class Scan:
     def overfills(self, result: str) -> bool:
         """Whether staff knowingly admitted more people than were booked, with a reason.
 
-        `result` is the box's own result. It is used if the scan was online or the terminal showed
-        green. Otherwise the result that the terminal showed is used.
+        If the scan was online or the terminal showed green, staff overrode `result`, which is the
+        box's result. Otherwise they overrode the result that the terminal showed.
         """
         overridden = result if self.shown is None or self._shown_green else self.shown
         return self.reason is not None and overridden in _FULL

@@ -19,7 +19,7 @@ CHAINED = (
 )  # fmt: skip
 
 _encode = json.JSONEncoder(default=bytes.hex, separators=(",", ":")).encode
-_STANDS = "s.admitted > 0 AND NOT EXISTS (SELECT 1 FROM scan u WHERE u.undoes = s.seq)"
+_NOT_UNDONE = "s.admitted > 0 AND NOT EXISTS (SELECT 1 FROM scan u WHERE u.undoes = s.seq)"
 _ADMISSION = "s.seq, s.terminal_id, s.at, s.reservation_id, s.result, s.admitted"
 
 
@@ -56,7 +56,7 @@ def find_admission(reader: Reader, terminal_id: str, scan_id: str) -> Admission 
 def find_last_admission(reader: Reader, reservation_id: str) -> Admission | None:
     """Return the reservation's latest admission that was not undone, or None."""
     sql = f"""SELECT {_ADMISSION}, NULL FROM scan s
-              WHERE s.reservation_id = :id AND {_STANDS} ORDER BY s.seq DESC LIMIT 1"""  # noqa: S608
+              WHERE s.reservation_id = :id AND {_NOT_UNDONE} ORDER BY s.seq DESC LIMIT 1"""  # noqa: S608
     return reader.one(Admission, sql, {"id": reservation_id})
 
 
@@ -71,7 +71,7 @@ def find_first_admission(
               FROM scan s
               JOIN terminal t ON t.id = s.terminal_id
               LEFT JOIN staff ON staff.id = s.staff_id
-              WHERE s.reservation_id = :id AND {_STANDS} ORDER BY s.seq LIMIT 1"""  # noqa: S608
+              WHERE s.reservation_id = :id AND {_NOT_UNDONE} ORDER BY s.seq LIMIT 1"""  # noqa: S608
     return reader.row(sql, {"id": reservation_id})
 
 
@@ -85,7 +85,7 @@ def list_first_admissions(
     # With min(), SQLite takes the other columns from the row with the minimum.
     sql = f"""SELECT r.id, coalesce(s.happened_at, s.at), t.name, staff.name, min(s.seq)
               FROM reservation r
-              JOIN scan s ON s.reservation_id = r.id AND {_STANDS}
+              JOIN scan s ON s.reservation_id = r.id AND {_NOT_UNDONE}
               JOIN terminal t ON t.id = s.terminal_id
               LEFT JOIN staff ON staff.id = s.staff_id
               WHERE r.date = :date AND r.arrived > 0 GROUP BY r.id"""  # noqa: S608

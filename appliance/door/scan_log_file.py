@@ -102,7 +102,9 @@ class Export:
         """Return the signed statement, or `b""` for CSV."""
         if self._kind == "csv":
             return b""
-        statement = _state(self._header, self.count, self._first_row, self._last_row, self._seal)
+        statement = _build_statement(
+            self._header, self.count, self._first_row, self._last_row, self._seal
+        )
         return sign_statement(statement, self.key)
 
     def _write_row(self, scan: LoggedScan) -> bytes:
@@ -158,7 +160,7 @@ def check_export(  # noqa: PLR0911 - one return for each problem
     # No valid line reaches this limit. A longer line is read in parts, which fail the checks.
     for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), b""), 1):
         if header is not None and line.startswith(_STATEMENT_START):
-            statement = _state(header, count, first, last, seal)
+            statement = _build_statement(header, count, first, last, seal)
             if not _is_signed(line, statement, keys(header)):
                 return Checked(count, number, "the signature is invalid, or it is from another box")
             if file.read(1):
@@ -193,7 +195,7 @@ def sign_statement(statement: dict[str, Any], key: Ed25519PrivateKey) -> bytes:
     return _statement_line(statement, key.public_key().public_bytes_raw(), signature) + b"\n"
 
 
-def _state(
+def _build_statement(
     header: dict[str, Any], count: int, first: dict[str, Any], last: dict[str, Any], seal: bytes
 ) -> dict[str, Any]:
     return {

@@ -82,7 +82,7 @@ def find_by_token(reader: Reader, token_hash: bytes) -> Terminal | None:
 
 
 def get_terminal(reader: Reader, terminal_id: str) -> Terminal:
-    """Return the terminal with that id. Raises NotFound if unknown."""
+    """Return the terminal with this id. Raises NotFound if there is none."""
     sql = f"SELECT {_COLUMNS} FROM terminal WHERE id = :id"  # noqa: S608
     return known(reader.one(Terminal, sql, {"id": terminal_id}))
 

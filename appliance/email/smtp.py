@@ -50,7 +50,7 @@ class SmtpSender:
     data_within = 600.0
 
     def __init__(self, settings: MailSettings, tls: ssl.SSLContext | None = None) -> None:
-        """Create a client. `tls` replaces the default TLS context, for other authorities."""
+        """Create a client. `tls` replaces the default TLS context."""
         self._settings, self._tls = settings, tls
         self._client: aiosmtplib.SMTP | None = None
 

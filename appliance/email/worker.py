@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 MAIL_SETTINGS = "mail_settings"  # the alert for errors that only the owner can correct
 MAIL_UNREACHABLE = "mail_unreachable"  # the alert for errors that may resolve themselves
-_REFUSED = "refused with"
+_REFUSED = "refused with"  # part of the error text if the server refused a command
 _NEW = (-math.inf, 0)  # the due time of a new email, which is sent before all retries
 
 
@@ -116,7 +116,7 @@ class EmailWorker:
         # When each waiting email is due, on the monotonic clock (s) and on the wall clock (ms
         # since 1970).
         self._due: dict[str, tuple[float, int]] = {}
-        # Futures that `send_now` waits for: true if the server accepts the email.
+        # The futures that `send_now` waits for. The result is true if the email was accepted.
         self._waiters: dict[str, asyncio.Future[bool]] = {}
         self._in_progress: str | None = None
         self._unrecorded: tuple[str, Outcome] | None = None

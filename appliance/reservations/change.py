@@ -69,7 +69,7 @@ def accept(tx: Transaction, reservation_id: str, *, actor: str) -> Reservation:
 
     Raises WrongState unless the reservation is requested.
     """
-    return _answer(tx, reservation_id, "confirmed", "accepted", actor)
+    return _settle_request(tx, reservation_id, "confirmed", "accepted", actor)
 
 
 def decline(tx: Transaction, reservation_id: str, *, actor: str) -> Reservation:
@@ -77,10 +77,10 @@ def decline(tx: Transaction, reservation_id: str, *, actor: str) -> Reservation:
 
     Raises WrongState unless the reservation is requested.
     """
-    return _answer(tx, reservation_id, "declined", "declined", actor)
+    return _settle_request(tx, reservation_id, "declined", "declined", actor)
 
 
-def _answer(
+def _settle_request(
     tx: Transaction, reservation_id: str, status: str, what: str, actor: str
 ) -> Reservation:
     reservation = get_reservation(tx, reservation_id)

@@ -59,7 +59,7 @@ def grant(
     1. The venue is active and open that evening.
     2. The table exists and is bookable, and the number of guests is in its range.
     3. The slot is offered on that weekday.
-    4. The date can be booked.
+    4. The date is neither past nor more than 730 days ahead.
     5. The slot has not ended. This does not apply to staff.
     6. The table is free.
 
@@ -232,8 +232,8 @@ def enter_for_guest(
     - If they are free and `autoConfirm` is off, it is requested, and expires after
       `requestExpiryHours`.
 
-    `request_hash` is the hash of the form as sent, if the venue chose the table. Raises the same
-    errors as `grant`.
+    If the venue chose the table, `request_hash` must be the hash of the booking from before that
+    choice. Raises the same errors as `grant`.
     """
     venue = get_venue(tx)
     expires_at = None
@@ -263,7 +263,7 @@ def enter_by_staff(
     holds a table.
     """
     request_hash = hashlib.sha256(booking.fingerprint() + repr((notify, vip)).encode()).digest()
-    earlier = _find_made(tx, actor, booking.idempotency_key, request_hash)
+    earlier = _find_by_form(tx, actor, booking.idempotency_key, request_hash)
     if earlier is not None:
         return earlier
     issued = grant(
@@ -276,7 +276,7 @@ def enter_by_staff(
     return get_reservation(tx, issued.reservation_id)
 
 
-def _find_made(
+def _find_by_form(
     tx: Transaction, lineage: str, form_id: str | None, request_hash: bytes
 ) -> Reservation | None:
     """Return the reservation that this form created, or None if the form was not sent before.
@@ -307,7 +307,7 @@ def book(tx: Transaction, booking: Booking) -> Reservation:
     different content or its reservation no longer holds a table.
     """
     request_hash = booking.fingerprint()
-    earlier = _find_made(tx, _GUEST_LINEAGE, booking.idempotency_key, request_hash)
+    earlier = _find_by_form(tx, _GUEST_LINEAGE, booking.idempotency_key, request_hash)
     if earlier is not None:
         return earlier
     venue, slots = get_venue(tx), list_slots(tx)
@@ -323,8 +323,8 @@ def book(tx: Transaction, booking: Booking) -> Reservation:
 def _best_table(reader: Reader, venue: Venue, booking: Booking, slot: Slot | None) -> Table:
     """Return the free table with the lowest capacity that fits the party.
 
-    Among equal capacities, the lowest minimum spend wins, then the order of the table list.
-    Raises TableTaken if no free table fits the party.
+    If several tables have that capacity, return the one with the lowest minimum spend, or the
+    first in the table list. Raises TableTaken if no free table fits the party.
     """
     day = booking.date.isoformat()
     closed = any(closing.holds(day) for closing in list_closings(reader))

@@ -78,13 +78,13 @@ _COLUMNS = """
 
 
 def find_email(reader: Reader, email_id: str) -> Email | None:
-    """Return the email with that id, or None."""
+    """Return the email with this id, or None."""
     sql = f"SELECT {_COLUMNS} FROM letter WHERE id = :id"  # noqa: S608
     return reader.one(Email, sql, {"id": email_id})
 
 
 def get_email(reader: Reader, email_id: str) -> Email:
-    """Return the email with that id. Raises NotFound if unknown."""
+    """Return the email with this id. Raises NotFound if there is none."""
     return known(find_email(reader, email_id))
 
 

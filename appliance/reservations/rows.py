@@ -25,12 +25,12 @@ _HOLDING = "status NOT IN ('cancelled', 'declined')"
 
 
 def find_reservation(reader: Reader, reservation_id: str) -> Reservation | None:
-    """Return the reservation with that id, or None."""
+    """Return the reservation with this id, or None."""
     return _find(reader, "r.id = :id", {"id": reservation_id})
 
 
 def get_reservation(reader: Reader, reservation_id: str) -> Reservation:
-    """Return the reservation with that id. Raises NotFound if unknown."""
+    """Return the reservation with this id. Raises NotFound if there is none."""
     return known(find_reservation(reader, reservation_id))
 
 
@@ -214,7 +214,7 @@ def staff_names(reader: Reader) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """A number of people, and the number of reservations that they are on."""
+    """A number of people and the number of their reservations."""
 
     people: int
     reservations: int
@@ -224,8 +224,8 @@ class Count:
 class Totals:
     """An evening's totals.
 
-    `expected` counts the reservations that hold a table. `arrived` counts the people inside and
-    their reservations.
+    `expected` is for all reservations that hold a table. `arrived` is for the people who are
+    inside.
     """
 
     expected: Count

@@ -69,7 +69,7 @@ def find_password(reader: Reader, staff_id: str) -> str | None:
 
 
 def find_staff(reader: Reader, staff_id: str) -> StaffMember | None:
-    """Return the account with that id, or None."""
+    """Return the account with this id, or None."""
     sql = f"SELECT {STAFF_COLUMNS} FROM staff s WHERE s.id = :id"  # noqa: S608
     return reader.one(StaffMember, sql, {"id": staff_id})
 

@@ -112,14 +112,14 @@ def _end_sessions(tx: Transaction, condition: str, staff_id: str, session_id: st
 def count_sessions(reader: Reader) -> dict[str, int]:
     """Return a map from staff id to the number of sessions that have not expired."""
     sql = f"SELECT staff_id, count(*) FROM session WHERE NOT ({_IS_OVER}) GROUP BY staff_id"  # noqa: S608
-    return dict(reader.rows(sql, _over(reader, 0)))
+    return dict(reader.rows(sql, _expiry_limits(reader, 0)))
 
 
 def has_old_sign_ins(reader: Reader, guessed_before: int) -> bool:
     """Whether there is anything for `delete_old_sign_ins` to delete."""
     sql = f"""SELECT EXISTS (SELECT 1 FROM session WHERE {_IS_OVER})
                   OR EXISTS (SELECT 1 FROM sign_in_failure WHERE at < :guessed)"""  # noqa: S608
-    return bool(reader.value(sql, _over(reader, guessed_before)))
+    return bool(reader.value(sql, _expiry_limits(reader, guessed_before)))
 
 
 def delete_old_sign_ins(tx: Transaction, guessed_before: int) -> int:
@@ -127,7 +127,7 @@ def delete_old_sign_ins(tx: Transaction, guessed_before: int) -> int:
 
     Return the number of deleted rows.
     """
-    over = _over(tx, guessed_before)
+    over = _expiry_limits(tx, guessed_before)
     sessions = tx.execute(f"DELETE FROM session WHERE {_IS_OVER}", over)  # noqa: S608
     return sessions + tx.execute("DELETE FROM sign_in_failure WHERE at < :guessed", over)
 
@@ -157,7 +157,7 @@ def clear_failures(tx: Transaction, account: bytes, device: bytes | None = None)
     tx.execute(sql, {"account": account, "device": device})
 
 
-def _over(reader: Reader, guessed_before: int) -> dict[str, int]:
+def _expiry_limits(reader: Reader, guessed_before: int) -> dict[str, int]:
     seen, created = reader.now - IDLE_MILLISECONDS, reader.now - LONGEST_MILLISECONDS
     return {"seen": seen, "created": created, "guessed": guessed_before}
 
@@ -184,7 +184,7 @@ class Try:
 
     @property
     def is_strangers(self) -> bool:
-        """Whether the account has never signed in with this browser before."""
+        """Whether the account has never signed in with this browser."""
         return self.device == _UNKNOWN_BROWSER
 
 

@@ -86,7 +86,7 @@ def _list_coming(reader: Reader) -> list[Coming]:
 def _check_shifts(
     tx: Transaction, slots: Sequence[Slot] | None = None, evening_ends_at: str | None = None
 ) -> None:
-    """Raise SlotIsHeld if new slots or a new evening end would move a booked slot past midnight.
+    """Raise SlotIsHeld if new slots or a new evening end would move a booked slot across midnight.
 
     The same table could then be booked twice for that slot. Call this before the change. None
     means that the slots or the evening end do not change.
@@ -106,7 +106,7 @@ def apply_venue(tx: Transaction, file: VenueFile, *, venue_id: str | None = None
 
     Reservations do not change. Tables are matched by number. Tables that are not in the file
     become unbookable but are not deleted. A new venue gets `venue_id`, or a generated id if it is
-    None. Raises SlotIsHeld if a booked slot would move past midnight.
+    None. Raises SlotIsHeld if a booked slot would move across midnight.
     """
     applied_id: str | None = tx.value("SELECT id FROM venue")
     if applied_id is None:
@@ -175,7 +175,7 @@ def edit_venue(tx: Transaction, seen: str, wished: Venue) -> None:
 
     `seen` is the venue's `fingerprint` in the form. Raises ChangedMeanwhile if the venue has
     changed; ValidationError if a field is invalid; SlotIsHeld if the new evening end would move a
-    booked slot past midnight.
+    booked slot across midnight.
     """
     _check_seen(get_venue(tx), seen)
     check_venue(wished, tx.zones)
@@ -275,7 +275,7 @@ def add_slot(tx: Transaction, entry: Slot) -> str:
     """Add a slot at the end of the list and return its id.
 
     Raises ValidationError if a field is invalid or a slot starts at the same time on the same day;
-    SlotIsHeld if a booked slot would move past midnight.
+    SlotIsHeld if a booked slot would move across midnight.
     """
     slots = list_slots(tx)
     slot = replace(entry, id=tx.new_id())
@@ -307,7 +307,7 @@ def remove_slot(tx: Transaction, slot_id: str, seen: str, accepted: str | None =
     """Delete a slot, or return the clashes. `seen` is the slot's `fingerprint` in the form.
 
     Raises NotFound if the id is unknown, ChangedMeanwhile if the slot has changed, SlotIsHeld if
-    a booked slot would move past midnight.
+    a booked slot would move across midnight.
     """
     _check_seen(get_slot(tx, slot_id), seen)
     others = [other for other in list_slots(tx) if other.id != slot_id]
@@ -332,7 +332,7 @@ def _store_order(tx: Transaction, ids: Sequence[str]) -> None:
 def _check_slots(tx: Transaction, slots: Sequence[Slot], accepted: str | None) -> Clashes:
     """Return the clashes that the new slots would cause, unless they were accepted.
 
-    Raises SlotIsHeld if a booked slot would move past midnight.
+    Raises SlotIsHeld if a booked slot would move across midnight.
     """
     _check_shifts(tx, slots)
     clashes = slot_clashes(_list_coming(tx), list_slots(tx), slots)

@@ -231,7 +231,7 @@ def tonight(now: int, zone: ZoneInfo, evening_ends_at: str) -> date:
 
 
 def may_be_booked(day: date, first: date) -> bool:
-    """Whether `day` is at most 730 days after `first` and not before it. `first` is tonight."""
+    """Whether `day` is at most 730 days after `first`, which is tonight's date, and not before."""
     return first <= day <= first + timedelta(days=BOOKING_HORIZON_DAYS)
 
 
@@ -331,7 +331,7 @@ def closing_clashes(coming: Iterable[Coming], closing: Closing) -> Clashes:
 def find_shifted(
     coming: Iterable[Coming], slots: Sequence[Slot], evening_ends_at: str
 ) -> frozenset[str]:
-    """Return the ids of reservations whose slot would not start when the stored hold starts.
+    """Return the ids of reservations whose slot would not start at the stored `starts`.
 
     Such a reservation would not block a second reservation for the same table and slot.
     """

@@ -35,13 +35,13 @@ def list_tables(reader: Reader) -> list[Table]:
 
 
 def find_table(reader: Reader, table_id: str) -> Table | None:
-    """Return the table with that id, or None."""
+    """Return the table with this id, or None."""
     sql = f"SELECT {_TABLE_COLUMNS} FROM venue_table WHERE id = :id"  # noqa: S608
     return reader.one(_table, sql, {"id": table_id})
 
 
 def get_table(reader: Reader, table_id: str) -> Table:
-    """Return the table with that id. Raises NotFound if unknown."""
+    """Return the table with this id. Raises NotFound if there is none."""
     return known(find_table(reader, table_id))
 
 
@@ -59,7 +59,7 @@ def list_slots(reader: Reader, start: str | None = None) -> list[Slot]:
 
 
 def get_slot(reader: Reader, slot_id: str) -> Slot:
-    """Return the slot with that id. Raises NotFound if unknown."""
+    """Return the slot with this id. Raises NotFound if there is none."""
     return known(next((slot for slot in list_slots(reader) if slot.id == slot_id), None))
 
 

@@ -147,19 +147,19 @@ def parse_venue_file(text: str, zones: ZoneDatabase) -> VenueFile:
     tables: list[Table] = []
     for path, members in _entries(document, "tables"):
         table = _read(Table, path, {"name": members.get("number"), **members}, **_TABLE)
-        with _named(path, members):
+        with _naming_field(path, members):
             check_table(table, {other.number for other in tables})
         tables.append(table)
     slots: list[Slot] = []
     for path, members in _entries(document, "slots"):
         slot = _read(Slot, path, members, **_SLOT)
         slot = replace(slot, name=slot.name or slot.start)
-        with _named(path, members):
+        with _naming_field(path, members):
             check_slot(slot, slots)
         slots.append(replace(slot, days_of_week=tuple(sorted(slot.days_of_week))))
     head = {**document, "tables": tuple(tables), "slots": tuple(slots)}
     venue = _read(VenueFile, "", head, **_VENUE)
-    with _named("", document):
+    with _naming_field("", document):
         check_venue(venue, zones)
     _check_policies(venue.policies)
     if not tables:
@@ -220,7 +220,7 @@ def _wrong_type(kind: object, value: object) -> str | None:
 
 
 @contextmanager
-def _named(path: str, members: Mapping[str, Any]) -> Iterator[None]:
+def _naming_field(path: str, members: Mapping[str, Any]) -> Iterator[None]:
     """Convert a ValidationError to an OperatorError that names the field's path in the file."""
     try:
         yield
