@@ -193,7 +193,7 @@ async def _send_envelope(client: aiosmtplib.SMTP, sender: Address, recipient: Ad
         with contextlib.suppress(aiosmtplib.SMTPHeloError):
             await client.ehlo()
     if needs_utf8 and not client.supports_extension("smtputf8"):
-        raise Undelivered(Outcome("refused", "the mail server has no SMTPUTF8"))
+        raise Undelivered(Outcome("refused", "the mail server does not support SMTPUTF8"))
     encoding, options = ("utf-8", ["SMTPUTF8"]) if needs_utf8 else ("ascii", [])
     try:
         await client.mail(sender.addr_spec, options=options, encoding=encoding)
@@ -211,7 +211,7 @@ def _classify(error: aiosmtplib.SMTPException) -> Outcome:
     if not isinstance(error, aiosmtplib.SMTPResponseException):
         if isinstance(error, OSError):
             return _unreachable(error)
-        return _settings("the mail server does not offer the configured security or sign-in")
+        return _settings("the mail server does not support the configured security or sign-in")
     code, permanent = _code(error), error.code >= _PERMANENT
     if permanent and (error.code in _AUTHENTICATION_REQUIRED or " 5.7." in code):
         return _settings(f"not allowed to send: {code}")

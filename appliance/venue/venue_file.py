@@ -143,7 +143,7 @@ def parse_venue_file(text: str, zones: ZoneDatabase) -> VenueFile:
         document = tomllib.loads(text)
     # tomllib raises ValueError also for a number with 5,000 digits.
     except (ValueError, RecursionError) as error:
-        raise OperatorError(f"the venue file is not TOML: {error}") from None
+        raise OperatorError(f"the venue file is not valid TOML: {error}") from None
     tables: list[Table] = []
     for path, members in _entries(document, "tables"):
         table = _read(Table, path, {"name": members.get("number"), **members}, **_TABLE)

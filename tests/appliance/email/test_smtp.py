@@ -140,7 +140,7 @@ async def test_an_international_address_travels_with_smtputf8_or_not_at_all(deli
     async with smtp_server(enable_SMTPUTF8=False) as (port, handler):
         outcome, row, _ = await deliver(port, recipient="zoë@guest.example")
     assert (outcome, row.state) == ("failed", "failed")
-    assert row.trouble == "the mail server has no SMTPUTF8"
+    assert row.trouble == "the mail server does not support SMTPUTF8"
 
 
 @pytest.mark.slow

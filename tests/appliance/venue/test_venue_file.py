@@ -47,7 +47,7 @@ def test_the_file_of_the_demo_is_a_good_one():
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("name = ", "the venue file is not TOML"),
+        ("name = ", "the venue file is not valid TOML"),
         ('slug = "x"\n' + TABLE, "name is missing"),
         ('name = " "\nslug = "x"\n' + TABLE, "name is ' '"),
         ('name = "x"\nslug = "Riad Atlas"\n' + TABLE, "slug is 'Riad Atlas'"),
