@@ -1,1 +1,1 @@
-"""The door: guest passes, access codes, scans, verdicts, check-in, terminals, the scan log."""
+"""The door: guest passes, access codes, scans, verdicts, check-in, terminals and the scan log."""

@@ -1,4 +1,4 @@
-"""Check-in: decide a scan, admit the party, log and announce it; and undo."""
+"""Check-in: decide scans, admit parties, log and announce the result, and undo check-ins."""
 
 from datetime import date, datetime
 from zoneinfo import ZoneInfo
@@ -41,10 +41,10 @@ _MINUTE = 60_000
 
 
 def decide(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -> Decided:
-    """Decide `scan`, in the order of docs/decisions/door.md. Changes nothing.
+    """Decide `scan` with the checks in docs/decisions/door.md, without changing anything.
 
-    A party that a terminal admitted offline counts as admitted; `overrode` is then the result
-    that the box would have given.
+    A party that a terminal admitted offline counts as admitted. If the box would have refused it,
+    `overrode` is the box's result.
     """
     at = tx.now if scan.happened_at is None else scan.happened_at
     if scan.reading.refused is not None:
@@ -80,9 +80,10 @@ def decide(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) 
 def decide_and_count(
     tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int
 ) -> Decided:
-    """Decide `scan` as `decide` does, and count a wrong code on the terminal.
+    """Decide `scan` as `decide` does. Count an unknown access code against the terminal.
 
-    Raises TooManyWrongCodes after ten wrong codes within a minute (docs/security.md, S10).
+    Raises TooManyWrongCodes if `scan` is an access code and the terminal sent ten wrong codes
+    within the last minute (docs/security.md, S10).
     """
     is_code = scan.reading.kind == "code"
     if is_code and has_too_many_wrong_codes(tx, terminal):
@@ -120,7 +121,7 @@ def _first_check_in(
     admitted_at: int | None,
 ) -> FirstCheckIn | None:  # fmt: skip
     if reservation.checked_in_at is not None:
-        # `checked_in_at` may be the time of an admission that was undone while others remain.
+        # The admission at `checked_in_at` may have been undone, so use the first that was not.
         first = find_first_admission(tx, reservation.id)
         at, name, by = first[1:] if first else (reservation.checked_in_at, None, None)
     elif admitted_at is not None:
@@ -131,7 +132,11 @@ def _first_check_in(
 
 
 def _result_without_entry(scan: Scan, result: str) -> str:
-    """Return the result for a party that was not admitted; offline, the terminal's result."""
+    """Return the result for a party that was not admitted.
+
+    If the terminal refused the party offline and the box would have admitted it, this is the
+    result that the terminal showed.
+    """
     if scan.was_taken_back:
         return TAKEN_BACK
     if COLOURS[result] != "green" or scan.shown is None:
@@ -140,9 +145,9 @@ def _result_without_entry(scan: Scan, result: str) -> str:
 
 
 def keep_scan(tx: Transaction, terminal: Terminal, scan: Scan, verdict: Verdict) -> int:
-    """Store a verdict: update the reservation, its history, the event and the scan log.
+    """Store a verdict and return its row number in the scan log.
 
-    Returns the number of the log's row.
+    Update the reservation and its history, and announce the party's first check-in.
     """
     seen = verdict.reservation
     if seen is not None and verdict.admitted:
@@ -166,11 +171,11 @@ _UNDO_WITHOUT_REASON_MS = 10_000
 
 
 def undo_check_in(tx: Transaction, terminal: Terminal, scan_id: str, reason: str | None) -> Decided:
-    """Undo a scan. A reason is required after 10 s, and on another terminal.
+    """Undo a scan. A reason is required after 10 s or on a different terminal.
 
-    `checkedInAt` becomes null when nobody of the party remains in. A second undo returns the
-    first result. Raises NotFound for an unknown scan; NothingToUndo if the scan admitted nobody;
-    ValidationError if a reason is required and missing.
+    `checkedInAt` becomes null when nobody in the party remains inside. A second undo returns the
+    first undo's result. Raises NotFound if the scan is unknown; NothingToUndo if it admitted
+    nobody; ValidationError if a reason is required but missing.
     """
     return _undo(tx, terminal, known(_find_scan(tx, terminal, scan_id)), reason)
 
@@ -178,11 +183,12 @@ def undo_check_in(tx: Transaction, terminal: Terminal, scan_id: str, reason: str
 def undo_latest(
     tx: Transaction, terminal: Terminal, reservation_id: str, arrived: int | None, reason: str
 ) -> Decided:
-    """Undo the latest check-in of a party, on any terminal.
+    """Undo a party's latest check-in, made on any terminal.
 
-    `arrived` is the number inside that the caller saw. Raises ChangedMeanwhile if it has changed,
-    so that a repeated request undoes only one check-in; NotFound; NothingToUndo if nobody of the
-    party is in.
+    `arrived` is the number of people inside that the caller saw, or None to skip that check. If
+    the number has changed, ChangedMeanwhile is raised, so a repeated request undoes only one
+    check-in. Raises NotFound if the reservation is unknown; NothingToUndo if it has no check-in
+    to undo.
     """
     reservation = get_reservation(tx, reservation_id)
     if arrived is not None and reservation.arrived != arrived:
@@ -193,7 +199,10 @@ def undo_latest(
 def undo_by_staff(
     tx: Transaction, reservation_id: str, person: StaffMember, reason: str
 ) -> Decided:
-    """Undo the latest check-in of a party from the portal. Raises NotFound, NothingToUndo."""
+    """Undo a party's latest check-in from the portal.
+
+    Raises NotFound if the reservation is unknown; NothingToUndo if it has no check-in to undo.
+    """
     latest = _get_latest(tx, get_reservation(tx, reservation_id))
     return _undo(tx, get_terminal(tx, latest.terminal_id), latest, reason, person.id)
 
@@ -226,7 +235,10 @@ def _undo(
 
 
 def _find_scan(tx: Transaction, terminal: Terminal, scan_id: str) -> Admission | None:
-    """Return the scan with that id, or the admission that compensates its late refusal."""
+    """Return the scan with that id, or None.
+
+    If the box refused the scan but the party had been admitted offline, return that admission.
+    """
     found = find_admission(tx, terminal.id, scan_id)
     if found is None or found.admitted > 0:
         return found
@@ -243,17 +255,17 @@ def _revert_admission(tx: Transaction, reservation_id: str, people: int, actor: 
     update_reservation(tx, reservation_id, arrived=remaining, **changes)
     add_history(tx, reservation_id, "undone", actor, people=people)
     if not remaining:
-        announce(tx, "reservation.checkin_reverted", reservation_id)  # only sent if subscribed
+        announce(tx, "reservation.checkin_reverted", reservation_id)
     verdict = Verdict("undone", see(reservation, arrived=remaining), admitted=-people)
     return Decided(verdict, (reservation,))
 
 
 def check_in(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -> Decided:
-    """Decide `scan`, and apply, log and announce the result.
+    """Decide `scan`, then apply, log and announce the result.
 
-    The same scan id from the same terminal gets the same answer. A simulated scan stores
-    only wrong codes. Check-in never changes the status (interface, section 3). Raises
-    TooManyWrongCodes as `decide_and_count` does.
+    A repeated scan (same terminal and scan id) gets the first response. A simulated scan changes
+    nothing, except that wrong codes are counted. Check-in never changes the reservation's status
+    (interface, section 3). Raises TooManyWrongCodes as `decide_and_count` does.
     """
     earlier = None if scan.simulate else find_decided(tx, terminal.id, scan.id)
     if earlier is not None:
@@ -268,9 +280,10 @@ def check_in_by_staff(
     tx: Transaction, person: StaffMember, reservation_id: str, scan_id: str,
     *, arrivals: int | None, reason: str | None, early_minutes: int,
 ) -> Decided:  # fmt: skip
-    """Check in from the portal, logged under `person`; a `reason` overrides amber and red.
+    """Check a party in from the portal. The scan log names the staff member `person`.
 
-    Idempotent for each `scan_id`. Raises NotFound for an unknown reservation.
+    A `reason` overrides a refusal. Idempotent for each `scan_id`. Raises NotFound if the
+    reservation is unknown.
     """
     get_reservation(tx, reservation_id)
     scan = Scan(

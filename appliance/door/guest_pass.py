@@ -1,7 +1,7 @@
-"""Guest passes and access codes: encoding, signatures, and tolerant decoding of scans.
+"""Guest passes and access codes: encoding, signatures, and tolerant decoding of scanned text.
 
-A keyboard-wedge scanner sends the key codes of a US keyboard. A host with another keyboard layout
-turns them into other characters; `spellings` reverses this.
+A keyboard-wedge scanner sends key codes for a US keyboard. On a host with a different keyboard
+layout they produce the wrong characters. `spellings` restores the original text.
 """
 
 import base64
@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from appliance.core.text import western_digits
 from appliance.venue.model import minutes
 
-# Keys are upper-cased text. `É` also stands for `é`, because texts are upper-cased first.
+# The keys are in upper case, because the scanned text is converted to upper case first.
 _AZERTY_DIGITS = {
     "&": "1", "É": "2", '"': "3", "'": "4", "(": "5", "-": "6", "§": "6", "È": "7", "_": "8",
     "!": "8", "Ç": "9", "À": "0",
@@ -33,28 +33,29 @@ _QWERTZ = str.maketrans("YZ", "ZY")
 
 _ARABIC_INDIC_DIGITS = dict(zip("٠١٢٣٤٥٦٧٨٩", "0123456789", strict=True))
 _ARABIC_LETTERS = (
-    # as keys without Shift
+    # typed without Shift
     dict(zip("ضصثقفغعهخحشسيبلاتنمئءؤرىة", "QWERTYUIOPASDFGHJKLZXCVNM", strict=True))
-    # as keys with Shift, by row
+    # typed with Shift, by keyboard row
     | {"\u064e": "Q", "\u064b": "W", "\u064f": "E", "\u064c": "R", "إ": "Y", "‘": "U", "`": "U"}
     | {"÷": "I", "×": "O", "؛": "P", "\u0650": "A", "\u064d": "S", "]": "D", "[": "F", "أ": "H"}
     | {"ـ": "J", "،": "K", "/": "L", "~": "Z", "\u0652": "X", "}": "C", "{": "V", "آ": "N"}
     | {"’": "M"}
-    # keys that type the two letters lam and alef as a single character
+    # lam and alef, typed by one key as a single character
     | {"\ufefb": "B", "\ufef5": "B", "\ufef7": "G", "\ufef9": "T"}
 )  # fmt: skip
 _ARABIC = str.maketrans(_ARABIC_LETTERS | _ARABIC_INDIC_DIGITS | {"'": "M"})
 _ARABIC_AZERTY = str.maketrans(_ARABIC_LETTERS | _ARABIC_INDIC_DIGITS | _AZERTY_DIGITS)
 _SHIFTED_PAIRS = {"لإ": "T", "لأ": "G", "لآ": "B"}
-_PAIR = "لا"  # typed by the key B, or by G and then H
+_PAIR = "لا"  # typed with the key B, or with G followed by H
 _MOST_GUESSES = 128
 
 
 def spellings(text: str, length: int) -> Iterator[str]:
-    """Yield texts of `length` characters that the scanner may have typed, likeliest first.
+    """Yield the texts of `length` characters that the scanner may have sent, likeliest first.
 
-    Upper case, without white space. Layouts: unchanged (Caps Lock or not), French AZERTY
-    (Caps Lock or not), German QWERTZ, Arabic (with Arabic, European or AZERTY digits).
+    They are in upper case and without white space. The supported keyboard layouts of the host are
+    US, French AZERTY and German QWERTZ, with or without Caps Lock, and Arabic with Arabic,
+    European or AZERTY digits.
     """
     typed = "".join(text.split()).upper()
     if len(typed) == length:
@@ -73,7 +74,7 @@ def _arabic(typed: str, length: int) -> Iterator[str]:
 
 
 def _replace_pairs(typed: str, length: int) -> Iterator[str]:
-    """Yield `typed` with some pairs replaced by the key B, so that it has `length` characters."""
+    """Replace pairs in `typed` with `B` until it has `length` characters. Yield all variants."""
     pieces = typed.split(_PAIR)
     keys = len(typed) - length
     if not 0 <= keys < len(pieces):
@@ -86,7 +87,7 @@ def _replace_pairs(typed: str, length: int) -> Iterator[str]:
 
 _CODE_FORM = re.compile(r"(?:SVC)?([0-9A-Z]{4})")
 _SEPARATORS = re.compile(r"[\s._–-]+")
-# Typed characters, and the characters of ACCESS_CODE_ALPHABET that they may stand for.
+# Maps a typed character to the characters of ACCESS_CODE_ALPHABET that may have been meant.
 _LOOKALIKES = {
     "0": "QD", "O": "QD", "Q": "QD", "D": "DQ", "1": "J7", "I": "J7", "L": "J7",
     "2": "2Z", "Z": "Z2", "5": "5S", "S": "S5", "6": "6G", "G": "G6", "8": "8B", "B": "B8",
@@ -95,13 +96,13 @@ _LOOKALIKES = {
 
 
 def parse_access_code(text: str) -> str | None:
-    """Return the code as stored, `SVC-XXXX`, or None if `text` has another form."""
+    """Return the access code in the stored form, `SVC-XXXX`, or None if `text` is not a code."""
     match = _CODE_FORM.fullmatch(_SEPARATORS.sub("", western_digits(text).upper()))
     return f"SVC-{match[1]}" if match else None
 
 
 def lookalikes(access_code: str) -> list[str]:
-    """Return the other codes that can be mistaken for `access_code`."""
+    """Return the other access codes that can be confused with `access_code`."""
     choices = (_LOOKALIKES.get(letter, letter) for letter in access_code[4:])
     codes = (f"SVC-{''.join(letters)}" for letters in product(*choices))
     return [code for code in codes if code != access_code]
@@ -114,7 +115,7 @@ TEXT_LENGTH = 139
 _CONTEXT = b"svc-guest-pass-v1"
 _FIRST_DAY = date(2020, 1, 1)
 _WHOLE_EVENING = 0xFFFF
-# version, key id, venue tag, pass id, evening, slot, guests, generation
+# Fields: version, key id, venue tag, pass id, evening, slot, guests, generation
 _SIGNED = struct.Struct(">BB4s8sHHBB")
 _MINUTES_A_DAY = 24 * 60
 _PASS_FORM = re.compile(r"SVC1[A-Z2-7]{134}[AIQY]")  # the last three bits are padding: 0
@@ -122,7 +123,7 @@ _PASS_FORM = re.compile(r"SVC1[A-Z2-7]{134}[AIQY]")  # the last three bits are p
 
 @dataclass(frozen=True, slots=True)
 class GuestPass:
-    """The content of a pass. `slot` None is the whole evening; `guests` is at most 255."""
+    """The content of a pass. If `slot` is None, the pass is for the whole evening."""
 
     version: int
     kid: int
@@ -134,7 +135,7 @@ class GuestPass:
     generation: int
 
     def to_bytes(self) -> bytes:
-        """Return the 20 bytes that are signed."""
+        """Return the 20 bytes to sign. A number of guests above 255 is encoded as 255."""
         slot = _WHOLE_EVENING if self.slot is None else minutes(self.slot)
         days, guests = (self.evening - _FIRST_DAY).days, min(self.guests, MOST_GUESTS)
         return _SIGNED.pack(
@@ -152,7 +153,10 @@ class ReadPass:
     signature: bytes
 
     def is_signed_by(self, public_key: bytes) -> bool:
-        """Whether this Ed25519 public key (32 bytes) verifies the pass. Takes about 0.1 ms."""
+        """Whether the signature is valid for this Ed25519 public key (32 bytes).
+
+        Takes about 0.1 ms.
+        """
         key = Ed25519PublicKey.from_public_bytes(public_key)
         try:
             key.verify(self.signature, _CONTEXT + self.signed)
@@ -161,7 +165,11 @@ class ReadPass:
         return True
 
     def is_signed_with(self, private_key: Ed25519PrivateKey) -> bool:
-        """Whether this key signed the pass. Signs again: Ed25519 signatures are deterministic."""
+        """Whether this key signed the pass.
+
+        Signs the pass again and compares, which works because Ed25519 signatures are
+        deterministic.
+        """
         return hmac.compare_digest(private_key.sign(_CONTEXT + self.signed), self.signature)
 
 
@@ -171,27 +179,28 @@ def venue_tag(venue_id: str) -> bytes:
 
 
 def encode_pass(guest_pass: GuestPass, private_key: Ed25519PrivateKey) -> str:
-    """Return the QR code's text: 139 characters of QR's alphanumeric set."""
+    """Return the text for the QR code: 139 characters from the QR alphanumeric set."""
     signed = guest_pass.to_bytes()
     raw = signed + private_key.sign(_CONTEXT + signed)
     return PREFIX + base64.b32encode(raw).decode().rstrip("=")
 
 
 def decode_pass(text: str) -> ReadPass | None:
-    """Return the likeliest pass of `text`, or None if it has none."""
+    """Return the likeliest pass that `text` may contain, unverified, or None."""
     return next(decode_passes(text), None)
 
 
 def decode_passes(text: str) -> Iterator[ReadPass]:
-    """Iterate over the passes that `text` may contain, likeliest first, with unverified signatures.
+    """Iterate over the passes that `text` may contain, likeliest first.
 
-    Tolerates lower case, white space, and scanners on hosts with another keyboard layout.
+    The signatures are not verified. Lower case, white space and the keyboard layouts in
+    `spellings` are tolerated.
     """
     return filter(None, map(_decode, spellings(text, TEXT_LENGTH)))
 
 
 def resembles_pass(text: str) -> bool:
-    """Whether `text` begins like a pass in any layout; the pass may be damaged."""
+    """Whether `text` begins like a pass, typed with any supported layout, even if damaged."""
     start = text.strip()[: len(PREFIX)]
     return any(s.startswith(PREFIX) for s in spellings(start, len(PREFIX)))
 

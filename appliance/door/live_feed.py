@@ -1,7 +1,7 @@
-"""The live feed: changes of each commit, for terminals and the portal's boards.
+"""The live feed: sends the changes from each commit to terminals and the portal's pages.
 
-The feed stores the ids of changed rows, and reads the rows only while there are listeners. A
-listener that reconnects with its last position gets the later changes, with the present rows.
+The feed keeps the ids of changed rows, and reads the rows only while it has listeners. A listener
+that reconnects with its last position gets the later changes, with the current rows.
 """
 
 import asyncio
@@ -29,18 +29,19 @@ from appliance.reservations.rows import Totals, count_evening, find_reservations
 from appliance.venue.rows import find_tonight
 
 _DIGITS_MAX = 18
-QUEUE_LIMIT = 256  # changes queued for a slow listener
-REMEMBERED = 1000  # changes kept for listeners that resume
-_BATCH_SECONDS = 0.1  # changes within this time are read together
+QUEUE_LIMIT = 256  # maximum number of changes queued for a slow listener
+REMEMBERED = 1000  # number of changes kept for listeners that reconnect
+_BATCH_SECONDS = 0.1  # pause between batches; changes during the pause are read together
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A message of the feed. `kind` is check-in, change, conflict, totals, reset or revoked.
+    """A message in the feed. `kind` is check-in, change, conflict, totals, reset or revoked.
 
-    A listener resumes after `position`. `evening` is tonight's date, and `totals` are tonight's.
-    `reservation` is the present row. If `moved`, the reservation may have been in another evening
-    before. `door` is the check-in, if any.
+    A listener that reconnects with `position` gets the later changes. `evening` is tonight's date
+    and `totals` are tonight's totals. `reservation` is the current row. If `moved`, the
+    reservation's date may have changed. `door` is the check-in or undo that caused the change, if
+    any.
     """
 
     position: str
@@ -54,12 +55,12 @@ class Change:
 
     @property
     def number(self) -> int:
-        """The change's number since the box started. Positions are ordered by it."""
+        """The number in `position`, which increases with each change since the box started."""
         return int(self.position.partition("-")[2])
 
 
 class Listener:
-    """A listener's queue of changes. Created by `Feed.listen`."""
+    """The queue of changes for one listener. `Feed.listen` creates it."""
 
     def __init__(self, owner: str, wants: Callable[[Change], bool]) -> None:
         self.owner = owner
@@ -71,7 +72,10 @@ class Listener:
         self._arrived = asyncio.Event()
 
     async def take(self, seconds: float) -> list[Change]:
-        """Return the queued changes, waiting up to `seconds` for the first; may be empty."""
+        """Return and remove all queued changes. If there are none, wait up to `seconds` for one.
+
+        The list is empty if no change arrived in time or the listener has ended.
+        """
         if not self._waiting and not self.over.done():
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
@@ -82,7 +86,7 @@ class Listener:
         return taken
 
     def queue(self, changes: Iterable[Change]) -> None:
-        """Queue the changes that the listener wants; a full queue is replaced by one `reset`."""
+        """Queue the changes that the listener wants. Replace a full queue with one `reset`."""
         if self.over.done():
             return
         for change in changes:
@@ -93,19 +97,20 @@ class Listener:
             if len(self._waiting) >= QUEUE_LIMIT:
                 self._waiting.clear()
                 self._waiting.append(Change(change.position, "reset"))
-            elif change.kind == "revoked" or not resets:  # after a reset, the listener reloads
+            # After a reset the listener reloads everything, so it needs no further changes.
+            elif change.kind == "revoked" or not resets:
                 self._waiting.append(change)
         if self._waiting:
             self._arrived.set()
 
     def end(self) -> None:
-        """End the listener after it has taken the queued changes."""
+        """End the listener. It can still take the queued changes."""
         if not self.over.done():
             self.over.set_result(None)
         self._arrived.set()
 
     def drop(self) -> None:
-        """End the listener and discard queued changes, which its new role may not see."""
+        """End the listener and discard its queue, which its new role may not be allowed to see."""
         self._waiting.clear()
         self.end()
 
@@ -120,11 +125,11 @@ class _Entry:
 
 
 class Feed:
-    """The feed of an environment. Bound to the event loop of the environment's database."""
+    """The live feed for one environment. Use it only in the event loop that runs the database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        # Positions from before a restart are not valid.
+        # All positions start with this random text, so a restart makes earlier ones invalid.
         self._run = database.tokens.random_bytes(4).hex()
         self._last = 0
         self._sent = 0
@@ -138,7 +143,7 @@ class Feed:
 
     @property
     def position(self) -> str:
-        """The feed's present position."""
+        """The position of the latest change."""
         return self._at(self._last)
 
     async def listen(
@@ -146,12 +151,12 @@ class Feed:
     ) -> Listener:
         """Add a listener for the changes that `wants` accepts.
 
-        The listener first gets the totals. With `after`, its last position, it gets the missed
-        changes before the totals, or a `reset` if they are no longer stored. Raises Unavailable
-        if the box is stopping.
+        The listener first gets the totals. If it passes its last position as `after`, it gets the
+        missed changes before the totals, or a `reset` if the feed no longer has them. Raises
+        Unavailable if the box is stopping.
         """
         listener = Listener(owner, wants)
-        async with self._lock:  # no batch is sent meanwhile, so changes stay in order
+        async with self._lock:  # no batch can be sent meanwhile, so changes stay in order
             if self._ended:
                 raise Unavailable
             missed = self._since(after)
@@ -175,7 +180,7 @@ class Feed:
         self._listeners.discard(listener)
 
     def close(self) -> None:
-        """End all listeners, because the box stops."""
+        """End all listeners and accept no new ones."""
         self._ended = True
         if self._sending is not None:
             self._sending.cancel()
@@ -186,7 +191,7 @@ class Feed:
         return f"{self._run}-{number}"
 
     def _since(self, after: str | None) -> list[_Entry] | None:
-        """Return the entries after a position; None if the position is unknown or too old."""
+        """Return the entries after a position, or None if the position is unknown or too old."""
         if after is None:
             return []
         run, _, number = after.partition("-")
@@ -211,18 +216,18 @@ class Feed:
                     self._remember("conflict", conflict_id)
                 case ChangedBeside() | SigningKeyChanged():
                     self._last += 1
-                    self._remembered.clear()  # it is unknown what changed: all must reload
+                    self._remembered.clear()  # anything may have changed, so all must reload
                 case TerminalGone(terminal_id):
-                    self._dismiss(terminal_id)
+                    self._revoke_listeners(terminal_id)
                 case SessionEnded(session_id):
-                    self._dismiss(f"staff:{session_id}")
-                case TerminalEdited(terminal_id):  # the terminal reconnects with its new role
+                    self._revoke_listeners(f"staff:{session_id}")
+                case TerminalEdited(terminal_id):  # it must reconnect to get its new role
                     for listener in self._owned_by(terminal_id):
                         listener.drop()
         self._send_soon()
 
-    def _dismiss(self, owner: str) -> None:
-        """Send `revoked` to all listeners of `owner`, then end the listeners."""
+    def _revoke_listeners(self, owner: str) -> None:
+        """Send `revoked` to all listeners that belong to `owner`, then end them."""
         for listener in self._owned_by(owner):
             listener.queue([Change(self.position, "revoked")])
             listener.end()
@@ -269,7 +274,10 @@ class Feed:
     def _describe(
         self, reader: Reader, entries: Sequence[_Entry]
     ) -> tuple[date, Totals, list[Change]]:
-        """Return tonight, its totals and the changes: only the last `change` of a reservation."""
+        """Return tonight's date, tonight's totals and the changes for `entries`.
+
+        If a reservation has several entries of the kind `change`, only the last is returned.
+        """
         latest = {entry.subject: entry.number for entry in entries if entry.kind == "change"}
         kept = [e for e in entries if e.kind != "change" or latest[e.subject] == e.number]
         conflicts = {

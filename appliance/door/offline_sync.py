@@ -1,4 +1,4 @@
-"""Synchronisation of scans that a terminal decided offline, and the resulting conflicts."""
+"""Synchronise scans that a terminal decided offline, and record the resulting conflicts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,13 +13,16 @@ from appliance.door.terminals import Terminal
 from appliance.door.verdict import Verdict
 from appliance.outbox import ConflictChanged
 
-ADMITTED_TWICE = "admitted_twice"  # more people are in than were booked
+ADMITTED_TWICE = "admitted_twice"  # more people were admitted than were booked
 ADMITTED_ANYWAY = "admitted_anyway"  # the box would have refused the party
 
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """Where and when a party was admitted, in ms since 1970 by the terminal's corrected clock."""
+    """The terminal that admitted a party, and the time (ms since 1970).
+
+    For an offline scan, the time is the terminal's, corrected to the box's clock.
+    """
 
     terminal_id: str
     terminal: str
@@ -28,11 +31,12 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A row of `door_conflict`. `despite` is the verdict that the box would have given.
+    """A row of `door_conflict`. `despite` is the result that the box would have given.
 
-    `this` is the conflicting admission, `other` the first of the same party, if any. `arrived`
-    and `guests` are the reservation's at the time of the conflict. If the reservation is unknown,
-    `reservation_id` is None and both are 0.
+    `this` is the admission that caused the conflict. `other` is the party's first admission, if
+    that was an earlier one. `arrived` and `guests` are the reservation's values at the time of
+    the conflict. If the reservation is unknown, they are 0 and `reservation_id` is None. Times are
+    in ms since 1970.
     """
 
     id: str
@@ -49,9 +53,9 @@ class Conflict:
 
     @property
     def lacked_role(self) -> bool:
-        """Whether a terminal without the `override` role admitted the party with a reason.
+        """Whether the terminal gave a reason for the admission but lacked the `override` role.
 
-        With that role, a reason avoids a conflict unless the party was admitted twice.
+        A terminal with that role causes no such conflict if it gives a reason.
         """
         return self.kind == ADMITTED_ANYWAY and self.reason is not None
 
@@ -70,17 +74,17 @@ _SELECT = """
 
 
 def find_conflict(reader: Reader, conflict_id: str) -> Conflict | None:
-    """Return the conflict with that id, or None."""
+    """Return the conflict with this id, or None."""
     return reader.one(_conflict, f"{_SELECT} WHERE c.id = :id", {"id": conflict_id})
 
 
 def get_conflict(reader: Reader, conflict_id: str) -> Conflict:
-    """Return the conflict with that id. Raises NotFound if unknown."""
+    """Return the conflict with this id. Raises NotFound if there is none."""
     return known(find_conflict(reader, conflict_id))
 
 
 def find_conflict_of_scan(reader: Reader, terminal_id: str, scan_id: str) -> Conflict | None:
-    """Return the conflict of a terminal's scan, or None."""
+    """Return the conflict that a terminal's scan caused, or None."""
     sql = f"{_SELECT} WHERE s.terminal_id = :terminal_id AND s.scan_id = :scan_id"
     return reader.one(_conflict, sql, {"terminal_id": terminal_id, "scan_id": scan_id})
 
@@ -96,14 +100,14 @@ def _conflict(*row: Any) -> Conflict:
     return Conflict(*(*row[:6], Admitted(*row[6:9]), other, *row[12:]))
 
 
-# Results that are a conflict even on a terminal with the `override` role. The results for another
-# evening are not among them, because the terminal's clock may be wrong.
+# Results that cause a conflict even if the terminal has the `override` role, unless it gave a
+# reason. Results about the evening are not included, because the terminal's clock may be wrong.
 _ALWAYS_CONFLICT = frozenset({"cancelled", "declined", "revoked", "not_confirmed", "payment_due"})
 
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """The answer to one synchronised scan."""
+    """The response to one synchronised scan."""
 
     decided: Decided
     conflict: Conflict | None
@@ -112,16 +116,22 @@ class Synced:
 def sync_scans(
     tx: Transaction, terminal: Terminal, scans: Sequence[Scan], early_minutes: int
 ) -> list[Synced]:
-    """Store offline `scans`, in chronological order. Returns their answers.
+    """Store offline `scans`, which must be in chronological order, and return the responses.
 
     Parties that the terminal admitted are counted, because they are inside. An admission is a
-    conflict if more people came than were booked, if the table was freed meanwhile, or if the
-    code is unknown (such a party is not counted). If the terminal does not have the `override`
-    role at present, any admission that the box would have refused is a conflict, even with a
-    reason. The same scan id from the same terminal gets the same answer, online or offline.
+    conflict if
 
-    Wrong codes count as in `check_in`. After ten within a minute, codes are not looked up: they
-    are logged as unknown, and are conflicts if the terminal admitted a party.
+    - more people came than were booked,
+    - the reservation is unknown (the party is then not counted),
+    - the reservation was cancelled, declined or not settled, or its pass was replaced, and the
+      terminal gave no reason, or
+    - the box would have refused the party and the terminal now lacks the `override` role, even if
+      the terminal gave a reason.
+
+    A scan id from the same terminal always gets the same response, online or offline.
+
+    Wrong codes are counted as in `check_in`. After ten within a minute, further codes are not
+    looked up. They are logged as unknown, and cause a conflict if the terminal admitted a party.
     """
     return [_sync(tx, terminal, scan, early_minutes) for scan in scans]
 
@@ -146,7 +156,7 @@ def _sync(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -
 def _refused_too_late(verdict: Verdict, scan: Scan) -> bool:
     """Whether the box refused a scan after the terminal had admitted the party offline.
 
-    The party is inside, so the admission is stored as a separate scan.
+    The caller then stores the admission as a separate scan, because the party is inside.
     """
     return scan.was_let_in and verdict.admitted <= 0 and verdict.colour != "green"
 
@@ -182,9 +192,9 @@ def _add_conflict(tx: Transaction, verdict: Verdict, seq: int, kind: str) -> Con
 
 
 def acknowledge_conflict(tx: Transaction, conflict_id: str, *, actor: str) -> Conflict:
-    """Mark a conflict as acknowledged. Idempotent. Raises NotFound if unknown.
+    """Mark a conflict as acknowledged. Idempotent. Raises NotFound if it is unknown.
 
-    `actor` is `staff:<id>` or `terminal:<id>`. The counts do not change.
+    `actor` is `staff:<id>` or `terminal:<id>`. The number of people inside does not change.
     """
     if get_conflict(tx, conflict_id).acknowledged_at is None:
         tx.update("door_conflict", conflict_id, acknowledged_at=tx.now, acknowledged_by=actor)

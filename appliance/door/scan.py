@@ -1,6 +1,7 @@
-"""Scans: classify the text that a terminal read, and look up its reservation.
+"""Classify the text that a terminal scanned, and look up its reservation.
 
-The box and the agent use `classify` and `read_pass`; the door app follows the same vectors.
+The box and the agent both use `classify` and `read_pass`. The door app has its own implementation,
+which must pass the same test vectors.
 """
 
 import hashlib
@@ -27,19 +28,19 @@ from appliance.reservations.search import is_name, search_by_name
 from appliance.staff.model import StaffMember
 from appliance.venue.rows import find_tonight
 
-TAKEN_BACK = "undone"  # shown by a terminal that admitted a party offline and undid it
+TAKEN_BACK = "undone"  # the result of an admission that was made and undone offline
 _LINK = re.compile(r"/access/([A-Za-z0-9_-]+)(/?(?:[?#].*)?$)?")
-_DAMAGED_BYTES = 2  # a venue tag with more different bytes is another venue's
+_DAMAGED_BYTES = 2  # if more bytes of the venue tag differ, the pass is another venue's
 _FULL = frozenset({"already_checked_in", "party_full"})
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The text that was read, and the reservations that it may refer to.
+    """What a scanned text refers to.
 
-    `kind` is pass, link, code, name, list or other. A genuine pass is in `guest_pass`;
-    the other kinds have `reservation_ids`. `refused` is a result that does not depend on a
-    reservation. `read_hash` is the SHA-256 of an unknown text.
+    `kind` is pass, link, code, name, list or other. A genuine pass is in `guest_pass`; the other
+    kinds list their possible reservations in `reservation_ids`. If the pass is not genuine or no
+    reservation was found, `refused` is the result and `read_hash` is the text's SHA-256.
     """
 
     kind: str
@@ -51,15 +52,15 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A reading with its context. The same `id` from the same terminal is the same scan.
+    """A scan. Scans from the same terminal with the same `id` are the same scan.
 
-    `arrivals`: the number of people who are here; None is the whole remaining party. `reason`:
-    why staff override a refusal, or undid an admission. `simulate`: decide without changes.
-    `device_at`: the time by the terminal's clock, in ms since 1970. `staff`: the account that
-    checks in from the portal.
-
-    For an offline scan, `shown` is the result that the terminal showed, and `happened_at` is the
-    time of the scan by the box's clock.
+    - `arrivals`: the number of people at the door, or None for all who are still missing.
+    - `reason`: why staff override a refusal or undid an admission.
+    - `simulate`: true to decide the scan without admitting the party.
+    - `device_at`: the time on the terminal's clock, in ms since 1970.
+    - `staff`: the staff member who checks in the party from the portal.
+    - `shown`: the result that the terminal showed. None unless the scan was offline.
+    - `happened_at`: the time of an offline scan on the box's clock, in ms since 1970.
     """
 
     id: str
@@ -74,21 +75,21 @@ class Scan:
 
     @property
     def was_let_in(self) -> bool:
-        """Whether the party was admitted offline. It is inside, whatever the verdict is."""
+        """Whether the terminal admitted the party offline, so that the party is inside."""
         if self.shown is None or self.was_taken_back:
             return False
         return self._shown_green or self.reason is not None
 
     @property
     def was_taken_back(self) -> bool:
-        """Whether the party was admitted and undone offline."""
+        """Whether the terminal admitted the party offline and then undid the admission."""
         return self.shown == TAKEN_BACK
 
     def overfills(self, result: str) -> bool:
         """Whether staff knowingly admitted more people than were booked, with a reason.
 
-        The result that they overrode is the one that the terminal showed. For an online scan, or
-        if the terminal showed green, it is `result`, the box's own.
+        If the scan was online or the terminal showed green, staff overrode `result`, which is the
+        box's result. Otherwise they overrode the result that the terminal showed.
         """
         overridden = result if self.shown is None or self._shown_green else self.shown
         return self.reason is not None and overridden in _FULL
@@ -99,19 +100,20 @@ class Scan:
 
 
 def compensation_id(scan_id: str) -> str:
-    """Return the scan id of an admission that was made offline before the box's refusal arrived.
+    """Return the id under which an offline admission is logged if the box refused the same scan.
 
-    The refusal is logged under the scan's own id, the offline admission under this one.
+    The refusal is logged under `scan_id`. The terminal admitted the party before the refusal
+    arrived.
     """
     return f"{scan_id}~apart"
 
 
 def classify(text: str) -> tuple[str, str]:
-    """Classify a scanned or typed text by its form. Returns (kind, value).
+    """Classify a scanned or typed text by its form, and return (kind, value).
 
-    The kinds are pass, link, code, name and other. The value of a link is its token, or "" if
-    other text follows the token; of a code, the access code, though four letters may also be a
-    name; of the other kinds, the text.
+    - link: the value is the token, or "" if other text follows the token.
+    - code: the value is the access code. A text of four letters may also be a name.
+    - pass, name and other: the value is the text itself.
     """
     access_code = parse_access_code(text)
     if access_code is not None:
@@ -127,9 +129,9 @@ def classify(text: str) -> tuple[str, str]:
 def read_pass(
     text: str, environment: str, venue_tag: bytes, verify: Callable[[ReadPass], GuestPass | None]
 ) -> GuestPass | str:
-    """Return the genuine pass of `text`, or the result that refuses it.
+    """Return the genuine guest pass in `text`, or the result with which to refuse it.
 
-    `verify` returns the pass, or None if its signature is not by a key of this box.
+    `verify` must return the pass, or None if it was not signed with a key of this box.
     """
     likeliest: ReadPass | None = None
     for read in decode_passes(text):
@@ -142,9 +144,10 @@ def read_pass(
 
 
 def _find_foreign(read: ReadPass, environment: str, venue_tag: bytes) -> str | None:
-    """Return `test_code` or `wrong_venue` if the pass claims to be from elsewhere, else None.
+    """Return `test_code` or `wrong_venue` if the pass names another environment or venue.
 
-    The claim is not verified: the keys of other environments and venues are unknown here.
+    Return None otherwise. The signature is not verified, because the keys of other environments
+    and venues are unknown.
     """
     if read.guest_pass.version != VERSIONS[environment]:
         return "test_code"
@@ -152,16 +155,19 @@ def _find_foreign(read: ReadPass, environment: str, venue_tag: bytes) -> str | N
     return "wrong_venue" if sum(a != b for a, b in pairs) > _DAMAGED_BYTES else None
 
 
-_REPLACED = -1  # the generation of passes signed by a leaked key; no reservation has it
+# The generation given to passes signed with a leaked key. No reservation has it, so these passes
+# are refused as revoked.
+_REPLACED = -1
 
 
 def look_up_code(
     reader: Reader, keyring: Keyring, environment_name: str, text: str,
     *, by_name: bool, at: int | None = None,
 ) -> Reading:  # fmt: skip
-    """Look up a guest pass, access link, access code of tonight or, if `by_name`, a name.
+    """Look up a guest pass, an access link, an access code or, if `by_name`, a customer's name.
 
-    `at` is the time of the scan in ms since 1970, by default now. Tonight is the evening then.
+    Codes and names are looked up among the reservations for the evening at `at` (ms since 1970,
+    default: now).
     """
     kind, value = classify(text)
     if kind == "pass":
@@ -195,7 +201,7 @@ def _read_pass(reader: Reader, keyring: Keyring, environment_name: str, text: st
 
 
 def _find_by_code(reader: Reader, access_code: str, evening: str) -> tuple[str, ...]:
-    """Return the evening's reservation with that code, else those with similar codes."""
+    """Return the ids of the evening's reservations with that code, else with similar codes."""
     sql = """SELECT id FROM reservation
              WHERE access_code IN (SELECT value FROM json_each(:codes)) AND date = :evening
              ORDER BY access_code"""

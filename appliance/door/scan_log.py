@@ -1,4 +1,4 @@
-"""The scan log: rows of `scan`, linked by a hash chain, and queries for them."""
+"""The scan log (table `scan`), whose rows are linked by a hash chain, and its queries."""
 
 import hashlib
 import json
@@ -19,13 +19,17 @@ CHAINED = (
 )  # fmt: skip
 
 _encode = json.JSONEncoder(default=bytes.hex, separators=(",", ":")).encode
-_STANDS = "s.admitted > 0 AND NOT EXISTS (SELECT 1 FROM scan u WHERE u.undoes = s.seq)"
+_NOT_UNDONE = "s.admitted > 0 AND NOT EXISTS (SELECT 1 FROM scan u WHERE u.undoes = s.seq)"
 _ADMISSION = "s.seq, s.terminal_id, s.at, s.reservation_id, s.result, s.admitted"
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """A scan that may be undone. If it was, `undo` is the verdict of that undo, as JSON."""
+    """A scan that a terminal or staff may want to undo.
+
+    `at` is in ms since 1970. `undo` is the verdict of the undo, as JSON, or None if the scan was
+    not undone.
+    """
 
     seq: int
     terminal_id: str
@@ -37,7 +41,10 @@ class Admission:
 
 
 def find_admission(reader: Reader, terminal_id: str, scan_id: str) -> Admission | None:
-    """Return the scan with that id, of this terminal or else the latest of another, or None."""
+    """Return the scan with that id, or None.
+
+    If several terminals used the id, this terminal's scan is preferred, then the latest.
+    """
     sql = f"""SELECT {_ADMISSION}, u.verdict
               FROM terminal t
               JOIN scan s ON s.terminal_id = t.id AND s.scan_id = :scan_id
@@ -47,38 +54,38 @@ def find_admission(reader: Reader, terminal_id: str, scan_id: str) -> Admission 
 
 
 def find_last_admission(reader: Reader, reservation_id: str) -> Admission | None:
-    """Return a party's latest admission that was not undone, or None."""
+    """Return the reservation's latest admission that was not undone, or None."""
     sql = f"""SELECT {_ADMISSION}, NULL FROM scan s
-              WHERE s.reservation_id = :id AND {_STANDS} ORDER BY s.seq DESC LIMIT 1"""  # noqa: S608
+              WHERE s.reservation_id = :id AND {_NOT_UNDONE} ORDER BY s.seq DESC LIMIT 1"""  # noqa: S608
     return reader.one(Admission, sql, {"id": reservation_id})
 
 
 def find_first_admission(
     reader: Reader, reservation_id: str
 ) -> tuple[int, int, str | None, str | None] | None:
-    """Return a party's first admission that was not undone, or None.
+    """Return the reservation's first admission that was not undone, or None.
 
-    The columns are (number, ms since 1970, terminal's name, staff member's name).
+    The result is (row number, ms since 1970, terminal's name, staff member's name).
     """
     sql = f"""SELECT s.seq, coalesce(s.happened_at, s.at), t.name, staff.name
               FROM scan s
               JOIN terminal t ON t.id = s.terminal_id
               LEFT JOIN staff ON staff.id = s.staff_id
-              WHERE s.reservation_id = :id AND {_STANDS} ORDER BY s.seq LIMIT 1"""  # noqa: S608
+              WHERE s.reservation_id = :id AND {_NOT_UNDONE} ORDER BY s.seq LIMIT 1"""  # noqa: S608
     return reader.row(sql, {"id": reservation_id})
 
 
 def list_first_admissions(
     reader: Reader, date: str
 ) -> dict[str, tuple[int, str | None, str | None]]:
-    """Return the first admission of each party of an evening that is in, by reservation id.
+    """Return the first admission of each party that is inside, for one evening (YYYY-MM-DD).
 
-    The values are (ms since 1970, terminal's name, staff member's name).
+    The result maps the reservation id to (ms since 1970, terminal's name, staff member's name).
     """
-    # With min(), SQLite takes the other columns from the row that has the minimum.
+    # With min(), SQLite takes the other columns from the row with the minimum.
     sql = f"""SELECT r.id, coalesce(s.happened_at, s.at), t.name, staff.name, min(s.seq)
               FROM reservation r
-              JOIN scan s ON s.reservation_id = r.id AND {_STANDS}
+              JOIN scan s ON s.reservation_id = r.id AND {_NOT_UNDONE}
               JOIN terminal t ON t.id = s.terminal_id
               LEFT JOIN staff ON staff.id = s.staff_id
               WHERE r.date = :date AND r.arrived > 0 GROUP BY r.id"""  # noqa: S608
@@ -86,7 +93,10 @@ def list_first_admissions(
 
 
 def add_scan(tx: Transaction, values: dict[str, Any]) -> int:
-    """Append a row to the hash chain at `tx.now`. Returns its number. `values` are columns."""
+    """Append a row with the columns `values` to the log and its hash chain. Return its number.
+
+    The time is `tx.now` unless `values` sets `at`.
+    """
     last = tx.row("SELECT seq, hash FROM scan ORDER BY seq DESC LIMIT 1")
     seq, previous = (1, START) if last is None else (last[0] + 1, last[1])
     row = {"seq": seq, "at": tx.now, **values}
@@ -102,22 +112,23 @@ def count_scans(reader: Reader) -> int:
 def find_broken_link(reader: Reader) -> int | None:
     """Return the number of the first row that breaks the hash chain, or None.
 
-    If old rows were deleted, the first remaining one is not checked.
+    If old rows were deleted, the first remaining row cannot be checked.
     """
     rows = reader.rows(f"SELECT hash, {', '.join(CHAINED)} FROM scan ORDER BY seq")  # noqa: S608
     return find_break(rows, follow)
 
 
 def follow(previous: bytes, row: list[Any]) -> bytes:
-    """Return the hash of a row's chained columns and the previous row's hash."""
+    """Return the hash over the previous row's hash and this row's chained columns."""
     return hashlib.sha256(previous + _encode(row).encode()).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedScan:
-    """A row of the log: the hashed columns, in order, and further data.
+    """A row of the log.
 
-    Erased texts are None. `table`, `customer_name` and `access_code` are the reservation's.
+    `chained` has the columns in CHAINED, which the hash covers. `table`, `customer_name` and
+    `access_code` come from the reservation. Erased text is None.
     """
 
     chained: tuple[Any, ...]
@@ -137,7 +148,7 @@ class LoggedScan:
 
 @dataclass(frozen=True, slots=True)
 class LogRange:
-    """A range of the log, both ends included.
+    """A range of row numbers in the log, both ends included.
 
     `previous` is the hash of the row before the range, or None if that row was deleted.
     """
@@ -148,10 +159,10 @@ class LogRange:
 
 
 def find_log_range(reader: Reader, since: int | None, until: int | None) -> LogRange | None:
-    """Return the range with every scan in [since, until) (ms since 1970); None if there is none.
+    """Return the range that includes every scan in [since, until), or None if there is no scan.
 
-    If the clock was set back, the range may include scans of other times, because the chain must
-    be unbroken.
+    Times are in ms since 1970; None means no limit. If the clock was set back, the range may
+    include scans from other times, because it must not have gaps.
     """
     sql = """SELECT min(seq), max(seq) FROM scan
              WHERE at >= coalesce(:since, at) AND (:until IS NULL OR at < :until)"""
@@ -165,7 +176,10 @@ def find_log_range(reader: Reader, since: int | None, until: int | None) -> LogR
 
 
 def list_scans(reader: Reader, after: int, last: int, limit: int = -1) -> Iterator[LoggedScan]:
-    """Return the rows after number `after` up to `last`, in order, at most `limit`."""
+    """Return up to `limit` rows with a number greater than `after` and at most `last`, in order.
+
+    A negative `limit` means no limit.
+    """
     columns = ", ".join(f"s.{name}" for name in CHAINED)
     sql = f"""SELECT {columns}, s.hash, s.reason, t.name, staff.name, vt.name,
                      r.customer_name, r.access_code
@@ -181,13 +195,13 @@ def list_scans(reader: Reader, after: int, last: int, limit: int = -1) -> Iterat
 
 
 def list_types(reader: Reader) -> dict[str, str]:
-    """Return the SQLite type of each chained column, in order."""
+    """Return a map from each chained column to its SQLite type, in order."""
     types = {name: kind for _, name, kind, *_ in reader.rows("PRAGMA table_info(scan)")}
     return {name: types[name] for name in CHAINED}
 
 
 def list_log_keys(reader: Reader) -> list[bytes]:
-    """Return all public keys that may have signed an export, including retired ones."""
+    """Return every public key that may have signed an export, including retired keys."""
     return [row[0] for row in reader.rows("SELECT public_key FROM signing_key ORDER BY kid")]
 
 
@@ -205,7 +219,11 @@ _IS_REFUSED = (
 
 @dataclass(frozen=True, slots=True)
 class LogFilter:
-    """A filter of the log. `text` is part of a name or code, or a table's number."""
+    """A filter for the log.
+
+    `refused` selects refused scans only. `text` matches part of a customer's name or access code,
+    or a whole table number.
+    """
 
     refused: bool = False
     terminal_id: str | None = None
@@ -214,7 +232,7 @@ class LogFilter:
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """A scan for lists; `happened_at` is set for offline scans."""
+    """A scan in a list. Times are in ms since 1970. `happened_at` is set only for offline scans."""
 
     seq: int
     at: int
@@ -232,13 +250,17 @@ class LogEntry:
 
     @property
     def colour(self) -> str:
-        """green, amber, red or grey."""
+        """The colour of the result: green, amber, red or grey."""
         return COLOURS.get(self.result, "grey")
 
 
 @dataclass(frozen=True, slots=True)
 class LogPage:
-    """A page, newest first. `total` counts the matches; the others count the whole period."""
+    """A page of the log, newest first.
+
+    `total` counts the scans that match the filter. `scans`, `admitted` (people) and `refused`
+    count everything in the period.
+    """
 
     entries: tuple[LogEntry, ...]
     total: int
@@ -250,7 +272,10 @@ class LogPage:
 def page_log(
     reader: Reader, since: int, until: int, wanted: LogFilter, size: int, number: int
 ) -> LogPage:
-    """Return page `number` (from 1) of the matching scans in [since, until) (ms since 1970)."""
+    """Return page `number` (from 1) of the scans in [since, until) that match `wanted`.
+
+    Times are in ms since 1970. A page has up to `size` entries.
+    """
     values = {
         "since": since, "until": until, "refusals": _REFUSALS, "only_refused": wanted.refused,
         "terminal_id": wanted.terminal_id, "text": wanted.text,
@@ -274,7 +299,7 @@ def page_log(
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """A verdict, and the present state of its reservations."""
+    """A verdict and the current rows of the reservations it mentions."""
 
     verdict: Verdict
     reservations: tuple[Reservation, ...]
@@ -283,7 +308,10 @@ class Decided:
 def log_scan(
     tx: Transaction, terminal: Terminal, scan_id: str, kind: str, verdict: Verdict, **details: Any
 ) -> int:
-    """Append a verdict to the log. Returns its number. `details` are further columns of `scan`."""
+    """Append a verdict to the log and return its row number.
+
+    `details` sets further columns of `scan`.
+    """
     values = {
         "scan_id": scan_id, "terminal_id": terminal.id, "kind": kind,
         "reservation_id": verdict.reservation.id if verdict.reservation else None,
@@ -296,14 +324,14 @@ def log_scan(
 
 
 def find_decided(tx: Transaction, terminal_id: str, scan_id: str) -> Decided | None:
-    """Return the stored decision on a terminal's scan, or None."""
+    """Return the stored decision for a terminal's scan, or None if the scan is new."""
     sql = "SELECT verdict FROM scan WHERE terminal_id = :terminal_id AND scan_id = :scan_id"
     stored = tx.value(sql, {"terminal_id": terminal_id, "scan_id": scan_id})
     return None if stored is None else recall(tx, stored)
 
 
 def recall(tx: Transaction, stored: str) -> Decided:
-    """Parse a stored verdict, and read the present state of its reservations."""
+    """Parse a stored verdict and read the current rows of the reservations it mentions."""
     verdict = Verdict.from_json(stored)
     seen = (*verdict.candidates, verdict.reservation)
     found = (find_reservation(tx, reservation.id) for reservation in seen if reservation)
@@ -312,7 +340,7 @@ def recall(tx: Transaction, stored: str) -> Decided:
 
 @dataclass(frozen=True, slots=True)
 class DoorChanged:
-    """Notice after commit: a scan admitted `verdict.admitted` people; negative for an undo."""
+    """Change notice: a scan admitted `verdict.admitted` people. An undo has a negative number."""
 
     at: int
     terminal_id: str

@@ -1,8 +1,8 @@
-"""Exports of the scan log: signed JSON lines, which `venuebox doorlog verify` checks, or CSV.
+"""Export the scan log as signed JSON lines, which `venuebox doorlog verify` checks, or as CSV.
 
-Each JSON line has the stored hash of its row and ends with a seal: SHA-256 over the previous line's
-seal and the line's text. The seal also covers the guests' names. The hash does not, so that names
-can be erased from the log. The last line is a signed statement.
+Each JSON line contains the stored hash of its row. The line ends with a seal, which is the SHA-256
+of the previous line's seal and the line's text. The seal covers guests' names, but the hash does
+not, so that names can be erased from the log. The last line is a signed statement.
 """
 
 import hashlib
@@ -35,21 +35,24 @@ _LONGEST_LINE = 1 << 20
 NOT_AN_EXPORT = "this is not an exported door log (a CSV is not signed)"
 _STORED = ("terminal", "staff", "table", "first_name", "access_code", "reason")
 
-# Returns the public keys that may have signed a file, given its header.
+# A function that returns the public keys that may have signed a file with the given header.
 Keys = Callable[[dict[str, Any]], Iterable[bytes]]
 
 
 class Export:
     """An export of the evenings from `since` to `until`, both included, written in pages.
 
-    Use a new reader for each page, so that a long export keeps no snapshot open.
+    Use a new reader for each page, so that a long export does not keep a read transaction open.
     """
 
     def __init__(
         self, reader: Reader, environment: str, keyring: Keyring, kind: Format,
         since: date | None, until: date | None,
     ) -> None:  # fmt: skip
-        """`keyring` is the environment's. `since` and `until` are None for the whole log."""
+        """Prepare an export with the environment's `keyring`.
+
+        If `since` or `until` is None, there is no limit on that side.
+        """
         venue = get_venue(reader)
         self._zone = reader.zones.zone(venue.time_zone)
 
@@ -90,16 +93,18 @@ class Export:
         return self._write({"header": self._header})
 
     def page(self, reader: Reader) -> bytes:
-        """Return the lines of the next rows; empty after the last."""
+        """Return the lines for the next rows, or `b""` after the last row."""
         scans = list(list_scans(reader, self._after, self._last, _PAGE))
         self._after = scans[-1].seq if scans else self._last
         return b"".join(self._write_row(scan) for scan in scans)
 
     def end(self) -> bytes:
-        """Return the signed statement; empty for CSV."""
+        """Return the signed statement, or `b""` for CSV."""
         if self._kind == "csv":
             return b""
-        statement = _state(self._header, self.count, self._first_row, self._last_row, self._seal)
+        statement = _build_statement(
+            self._header, self.count, self._first_row, self._last_row, self._seal
+        )
         return sign_statement(statement, self.key)
 
     def _write_row(self, scan: LoggedScan) -> bytes:
@@ -134,7 +139,11 @@ class Export:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The number of valid rows, and the number and problem of the first invalid line, if any."""
+    """The result of verifying an export.
+
+    `count` is the number of valid rows. `line` and `problem` are the number of the first invalid
+    line and what is wrong with it; `line` is None if the export is valid.
+    """
 
     count: int
     line: int | None = None
@@ -144,49 +153,49 @@ class Checked:
 def check_export(  # noqa: PLR0911 - one return for each problem
     file: BinaryIO, keys: Keys
 ) -> Checked:
-    """Verify an export, up to the first invalid line."""
+    """Verify an export. Stop at the first invalid line."""
     count, number, seal, header = 0, 0, _FIRST_SEAL, None
     first: dict[str, Any] = {}
     last: dict[str, Any] = {}
-    # A line longer than any row is read in pieces, which are invalid.
+    # No valid line reaches this limit. A longer line is read in parts, which fail the checks.
     for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), b""), 1):
         if header is not None and line.startswith(_STATEMENT_START):
-            statement = _state(header, count, first, last, seal)
+            statement = _build_statement(header, count, first, last, seal)
             if not _is_signed(line, statement, keys(header)):
-                return Checked(count, number, "the signature of this box does not match the file")
+                return Checked(count, number, "the signature is invalid, or it is from another box")
             if file.read(1):
-                return Checked(count, number + 1, "something was added after the signed statement")
+                return Checked(count, number + 1, "text was added after the signed statement")
             return Checked(count)
         found = _SEALED.fullmatch(line.rstrip(b"\r\n"))
         values = _read_object(found["text"] + b"}") if found else None
         seal = _seal(seal, found["text"]) if found else seal
         if not found or values is None or seal.hex().encode() != found["seal"]:
-            changed = "changed, or a line before it was removed or added"
+            changed = "this line was changed, or a line before it was removed or added"
             return Checked(count, number, changed if header else NOT_AN_EXPORT)
         if header is None:
             header = values.get("header")
             if not _is_header(header):
                 return Checked(count, number, NOT_AN_EXPORT)
         elif not _follows(values, header, last):
-            return Checked(count, number, "this scan does not follow from the one before")
+            return Checked(count, number, "this scan is out of order, or its hash is wrong")
         else:
             first, last, count = first or values, values, count + 1
-    cut_off = "the signed statement is missing: the end was cut off"
+    cut_off = "the signed statement is missing, because the end of the file was cut off"
     return Checked(count, number + 1, cut_off if header else NOT_AN_EXPORT)
 
 
 def sign_statement(statement: dict[str, Any], key: Ed25519PrivateKey) -> bytes:
-    """Return the last line of an export, with its signature.
+    """Return the last line of an export, which contains `statement` and its signature.
 
-    The signature is Ed25519 over the ASCII bytes `svc-door-log-v1` followed by the statement as
-    compact JSON with sorted members. The prefix prevents confusion with the signatures of guest
-    passes, which are made with the same key.
+    The Ed25519 signature covers the ASCII bytes `svc-door-log-v1`, followed by the statement as
+    compact JSON with sorted members. The same key also signs guest passes, so the prefix prevents
+    one kind of signature from being used as the other.
     """
     signature = key.sign(_FORMAT.encode() + _encode(statement))
     return _statement_line(statement, key.public_key().public_bytes_raw(), signature) + b"\n"
 
 
-def _state(
+def _build_statement(
     header: dict[str, Any], count: int, first: dict[str, Any], last: dict[str, Any], seal: bytes
 ) -> dict[str, Any]:
     return {
@@ -201,7 +210,7 @@ def _state(
 
 
 def _is_signed(line: bytes, statement: dict[str, Any], keys: Iterable[bytes]) -> bool:
-    """Whether the line is this statement, signed with one of these keys."""
+    """Whether `line` contains exactly `statement`, signed with one of `keys`."""
     try:
         signature = bytes.fromhex((_read_object(line) or {})["signature"])
     except (KeyError, TypeError, ValueError):
@@ -227,7 +236,7 @@ def _follows(values: dict[str, Any], header: dict[str, Any], last: dict[str, Any
     is_next = not last or (seq, previous) == (last["seq"] + 1, last["hash"])
     if not (isinstance(seq, int) and is_next):
         return False
-    if previous is None:  # the previous row was deleted, so the hash of this one is not checked
+    if previous is None:  # the previous row was deleted, so this row's hash cannot be checked
         return True
     try:
         expected = follow(bytes.fromhex(previous), [values[name] for name in header["chained"]])
@@ -237,7 +246,7 @@ def _follows(values: dict[str, Any], header: dict[str, Any], last: dict[str, Any
 
 
 def _is_header(header: object) -> bool:
-    """Whether `header` is a valid header of an export."""
+    """Whether `header` is a valid export header."""
     match header:
         case {"format": str(named), "chained": dict(chained), "columns": list(columns)}:
             known = named == _FORMAT and all(isinstance(name, str) for name in columns)
@@ -267,5 +276,5 @@ def _format_time(instant: int | None, zone: Any) -> str | None:
     try:
         time = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=instant)
         return time.astimezone(zone).isoformat(timespec="milliseconds")
-    except OverflowError:  # a terminal may have sent any number
+    except OverflowError:  # terminals can send any number as their time
         return None

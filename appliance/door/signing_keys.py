@@ -1,4 +1,4 @@
-"""Signing keys of guest passes. One key signs; older keys still verify; keys are rotated."""
+"""Keys that sign guest passes. One key signs new passes; older keys still verify old passes."""
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -17,14 +17,14 @@ from appliance.venue.rows import find_tonight, list_future_reservations
 
 _KEY_IDS = 256
 _VALID_AFTER_LAST_PASS_MS = 2 * 24 * 3600 * 1000
-# A retired key may have signed passes for any reservation that existed by then.
+# A retired key may have signed passes for any reservation that existed when it was retired.
 _VERIFIES = """(leaked_at IS NULL AND (retired_at IS NULL OR EXISTS (
     SELECT 1 FROM reservation WHERE date >= :oldest AND created_at <= retired_at)))"""
 
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """A public key for terminals: 32 bytes of Ed25519, which verify passes with this key id."""
+    """An Ed25519 public key (32 bytes), with which terminals verify passes with this key id."""
 
     kid: int
     public_key: bytes
@@ -32,7 +32,7 @@ class PublicKey:
 
 @dataclass(frozen=True, slots=True)
 class KeyAge:
-    """A signing key for lists. Times are in ms since 1970."""
+    """A signing key's times, in ms since 1970, and whether passes signed with it are valid."""
 
     kid: int
     created_at: int
@@ -42,13 +42,13 @@ class KeyAge:
 
 
 def add_signing_key(tx: Transaction, keyring: Keyring) -> int:
-    """Create a new signing key and retire the previous one. Returns the key id."""
+    """Create a new signing key, retire the previous one and return the new key's id."""
     last = tx.value("SELECT kid FROM signing_key ORDER BY created_at DESC, kid DESC LIMIT 1")
     kid = 1 if last is None else (int(last) + 1) % _KEY_IDS
     raw = tx.tokens.random_bytes(32)
     private_key = Ed25519PrivateKey.from_private_bytes(raw)
     tx.execute("UPDATE signing_key SET retired_at = :now WHERE retired_at IS NULL", {"now": tx.now})
-    tx.execute("DELETE FROM signing_key WHERE kid = :kid", {"kid": kid})  # ids wrap around
+    tx.execute("DELETE FROM signing_key WHERE kid = :kid", {"kid": kid})  # ids are reused after 255
     tx.insert(
         "signing_key",
         {"kid": kid, "public_key": private_key.public_key().public_bytes_raw(),
@@ -58,15 +58,21 @@ def add_signing_key(tx: Transaction, keyring: Keyring) -> int:
 
 
 def get_signing_key(reader: Reader, keyring: Keyring) -> tuple[int, Ed25519PrivateKey]:
-    """Return (id, key) of the signing key. Raises OperatorError if it is missing or unreadable."""
+    """Return (key id, private key) of the current signing key.
+
+    Raises OperatorError if there is none or it cannot be decrypted.
+    """
     row = reader.row("SELECT kid, private_key FROM signing_key WHERE retired_at IS NULL")
     if row is None:
-        raise OperatorError("there is no signing key for guest passes: the box was not initialised")
+        raise OperatorError("no signing key for guest passes, because the box was not initialised")
     return row[0], _open_key(keyring, row[1])
 
 
 def find_first_instant(reader: Reader) -> int | None:
-    """Return the time of the first key, and so of the box's creation, in ms since 1970, or None."""
+    """Return when the first signing key was created (ms since 1970), or None if there is none.
+
+    The box was created at the same time.
+    """
     created_at: int | None = reader.value("SELECT min(created_at) FROM signing_key")
     return created_at
 
@@ -74,11 +80,12 @@ def find_first_instant(reader: Reader) -> int | None:
 def find_verifying_key(
     reader: Reader, keyring: Keyring, kid: int
 ) -> tuple[Ed25519PrivateKey, bool] | None:
-    """Return (key, whether it has leaked) for a key id, or None if unknown or no longer valid.
+    """Return (private key, whether it has leaked) for a key id.
 
-    A key is valid until two days after its last pass. Passes of a leaked key are not valid. The
-    box verifies a pass by signing it again, which takes a third of the time. Terminals cannot,
-    because they have only public keys. Raises OperatorError as `get_signing_key` does.
+    Return None if the id is unknown or the key has expired. A retired key expires two days after
+    the evening of its last pass. Passes signed with a leaked key are not valid. The result is the
+    private key because the box verifies a pass by signing it again, which takes a third of the
+    time. Raises OperatorError if the key cannot be decrypted.
     """
     sql = f"""SELECT private_key, leaked_at IS NOT NULL FROM signing_key
               WHERE kid = :kid AND (leaked_at IS NOT NULL OR {_VERIFIES})"""  # noqa: S608
@@ -87,7 +94,7 @@ def find_verifying_key(
 
 
 def list_key_ages(reader: Reader) -> list[KeyAge]:
-    """Return all keys, the signing one first."""
+    """Return all keys, starting with the current signing key."""
     sql = f"""SELECT kid, created_at, retired_at, leaked_at, {_VERIFIES} FROM signing_key
               ORDER BY retired_at IS NOT NULL, retired_at DESC, kid"""  # noqa: S608
     rows = reader.rows(sql, {"oldest": _oldest(reader)})
@@ -95,7 +102,7 @@ def list_key_ages(reader: Reader) -> list[KeyAge]:
 
 
 def list_public_keys(reader: Reader) -> list[PublicKey]:
-    """Return all public keys that verify at present, the signing one first."""
+    """Return all public keys whose passes are valid, starting with the current signing key."""
     sql = f"""SELECT kid, public_key FROM signing_key WHERE {_VERIFIES}
               ORDER BY retired_at IS NOT NULL, retired_at DESC, kid"""  # noqa: S608
     return [PublicKey(*row) for row in reader.rows(sql, {"oldest": _oldest(reader)})]
@@ -106,12 +113,12 @@ def _open_key(keyring: Keyring, wrapped: bytes) -> Ed25519PrivateKey:
         return keyring.open_signing_key(wrapped)
     except ValueError:
         raise OperatorError(
-            "the guest pass key cannot be decrypted: secrets/master.key is from another box"
+            "cannot decrypt the guest pass key, because secrets/master.key is from another box"
         ) from None
 
 
 def _oldest(reader: Reader) -> str:
-    """Return the first evening whose passes keep a retired key valid (YYYY-MM-DD)."""
+    """Return the earliest evening (YYYY-MM-DD) whose passes keep a retired key valid."""
     seconds = (reader.now - _VALID_AFTER_LAST_PASS_MS) / 1000
     return datetime.fromtimestamp(seconds, UTC).date().isoformat()
 
@@ -119,7 +126,7 @@ def _oldest(reader: Reader) -> str:
 def pass_text(
     reader: Reader, keyring: Keyring, environment_name: str, reservation: Reservation
 ) -> str:
-    """Return the text of the reservation's QR code, signed with the present key."""
+    """Return the text for the reservation's QR code, signed with the current key."""
     kid, private_key = get_signing_key(reader, keyring)
     guest_pass = guest_pass_of(reservation, environment_name, get_venue_tag(reader), kid)
     return encode_pass(guest_pass, private_key)
@@ -128,7 +135,7 @@ def pass_text(
 def guest_pass_of(
     reservation: Reservation, environment_name: str, tag: bytes, kid: int
 ) -> GuestPass:
-    """Return the unsigned content of the reservation's pass."""
+    """Return the content of the reservation's guest pass, without a signature."""
     evening = date.fromisoformat(reservation.date)
     return GuestPass(
         VERSIONS[environment_name], kid, tag, reservation.pass_id, evening,
@@ -137,17 +144,17 @@ def guest_pass_of(
 
 
 def get_venue_tag(reader: Reader) -> bytes:
-    """Return the tag that every pass of this venue contains."""
+    """Return the venue's tag, which all its guest passes contain."""
     return venue_tag(str(reader.value("SELECT id FROM venue")))
 
 
 def rotate_signing_key(
     tx: Transaction, keyring: Keyring, *, leaked: bool = False, actor: str = CONSOLE
 ) -> int:
-    """Create a new signing key. Returns its id. Existing passes stay valid unless `leaked`.
+    """Create a new signing key and return its id. Existing passes stay valid unless `leaked`.
 
-    If `leaked`, all older keys become invalid, and each future reservation gets a pass of the
-    next generation, which its link shows at once. Older passes are `revoked`.
+    If `leaked`, all older keys become invalid. Each future reservation then gets a new pass, which
+    its link shows at once, and check-in refuses its older passes as `revoked`.
     """
     kid = add_signing_key(tx, keyring)
     tx.notices.append(SigningKeyChanged())

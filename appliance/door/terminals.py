@@ -1,4 +1,4 @@
-"""Terminals: issue, pair, edit and revoke, and limit wrong codes (docs/security.md, S13)."""
+"""Issue, pair, edit and revoke terminals, and limit their wrong codes (docs/security.md, S13)."""
 
 import json
 from dataclasses import dataclass
@@ -12,16 +12,17 @@ from appliance.outbox import TerminalEdited, TerminalGone
 from appliance.staff.audit_log import CONSOLE, NOBODY, record_audit
 from appliance.venue.model import fingerprint
 
-ROLES = ("scan", "search", "override")  # each role includes the previous roles
+ROLES = ("scan", "search", "override")  # each role includes the roles before it
 NAME_MAX = 100
 PORTAL_TERMINAL_ID = "00000000-0000-7000-8000-00000000da00"  # for check-ins from the portal
 
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """A row of `terminal`, without its token. `language` is the language of its verdicts.
+    """A row of `terminal`, without its token. Times are in ms since 1970.
 
-    `version` is the software version that the terminal last reported.
+    `language` is the language of the verdicts' messages. `version` is the software version that
+    the terminal last reported.
     """
 
     id: str
@@ -38,7 +39,7 @@ class Terminal:
         return ROLES.index(self.role) >= ROLES.index(role)
 
 
-_OPEN = "used_at IS NULL AND expires_at > :now"  # a pairing offer
+_OPEN = "used_at IS NULL AND expires_at > :now"  # true for an open pairing offer
 _SELECT_OFFER = f"""
     SELECT terminal_name, role, expires_at,
            CASE WHEN used_at IS NOT NULL THEN 'used' WHEN {_OPEN} THEN 'open' ELSE 'over' END
@@ -48,7 +49,10 @@ _SELECT_OFFER = f"""
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A pairing offer as shown to its creator. `state` is open, used or over."""
+    """A pairing offer as its creator sees it. `state` is open, used or over (expired).
+
+    `expires_at` is in ms since 1970.
+    """
 
     terminal_name: str
     role: str
@@ -57,13 +61,13 @@ class Offer:
 
 
 def find_offer(reader: Reader, secret_hash: bytes) -> Offer | None:
-    """Return the state of a link's pairing offer; None once it is deleted."""
+    """Return the pairing offer for the hash of a link's secret, or None if it was deleted."""
     sql = f"{_SELECT_OFFER} WHERE secret_hash = :hash"
     return reader.one(Offer, sql, {"hash": secret_hash, "now": reader.now})
 
 
 def list_open_offers(reader: Reader) -> list[Offer]:
-    """Return all open pairing offers, the next to expire first."""
+    """Return all open pairing offers, sorted by when they expire."""
     sql = f"{_SELECT_OFFER} WHERE {_OPEN} ORDER BY expires_at"
     return [Offer(*row) for row in reader.rows(sql, {"now": reader.now})]
 
@@ -72,21 +76,21 @@ _COLUMNS = "id, name, role, language, created_at, last_seen_at, revoked_at, vers
 
 
 def find_by_token(reader: Reader, token_hash: bytes) -> Terminal | None:
-    """Return the terminal with this token, or None; includes revoked terminals."""
+    """Return the terminal with this token, even if it is revoked, or None."""
     sql = f"SELECT {_COLUMNS} FROM terminal WHERE token_hash = :hash"  # noqa: S608
     return reader.one(Terminal, sql, {"hash": token_hash})
 
 
 def get_terminal(reader: Reader, terminal_id: str) -> Terminal:
-    """Return the terminal with that id. Raises NotFound if unknown."""
+    """Return the terminal with this id. Raises NotFound if there is none."""
     sql = f"SELECT {_COLUMNS} FROM terminal WHERE id = :id"  # noqa: S608
     return known(reader.one(Terminal, sql, {"id": terminal_id}))
 
 
 def get_portal_terminal(tx: Transaction) -> Terminal:
-    """Return the terminal of check-ins from the portal; create it if it is missing.
+    """Return the terminal that stands for the portal in the scan log. Create it if necessary.
 
-    The terminal has no token, so no device can use it.
+    It has no token, so no device can use it.
     """
     sql = """INSERT INTO terminal (id, name, created_at) VALUES (:id, 'Portail', :now)
              ON CONFLICT DO NOTHING"""
@@ -95,7 +99,7 @@ def get_portal_terminal(tx: Transaction) -> Terminal:
 
 
 def list_terminals(reader: Reader) -> list[Terminal]:
-    """Return all terminals except the portal's, newest last."""
+    """Return all terminals except the portal's, oldest first."""
     sql = f"SELECT {_COLUMNS} FROM terminal WHERE id <> :portal ORDER BY created_at, id"  # noqa: S608
     return [Terminal(*row) for row in reader.rows(sql, {"portal": PORTAL_TERMINAL_ID})]
 
@@ -111,13 +115,13 @@ def issue_terminal(
     tx: Transaction, name: str, role: str = "override", language: str = "fr",
     *, actor: str = CONSOLE,
 ) -> tuple[str, str]:  # fmt: skip
-    """Create a terminal. Returns (id, token).
+    """Create a terminal and return (id, token).
 
-    Raises OperatorError for an invalid name, role or language.
+    Raises OperatorError if the name, role or language is invalid.
     """
     name = check_terminal(name, role)
     if language not in LANGUAGES:
-        raise OperatorError(f"language is {language!r}: {', '.join(LANGUAGES)} are allowed")
+        raise OperatorError(f"language must be one of {', '.join(LANGUAGES)}, not {language!r}")
     terminal_id, token = tx.new_id(), tx.tokens.new_terminal_token()
     tx.insert(
         "terminal",
@@ -129,27 +133,34 @@ def issue_terminal(
 
 
 def check_terminal(name: str, role: str) -> str:
-    """Return `name` with white space normalised. Raises OperatorError for a bad name or role."""
+    """Return `name` with normalised white space.
+
+    Raises OperatorError if the name or role is invalid.
+    """
     name = " ".join(name.split())
     if not 1 <= len(name) <= NAME_MAX:
-        raise OperatorError(f"a terminal's name has 1 to {NAME_MAX} characters")
+        raise OperatorError(f"a terminal name must be 1 to {NAME_MAX} characters long")
     if role not in ROLES:
-        raise OperatorError(f"role is {role!r}: {', '.join(ROLES)} are allowed")
+        raise OperatorError(f"role must be one of {', '.join(ROLES)}, not {role!r}")
     return name
 
 
 def terminal_mark(name: str, role: str) -> str:
-    """Return the fingerprint of a terminal. Forms carry it to detect later changes."""
+    """Return a fingerprint of a terminal's name and role.
+
+    A form contains the fingerprint, so that a later change can be detected when it is sent.
+    """
     return fingerprint((name, role))
 
 
 def edit_terminal(
     tx: Transaction, terminal_id: str, seen: str, name: str, role: str, *, actor: str = CONSOLE
 ) -> None:
-    """Rename a terminal or change its role. Raises NotFound, ChangedMeanwhile, TerminalRevoked.
+    """Change a terminal's name and role. The terminal must then reconnect to its live feed.
 
-    `seen` is the `terminal_mark` that the form showed. The terminal's live feed ends, and the
-    terminal reconnects with the new role.
+    `seen` is the `terminal_mark` in the form. Raises NotFound if the id is unknown,
+    TerminalRevoked if the terminal is revoked, ChangedMeanwhile if its name or role has changed,
+    and OperatorError if the new name or role is invalid.
     """
     terminal = get_terminal(tx, terminal_id)
     if terminal.revoked_at is not None:
@@ -163,7 +174,7 @@ def edit_terminal(
 
 
 def revoke_terminal(tx: Transaction, terminal_id: str, *, actor: str = CONSOLE) -> None:
-    """Revoke a terminal permanently. Idempotent. Raises NotFound if unknown."""
+    """Revoke a terminal permanently. Idempotent. Raises NotFound if the id is unknown."""
     terminal = get_terminal(tx, terminal_id)
     if terminal.revoked_at is None:
         tx.update("terminal", terminal_id, revoked_at=tx.now)
@@ -176,18 +187,18 @@ _MINUTE = 60_000
 
 
 def has_too_many_wrong_codes(tx: Transaction, terminal: Terminal) -> bool:
-    """Whether the terminal had ten wrong codes within a minute (docs/security.md, S10)."""
+    """Whether the terminal sent ten wrong codes within the last minute (docs/security.md, S10)."""
     return len(_list_wrong_codes(tx, terminal)) >= WRONG_CODES_A_MINUTE
 
 
 def count_wrong_code(tx: Transaction, terminal: Terminal) -> None:
-    """Count a wrong code now; simulated scans count too."""
+    """Record that the terminal sent a wrong code now. Simulated scans count too."""
     wrong_codes = json.dumps([*_list_wrong_codes(tx, terminal), tx.now])
     tx.update("terminal", terminal.id, wrong_codes=wrong_codes)
 
 
 def _list_wrong_codes(tx: Transaction, terminal: Terminal) -> list[int]:
-    """Return the times of the wrong codes of the last minute, in ms since 1970."""
+    """Return when the terminal sent wrong codes in the last minute (ms since 1970)."""
     stored = tx.value("SELECT wrong_codes FROM terminal WHERE id = :id", {"id": terminal.id})
     return [at for at in json.loads(stored or "[]") if tx.now - _MINUTE < at <= tx.now]
 
@@ -197,7 +208,7 @@ _MOST_TRIES = 5
 
 
 class Offered(NamedTuple):
-    """The secrets of an offer: 256 bits for its link, and eight digits to type."""
+    """A pairing offer's secrets: 256 bits for its link, and eight digits to type."""
 
     secret: str
     code: str
@@ -210,10 +221,13 @@ class Offered(NamedTuple):
 def offer_pairing(
     tx: Transaction, name: str, role: str = "override", *, actor: str = CONSOLE
 ) -> Offered:
-    """Create an offer, valid once for ten minutes. Raises OperatorError for a bad name or role."""
+    """Create a pairing offer, which can be used once within ten minutes.
+
+    Raises OperatorError if the name or role is invalid.
+    """
     name = check_terminal(name, role)
     code = tx.tokens.new_pairing_code()
-    sql = "SELECT 1 FROM pairing WHERE code_hash = :hash"  # also of expired offers
+    sql = "SELECT 1 FROM pairing WHERE code_hash = :hash"  # includes expired offers
     while tx.row(sql, {"hash": hash_token(code)}) is not None:
         code = tx.tokens.new_pairing_code()
     offered = Offered(tx.tokens.new_link_secret(), code)
@@ -230,10 +244,10 @@ def offer_pairing(
 def pair_by_secret(
     tx: Transaction, secret: str, name: str | None = None, language: str = "fr"
 ) -> tuple[str, str] | None:
-    """Pair by a link's secret. Returns the new terminal's (id, token), or None if it is invalid.
+    """Pair a new terminal with the secret from a link. Return the terminal's (id, token).
 
-    `name` defaults to the offer's. Wrong secrets are not counted, because 256 bits cannot be
-    guessed.
+    Return None if no open offer has this secret. `name` defaults to the name in the offer. Wrong
+    secrets are not counted, because 256 bits cannot be guessed.
     """
     return _pair(tx, "secret_hash = :hash", secret, name, language)
 
@@ -241,11 +255,11 @@ def pair_by_secret(
 def pair_by_code(
     tx: Transaction, code: str, name: str | None = None, language: str = "fr"
 ) -> tuple[str, str] | None:
-    """Pair by typed digits, as `pair_by_secret`.
+    """Pair a new terminal with the eight digits that a user typed, like `pair_by_secret`.
 
-    Wrong digits count against every open offer, because the intended one is unknown. After five
-    wrong tries, an offer's digits are refused; its link stays valid. Returns None for wrong digits
-    instead of raising, so that their count is committed.
+    Wrong digits count against every open offer, because the intended offer is unknown. After five
+    wrong tries an offer refuses its digits, but its link stays valid. Wrong digits return None
+    rather than raise an error, because an error would roll back the count.
     """
     paired = _pair(tx, f"code_hash = :hash AND tries < {_MOST_TRIES}", code, name, language)
     if paired is None:

@@ -1,4 +1,4 @@
-"""Verdicts of check-in, and their messages in French, English and Arabic."""
+"""Check-in verdicts, and their messages in French, English and Arabic."""
 
 import json
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ COLOURS: Mapping[str, str] = {
     "test_code": "red", "bad_signature": "red", "unknown_code": "red",
     "undone": "grey", "error": "grey",
 }  # fmt: skip
-# Results that staff may override with a reason: those of known reservations.
+# Results that staff may override with a reason. All of them need a known reservation.
 OVERRIDABLE = frozenset({
     "already_checked_in", "party_full", "not_yet", "too_late", "not_confirmed", "payment_due",
     "cancelled", "declined", "revoked",
@@ -46,10 +46,10 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class FirstCheckIn:
-    """The first admission of a party.
+    """A party's first admission.
 
-    `at` is in ms since 1970; `clock` is the same time in venue time, HH:MM. `by` is a staff
-    member's name, or None for a scan on a terminal.
+    `at` is in ms since 1970. `clock` is the same time as HH:MM in the venue's time zone. `by` is
+    the name of the staff member who checked the party in from the portal, or None.
     """
 
     at: int
@@ -60,9 +60,11 @@ class FirstCheckIn:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The decision on a scan. `admitted` counts people; negative for an undo.
+    """The decision on a scan.
 
-    `overrode` is the result that was overridden.
+    `admitted` is the number of people admitted, negative for an undo. `overrode` is the result
+    that was overridden, if any. `candidates` are the reservations to choose from if the result is
+    `ambiguous`.
     """
 
     result: str
@@ -74,11 +76,11 @@ class Verdict:
 
     @property
     def colour(self) -> str:
-        """green, amber, red or grey."""
+        """The colour of the result: green, amber, red or grey."""
         return COLOURS[self.result]
 
     def to_json(self) -> str:
-        """Return the JSON stored in the scan log, to repeat the answer to the same scan id."""
+        """Return the verdict as JSON. The scan log stores it to repeat the response later."""
         values = {
             "result": self.result,
             "reservation": self.reservation and astuple(self.reservation),
@@ -104,7 +106,10 @@ class Verdict:
 
 
 def see(reservation: Reservation, *, arrived: int | None = None) -> Seen:
-    """Return the state of `reservation` for a verdict, with `arrived` people in."""
+    """Return the state of `reservation` for a verdict.
+
+    `arrived` replaces the reservation's own number of people inside, unless it is None.
+    """
     r = reservation
     present = r.arrived if arrived is None else arrived
     return Seen(r.id, r.date, r.slot, r.table_id, r.table_name, r.guests, present, r.status)
@@ -114,11 +119,11 @@ def judge(
     reservation: Reservation,
     *, generation: int | None, arrivals: int | None, tonight: date, too_early: bool,
 ) -> str:  # fmt: skip
-    """Return the result for a known reservation, by the checks of docs/decisions/door.md.
+    """Return the result for a known reservation, with the checks in docs/decisions/door.md.
 
-    `generation` is that of the scanned pass, or None. `arrivals` is the number of people who are
-    here; None is the whole remaining party. `too_early`: the slot is more than `early_minutes`
-    ahead.
+    `generation` is the scanned pass's generation, or None if no pass was scanned. `arrivals` is
+    the number of people at the door, or None for all who are still missing. `too_early` tells
+    whether the reservation starts more than `door.early_minutes` later.
     """
     if generation is not None and generation != reservation.generation:
         return "revoked"
@@ -146,14 +151,14 @@ LANGUAGES = ("fr", "ar", "en")
 
 @dataclass(frozen=True, slots=True)
 class Sentences:
-    """The messages of a verdict for staff and for the guest."""
+    """A verdict's message for staff and its message for the guest."""
 
     staff: str
     guest: str
 
 
 def phrase(verdict: Verdict, language: str) -> Sentences:
-    """Return the messages of `verdict`; French for an unknown language."""
+    """Return the messages for `verdict`, in French if `language` is unknown."""
     known = load_languages().get(language)
     staff, details = _STAFF[verdict.result], _details(verdict, known)
     if verdict.result == "already_checked_in" and verdict.first_check_in is None:
@@ -174,7 +179,7 @@ def _details(verdict: Verdict, language: Language) -> dict[str, str]:
             "guests": str(seen.guests),
             "when": _when(seen.date, seen.slot, language),
         }
-    if language.code == "ar":  # Latin names stay in place in a right-to-left sentence
+    if language.code == "ar":  # keeps Latin names in place in a right-to-left sentence
         return {name: isolate(text) or "" for name, text in details.items()}
     return details
 
@@ -188,7 +193,7 @@ def _when(day: str, slot: str | None, language: Language) -> str:
     return when if slot is None else language.plain("%(date)s at %(time)s", date=when, time=slot)
 
 
-# For a party whose first check-in is no longer in the log.
+# The message if the party's first check-in is no longer in the log.
 _ALREADY_IN = _("Already in: %(arrived)s of %(guests)s.")
 _STAFF: Mapping[str, str] = {
     "checked_in": _("Let in: %(table)s, %(admitted)s."),

@@ -1,1 +1,1 @@
-"""Emails to guests: rendering, SMTP, the worker that sends them."""
+"""Emails to guests: rendering, SMTP, and the worker that sends queued emails."""

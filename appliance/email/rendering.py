@@ -1,7 +1,7 @@
-"""Render an email from the current reservation, not from its state when the email was queued.
+"""Render emails. An email shows the reservation as it is now, not as it was when queued.
 
-`read_contents` reads what the email needs. `Composer.compose` does no I/O and is slow: call it in
-a thread.
+`read_contents` reads the data from the database. `Composer.compose` needs no database but is slow,
+so call it in a thread.
 """
 
 import asyncio
@@ -41,11 +41,11 @@ from appliance.reservations.rows import get_reservation, sum_payments
 from appliance.venue.model import Venue, evening_end
 from appliance.venue.rows import find_table, get_venue, list_slots
 
-_NO_SENDER = Address("", "letters", "venuebox.invalid")  # of previews while no sender is configured
-_PASS_SCALE = 10  # pixels per module; displayed at half size to stay sharp on every screen
+_NO_SENDER = Address("", "letters", "venuebox.invalid")  # for previews if no sender is set
+_PASS_SCALE = 10  # pixels per module; the image is shown at half size, to be sharp on any screen
 _NOT_IN_ADDRESSES = re.compile(r"""[\s<>()\[\]\\,;:"'@\x00-\x1f\x7f-\x9f]""")
 _ADDRESS_DELIMITERS = re.compile(r'[()<>\[\]:;@\\,"=?]')
-_DISPLAY_NAME_MAX = 45  # bytes of UTF-8, which are 60 characters of Base64
+_DISPLAY_NAME_MAX = 45  # UTF-8 bytes, which Base64 encodes as 60 characters
 _POLICY = SMTP.clone(cte_type="7bit")
 _CONTROL_CATEGORIES = {"Cc", "Cs", "Zl", "Zp"}
 _BIDI_CONTROLS = set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -53,7 +53,11 @@ _FIRST_NAME_MAX = 40
 
 
 class EmailKind(NamedTuple):
-    """A kind of email: the reservation states in which it may be sent, and its message ids."""
+    """A kind of email.
+
+    It is sent only if the reservation's status is in `states`. The other members are message ids
+    for translation.
+    """
 
     states: set[str]
     subject: str
@@ -118,12 +122,13 @@ EMAIL_KINDS: Mapping[str, EmailKind] = {
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """An email with all data needed to render it. `at` is its date, in ms since 1970.
+    """An email and all data needed to render it. Amounts are in whole currency units.
 
-    `hours` are minutes after midnight; None if the venue offers no slot that day. Amounts are
-    whole currency units. `stop_url` is the unsubscribe link, for reminders only; `undo_url` is
-    the cancellation link, for active reservations only. `moot` is the reason why the email must
-    no longer be sent; None if it may be sent.
+    - `undo_url`: the cancellation link, or None if the reservation holds no table.
+    - `stop_url`: the unsubscribe link, or None unless the email is a reminder.
+    - `hours`: (start, end) in minutes after midnight, or None if that day has no slots.
+    - `at`: the email's date, in ms since 1970.
+    - `moot`: why the email must not be sent any more, or None if it may be sent.
     """
 
     email: Email
@@ -142,14 +147,17 @@ class Contents:
 
 
 class UnusableAddress(ValueError):
-    """The text is not a usable email address."""
+    """A text is not a valid email address, or its domain has no ASCII form."""
 
 
 class Composer:
-    """Renders the emails of one sender. Thread-safe."""
+    """Renders emails with the same sender. Thread-safe."""
 
     def __init__(self, sender: str) -> None:
-        """`sender` is the From address in the settings; an unusable one allows previews only."""
+        """Create a composer. `sender` is the From address in the settings.
+
+        If it is not a valid address, only previews are possible.
+        """
         self.sender: Address | None = None
         with contextlib.suppress(UnusableAddress):
             self.sender = _parse_address(sender)
@@ -162,13 +170,14 @@ class Composer:
         )
 
     def compose(self, contents: Contents) -> EmailMessage:
-        """Render the email: a text part, an HTML part and, if the guest is expected, the pass.
+        """Render an email with a text part and an HTML part.
 
-        The pass is an inline image in the HTML and also an attachment, for email clients that
-        show no inline images. A calendar file is attached too.
+        Emails of the kinds WITH_PASS show the guest pass as an inline image. The same image is
+        attached for email clients that show no inline images. Emails of the kinds WITH_CALENDAR
+        have a calendar file attached.
 
-        Without a sender, the result is a preview only. Raises UnusableAddress if the recipient's
-        address is unusable.
+        If there is no valid sender, the result is only a preview. Raises UnusableAddress if the
+        recipient's address cannot be used.
         """
         language = load_languages().get(contents.email.language)
         values = _template_values(contents, language)
@@ -192,18 +201,21 @@ class Composer:
             _add_picture(message, contents, values["picture_id"])
         if contents.email.kind in WITH_CALENDAR:
             _add_calendar(message, contents, values, language)
-        message["Content-Language"] = language.code  # set last, else it would move into a part
+        message["Content-Language"] = language.code  # must be set last, else it moves into a part
         return message
 
 
 async def render_email(environment: Environment, email_id: str) -> EmailMessage:
-    """Render an email in any state, as the guest receives it. Raises NotFound if unknown."""
+    """Render an email as the guest receives it, whatever its state.
+
+    Raises NotFound if the id is unknown, UnusableAddress if the recipient cannot be used.
+    """
     contents = await environment.database.read(read_contents, environment, email_id)
     return await asyncio.to_thread(Composer(environment.settings.mail.sender).compose, contents)
 
 
 def read_contents(reader: Reader, environment: Environment, email_id: str) -> Contents:
-    """Read the contents of an email. Raises NotFound if the id is unknown."""
+    """Return an email with the data needed to render it. Raises NotFound if the id is unknown."""
     email, venue, now = get_email(reader, email_id), get_venue(reader), reader.now
     reservation = get_reservation(reader, email.reservation_id)
     links, keyring = environment.links, environment.keyring
@@ -228,7 +240,7 @@ def read_contents(reader: Reader, environment: Environment, email_id: str) -> Co
 
 
 def _find_moot(reader: Reader, email: Email, reservation: Reservation, venue: Venue) -> str | None:
-    """Return the reason why the email must no longer be sent, or None."""
+    """Return the reason why the email must not be sent any more, or None if it may be sent."""
     if email.recipient is None:
         return "the address was erased"
     if reservation.status not in EMAIL_KINDS[email.kind].states:
@@ -242,10 +254,10 @@ def _find_moot(reader: Reader, email: Email, reservation: Reservation, venue: Ve
 
 
 def one_line(text: str) -> str:
-    """Return `text` without line breaks, control characters and bidi controls.
+    """Return `text` as one line, without control characters and bidi controls.
 
-    Prevents header and line injection by text that guests or owners typed. "=?" is broken up too:
-    Python's header writer would decode an encoded word, including its line breaks.
+    This prevents text that guests or owners typed from injecting headers or lines. "=?" is also
+    split, because Python's header writer would decode an encoded word, including its line breaks.
     """
     visible = (c for c in text if c not in _BIDI_CONTROLS)
     kept = (" " if unicodedata.category(c) in _CONTROL_CATEGORIES else c for c in visible)
@@ -253,14 +265,18 @@ def one_line(text: str) -> str:
 
 
 def name_to_greet(given_name: str | None) -> str | None:
-    """Return the first name if it has only letters and hyphens, else None: it may be a URL."""
+    """Return the given name for the greeting, or None if it cannot be used.
+
+    A name with characters other than letters, spaces, hyphens and apostrophes is not used, because
+    it may be a URL. Neither is an empty name or one with more than 40 characters.
+    """
     name = one_line(given_name or "")
     letters = all(unicodedata.category(c)[0] in "LM" or c in "-'’ʼ " for c in name)
     return name if name and letters and len(name) <= _FIRST_NAME_MAX else None
 
 
 def _template_values(contents: Contents, language: Language) -> dict[str, Any]:
-    """Return the values of the templates, translated."""
+    """Return the values for the templates, with texts in `language`."""
     reservation, gettext = contents.reservation, language.gettext
     venue, code = one_line(contents.venue.name), reservation.access_code or ""
     kind, name = EMAIL_KINDS[contents.email.kind], name_to_greet(reservation.customer_given_name)
@@ -332,18 +348,19 @@ def _add_calendar(
 
 
 def _display_name(venue: str) -> str:
-    """Return the venue's name without address delimiters, cut to fit one encoded word.
+    """Return the venue's name without address delimiters, cut to fit into one encoded word.
 
-    Python before 3.12.5 loses the quotes around delimiters when it folds a long name.
+    The delimiters would need quotes, which Python before 3.12.5 loses when it folds a long name.
     """
     name = " ".join(_ADDRESS_DELIMITERS.sub(" ", venue).split())
     return name.encode()[:_DISPLAY_NAME_MAX].decode(errors="ignore").strip()
 
 
 def _parse_address(text: str | None) -> Address:
-    """Return the address with its domain in ASCII; `erased@venuebox.invalid` for None.
+    """Return the address with its domain converted to ASCII.
 
-    Raises UnusableAddress.
+    If `text` is None (erased), return `erased@venuebox.invalid`. Raises UnusableAddress if `text`
+    is not a valid address.
     """
     username, at, domain = ("erased@venuebox.invalid" if text is None else text).rpartition("@")
     if not (username and at and domain) or _NOT_IN_ADDRESSES.search(username + domain):

@@ -1,4 +1,4 @@
-"""Send emails by SMTP. Classify errors by whether and when another attempt makes sense."""
+"""Send emails by SMTP, and classify errors by whether another attempt makes sense."""
 
 import asyncio
 import contextlib
@@ -16,12 +16,12 @@ from appliance.core.i18n import mark as _
 from appliance.core.settings import MailSettings
 from appliance.reservations.emails import SETTINGS_TROUBLE, Outcome
 
-_TRIAL_SECONDS = 15.0  # time limit of a whole test email
+_TRIAL_SECONDS = 15.0  # time limit for sending a test email
 _ENHANCED_CODE = re.compile(r"[245]\.\d{1,3}\.\d{1,3}(?!\d)")
 _AUTHENTICATION_REQUIRED = {530, 534, 535, 538}
 _SHUTTING_DOWN = 421
 _PERMANENT = 500
-_TOO_SLOW = Outcome("unreachable", _("the mail server did not answer in time"))
+_TOO_SLOW = Outcome("unreachable", _("the mail server did not respond in time"))
 _REFUSED = {
     aiosmtplib.SMTPAuthenticationError: "sign-in",
     aiosmtplib.SMTPSenderRefused: "sender",
@@ -32,7 +32,7 @@ _LOST_CONNECTION = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError
 
 
 class Undelivered(Exception):
-    """The mail server did not accept the email. `outcome` contains no personal data."""
+    """An email could not be sent. `outcome` tells why, without personal data."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(outcome.trouble)
@@ -40,24 +40,25 @@ class Undelivered(Exception):
 
 
 class SmtpSender:
-    """A client of the configured mail server. It sends one email at a time.
+    """A client for the configured mail server. It sends one email at a time.
 
-    Certificates are verified unless `security` is `none`. The connection stays open between
-    emails, until `close`.
+    The server's certificate is verified. If `security` is `none`, there is no TLS and no
+    certificate. The connection stays open between emails until `close` is called.
     """
 
-    envelope_within = 60.0  # seconds until the server is ready for DATA
-    data_within = 600.0  # seconds for DATA; a shorter limit causes duplicates (RFC 5321, 4.5.3.2.6)
+    envelope_within = 60.0  # time limit in seconds until the server is ready for DATA
+    # Time limit in seconds for DATA. A shorter limit causes duplicates (RFC 5321, 4.5.3.2.6).
+    data_within = 600.0
 
     def __init__(self, settings: MailSettings, tls: ssl.SSLContext | None = None) -> None:
-        """`tls` replaces the system's certificate authorities."""
+        """Create a client. `tls` replaces the default TLS context."""
         self._settings, self._tls = settings, tls
         self._client: aiosmtplib.SMTP | None = None
 
     async def send(self, message: EmailMessage) -> None:
-        """Send an email; return when the server has accepted it. Raises Undelivered if not.
+        """Send an email, and return when the server has accepted it.
 
-        Cancellation closes the connection.
+        Raises Undelivered if the server does not accept it. Cancellation closes the connection.
         """
         sender, recipient = message["From"].addresses[0], message["To"].addresses[0]
         raw = await asyncio.to_thread(message.as_bytes)
@@ -71,7 +72,7 @@ class SmtpSender:
             raise
 
     def close(self) -> None:
-        """Send QUIT and close without waiting for the reply: no email depends on it."""
+        """Send QUIT and close the connection without waiting for the reply, which is not needed."""
         client, self._client = self._client, None
         if client is None:
             return
@@ -81,10 +82,10 @@ class SmtpSender:
         client.close()
 
     async def _open_envelope(self, sender: Address, recipient: Address) -> aiosmtplib.SMTP:
-        """Return a connection that has accepted the envelope and is ready for DATA.
+        """Send the envelope, and return a connection that is ready for DATA.
 
-        If the open connection fails, a new one is used: servers close idle connections or limit
-        the number of emails per connection.
+        If the open connection fails, a new connection is used, because servers close idle
+        connections and limit the number of emails for each connection.
         """
         if self._client is not None:
             try:
@@ -102,7 +103,10 @@ class SmtpSender:
 
 
 async def send_trial(settings: MailSettings, recipient: str, subject: str, text: str) -> Outcome:
-    """Send a test email with these settings, within 15 s. Return the outcome; store nothing."""
+    """Send a test email with these settings, and return the outcome. The limit is 15 s.
+
+    Nothing is stored.
+    """
     if not settings.host or not settings.sender:
         return _settings(_("mail.host or mail.sender is empty"))
     message, server = EmailMessage(), SmtpSender(settings)
@@ -126,7 +130,7 @@ async def send_trial(settings: MailSettings, recipient: str, subject: str, text:
 
 
 async def find_trouble(settings: MailSettings, within: float) -> str | None:
-    """Connect and sign in within `within` seconds. Return the failure, or None on success."""
+    """Try to connect and sign in within `within` seconds. Return the error, or None on success."""
     client = _new_client(settings, "localhost", None)
     try:
         with _smtp_errors():
@@ -140,7 +144,10 @@ async def find_trouble(settings: MailSettings, within: float) -> str | None:
 
 
 def _new_client(settings: MailSettings, domain: str, tls: ssl.SSLContext | None) -> aiosmtplib.SMTP:
-    """Return an unconnected client. `domain` is for EHLO; without it the library queries DNS."""
+    """Return a client that is not connected yet.
+
+    `domain` is sent with EHLO. Without it, the library would look up the host's name in the DNS.
+    """
     return aiosmtplib.SMTP(
         hostname=settings.host,
         port=settings.port,
@@ -156,7 +163,7 @@ def _new_client(settings: MailSettings, domain: str, tls: ssl.SSLContext | None)
 
 @contextlib.contextmanager
 def _smtp_errors() -> Iterator[None]:
-    """Convert SMTP, TLS, network and timeout errors to Undelivered."""
+    """Convert SMTP, TLS, network and timeout errors to Undelivered errors."""
     try:
         yield
     except aiosmtplib.SMTPException as error:
@@ -170,20 +177,24 @@ def _smtp_errors() -> Iterator[None]:
 async def _connect(client: aiosmtplib.SMTP) -> None:
     try:
         await client.connect()
-    except ssl.SSLError:  # SSLCertVerificationError is a ValueError too
+    except ssl.SSLError:  # must come first, because SSLCertVerificationError is a ValueError
         raise
     except ValueError:
         raise Undelivered(_settings("mail.host or mail.sender cannot be used")) from None
 
 
 async def _send_envelope(client: aiosmtplib.SMTP, sender: Address, recipient: Address) -> None:
-    """Send MAIL FROM and RCPT TO. Unlike `sendmail` of the library, send no RSET on rejection."""
+    """Send MAIL FROM and RCPT TO.
+
+    Unlike the library's `sendmail`, send no RSET if the server rejects them. Raises Undelivered if
+    an address cannot be used.
+    """
     needs_utf8 = not (sender.addr_spec + recipient.addr_spec).isascii()
     if needs_utf8 and client.is_ehlo_or_helo_needed:
         with contextlib.suppress(aiosmtplib.SMTPHeloError):
             await client.ehlo()
     if needs_utf8 and not client.supports_extension("smtputf8"):
-        raise Undelivered(Outcome("refused", "the mail server has no SMTPUTF8"))
+        raise Undelivered(Outcome("refused", "the mail server does not support SMTPUTF8"))
     encoding, options = ("utf-8", ["SMTPUTF8"]) if needs_utf8 else ("ascii", [])
     try:
         await client.mail(sender.addr_spec, options=options, encoding=encoding)
@@ -193,11 +204,15 @@ async def _send_envelope(client: aiosmtplib.SMTP, sender: Address, recipient: Ad
 
 
 def _classify(error: aiosmtplib.SMTPException) -> Outcome:
-    """Classify an SMTP error: 5xx is permanent unless it concerns our authorisation to send."""
+    """Return the outcome for an SMTP error.
+
+    A 5xx reply is permanent for this email, unless it concerns our sign-in, our sender address or
+    our permission to send. The owner must then correct the settings.
+    """
     if not isinstance(error, aiosmtplib.SMTPResponseException):
         if isinstance(error, OSError):
             return _unreachable(error)
-        return _settings(_("the mail server does not offer the configured security or sign-in"))
+        return _settings(_("the mail server does not support the configured security or sign-in"))
     code, permanent = _code(error), error.code >= _PERMANENT
     if permanent and (error.code in _AUTHENTICATION_REQUIRED or " 5.7." in code):
         return _settings(f"not allowed to send: {code}")
@@ -207,20 +222,20 @@ def _classify(error: aiosmtplib.SMTPException) -> Outcome:
         return _settings(trouble) if permanent else Outcome("unreachable", trouble)
     if refused is not None and error.code != _SHUTTING_DOWN:
         return Outcome("refused" if permanent else "deferred", trouble)
-    return Outcome("unreachable", f"the mail server answered {code}")
+    return Outcome("unreachable", f"the mail server responded with {code}")
 
 
 def _unreachable(error: BaseException) -> Outcome:
-    """Classify a network error by its first cause that is a DNS or TLS error."""
+    """Return the outcome for a network error. Look for a DNS or TLS error among its causes."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, socket.gaierror):
-            trouble = _("mail.host is not found: check its spelling and the internet connection")
+            trouble = _("mail.host was not found: check its spelling and the internet connection")
             return Outcome("unreachable", trouble)
         if isinstance(cause, ssl.SSLError) and not isinstance(cause, _LOST_CONNECTION):
-            return _settings(f"no trusted TLS with the mail server ({cause.reason})")
+            return _settings(f"no trusted TLS connection to the mail server ({cause.reason})")
         cause = cause.__cause__ or cause.__context__
-    return Outcome("unreachable", _("no connection to the mail server, or it was lost"))
+    return Outcome("unreachable", _("the connection to the mail server failed or was lost"))
 
 
 def _settings(trouble: str) -> Outcome:
@@ -228,6 +243,9 @@ def _settings(trouble: str) -> Outcome:
 
 
 def _code(error: aiosmtplib.SMTPResponseException) -> str:
-    """Return the codes alone, such as `550 5.1.1`: the text often repeats the address."""
+    """Return only the reply codes, such as `550 5.1.1`.
+
+    The reply's text is left out, because it often contains the recipient's address.
+    """
     enhanced = _ENHANCED_CODE.match(error.message)
     return f"{error.code} {enhanced[0]}" if enhanced else str(error.code)

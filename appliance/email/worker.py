@@ -1,7 +1,7 @@
-"""The email worker: sends queued emails and retries failed ones.
+"""Send queued emails and retry failed ones.
 
-The table `letter` is the queue; the worker keeps only due times in memory. It sends one email at a
-time and records each before it sends the next. After a crash, at most the email in progress is
+The queue is the table `letter`; the worker keeps only the due times in memory. It sends one email
+at a time, and records its outcome before it sends the next. After a crash, at most one email is
 sent twice, with the same Message-ID.
 """
 
@@ -39,18 +39,18 @@ from appliance.venue.rows import get_venue
 
 log = logging.getLogger(__name__)
 
-MAIL_SETTINGS = "mail_settings"  # an alert that only the owner can resolve
-MAIL_UNREACHABLE = "mail_unreachable"
-_REFUSED = "refused with"
-_NEW = (-math.inf, 0)  # the due time of an email that is sent before all retries
+MAIL_SETTINGS = "mail_settings"  # the alert for errors that only the owner can correct
+MAIL_UNREACHABLE = "mail_unreachable"  # the alert for errors that may resolve themselves
+_REFUSED = "refused with"  # part of the error text if the server refused a command
+_NEW = (-math.inf, 0)  # the due time of a new email, which is sent before all retries
 
 
 def record_email_attempt(tx: Transaction, email_id: str, outcome: Outcome) -> int | None:
-    """Record an attempt. Return the seconds until the next one, or None if there is none.
+    """Record an attempt to send an email. Return the seconds until the next attempt, or None.
 
-    An email is retried until the evening is over. An email that is no longer waiting does not
-    change, so an outcome that is recorded twice counts once. A failure of the mail server or its
-    settings raises an alert, which ends when an email is accepted.
+    An email is retried until the reservation's evening is over. Only a waiting email changes, so
+    an outcome that is recorded twice counts once. A failure of the mail server or its settings
+    creates an alert, which ends when the server accepts an email or rejects only that email.
     """
     email = find_email(tx, email_id)
     if email is None or email.state != "waiting":
@@ -73,39 +73,39 @@ def record_email_attempt(tx: Transaction, email_id: str, outcome: Outcome) -> in
 
 
 def clear_email_alerts(tx: Transaction) -> None:
-    """Drop the mail server alerts."""
+    """Delete both alerts about the mail server."""
     drop_alerts(tx, (MAIL_SETTINGS, MAIL_UNREACHABLE))
 
 
 def _update_alerts(tx: Transaction, outcome: Outcome) -> None:
     trouble = outcome.trouble or ""
     if outcome.result == "accepted" or (_REFUSED in trouble and outcome.result != "unreachable"):
-        clear_email_alerts(tx)  # the server responds, even if it rejects this email
+        clear_email_alerts(tx)  # the server works, even if it rejects this email
     elif outcome.result != "unreachable":
-        return  # the server was not contacted
+        return  # the outcome does not tell whether the server works
     elif trouble.startswith(SETTINGS_TROUBLE):
         reason = trouble.removeprefix(SETTINGS_TROUBLE)
-        sentence = f"no email is sent until mail.* is corrected: {reason}"
+        sentence = f"no email is sent until the mail settings are corrected: {reason}"
         drop_alert(tx, MAIL_UNREACHABLE, "")
         put_alert(tx, Alert(MAIL_SETTINGS, "", tx.now, sentence))
     else:
         drop_alert(tx, MAIL_SETTINGS, "")
         put_alert(
-            tx, Alert(MAIL_UNREACHABLE, "", tx.now, f"emails wait and are retried: {trouble}")
+            tx, Alert(MAIL_UNREACHABLE, "", tx.now, f"emails wait and will be retried: {trouble}")
         )
 
 
 class EmailWorker:
-    """Sends the emails of one environment. Use it only in the event loop that started it."""
+    """Sends one environment's emails. Use it only in the event loop that started it."""
 
-    answer_within = 5.0  # seconds that a booking waits for its email
+    answer_within = 5.0  # longest time that a booking waits for its email, in seconds
 
     def __init__(
         self, environment: Environment, clock: Clock, server: SmtpSender | None = None
     ) -> None:
-        """`server` defaults to the mail server in the settings.
+        """Create a worker. `server` defaults to the mail server in the settings.
 
-        Without a mail server, emails wait. The test environment never sends any.
+        If there is no mail server, emails stay queued. The test environment sends no email.
         """
         mail = environment.settings.mail
         if environment.name != "live":
@@ -114,10 +114,10 @@ class EmailWorker:
             server = SmtpSender(mail)
         self._environment, self._clock, self._server = environment, clock, server
         self._composer = Composer(mail.sender)
-        # When each waiting email is due: by the monotonic clock (s) and by the wall clock (ms since
-        # 1970).
+        # When each waiting email is due, on the monotonic clock (s) and on the wall clock (ms
+        # since 1970).
         self._due: dict[str, tuple[float, int]] = {}
-        # For calls of `send_now`: the result of the next attempt, True if the server accepts it.
+        # The futures that `send_now` waits for. The result is true if the email was accepted.
         self._waiters: dict[str, asyncio.Future[bool]] = {}
         self._in_progress: str | None = None
         self._unrecorded: tuple[str, Outcome] | None = None
@@ -127,7 +127,7 @@ class EmailWorker:
         self.job = Job(name, database, self.next_due, self._send_due_emails)
 
     async def start(self) -> None:
-        """Load the waiting emails and subscribe to new ones."""
+        """Load the waiting emails, and start to listen for new ones."""
         if self._server is None:
             return
         database, now = self._environment.database, self._clock.now()
@@ -139,10 +139,11 @@ class EmailWorker:
                 await database.write(clear_email_alerts)
 
     async def send_now(self, email_id: str) -> Literal["sent", "failed"]:
-        """Send an email and wait up to 5 s in total for the mail server to accept it.
+        """Send an email, and wait up to 5 s for the mail server to accept it.
 
-        After `failed`, a slow attempt continues and a failed one is retried. After a timeout, the
-        result is `failed` at once, until an email is accepted.
+        The result `failed` does not cancel the email: a slow attempt continues, and a failed
+        attempt is retried. After a timeout, later calls return `failed` without waiting, until
+        the server accepts an email.
         """
         try:
             state = self._environment.database.peek(email_state, email_id)
@@ -161,7 +162,7 @@ class EmailWorker:
         return "sent" if done and waiter.result() else "failed"
 
     def wake(self) -> None:
-        """Start sending due emails, unless a round is running."""
+        """Start to send the emails that are due, unless sending is in progress."""
         if self._server is not None and self._round is None and self._next() is not None:
             self._round = asyncio.get_running_loop().create_task(self._send_round(self._server))
 
@@ -176,7 +177,10 @@ class EmailWorker:
             await asyncio.wait([self._round])
 
     async def close(self) -> None:
-        """Stop. Wait `answer_within` seconds for the current email; the others stay queued."""
+        """Stop the worker. Wait up to `answer_within` seconds for the email in progress.
+
+        All other emails stay queued.
+        """
         self._closed = True
         if self._round is not None:
             _, slow = await asyncio.wait([self._round], timeout=self.answer_within)
@@ -191,13 +195,13 @@ class EmailWorker:
                 self._send_first(notice.email_id)
 
     def _send_first(self, email_id: str) -> None:
-        """Move an email before the retries, unless it is being sent now."""
+        """Send this email before all retries, unless it is already being sent."""
         if not self._closed and email_id != self._in_progress:
             self._due[email_id] = _NEW
             self.wake()
 
     async def _send_round(self, server: SmtpSender) -> None:
-        """Send the due emails one after another until none is due."""
+        """Send emails one after another until none is due."""
         try:
             while (email_id := self._next()) is not None:
                 await self._attempt(server, email_id)
@@ -207,9 +211,10 @@ class EmailWorker:
             self.job.changed()
 
     def _next(self) -> str | None:
-        """Return the next due email: new emails first, then the retry that is due longest.
+        """Return the id of the next email to send, or None if none is due.
 
-        An outcome that could not be recorded is recorded before any other email is sent.
+        New emails come first, then the retry that has been due longest. If an outcome could not be
+        recorded, return its email, so that it is recorded before another email is sent.
         """
         first = min(self._due, key=lambda id_: self._remaining(self._due[id_]), default=None)
         if self._closed or first is None or self._remaining(self._due[first]) > 0:
@@ -233,11 +238,15 @@ class EmailWorker:
             waiter.set_result(is_accepted)
         if outcome.result == "unreachable" or self._unrecorded is not None:
             self._postpone()
-        if delay is not None:  # after postponing, so that a failing email does not delay others
+        # Set this after `_postpone`, which must not change it.
+        if delay is not None:
             self._due[email_id] = self._after(delay)
 
     async def _send(self, server: SmtpSender, email_id: str) -> Outcome:
-        """Render and send an email, unless its outcome is known. Raise only CancelledError."""
+        """Render and send an email, and return the outcome. Raises only CancelledError.
+
+        If an outcome could not be recorded, return that outcome and send nothing.
+        """
         if self._unrecorded is not None:
             return self._unrecorded[1]
         try:
@@ -262,16 +271,16 @@ class EmailWorker:
         return outcome
 
     async def _record(self, email_id: str, outcome: Outcome) -> int | None:
-        """Record the outcome. Return the seconds until the next attempt, or None.
+        """Record the outcome of an attempt. Return the seconds until the next attempt, or None.
 
-        If the write fails, the outcome is kept in memory and nothing else is sent: on a full
-        disk, no guest receives the same email repeatedly.
+        If the write fails, keep the outcome in memory. No email is sent until it is recorded.
+        Otherwise a full disk would cause guests to get the same email again and again.
         """
         try:
             delay = await self._environment.database.write(record_email_attempt, email_id, outcome)
         except Exception as error:  # noqa: BLE001 - any failed write is retried
             name = type(error).__name__
-            log.error("email: outcome of %s not recorded: %s", email_id, name)  # noqa: TRY400
+            log.error("email: outcome for %s was not recorded: %s", email_id, name)  # noqa: TRY400
             self._unrecorded = email_id, outcome
             return RETRY_SECONDS[0]
         self._unrecorded = None
@@ -281,14 +290,17 @@ class EmailWorker:
         return self._clock.monotonic() + seconds, self._clock.now() + round(seconds * 1000)
 
     def _remaining(self, due: tuple[float, int]) -> float:
-        """Return the seconds until `due`, the smaller value of the two clocks.
+        """Return the seconds until `due`, on the clock that reaches it first.
 
-        The monotonic clock stops while the machine sleeps.
+        The monotonic clock stops while the machine sleeps, and the wall clock can be set back.
         """
         return min(due[0] - self._clock.monotonic(), (due[1] - self._clock.now()) / 1000)
 
     def _postpone(self) -> None:
-        """Postpone all emails by a minute. A failing server is then contacted once a minute."""
+        """Postpone emails so that none is due for a minute. This limits tries on a failing server.
+
+        Calls of `send_now` that are waiting return `failed`.
+        """
         later = self._after(RETRY_SECONDS[0])
         self._due = {email_id: max(due, later) for email_id, due in self._due.items()}
         self._fail_waiters()

@@ -1,4 +1,4 @@
-"""iCalendar files (RFC 5545) of reservations, with times in UTC."""
+"""iCalendar files (RFC 5545) for reservations. Times are in UTC."""
 
 import re
 from dataclasses import dataclass
@@ -15,10 +15,11 @@ _LINE_OCTETS = 75
 
 @dataclass(frozen=True, slots=True)
 class CalendarEntry:
-    """One event. `hours` are minutes after midnight of `day`; None is the whole day.
+    """A calendar event for a reservation.
 
-    All files of a reservation have the same UID. A file with a higher SEQUENCE replaces an
-    earlier one in the guest's calendar.
+    `hours` is (start, end) in minutes after midnight of `day`, or None for the whole day. All
+    files for a reservation have the same UID, so a file with a higher SEQUENCE replaces the event
+    in the guest's calendar.
     """
 
     reservation: Reservation
@@ -61,19 +62,19 @@ def _utc(milliseconds: int) -> str:
 
 
 def _text(value: str) -> str:
-    """Format a TEXT value: escape special characters, and remove control characters."""
+    """Format an iCalendar TEXT value: escape special characters and remove control characters."""
     lines = re.sub(r"([\\;,])", r"\\\1", value).splitlines()
     return "\\n".join("".join(c for c in line if c.isprintable() or c == " ") for line in lines)
 
 
 def _fold(line: str) -> str:
-    """Fold a content line into pieces of at most 75 octets, without splitting a character."""
+    """Fold an iCalendar line so that each part has at most 75 octets. Never split a character."""
     folded, room = "", _LINE_OCTETS
     for character in line:
         size = len(character.encode())
         if size > room:
             folded += "\r\n "
-            room = _LINE_OCTETS - 1  # a continuation starts with a space
+            room = _LINE_OCTETS - 1  # a continuation line starts with a space
         folded += character
         room -= size
     return folded

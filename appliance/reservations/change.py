@@ -1,4 +1,4 @@
-"""Change a reservation: amend, move, accept, decline, cancel, claim (interface, section 3)."""
+"""Change a reservation: amend, move, accept, decline, cancel or claim (interface, section 3)."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -33,7 +33,7 @@ from appliance.venue.rows import find_table, get_venue, list_slots
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Limit for each reservation: everyone with the link can add entries to its history.
+# Limit for each reservation, because everyone with its link can add entries to its history.
 _GUEST_CHANGES_MAX = 100
 
 
@@ -41,10 +41,10 @@ def as_seen(
     tx: Transaction, reservation_id: str, seen: int,
     action: Callable[Concatenate[Transaction, str, P], R], *args: P.args, **kwargs: P.kwargs,
 ) -> R:  # fmt: skip
-    """Run `action(tx, reservation_id, …)` if the reservation's version is `seen`.
+    """Run `action(tx, reservation_id, …)` if the reservation's version is still `seen`.
 
-    `seen` is the version that the form showed, so a form sent twice applies once. Raises
-    ChangedMeanwhile or NotFound.
+    `seen` is the version that the form showed, so a form that is sent twice takes effect once.
+    Raises ChangedMeanwhile if the version differs, NotFound if the id is unknown.
     """
     _get_as_seen(tx, reservation_id, seen)
     return action(tx, reservation_id, *args, **kwargs)
@@ -65,16 +65,22 @@ def _get_open(tx: Transaction, reservation_id: str, seen: int) -> Reservation:
 
 
 def accept(tx: Transaction, reservation_id: str, *, actor: str) -> Reservation:
-    """Accept a request: requested → confirmed, with an event and an email. Raises WrongState."""
-    return _answer(tx, reservation_id, "confirmed", "accepted", actor)
+    """Accept a request: confirm the reservation, announce it and email the guest.
+
+    Raises WrongState unless the reservation is requested.
+    """
+    return _settle_request(tx, reservation_id, "confirmed", "accepted", actor)
 
 
 def decline(tx: Transaction, reservation_id: str, *, actor: str) -> Reservation:
-    """Decline a request: requested → declined, with an event and an email. Raises WrongState."""
-    return _answer(tx, reservation_id, "declined", "declined", actor)
+    """Decline a request: free the table, announce it and email the guest.
+
+    Raises WrongState unless the reservation is requested.
+    """
+    return _settle_request(tx, reservation_id, "declined", "declined", actor)
 
 
-def _answer(
+def _settle_request(
     tx: Transaction, reservation_id: str, status: str, what: str, actor: str
 ) -> Reservation:
     reservation = get_reservation(tx, reservation_id)
@@ -89,7 +95,7 @@ def _answer(
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """A cancelled reservation. `already` is true if it was cancelled before."""
+    """A cancelled reservation. `already` is true if it was cancelled by an earlier request."""
 
     reservation: Reservation
     already: bool
@@ -98,9 +104,9 @@ class Cancelled:
 def cancel_own(
     tx: Transaction, key: ApiKey, reservation_id: str, *, notify: bool = True
 ) -> Cancelled:
-    """Cancel for a partner (interface, section 4).
+    """Cancel a reservation for a partner, as `cancel` does (interface, section 4).
 
-    Raises NotFound unless a key of the same lineage created the reservation.
+    Raises NotFound also if the reservation was not created with a key of the same lineage.
     """
     if get_reservation(tx, reservation_id).lineage != key.lineage:
         raise NotFound
@@ -108,10 +114,10 @@ def cancel_own(
 
 
 def cancel_by_guest(tx: Transaction, reservation_id: str, cancel_hours: int) -> Cancelled:
-    """Cancel for a guest, as `cancel` does. Idempotent.
+    """Cancel a reservation for a guest, as `cancel` does. Idempotent.
 
-    Raises TooLateToCancel if the guests have checked in, or are expected within `cancel_hours`;
-    WrongState if the reservation was declined or is over.
+    Raises TooLateToCancel if the party has checked in or the deadline (`cancel_hours` before the
+    start) has passed; WrongState if the reservation is declined or completed.
     """
     reservation = get_reservation(tx, reservation_id)
     if reservation.status == "completed":
@@ -126,10 +132,10 @@ def cancel_by_guest(tx: Transaction, reservation_id: str, cancel_hours: int) -> 
 
 
 def cancel(tx: Transaction, reservation_id: str, *, actor: str, notify: bool = True) -> Cancelled:
-    """Cancel in any state that holds the table; `checkedInAt` is kept. Idempotent.
+    """Cancel a reservation that holds its table. Idempotent. `checkedInAt` does not change.
 
-    The guest gets an email, if one is due, unless `notify` is false. Raises NotFound for an unknown
-    id; WrongState if the reservation was declined.
+    If `notify`, the guest gets an email, subject to the rules in `email_guest`. Raises NotFound if
+    the id is unknown, WrongState if the reservation is declined.
     """
     reservation = get_reservation(tx, reservation_id)
     if reservation.status == "cancelled":
@@ -146,7 +152,7 @@ def cancel(tx: Transaction, reservation_id: str, *, actor: str, notify: bool = T
 
 @dataclass(frozen=True, slots=True)
 class Amendment:
-    """The new values of a reservation's editable fields, changed or not."""
+    """The values for all editable fields of a reservation, including unchanged ones."""
 
     guests: int
     customer_name: str
@@ -157,7 +163,7 @@ class Amendment:
 
 
 def check_amendment(amendment: Amendment) -> None:
-    """Validate the fields as at creation; staff need no guest contact."""
+    """Validate the fields with the rules for new reservations, but require no email or phone."""
     check_customer(
         amendment.customer_name, amendment.customer_email, amendment.customer_phone, "customer_"
     )
@@ -168,12 +174,13 @@ def amend_reservation(
     tx: Transaction, reservation_id: str, seen: int, amendment: Amendment,
     *, actor: str, over_capacity: bool = False,
 ) -> Reservation:  # fmt: skip
-    """Change party, customer and notes. The guest's pass stays valid.
+    """Change the number of guests, the customer, the notes and the VIP mark.
 
-    `seen` is the version that the form showed. Raises ChangedMeanwhile if the version is another;
-    WrongState once the reservation is over; field errors as at creation; GuestsOutOfRange if
-    `guests` exceeds the table's capacity, unless `over_capacity`, or is less than the number
-    arrived.
+    The guest's pass stays valid. `seen` is the version that the form showed. Raises
+    ChangedMeanwhile if the version differs; NotFound if the id is unknown; WrongState if the
+    reservation is cancelled, declined or completed; the errors of `check_amendment`; and
+    GuestsOutOfRange if `guests` exceeds the table's capacity, unless `over_capacity`, or is less than
+    the number who have     arrived.
     """
     reservation = _get_open(tx, reservation_id, seen)
     check_amendment(amendment)
@@ -188,7 +195,7 @@ def amend_reservation(
 def _amend(
     tx: Transaction, reservation: Reservation, wanted: dict[str, Any], actor: str
 ) -> Reservation:
-    """Store the columns of `wanted` that differ, and record which."""
+    """Store the columns in `wanted` whose values differ, and add their names to the history."""
     wanted = wanted | {"customer_phone": plain_phone(wanted["customer_phone"])}
     changed = {name: value for name, value in wanted.items() if getattr(reservation, name) != value}
     if not changed:
@@ -204,10 +211,11 @@ def _amend(
 def move_to_table(
     tx: Transaction, reservation_id: str, seen: int, table_id: str, *, actor: str
 ) -> Reservation:
-    """Move the party to another table in the same evening and slot; the pass stays valid.
+    """Move the party to another table for the same evening and slot. The pass stays valid.
 
-    Staff may use tables that partners cannot book, or that are meant for fewer guests. Raises
-    TableNotFound, TableTaken, and ChangedMeanwhile and WrongState as `amend_reservation` does.
+    The table need not be bookable, and may be meant for fewer guests. Raises TableNotFound if it does not exist, TableTaken if it is
+    held at that time, and ChangedMeanwhile, NotFound and
+    WrongState as `amend_reservation` does.
     """
     reservation = _get_open(tx, reservation_id, seen)
     table = find_table(tx, table_id)
@@ -227,7 +235,10 @@ def move_to_table(
 def mark_late(
     tx: Transaction, reservation_id: str, seen: int, *, late: bool, actor: str
 ) -> Reservation:
-    """Set or clear the note that the party will be late. Raises WrongState once over."""
+    """Set or clear the mark that the party will be late.
+
+    Raises ChangedMeanwhile, NotFound and WrongState as `amend_reservation` does.
+    """
     reservation = _get_open(tx, reservation_id, seen)
     if (reservation.late_at is not None) != late:
         update_reservation(tx, reservation_id, late_at=tx.now if late else None)
@@ -236,10 +247,11 @@ def mark_late(
 
 
 def reissue_pass(tx: Transaction, reservation_id: str, seen: int, *, actor: str) -> Reservation:
-    """Issue a new pass, which the guest's link shows at once; older passes are `revoked`.
+    """Issue a new guest pass, which the guest's link shows at once.
 
-    The access code is kept. Raises ChangedMeanwhile; NotFound; WrongState once the reservation is
-    over, or if no generation is left.
+    Check-in refuses older passes as `revoked`. The access code does not change. Raises
+    ChangedMeanwhile, NotFound and WrongState as `amend_reservation` does, and WrongState if the
+    pass already has the last generation number.
     """
     reservation = _get_open(tx, reservation_id, seen)
     if reservation.generation >= LAST_GENERATION:
@@ -255,7 +267,7 @@ def reissue_pass(tx: Transaction, reservation_id: str, seen: int, *, actor: str)
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """A guest's correction of their data; None leaves a field unchanged."""
+    """A guest's correction to their own data. None leaves a field unchanged."""
 
     name: str | None = None
     email: str | None = None
@@ -269,8 +281,9 @@ def claim(
 ) -> Reservation:  # fmt: skip
     """Correct the reservation, and save it in a browser unless `device_hash` is None.
 
-    Idempotent for each browser. A cancelled or past reservation is neither saved nor
-    corrected. Errors as `correct`; RateLimited also for too many browsers.
+    Idempotent for each browser. A cancelled, declined or completed reservation is neither saved
+    nor corrected. Raises the same errors as `correct`. Each browser counts as a change by guests,
+    so RateLimited is also raised if there are too many.
     """
     reservation = get_reservation(tx, reservation_id)
     if reservation.status not in OPEN_STATUSES:
@@ -287,10 +300,11 @@ def claim(
 
 
 def correct(tx: Transaction, reservation_id: str, correction: Correction) -> Reservation:
-    """Update the guest's name, contacts and language. The guest's pass stays valid.
+    """Update the guest's name, email address, phone number and language.
 
-    Raises CustomerNameRequired, InvalidEmail and ValidationError as at creation; WrongState once
-    the reservation is cancelled or over; RateLimited after a hundred changes.
+    The guest's pass stays valid. Raises CustomerNameRequired, InvalidEmail or ValidationError if
+    a value is invalid; WrongState if the reservation is cancelled, declined or completed;
+    RateLimited after a hundred changes by guests.
     """
     reservation = get_reservation(tx, reservation_id)
     if reservation.status not in OPEN_STATUSES:
@@ -311,7 +325,7 @@ def correct(tx: Transaction, reservation_id: str, correction: Correction) -> Res
 
 
 def _check_guest_changes(tx: Transaction, reservation_id: str) -> None:
-    """Raise RateLimited if this reservation has more than a hundred changes by guests."""
+    """Raise RateLimited if guests have changed this reservation more than a hundred times."""
     sql = "SELECT count(*) FROM history WHERE reservation_id = :id AND actor = 'guest'"
     if tx.value(sql, {"id": reservation_id}) > _GUEST_CHANGES_MAX:
         raise RateLimited

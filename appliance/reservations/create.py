@@ -1,4 +1,4 @@
-"""Create a reservation: by a partner, a guest or staff (interface, sections 2.6, 3 and 4)."""
+"""Create reservations for partners, guests and staff (interface, sections 2.6, 3 and 4)."""
 
 import hashlib
 from dataclasses import dataclass, replace
@@ -53,12 +53,19 @@ def grant(
     tx: Transaction, booking: Booking,
     *, source: str, status: str, actor: str, over_capacity: bool = False, **columns: Any,
 ) -> Issued:  # fmt: skip
-    """Insert the reservation and announce `reservation.created`. Returns its code and link expiry.
+    """Insert a reservation, announce `reservation.created` and return its code and link expiry.
 
-    Checks in this order: venue active and open that evening, table exists, is bookable, guests
-    in range, slot offered on that weekday, date not past, slot not over, table free. Staff may
-    enter a slot that is over, and with `over_capacity` any number of guests. `columns` are
-    further columns of `reservation`.
+    Raises an error for the first of these conditions that fails:
+
+    1. The venue is active and open that evening.
+    2. The table exists and is bookable, and the number of guests is in its range
+       (not checked with `over_capacity`).
+    3. The slot is offered on that weekday.
+    4. The date is neither past nor more than 730 days ahead.
+    5. The slot has not ended. This does not apply to staff.
+    6. The table is free.
+
+    `columns` sets further columns of `reservation`.
     """
     venue, day = get_venue(tx), booking.date.isoformat()
     closure = find_closure(venue, list_closings(tx), day)
@@ -118,12 +125,12 @@ def _fresh_code(tx: Transaction) -> str:
     raise Unavailable
 
 
-SHOWN = 200  # mismatches in the portal
+SHOWN = 200  # mismatches listed in the portal
 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """A reservation whose idempotency key was sent again `times` times with another body."""
+    """A reservation whose idempotency key was reused `times` times with a different body."""
 
     reservation_id: str
     lineage: str
@@ -136,7 +143,7 @@ class Mismatch:
 
 
 def list_mismatches(reader: Reader, limit: int = SHOWN) -> list[Mismatch]:
-    """Return the latest reservations with idempotency key mismatches."""
+    """Return the latest `limit` reservations whose idempotency key was reused with another body."""
     sql = """SELECT r.id, r.lineage, r.body_mismatches, r.idempotency_key, r.date, r.slot,
                     t.number, r.created_at
              FROM reservation r JOIN venue_table t ON t.id = r.table_id
@@ -147,11 +154,11 @@ def list_mismatches(reader: Reader, limit: int = SHOWN) -> list[Mismatch]:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """The outcome of a booking request, and whether it is a replay.
+    """The outcome of a booking request.
 
-    `email_id` is the email to send before answering. For a replay, `status` is the
-    reservation's present status, and `other_body` is true if the body differs from the first
-    request's.
+    `email_id` is the confirmation to send before the response. If the request is a replay,
+    `status` is the reservation's current status, and `other_body` tells whether the body differs
+    from the first request's.
     """
 
     issued: Issued
@@ -164,20 +171,20 @@ class Granted:
 def reserve(
     tx: Transaction, environment: EnvironmentName, key: ApiKey, booking: Booking
 ) -> Granted:
-    """Create the reservation, or return the first result of its idempotency key.
+    """Create a partner's reservation. If its idempotency key was used, return the first result.
 
-    Errors as `grant`. A refused attempt stores nothing, so its idempotency key may be used
-    again.
+    Raises the same errors as `grant`. A refused request stores nothing, so the partner may use its
+    idempotency key again.
     """
     assert booking.idempotency_key is not None  # noqa: S101 - parse_booking requires it
     earlier = find_issued(tx, key.lineage, booking.idempotency_key)
     if earlier is not None:
         return _replay(tx, *earlier, booking)
-    email_outcome = None  # until the mail server has answered
+    email_outcome = None  # not known until the mail server has responded
     if not booking.notify_customer or booking.customer_email is None:
         email_outcome = "skipped"
     elif environment == "test":
-        email_outcome = "sent"  # stored in the test outbox
+        email_outcome = "sent"  # reported as sent, but only stored in the test outbox
     issued = grant(
         tx, booking, source="partner", status="confirmed", actor=f"key:{key.id}",
         external_ref=booking.external_ref, lineage=key.lineage,
@@ -191,7 +198,7 @@ def reserve(
 
 
 def settle_email(tx: Transaction, issued: Issued, outcome: str) -> Issued:
-    """Store the final `notifications.email`, which replays return too."""
+    """Store the final value of `notifications.email`, so that replays return the same value."""
     sql = "UPDATE reservation SET email_outcome = :outcome WHERE id = :id AND email_outcome IS NULL"
     tx.execute(sql, {"outcome": outcome, "id": issued.reservation_id})
     return replace(issued, email_outcome=outcome)
@@ -200,30 +207,36 @@ def settle_email(tx: Transaction, issued: Issued, outcome: str) -> Issued:
 def _replay(
     tx: Transaction, earlier: Issued, request_hash: bytes | None, booking: Booking
 ) -> Granted:
-    # The hash is None once the guest is erased: the bodies can no longer be compared.
+    # If the guest's data was erased, there is no hash to compare with.
     other_body = request_hash is not None and request_hash != booking.fingerprint()
     if other_body:
         sql = "UPDATE reservation SET body_mismatches = body_mismatches + 1 WHERE id = :id"
         tx.execute(sql, {"id": earlier.reservation_id})
-    if earlier.email_outcome is None:  # the box stopped between the commit and the answer
+    if earlier.email_outcome is None:  # the box stopped after the commit, before the response
         earlier = settle_email(tx, earlier, "failed")
     status = get_reservation(tx, earlier.reservation_id).status
     return Granted(earlier, replayed=True, other_body=other_body, status=status)
 
 
 _HOUR = 3_600_000  # ms
-_GUEST_LINEAGE = "guest"  # of booking forms; each form has its own idempotency key
+_GUEST_LINEAGE = "guest"  # shared by all booking forms; each form has its own idempotency key
 _EMAIL_KINDS = {"confirmed": "confirmation", "requested": "requested", "pending": "payment_due"}
 
 
 def enter_for_guest(
     tx: Transaction, booking: Booking, *, notify: bool = False, request_hash: bytes | None = None
 ) -> Reservation:
-    """Create a reservation from the booking page (`platform`); email the guest if `notify`.
+    """Create a reservation with the source `platform`, and email the guest if `notify`.
 
-    `request_hash` is the form's hash if the venue chose the table. Status: confirmed if free with
-    autoConfirm; requested if free without, until `requestExpiryHours` have passed; pending if
-    prepaid, until staff record the payment.
+    Its status depends on the venue:
+
+    - If reservations are prepaid, it is pending until staff record the payment.
+    - If they are free and `autoConfirm` is on, it is confirmed.
+    - If they are free and `autoConfirm` is off, it is requested, and expires after
+      `requestExpiryHours`.
+
+    If the venue chose the table, `request_hash` must be the hash of the booking from before that
+    choice. Raises the same errors as `grant`.
     """
     venue = get_venue(tx)
     expires_at = None
@@ -247,12 +260,14 @@ def enter_by_staff(
     tx: Transaction, booking: Booking,
     *, actor: str, notify: bool = False, vip: bool = False, over_capacity: bool = False,
 ) -> Reservation:  # fmt: skip
-    """Create a confirmed reservation entered by staff (`manual`); email the guest if `notify`.
+    """Create a confirmed reservation with the source `manual`, and email the guest if `notify`.
 
-    Idempotent for each actor and `idempotency_key`; FormUsed if the content differs.
+    Idempotent for each actor and `idempotency_key`. Raises the same errors as `grant`; also
+    FormUsed if the form was sent before with different content, or its reservation no longer
+    holds a table.
     """
     request_hash = hashlib.sha256(booking.fingerprint() + repr((notify, vip)).encode()).digest()
-    earlier = _find_made(tx, actor, booking.idempotency_key, request_hash)
+    earlier = _find_by_form(tx, actor, booking.idempotency_key, request_hash)
     if earlier is not None:
         return earlier
     issued = grant(
@@ -266,20 +281,20 @@ def enter_by_staff(
     return get_reservation(tx, issued.reservation_id)
 
 
-def _find_made(
+def _find_by_form(
     tx: Transaction, lineage: str, form_id: str | None, request_hash: bytes
 ) -> Reservation | None:
-    """Return the reservation that this form has made, or None if it was not sent before.
+    """Return the reservation that this form created, or None if the form was not sent before.
 
-    Raises FormUsed if the form's content differs, or if its reservation no longer holds a table:
-    sending the form again then means another reservation.
+    Raises FormUsed if the form's content differs. Also raises FormUsed if the reservation no
+    longer holds a table, because the user then wants a new reservation.
     """
     earlier = find_issued(tx, lineage, form_id) if form_id is not None else None
     if earlier is None:
         return None
     issued, first_hash = earlier
     made = get_reservation(tx, issued.reservation_id)
-    # The hash is None once the guest is erased: the contents can no longer be compared.
+    # If the guest's data was erased, there is no hash to compare with.
     if not made.holds or (first_hash is not None and first_hash != request_hash):
         raise FormUsed
     return made
@@ -289,14 +304,15 @@ ANY_TABLE = ""  # the venue chooses the table
 
 
 def book(tx: Transaction, booking: Booking) -> Reservation:
-    """Book for a guest and email them. Idempotent for each `idempotency_key`, the form's id.
+    """Create a guest's reservation from the booking page, and email the guest.
 
-    The best free table is chosen if the guest chose none. Errors as `grant`; also TableTaken
-    if no table is left, InvalidSlot if the slot has begun, and FormUsed if the form was sent
-    before with other content.
+    Idempotent for each `idempotency_key`, which is the form's id. If the guest chose no table, the
+    best free table is used. Raises the same errors as `grant`; also TableTaken if no table is
+    left, InvalidSlot if the slot has begun, and FormUsed if the form was sent before with
+    different content or its reservation no longer holds a table.
     """
     request_hash = booking.fingerprint()
-    earlier = _find_made(tx, _GUEST_LINEAGE, booking.idempotency_key, request_hash)
+    earlier = _find_by_form(tx, _GUEST_LINEAGE, booking.idempotency_key, request_hash)
     if earlier is not None:
         return earlier
     venue, slots = get_venue(tx), list_slots(tx)
@@ -310,9 +326,10 @@ def book(tx: Transaction, booking: Booking) -> Reservation:
 
 
 def _best_table(reader: Reader, venue: Venue, booking: Booking, slot: Slot | None) -> Table:
-    """Return the free table with the lowest capacity, then lowest minimum spend, then first.
+    """Return the free table with the lowest capacity that fits the party.
 
-    Raises TableTaken if no free table fits the party.
+    If several tables have that capacity, return the one with the lowest minimum spend, or the
+    first in the table list. Raises TableTaken if no free table fits the party.
     """
     day = booking.date.isoformat()
     closed = any(closing.holds(day) for closing in list_closings(reader))

@@ -1,4 +1,4 @@
-"""The email outbox, table `letter`: kinds of emails to guests, queries, and queueing."""
+"""The outbox for guest emails (table `letter`): the kinds of email, queries and queueing."""
 
 import hashlib
 from dataclasses import dataclass
@@ -12,18 +12,19 @@ from appliance.reservations.rows import get_reservation
 KINDS = (
     "confirmation", "requested", "accepted", "declined", "cancelled", "reminder", "payment_due",
 )  # fmt: skip
-WITH_PASS = ("confirmation", "accepted", "reminder")  # the pass is attached
-WITH_CALENDAR = (*WITH_PASS, "cancelled")  # a calendar file is attached; `cancelled` deletes it
-UNASKED = ("reminder",)  # guests may unsubscribe from these
+WITH_PASS = ("confirmation", "accepted", "reminder")  # kinds with the guest pass attached
+# Kinds with a calendar file attached. The file in `cancelled` marks the event as cancelled.
+WITH_CALENDAR = (*WITH_PASS, "cancelled")
+UNASKED = ("reminder",)  # kinds that guests can unsubscribe from
 LANGUAGES = ("fr", "en", "ar")
 RETRY_SECONDS = (60, 300, 1800, 7200, 21600)
 DAILY_SECONDS = 86400
-SETTINGS_TROUBLE = "settings: "  # prefix of errors that the owner must fix
+SETTINGS_TROUBLE = "settings: "  # prefix of errors that the owner must fix in the settings
 
 
 @dataclass(frozen=True, slots=True)
 class Email:
-    """A row of `letter`. Times are ms since 1970; `recipient` is None once erased."""
+    """A row of `letter`. Times are in ms since 1970. `recipient` is None after erasure."""
 
     id: str
     reservation_id: str
@@ -40,11 +41,14 @@ class Email:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of one attempt to send.
+    """The result of one attempt to send an email.
 
-    `accepted`: the mail server took it. `refused`: permanent error for this recipient.
-    `deferred`: temporary error for this email. `unreachable`: the server accepts no email at
-    present. `trouble` is the reason, without personal data.
+    - `accepted`: the mail server accepted the email.
+    - `refused`: the mail server refused this recipient permanently.
+    - `deferred`: the mail server reported a temporary error for this email.
+    - `unreachable`: the mail server accepts no email at present.
+
+    `trouble` is the error, without personal data.
     """
 
     result: Literal["accepted", "refused", "deferred", "unreachable"]
@@ -52,15 +56,15 @@ class Outcome:
 
 
 def retry_delay(attempts: int) -> int:
-    """Return the seconds between the `attempts`-th failed attempt and the next one."""
+    """Return the seconds to wait before the next attempt, after `attempts` failed ones."""
     return RETRY_SECONDS[attempts - 1] if attempts <= len(RETRY_SECONDS) else DAILY_SECONDS
 
 
 def remaining_delay(email: Email, now: int) -> float:
     """Return the seconds until a waiting email is due after a restart.
 
-    At most its retry delay, so that a wrong clock cannot postpone it further. An email that
-    failed because of the settings is retried at once, because they may have changed.
+    The result is at most the email's retry delay, so that a wrong clock cannot postpone the email
+    further. It is 0 if the last error was in the settings, because they may have changed.
     """
     if email.attempts == 0 or (email.trouble or "").startswith(SETTINGS_TROUBLE):
         return 0.0
@@ -74,49 +78,52 @@ _COLUMNS = """
 
 
 def find_email(reader: Reader, email_id: str) -> Email | None:
-    """Return the email with that id, or None."""
+    """Return the email with this id, or None."""
     sql = f"SELECT {_COLUMNS} FROM letter WHERE id = :id"  # noqa: S608
     return reader.one(Email, sql, {"id": email_id})
 
 
 def get_email(reader: Reader, email_id: str) -> Email:
-    """Return the email with that id. Raises NotFound if unknown."""
+    """Return the email with this id. Raises NotFound if there is none."""
     return known(find_email(reader, email_id))
 
 
 def email_state(reader: Reader, email_id: str) -> str | None:
-    """Return `waiting`, `sent`, `failed` or `kept`; None if there is no such email."""
+    """Return `waiting`, `sent`, `failed` or `kept`, or None if there is no email with that id."""
     return reader.one(str, "SELECT state FROM letter WHERE id = :id", {"id": email_id})
 
 
 def list_emails(reader: Reader, *, limit: int = 100) -> list[Email]:
-    """Return the latest emails in any state, newest first."""
+    """Return the latest `limit` emails in any state, newest first."""
     sql = f"SELECT {_COLUMNS} FROM letter ORDER BY created_at DESC, id DESC LIMIT :limit"  # noqa: S608
     return [Email(*row) for row in reader.rows(sql, {"limit": limit})]
 
 
 def list_waiting_emails(reader: Reader) -> list[Email]:
-    """Return all emails waiting to be sent, earliest due first."""
+    """Return all emails that are waiting to be sent, sorted by when they are due."""
     sql = f"SELECT {_COLUMNS} FROM letter WHERE state = 'waiting' ORDER BY due_at, id"  # noqa: S608
     return [Email(*row) for row in reader.rows(sql)]
 
 
 def _is_test_outbox(reader: Reader) -> bool:
-    """Whether this is the test environment (`test.db`), whose outbox sends nothing."""
+    """Whether this is the test environment's database (`test.db`), which sends no email."""
     return Path(reader.connection.filename).stem == "test"
 
 
 def was_written_to(reader: Reader, reservation_id: str) -> bool:
-    """Whether an email about this reservation, except a cancellation, was sent or is waiting."""
+    """Whether the guest was or will be emailed about this reservation.
+
+    Failed emails and cancellation emails do not count.
+    """
     sql = """SELECT EXISTS (SELECT 1 FROM letter
              WHERE reservation_id = :id AND state <> 'failed' AND kind <> 'cancelled')"""
     return bool(reader.value(sql, {"id": reservation_id}))
 
 
 def _count_emails_to(reader: Reader, address: str, since: int) -> int:
-    """Count the emails to a mailbox from `since` (ms since 1970) on.
+    """Return how many emails to the mailbox of `address` were queued after `since`.
 
-    `me+tag@example.com` is the mailbox `me@example.com`.
+    `since` is in ms since 1970. `me+tag@example.com` and `me@example.com` are the same mailbox.
     """
     sql = "SELECT recipient FROM letter WHERE id >= :first AND recipient IS NOT NULL"
     rows = reader.rows(sql, {"first": first_id_of(since)})
@@ -130,7 +137,7 @@ def _mailbox_of(address: str) -> str:
 
 
 def _find_email_queued_now(tx: Transaction, reservation_id: str, kind: str) -> str | None:
-    """Return the id of an email of `kind` that this transaction has queued, or None."""
+    """Return the id of the email of `kind` that this transaction has already queued, or None."""
     sql = """SELECT id FROM letter
              WHERE reservation_id = :id AND kind = :kind AND created_at = :now"""
     return tx.one(str, sql, {"id": reservation_id, "kind": kind, "now": tx.now})
@@ -142,7 +149,10 @@ def count_emails(reader: Reader) -> dict[str, int]:
 
 
 def list_email_errors(reader: Reader, limit: int) -> list[tuple[int, str]]:
-    """Return (created at, error) of the latest unsent emails with an error, newest first."""
+    """Return (created at, error) for the latest `limit` unsent emails with an error.
+
+    `created at` is in ms since 1970; the newest email comes first.
+    """
     sql = """SELECT created_at, trouble FROM letter
              WHERE trouble IS NOT NULL AND state IN ('waiting', 'failed')
              ORDER BY created_at DESC LIMIT :limit"""
@@ -150,19 +160,22 @@ def list_email_errors(reader: Reader, limit: int) -> list[tuple[int, str]]:
 
 
 def add_no_reminders(tx: Transaction, address: str) -> None:
-    """Unsubscribe an address from reminders."""
+    """Unsubscribe an email address from reminders."""
     sql = "INSERT INTO no_reminders (address_hash, at) VALUES (:hash, :now) ON CONFLICT DO NOTHING"
     tx.execute(sql, {"hash": _hash(address), "now": tx.now})
 
 
 def wants_no_reminders(reader: Reader, address: str) -> bool:
-    """Whether an address is unsubscribed from reminders."""
+    """Whether an email address is unsubscribed from reminders."""
     sql = "SELECT 1 FROM no_reminders WHERE address_hash = :hash"
     return reader.row(sql, {"hash": _hash(address)}) is not None
 
 
 def forget_no_reminders(tx: Transaction, address: str) -> None:
-    """Delete an erased address's unsubscription, unless another reservation has the address."""
+    """Delete the unsubscription of an erased email address.
+
+    Keep it if a reservation still has that address.
+    """
     sql = """DELETE FROM no_reminders WHERE address_hash = :hash AND NOT EXISTS (
                  SELECT 1 FROM reservation WHERE lower(customer_email) = lower(:address))"""
     tx.execute(sql, {"hash": _hash(address), "address": address})
@@ -178,7 +191,7 @@ _EMAILS_A_DAY = 6
 
 @dataclass(frozen=True, slots=True)
 class EmailQueued:
-    """Notice after commit: this email is waiting to be sent."""
+    """Change notice: an email was queued and is waiting to be sent."""
 
     email_id: str
 
@@ -186,11 +199,17 @@ class EmailQueued:
 def email_guest(
     tx: Transaction, reservation_id: str, kind: str, *, by_guest: bool = False
 ) -> str | None:
-    """Queue an email of `kind` in the guest's language. Returns its id, or None if none is due.
+    """Queue an email of `kind` to the guest. Return its id, or None if no email is due.
 
-    No email is due without an address, if the partner set `notifyCustomer` to false, or for a
-    cancellation if no email was sent before. A transaction queues each kind once. With
-    `by_guest`, an address gets at most six emails a day, because anyone may have typed it.
+    No email is due if
+
+    - the reservation has no email address,
+    - the partner set `notifyCustomer` to false,
+    - the email is a cancellation and the guest had no email about the reservation before, or
+    - `by_guest` is true and the address got six emails in the last 24 hours. This limit protects
+      others, because a guest can type any address.
+
+    A transaction queues each kind only once.
     """
     reservation = get_reservation(tx, reservation_id)
     is_unwanted = reservation.source == "partner" and reservation.email_outcome == "skipped"
@@ -211,9 +230,10 @@ def queue_email(
     tx: Transaction, reservation_id: str, kind: str, recipient: str, language: str | None,
     *, keep: bool,
 ) -> str:  # fmt: skip
-    """Add an email of `kind` to the outbox. Returns its id. An unsupported language becomes French.
+    """Add an email of `kind` to the outbox and return its id.
 
-    With `keep` (the test environment) the email is stored and never sent.
+    The email is in French if `language` is not supported. With `keep`, which the test environment
+    uses, the email is stored but never sent.
     """
     email_id = tx.new_id()
     tx.insert(

@@ -1,4 +1,4 @@
-"""Reservations from any source: statuses, data, deadlines (interface, sections 2.5 and 3)."""
+"""Reservations: statuses, row data, times and deadlines (interface, sections 2.5 and 3)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,9 +10,10 @@ from appliance.venue.model import Slot, Venue, evening_end, evening_hours, minut
 STATUSES = ("requested", "confirmed", "completed", "pending", "partial", "cancelled", "declined")
 FREEING_STATUSES = ("cancelled", "declined")
 OPEN_STATUSES = ("requested", "pending", "partial", "confirmed")  # may still be changed
-LAST_GENERATION = 255  # of a guest pass
+LAST_GENERATION = 255  # the highest generation number that a guest pass can hold
 SOURCES = ("platform", "manual", "partner")
-# A given name that begins with one of these has a second word, or a third after an article.
+# After one of these words, the given name continues with the next word, and with the word after
+# that if the next word is an article: “Abd el Kader”.
 _NAME_PREFIXES = frozenset({"عبد", "أبو", "ابو", "أم", "ابن", "abd", "abou", "abu", "oum", "umm"})
 _ARTICLES = frozenset({"el", "al", "er", "ar", "es", "as", "en", "an"})
 _HOUR = 3_600_000  # ms
@@ -20,9 +21,9 @@ _HOUR = 3_600_000  # ms
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """The result of a booking, which a replay of its idempotency key returns again.
+    """The result of a booking. A replay of its idempotency key returns the same result.
 
-    `email_outcome` is None until the mail server has answered (interface, section 2.7).
+    `email_outcome` is None until the mail server has responded (interface, section 2.7).
     """
 
     reservation_id: str
@@ -33,7 +34,10 @@ class Issued:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A row of `reservation`, with its table's name and number. Instants are ms since 1970."""
+    """A row of `reservation`, with its table's name and number.
+
+    Timestamps are in ms since 1970; `starts` and `ends` are in minutes after midnight.
+    """
 
     seq: int
     id: str
@@ -74,13 +78,13 @@ class Reservation:
 
     @property
     def customer_first_name(self) -> str | None:
-        """The first word of the customer's name; None once erased."""
+        """The first word of the customer's name, or None if the name was erased."""
         words = (self.customer_name or "").split(maxsplit=1)
         return words[0] if words else None
 
     @property
     def customer_given_name(self) -> str | None:
-        """The given name, for salutations; keeps compound names such as “Abd el …” together."""
+        """The given name for salutations, or None if erased. Keeps “Abd el …” names whole."""
         words = (self.customer_name or "").split()
         if len(words) < 2 or words[0].casefold() not in _NAME_PREFIXES:
             return self.customer_first_name
@@ -95,9 +99,9 @@ class Reservation:
 def hours_of(
     reservation: Reservation, slots: Iterable[Slot], evening_ends_at: str
 ) -> tuple[int, int] | None:
-    """Return the reservation's (start, end) in minutes after midnight: its slot, or all slots.
+    """Return the reservation's (start, end) in minutes after midnight.
 
-    None for a whole evening without slots.
+    A reservation for the whole evening covers all slots. The result is None if there are none.
     """
     if reservation.slot is not None:
         return reservation.starts, reservation.ends
@@ -107,9 +111,9 @@ def hours_of(
 def cancel_deadline(
     reservation: Reservation, slots: Iterable[Slot], venue: Venue, zone: ZoneInfo, hours: int
 ) -> int:
-    """Return the guest's cancellation deadline in ms since 1970: `hours` before the start.
+    """Return the guest's cancellation deadline in ms since 1970.
 
-    For a whole evening without slots, it is `hours` before the evening's end.
+    It is `hours` before the start, or `hours` before the end of an evening that has no slots.
     """
     day = date.fromisoformat(reservation.date)
     expected = hours_of(reservation, slots, venue.evening_ends_at)
@@ -119,5 +123,5 @@ def cancel_deadline(
 
 
 def evening_is_over(reservation: Reservation, venue: Venue, zone: ZoneInfo, now: int) -> bool:
-    """Whether the reservation's evening has ended at `now` (ms)."""
+    """Whether the reservation's evening has ended by `now` (ms since 1970)."""
     return now >= evening_end(date.fromisoformat(reservation.date), zone, venue.evening_ends_at)

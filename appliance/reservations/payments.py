@@ -1,4 +1,4 @@
-"""Record and void payments of prepaid reservations (interface, section 3)."""
+"""Record and void payments for prepaid reservations (interface, section 3)."""
 
 from appliance.core.errors import NotFound, UnusualAmount, WrongState, field_invalid
 from appliance.database.connection import Transaction
@@ -16,21 +16,21 @@ from appliance.staff.audit_log import record_audit
 from appliance.venue.rows import find_table, get_venue
 
 AMOUNT_MAX = 10**9
-# A payment must be confirmed if it exceeds this multiple of the table's minimum spend, or this
-# amount for each guest if there is no minimum. A fixed maximum would not fit every currency.
-USUAL_TIMES = 10
-USUAL_PER_GUEST = 10_000
+# Staff must confirm an unusually high payment. A fixed maximum would not fit every currency.
+USUAL_TIMES = 10  # highest usual payment, as a multiple of the table's minimum spend
+USUAL_PER_GUEST = 10_000  # highest usual payment for each guest, if there is no minimum spend
 
 
 def record_payment(
     tx: Transaction, reservation_id: str,
     *, amount: int, method: str, complete: bool, actor: str, sure: bool = False,
 ) -> Reservation:  # fmt: skip
-    """Record a payment: pending → partial, or → confirmed with an event if `complete`.
+    """Record a payment of `amount` (whole currency units), and email the guest.
 
-    The guest gets a confirmation email, or one about the amount due. `amount` is in whole
-    currency units. Raises WrongState unless pending or partial; ValidationError if out of range;
-    UnusualAmount if it is unusually high, unless `sure`.
+    If `complete`, the reservation becomes confirmed, an event announces it, and the guest gets a
+    confirmation. Otherwise it becomes partial, and the email states the amount due. Raises
+    WrongState unless the reservation is pending or partial; ValidationError if `amount` is out of
+    range; UnusualAmount if it is unusually high and not `sure`.
     """
     reservation = get_reservation(tx, reservation_id)
     if reservation.status not in {"pending", "partial"}:
@@ -55,12 +55,12 @@ def record_payment(
 def void_payment(
     tx: Transaction, reservation_id: str, payment_id: str, *, reason: str, actor: str
 ) -> Reservation:
-    """Void a payment. Its row is kept; history and audit log record the actor.
+    """Void a payment. Keep its row, and record the actor in the history and the audit log.
 
-    A partial or confirmed reservation becomes partial if other payments remain, else pending;
-    it still holds its table. Other statuses do not change. No event is sent; the next full
-    payment announces `reservation.confirmed` again. Raises NotFound if the reservation has no such
-    payment, or if the payment is already voided.
+    A partial or confirmed reservation becomes partial if other payments remain, else pending. It
+    still holds its table. Other statuses do not change. No event is sent, but when the payment is
+    complete again, `reservation.confirmed` is announced again. Raises NotFound if the reservation
+    has no such payment, or if the payment is already voided.
     """
     reservation = get_reservation(tx, reservation_id)
     valid = {p.id: p.amount for p in list_payments(tx, reservation_id) if p.voided_at is None}

@@ -1,4 +1,4 @@
-"""Parsing and validation of booking requests (interface, section 2.6)."""
+"""Parse and validate booking requests (interface, section 2.6)."""
 
 import hashlib
 import re
@@ -35,7 +35,7 @@ _EMAIL = re.compile(rf"(?=.{{1,64}}@){_ATOM}(?:\.{_ATOM})*@{_LABEL}(?:\.{_LABEL}
 
 @dataclass(frozen=True, slots=True)
 class Booking:
-    """A validated booking request. `slot` None is the whole evening."""
+    """A validated booking request. If `slot` is None, the request is for the whole evening."""
 
     table_id: str
     date: date
@@ -51,7 +51,7 @@ class Booking:
     language: str | None = None
 
     def fingerprint(self) -> bytes:
-        """Return a SHA-256 of all members, to detect a replay with a different body."""
+        """Return the SHA-256 of all members, to detect a replay with a different body."""
         members = [getattr(self, name) for name in self.__slots__]
         members[1] = self.date.isoformat()
         return hashlib.sha256(repr(members).encode()).digest()
@@ -60,7 +60,8 @@ class Booking:
 def parse_booking(body: Mapping[str, Any]) -> Booking:
     """Parse the decoded body of `POST /v1/reservations`.
 
-    Fields are checked in the order of docs/decisions/requests-and-errors.md.
+    Raises the error for the first invalid field, in the order that
+    docs/decisions/requests-and-errors.md sets.
     """
     day = parse_date(body.get("date"))
     if day is None:
@@ -95,7 +96,7 @@ def parse_booking(body: Mapping[str, Any]) -> Booking:
 
 
 def parse_uuid(text: object) -> str | None:
-    """Return a UUID in canonical lower case, or None if `text` is not one."""
+    """Return a UUID in lower case, or None if `text` is not a UUID with hyphens."""
     lower = text.lower() if isinstance(text, str) else ""
     return lower if _UUID.fullmatch(lower) else None
 
@@ -106,14 +107,14 @@ def is_email(text: object) -> bool:
 
 
 def is_phone(text: object) -> bool:
-    """Whether `text` has 6 to 20 digits of any script, and at most PHONE_MAX characters."""
+    """Whether `text` has 6 to 20 digits in any script, and at most PHONE_MAX characters."""
     if not isinstance(text, str) or len(text) > PHONE_MAX:
         return False
     return 6 <= sum(c.isdecimal() for c in text) <= 20
 
 
 def plain_phone(phone: str | None) -> str | None:
-    """Return a phone number as stored: digits of any script become 0 to 9."""
+    """Return a phone number in the form that is stored, with digits in any script as 0 to 9."""
     return phone and "".join(str(unicodedata.decimal(c, c)) for c in phone)
 
 
@@ -132,12 +133,16 @@ def _parse_customer(customer: object) -> tuple[str, str | None, str | None]:
 
 
 def is_visible(text: str) -> bool:
-    """Whether `text` has a visible character, not only spaces, controls and zero-width ones."""
+    """Whether `text` has a character other than spaces, controls and zero-width characters."""
     return any(c.isprintable() and not c.isspace() for c in text)
 
 
 def check_customer(name: str | None, email: str | None, phone: str | None, prefix: str) -> None:
-    """Validate customer fields; None is skipped. `prefix` is prepended to the field names."""
+    """Validate the customer fields that are not None.
+
+    Errors name the field with `prefix` before it. Raises CustomerNameRequired, InvalidEmail or
+    ValidationError if a value is invalid.
+    """
     if name is not None and not is_visible(name):
         raise CustomerNameRequired(field=f"{prefix}name")
     if email is not None and not is_email(email):
@@ -147,7 +152,7 @@ def check_customer(name: str | None, email: str | None, phone: str | None, prefi
 
 
 def check_phone(phone: object, field: str) -> None:
-    """Raise ValidationError for `field` unless `phone` is None or has 6 to 20 digits."""
+    """Raise ValidationError for `field` unless `phone` is None or valid (see `is_phone`)."""
     if phone is not None and not is_phone(phone):
         raise field_invalid(field, "phone", longest=PHONE_MAX)
 
@@ -162,6 +167,6 @@ def _optional_text(value: Any, field: str, longest: int) -> str | None:
 
 
 def check_length(value: str, field: str, longest: int) -> None:
-    """Raise ValidationError for `field` if `value` has more than `longest` characters."""
+    """Raise ValidationError for `field` if `value` is longer than `longest` characters."""
     if len(value) > longest:
         raise field_invalid(field, "at_most", longest=longest)

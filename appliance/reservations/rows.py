@@ -1,4 +1,4 @@
-"""Queries for reservations, their history, payments, claims and erasure requests."""
+"""Queries for reservations and their history, payments, claims and erasure requests."""
 
 import json
 from collections.abc import Collection
@@ -25,17 +25,17 @@ _HOLDING = "status NOT IN ('cancelled', 'declined')"
 
 
 def find_reservation(reader: Reader, reservation_id: str) -> Reservation | None:
-    """Return the reservation with that id, or None."""
+    """Return the reservation with this id, or None."""
     return _find(reader, "r.id = :id", {"id": reservation_id})
 
 
 def get_reservation(reader: Reader, reservation_id: str) -> Reservation:
-    """Return the reservation with that id. Raises NotFound if unknown."""
+    """Return the reservation with this id. Raises NotFound if there is none."""
     return known(find_reservation(reader, reservation_id))
 
 
 def find_reservations(reader: Reader, ids: Collection[str]) -> dict[str, Reservation]:
-    """Return the existing reservations among `ids`, by id, in one query."""
+    """Return a map from id to reservation for those `ids` that exist, with a single query."""
     sql = f"""SELECT {RESERVATION_COLUMNS} FROM json_each(:ids) wanted
               CROSS JOIN reservation r ON r.id = wanted.value
               JOIN venue_table t ON t.id = r.table_id"""  # noqa: S608
@@ -44,19 +44,22 @@ def find_reservations(reader: Reader, ids: Collection[str]) -> dict[str, Reserva
 
 
 def find_by_pass(reader: Reader, pass_id: bytes) -> Reservation | None:
-    """Return the reservation whose guest pass has `pass_id`, in any generation, or None."""
+    """Return the reservation whose guest passes have `pass_id`, or None.
+
+    All generations of a reservation's pass have the same `pass_id`.
+    """
     return _find(reader, "r.pass_id = :pass_id", {"pass_id": pass_id})
 
 
 def find_by_access_code(reader: Reader, access_code: str) -> Reservation | None:
-    """Return the reservation that has the access code `SVC-XXXX` at present, or None."""
+    """Return the reservation that currently has this access code (`SVC-XXXX`), or None."""
     return _find(reader, "r.access_code = :code", {"code": access_code})
 
 
 def find_issued(reader: Reader, lineage: str, key: str) -> tuple[Issued, bytes | None] | None:
-    """Return the first result for an idempotency key of `lineage`, and the request's hash.
+    """Return (result, request hash) of the first request with this lineage and idempotency key.
 
-    The hash is None if the guest was erased.
+    Return None if there was no such request. The hash is None if the guest's data was erased.
     """
     sql = """SELECT id, issued_code, link_expires_at, email_outcome, request_hash
              FROM reservation WHERE lineage = :lineage AND idempotency_key = :key"""
@@ -65,21 +68,27 @@ def find_issued(reader: Reader, lineage: str, key: str) -> tuple[Issued, bytes |
 
 
 def list_evening(reader: Reader, date: str) -> list[Reservation]:
-    """Return all reservations of an evening, in list order, including cancelled ones."""
+    """Return all reservations for an evening, including cancelled and declined ones.
+
+    They are sorted by slot, then by time of creation.
+    """
     sql = f"""SELECT {RESERVATION_COLUMNS} {RESERVATION_FROM} WHERE r.date = :date
               ORDER BY r.slot, r.created_at, r.id"""
     return [Reservation(*row) for row in reader.rows(sql, {"date": date})]
 
 
 def list_holds(reader: Reader, date: str) -> list[tuple[str, int, int, str]]:
-    """Return the holds on a date, earliest created first: (table id, starts, ends, source)."""
+    """Return (table id, starts, ends, source) of each hold on a date, oldest first."""
     sql = f"""SELECT table_id, starts, ends, source FROM reservation
               WHERE date = :date AND {_HOLDING} ORDER BY created_at, seq"""  # noqa: S608
     return list(reader.rows(sql, {"date": date}))
 
 
 def is_held(reader: Reader, table_id: str, date: str, starts: int, ends: int) -> bool:
-    """Whether a reservation holds the table on a date in the minutes [starts, ends)."""
+    """Whether a reservation holds the table on `date` at any time in [starts, ends).
+
+    `starts` and `ends` are in minutes after midnight.
+    """
     sql = f"""SELECT 1 FROM reservation
               WHERE date = :date AND table_id = :table_id AND {_HOLDING}
                   AND starts < :ends AND :starts < ends LIMIT 1"""  # noqa: S608
@@ -88,7 +97,7 @@ def is_held(reader: Reader, table_id: str, date: str, starts: int, ends: int) ->
 
 
 def insert_reservation(tx: Transaction, values: dict[str, Any]) -> None:
-    """Insert a row. Raises TableTaken if the row overlaps another reservation of the table."""
+    """Insert a row. Raises TableTaken if another reservation holds the table at that time."""
     try:
         tx.insert("reservation", values)
     except apsw.ConstraintError as error:
@@ -97,16 +106,16 @@ def insert_reservation(tx: Transaction, values: dict[str, Any]) -> None:
 
 
 def _convert_overlap(error: apsw.ConstraintError) -> Exception:
-    """Return TableTaken if the schema refused an overlap, otherwise `error` itself."""
+    """Return TableTaken if a constraint against overlaps caused `error`, else `error` itself."""
     text = str(error)
     taken = "table_taken" in text or "reservation.date, reservation.table_id" in text
     return TableTaken() if taken else error
 
 
 def update_reservation(tx: Transaction, reservation_id: str, **values: Any) -> None:
-    """Update columns of one row, and set `updated_at` and `version`.
+    """Update columns of one row, set `updated_at` and increment `version`.
 
-    Raises TableTaken if the row now overlaps another reservation of the table.
+    Raises TableTaken if another reservation holds the table at that time.
     """
     changes = ", ".join(f"{name} = :{name}" for name in values)
     try:
@@ -119,7 +128,10 @@ def update_reservation(tx: Transaction, reservation_id: str, **values: Any) -> N
 
 
 def add_history(tx: Transaction, reservation_id: str, what: str, actor: str, **detail: Any) -> None:
-    """Append a history entry. `detail` has no personal data except a reason typed by staff."""
+    """Append a history entry.
+
+    `detail` must not contain personal data, except in a reason that staff typed.
+    """
     tx.insert(
         "history",
         {"reservation_id": reservation_id, "at": tx.now, "what": what, "actor": actor,
@@ -134,7 +146,10 @@ def _find(reader: Reader, condition: str, parameters: dict[str, Any]) -> Reserva
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """An entry. `actor` is as in `record_audit`, or `guest`; `name` is the actor's present name."""
+    """A history entry. `at` is in ms since 1970.
+
+    `actor` is `guest` or one of the actors in `record_audit`. `name` is the actor's current name.
+    """
 
     at: int
     what: str
@@ -145,7 +160,7 @@ class HistoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class Payment:
-    """A payment; `amount` is in whole currency units. Voided payments do not count."""
+    """A payment. `amount` is in whole currency units. A voided payment is not added to totals."""
 
     id: str
     at: int
@@ -156,9 +171,9 @@ class Payment:
 
 
 def list_history(reader: Reader, reservation_id: str) -> list[HistoryEntry]:
-    """Return the reservation's history, latest first, without staff names.
+    """Return the reservation's history, latest first.
 
-    Only the live database has staff accounts; see `staff_names`.
+    `name` is None for staff, because only the live database has staff accounts. See `staff_names`.
     """
     sql = """SELECT h.at, h.what, h.actor, coalesce(k.name, t.name), h.detail
              FROM history h
@@ -170,33 +185,36 @@ def list_history(reader: Reader, reservation_id: str) -> list[HistoryEntry]:
 
 
 def list_payments(reader: Reader, reservation_id: str) -> list[Payment]:
-    """Return the reservation's payments, in order. `staff_name` contains the staff id."""
+    """Return the reservation's payments, oldest first.
+
+    `staff_name` holds the staff id, which the caller replaces with the name. See `staff_names`.
+    """
     sql = """SELECT id, at, amount, method, staff_id, voided_at FROM payment
              WHERE reservation_id = :id ORDER BY at, id"""
     return [Payment(*row) for row in reader.rows(sql, {"id": reservation_id})]
 
 
 def sum_payments(reader: Reader, reservation_id: str) -> int:
-    """Return the sum of the reservation's valid payments, in whole currency units."""
+    """Return the total of the reservation's payments that are not voided, in currency units."""
     sql = """SELECT coalesce(sum(amount), 0) FROM payment
              WHERE reservation_id = :id AND voided_at IS NULL"""
     return int(reader.value(sql, {"id": reservation_id}))
 
 
 def count_other_bodies(reader: Reader, reservation_id: str) -> int:
-    """Return how often the idempotency key was sent again with another body."""
+    """Return how often the reservation's idempotency key was reused with a different body."""
     sql = "SELECT body_mismatches FROM reservation WHERE id = :id"
     return int(reader.value(sql, {"id": reservation_id}) or 0)
 
 
 def staff_names(reader: Reader) -> dict[str, str]:
-    """Return staff names by id. Only the live database has them."""
+    """Return a map from staff id to name. `reader` must read the live database."""
     return dict(reader.rows("SELECT id, name FROM staff"))
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """A number of people and of reservations."""
+    """A number of people and the number of their reservations."""
 
     people: int
     reservations: int
@@ -204,7 +222,11 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """An evening's totals: `expected` are reservations that hold a table; `arrived` are inside."""
+    """An evening's totals.
+
+    `expected` is for all reservations that hold a table. `arrived` is for the people who are
+    inside.
+    """
 
     expected: Count
     arrived: Count
@@ -217,7 +239,7 @@ def count_requests(reader: Reader, first: str) -> int:
 
 
 def count_evening(reader: Reader, date: str) -> Totals:
-    """Return the totals of an evening (YYYY-MM-DD)."""
+    """Return the totals for an evening (YYYY-MM-DD)."""
     sql = f"""SELECT coalesce(sum(guests) FILTER (WHERE holds), 0), count(*) FILTER (WHERE holds),
                      coalesce(sum(arrived), 0), count(*) FILTER (WHERE arrived > 0)
               FROM (SELECT guests, arrived, {_HOLDING} AS holds
@@ -227,35 +249,35 @@ def count_evening(reader: Reader, date: str) -> Totals:
 
 
 def is_claimed(reader: Reader, device_hash: bytes, reservation_id: str) -> bool:
-    """Whether a guest has saved the reservation in that browser."""
+    """Whether a guest has saved the reservation in the browser with this hash."""
     sql = "SELECT 1 FROM claim WHERE device_hash = :device AND reservation_id = :reservation_id"
     return reader.row(sql, {"device": device_hash, "reservation_id": reservation_id}) is not None
 
 
 def list_claimed(reader: Reader, device_hash: bytes, *, limit: int = 50) -> list[str]:
-    """Return the ids of the reservations saved in a browser, latest evenings first."""
+    """Return the ids of at most `limit` reservations saved in a browser, latest evening first."""
     sql = """SELECT r.id FROM claim c JOIN reservation r ON r.id = c.reservation_id
              WHERE c.device_hash = :device ORDER BY r.date DESC, r.starts DESC, r.id LIMIT :limit"""
     return [row[0] for row in reader.rows(sql, {"device": device_hash, "limit": limit})]
 
 
 def delete_claims(tx: Transaction, device_hash: bytes) -> None:
-    """Delete all claims of a browser."""
+    """Remove all reservations that are saved in a browser. The reservations remain."""
     tx.execute("DELETE FROM claim WHERE device_hash = :device", {"device": device_hash})
 
 
 def has_asked_for_erasure(reader: Reader, reservation_id: str) -> bool:
-    """Whether the guest has requested erasure of their data."""
+    """Whether the guest has ever requested that their data be erased."""
     sql = "SELECT 1 FROM erasure_request WHERE reservation_id = :id"
     return reader.row(sql, {"id": reservation_id}) is not None
 
 
 def find_erasure_request(reader: Reader, reservation_id: str) -> int | None:
-    """Return the time of an open erasure request, in ms since 1970, or None."""
+    """Return when the reservation's open erasure request was made (ms since 1970), or None."""
     return dict(list_erasure_requests(reader)).get(reservation_id)
 
 
 def list_erasure_requests(reader: Reader) -> list[tuple[str, int]]:
-    """Return open erasure requests, earliest first: (reservation id, ms since 1970)."""
+    """Return (reservation id, ms since 1970) of each open erasure request, oldest first."""
     sql = "SELECT reservation_id, at FROM erasure_request WHERE done_at IS NULL ORDER BY at"
     return [(id_, at) for id_, at in reader.rows(sql)]

@@ -1,4 +1,4 @@
-"""Search reservations by name, code, table or phone, and tables by availability."""
+"""Search for reservations by name, code, table or phone number, and for available tables."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from appliance.venue.rows import list_tables
 
 _FEWEST_DIGITS = 3
 _LAST_DIGITS = 4
-_NATIONAL_DIGITS = 9  # fewest digits of a whole phone number without country code and leading 0
+_NATIONAL_DIGITS = 9  # a complete number has at least 9 digits after country code and leading 0
 _COUNTRY_CODE = re.compile(
     r"(?:1|7|2(?:[07]|[1-689]\d)|3(?:[0-469]|[578]\d)|4(?:2\d|[013-9])|5(?:[1-8]|[09]\d)"
     r"|6(?:[0-6]|[7-9]\d)|8(?:[1246]|[03579]\d)|9(?:[0-58]|[679]\d))0?"
@@ -25,27 +25,33 @@ _NAME = re.compile(r"[^\W\d_]{2,}(?:[\s'’.-]+[^\W\d_]+)*")
 
 
 def search(reservations: Iterable[Reservation], query: str) -> list[Reservation]:
-    """Return reservations that match every word of `query`, for the door; all if it is blank.
+    """Return the reservations that match every word of `query`, or all if it is blank.
 
-    A phone matches only by the whole number or its last four digits, so that numbers cannot be
-    guessed digit by digit (docs/security.md, S4).
+    This is the search for terminals. It finds a phone number only by the whole number or its last
+    four digits, so that terminals cannot guess numbers digit by digit (docs/security.md, S4).
     """
     return [found for found in reservations if _matches(found, query, _ends_or_equals)]
 
 
 def fits(reservation: Reservation, query: str) -> bool:
-    """Whether every word of `query` matches, or its digits are in the phone number."""
+    """Whether every word of `query` matches the reservation.
+
+    A word of digits, or `query` as a whole, may match any part of the phone number.
+    """
     return _matches(reservation, query, _contains)
 
 
 def asks_phone(query: str) -> bool:
-    """Whether `search` would compare digits of `query` with phone numbers."""
+    """Whether `search` compares `query`, or a word of it, with phone numbers."""
     numbers = (_read_number(text) for text in (query, *query.split()))
     return any(len(number) >= _LAST_DIGITS for number in numbers)
 
 
 def search_by_name(reservations: Iterable[Reservation], query: str) -> list[Reservation]:
-    """Return reservations where each word of `query` begins a word of the name."""
+    """Return reservations where each word of `query` is the start of a word in the name.
+
+    The result is empty for a blank `query`.
+    """
     words = fold(query).split()
 
     def matches(reservation: Reservation) -> bool:
@@ -56,12 +62,16 @@ def search_by_name(reservations: Iterable[Reservation], query: str) -> list[Rese
 
 
 def _names_table(name: str, number: str, word: str) -> bool:
-    """Whether a folded word is in the table's name, or is its number."""
+    """Whether `word`, which must be folded, is part of the table's name or equals its number."""
     return word in fold(name) or word == fold(number)
 
 
 def is_name(text: str) -> bool:
-    """Whether `text` may be a name: words of letters, starting with two letters or more."""
+    """Whether `text` may be a name.
+
+    A name has at most 80 characters, contains only words of letters, and its first word has at
+    least two letters.
+    """
     folded = fold(text).strip()
     return len(folded) <= _NAME_MAX and _NAME.fullmatch(folded) is not None
 
@@ -84,7 +94,7 @@ def _matches_word(reservation: Reservation, word: str) -> bool:
 
 
 def _read_number(query: str) -> str:
-    """Return the digits of `query` if it is written as (part of) a phone number, else `""`."""
+    """Return the digits of `query` if it looks like all or part of a phone number, else `""`."""
     folded = fold(query)
     digits = _digits(folded)
     is_number = all(sign.isdecimal() or sign in "+-./() " for sign in folded)
@@ -102,7 +112,7 @@ def _ends_or_equals(phone: str, number: str) -> bool:
 
 
 def _is_same_number(phone: str, number: str) -> bool:
-    """Whether both are the same number; either may lack its country code or leading 0."""
+    """Whether both are the same number. One may lack the country code or the leading 0."""
     short, long = sorted((phone.lstrip("0"), number.lstrip("0")), key=len)
     if len(short) < _NATIONAL_DIGITS:
         return short == long != ""
@@ -124,14 +134,17 @@ _ORDERS = {
 }
 
 
-# Erased reservations have no name, phone or code, and can match only by their table.
+# An erased reservation has no name, phone number or code, so only its table can match.
 _MAY_MATCH = """(r.customer_name IS NOT NULL OR r.customer_phone IS NOT NULL
     OR r.access_code IS NOT NULL OR r.table_id IN (SELECT value FROM json_each(:tables)))"""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A search filter; empty and None members match everything. Dates are YYYY-MM-DD."""
+    """A search filter. Empty and None members match everything.
+
+    `first` and `last` are dates (YYYY-MM-DD), both included.
+    """
 
     first: str | None = None
     last: str | None = None
@@ -146,7 +159,7 @@ def page_found(
 ) -> tuple[list[Reservation], int]:
     """Return page `page` (from 1) of the results, and the total number of results."""
     begin = (page - 1) * limit
-    if wanted.text:  # names are compared in Python, which ignores case and accents
+    if wanted.text:  # `_iterate` compares names in Python, to ignore case and accents
         shown, total = [], 0
         for total, found in enumerate(_iterate(reader, wanted), 1):
             if begin < total <= begin + limit:
@@ -158,7 +171,7 @@ def page_found(
 
 
 def list_found(reader: Reader, wanted: Wanted) -> list[int]:
-    """Return the `seq` of all results, in order."""
+    """Return the `seq` of every result, in the order that `wanted` requests."""
     if wanted.text:
         return [found.seq for found in _iterate(reader, wanted)]
     where, values = _conditions(reader, wanted)
@@ -167,7 +180,7 @@ def list_found(reader: Reader, wanted: Wanted) -> list[int]:
 
 
 def list_by_seq(reader: Reader, seqs: Iterable[int]) -> list[Reservation]:
-    """Return the reservations with these `seq`, in that order; missing ones are left out."""
+    """Return the reservations with these `seq`, in the given order. Skip those not found."""
     sql = f"SELECT {RESERVATION_COLUMNS} {RESERVATION_FROM} WHERE r.seq = :seq"
     found = (reader.one(Reservation, sql, {"seq": seq}) for seq in seqs)
     return [reservation for reservation in found if reservation is not None]
@@ -212,7 +225,11 @@ def _conditions(reader: Reader, wanted: Wanted) -> tuple[str, dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class TableAvailability:
-    """A table's availability; `blocked_by` is a source, or None if free or not bookable."""
+    """A table's availability.
+
+    `blocked_by` is the source of the reservation that holds the table. It is None if the table is
+    free or not bookable.
+    """
 
     table: Table
     available: bool
@@ -225,9 +242,9 @@ def find_availability(
 ) -> list[TableAvailability]:  # fmt: skip
     """Return each table's availability (interface, section 2.4).
 
-    `holds` are (table id, starts, ends, source), earliest created first. `wanted` are the minutes
-    [starts, ends) that must be free. If `closed`, no table is available. `blocked_by` is the
-    earliest hold's source, except for unbookable tables.
+    `holds` lists (table id, starts, ends, source), oldest first. A table must be free during
+    `wanted`, which is [starts, ends) in minutes after midnight. If `closed`, no table is
+    available. `blocked_by` is the source of the oldest overlapping hold.
     """
     blocked: dict[str, str] = {}
     for table_id, starts, ends, source in holds:

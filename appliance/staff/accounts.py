@@ -1,6 +1,6 @@
-"""Create, change and disable staff accounts; set up a new box with its first owner.
+"""Create, change and disable staff accounts, and set up a new box with its first owner.
 
-At least one owner can always sign in.
+The last owner who can sign in cannot be disabled or lose the owner role.
 """
 
 import json
@@ -32,16 +32,17 @@ INVITATION_MILLISECONDS = 72 * 3600 * 1000
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """The invited account, and the secret part of the link, which is not stored."""
+    """The invited account's id, and the link's secret, of which only a hash is stored."""
 
     staff_id: str
     secret: str
 
 
 def create_staff(tx: Transaction, name: str, role: str, *, actor: str = CONSOLE) -> Invitation:
-    """Create an account without a password; `role` is in ROLES. The link works once for 72 hours.
+    """Create an account without a password, and return an invitation link to set it.
 
-    Raises NameTaken if an enabled account has that name.
+    The link works once within 72 hours. `role` must be in ROLES. Raises NameTaken if an enabled
+    account has that name.
     """
     name = " ".join(name.split())
     _check_name_is_free(tx, name)
@@ -52,7 +53,7 @@ def create_staff(tx: Transaction, name: str, role: str, *, actor: str = CONSOLE)
 
 
 def _invite(tx: Transaction, staff_id: str) -> Invitation:
-    """Add an invitation link, which works once and for 72 hours."""
+    """Store and return an invitation link, which works once within 72 hours."""
     secret = tx.tokens.new_link_secret()
     expires_at = tx.now + INVITATION_MILLISECONDS
     values = {"hash": hash_token(secret), "staff_id": staff_id, "expires_at": expires_at}
@@ -61,7 +62,7 @@ def _invite(tx: Transaction, staff_id: str) -> Invitation:
 
 
 def _use_invitations(tx: Transaction, staff_id: str) -> None:
-    """Mark all open invitations of an account as used."""
+    """Mark all of an account's open invitations as used."""
     sql = "UPDATE invitation SET used_at = :now WHERE staff_id = :id AND used_at IS NULL"
     tx.execute(sql, {"id": staff_id, "now": tx.now})
 
@@ -73,22 +74,22 @@ def _check_name_is_free(tx: Transaction, name: str) -> None:
 
 
 def accept_invitation(tx: Transaction, link_hash: bytes, password_hash: str) -> bool:
-    """Set the password of the account that the link invites. False if the link is not valid."""
+    """Set the password of the invited account. Return False if the link is not valid."""
     invited = find_invited(tx, link_hash)
     if invited is None:
         return False
     set_password(tx, invited.id, password_hash)
     _use_invitations(tx, invited.id)
-    delete_sessions(tx, invited.id)  # sessions opened with the old password
+    delete_sessions(tx, invited.id)  # they were opened with the old password
     record_audit(tx, f"staff:{invited.id}", "link_used")
     return True
 
 
 def invite_again(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> Invitation:
-    """Return a new link for 72 hours; revoke earlier links and clear failed sign-ins.
+    """Return a new invitation link, which works once within 72 hours.
 
-    The password stays valid until the link is used. Raises NotFound if the account is unknown or
-    disabled.
+    Revoke earlier links and clear failed sign-ins. The old password stays valid until the link is
+    used. Raises NotFound if the account is unknown or disabled.
     """
     person = known(find_staff(tx, staff_id))
     if person.disabled_at is not None:
@@ -100,9 +101,9 @@ def invite_again(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> Inv
 
 
 def disable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> None:
-    """Disable an account, from the next request on. Idempotent.
+    """Disable an account with immediate effect, and end its sessions. Idempotent.
 
-    Raises NotFound if unknown; LastOwner if no other owner can sign in.
+    Raises NotFound if the id is unknown; LastOwner if no other owner can sign in.
     """
     person = known(find_staff(tx, staff_id))
     if person.disabled_at is not None:
@@ -115,9 +116,9 @@ def disable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> No
 
 
 def enable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> None:
-    """Enable an account again, with the same password. Idempotent.
+    """Enable a disabled account. Its password does not change. Idempotent.
 
-    Raises NotFound if unknown; NameTaken if another enabled account has the name.
+    Raises NotFound if the id is unknown; NameTaken if an enabled account now has that name.
     """
     person = known(find_staff(tx, staff_id))
     if person.disabled_at is None:
@@ -130,9 +131,10 @@ def enable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> Non
 def change_role(
     tx: Transaction, staff_id: str, seen: str, role: str, *, actor: str = CONSOLE
 ) -> None:
-    """Change the role from the next request on. `role` is in ROLES; `seen` is the old role.
+    """Change an account's role with immediate effect. `role` must be in ROLES.
 
-    Raises NotFound if unknown; ChangedMeanwhile if the role is not `seen`; LastOwner.
+    `seen` is the role that the form showed. Raises NotFound if the id is unknown;
+    ChangedMeanwhile if the role is no longer `seen`; LastOwner if no other owner can sign in.
     """
     person = known(find_staff(tx, staff_id))
     if person.role != seen:
@@ -146,27 +148,27 @@ def change_role(
 
 
 def unlock(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> None:
-    """Clear the failed sign-ins of an account. Raises NotFound if unknown."""
+    """Clear an account's failed sign-ins. Raises NotFound if the id is unknown."""
     clear_failures(tx, account_hash(known(find_staff(tx, staff_id)).name))
     record_audit(tx, actor, "unlocked", person=staff_id)
 
 
 def end_session(tx: Transaction, staff_id: str, session_id: str, *, actor: str) -> None:
-    """End one session of an account. Raises NotFound if it has already ended."""
+    """End one of an account's sessions. Raises NotFound if the session has already ended."""
     if not delete_session(tx, staff_id, session_id):
         raise NotFound
     record_audit(tx, actor, "session_ended", person=staff_id)
 
 
 def end_sessions(tx: Transaction, staff_id: str, *, actor: str) -> int:
-    """End all sessions of an account. Returns their number."""
+    """End all of an account's sessions. Return how many there were."""
     ended = delete_sessions(tx, staff_id)
     record_audit(tx, actor, "sessions_ended", person=staff_id, sessions=ended)
     return ended
 
 
 def _check_other_owner(tx: Transaction, person: StaffMember) -> None:
-    """Raise LastOwner if `person` is the only owner who can sign in."""
+    """Raise LastOwner if `person` is the only owner who has a password and is enabled."""
     others = any(
         p.role == "owner" and p.has_password and p.disabled_at is None and p.id != person.id
         for p in list_staff(tx)
@@ -177,20 +179,23 @@ def _check_other_owner(tx: Transaction, person: StaffMember) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """The state of the setup. If `closed`, only the setup page is served until an owner exists."""
+    """The state of the setup. `steps` lists the steps that were completed or skipped.
+
+    If `closed`, the box serves only the setup page until it has an owner.
+    """
 
     closed: bool
     steps: tuple[str, ...]
 
 
 def find_setup(reader: Reader) -> Setup | None:
-    """Return the state of the setup, or None if it was never begun."""
+    """Return the state of the setup, or None if it was never started."""
     row = reader.row("SELECT closed, steps FROM setup")
     return None if row is None else Setup(bool(row[0]), tuple(json.loads(row[1])))
 
 
 def is_closed(reader: Reader) -> bool:
-    """Whether the box is closed because it has no owner."""
+    """Whether the box serves only the setup page, because it has no owner yet."""
     sql = """SELECT 1 FROM setup WHERE closed = 1 AND NOT EXISTS (
                  SELECT 1 FROM staff
                  WHERE role = 'owner' AND password IS NOT NULL AND disabled_at IS NULL)"""
@@ -198,19 +203,19 @@ def is_closed(reader: Reader) -> bool:
 
 
 def begin_setup(tx: Transaction, *, closed: bool) -> None:
-    """Insert the setup row unless it exists."""
+    """Start the setup unless it has been started. `closed` is as in `Setup`."""
     sql = "INSERT INTO setup (id, closed) VALUES (1, :closed) ON CONFLICT DO NOTHING"
     tx.execute(sql, {"closed": int(closed)})
 
 
 def _set_setup_link(tx: Transaction, link_hash: bytes | None, expires_at: int | None) -> None:
-    """Set the only valid setup link and its expiry (ms since 1970)."""
+    """Replace the setup link and its expiry (ms since 1970). Earlier links become invalid."""
     sql = "UPDATE setup SET link_hash = :hash, link_expires_at = :expires_at"
     tx.execute(sql, {"hash": link_hash, "expires_at": expires_at})
 
 
 def is_setup_link(reader: Reader, link_hash: bytes) -> bool:
-    """Whether the setup link is valid now."""
+    """Whether this is the hash of the current setup link and the link has not expired."""
     sql = "SELECT 1 FROM setup WHERE link_hash = :hash AND link_expires_at > :now"
     return reader.row(sql, {"hash": link_hash, "now": reader.now}) is not None
 
@@ -220,9 +225,9 @@ STEPS = ("venue", "tables", "slots", "mail", "address", "phone")
 
 
 def offer_setup(tx: Transaction) -> str | None:
-    """Return the secret of a new setup link, or None if there is an owner.
+    """Return the secret of a new setup link, or None if the box has an owner.
 
-    The link works once, for 30 minutes. Earlier links are revoked.
+    The link works once within 30 minutes. Earlier links are revoked.
     """
     if has_owner(tx):
         return None
@@ -236,14 +241,15 @@ def create_first_owner(
     tx: Transaction, link_hash: bytes, name: str, password_hash: str,
     *, language: str, device_secret: str | None = None, device: str = "",
 ) -> OpenedSession | None:  # fmt: skip
-    """Create the first owner and sign in; None if the link is used, expired or unknown.
+    """Create the first owner and open a session.
 
-    Of two concurrent requests, only one succeeds.
+    Return None if the link is used, expired or unknown, or the box has an owner. If two requests
+    use the link at the same time, only one succeeds.
     """
     if has_owner(tx) or not is_setup_link(tx, link_hash):
         return None
     _set_setup_link(tx, None, None)
-    # An account of that name may have been invited from the console meanwhile.
+    # The console may have invited an account with the same name in the meantime.
     sql = """UPDATE staff SET disabled_at = :now
              WHERE name = :name COLLATE NOCASE AND disabled_at IS NULL"""
     tx.execute(sql, {"now": tx.now, "name": name})

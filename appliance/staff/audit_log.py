@@ -1,4 +1,4 @@
-"""The audit log: security events, linked by a hash chain (docs/security.md, S23)."""
+"""The audit log of security events, linked by a hash chain (docs/security.md, S23)."""
 
 import hashlib
 import json
@@ -8,8 +8,8 @@ from typing import Any
 
 from appliance.database.connection import Reader, Row, Transaction
 
-CONSOLE = "console"  # a command on the machine
-NOBODY = "nobody"  # an unauthenticated person
+CONSOLE = "console"  # the actor of commands that are run on the machine
+NOBODY = "nobody"  # the actor of unauthenticated requests
 START = bytes(32)  # the hash before the first entry
 _CHAINED = "seq, at, actor, what, detail"
 _BATCH = 5000
@@ -17,7 +17,7 @@ _BATCH = 5000
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """An entry. `actor` is as in `record_audit`; `at` is in ms since 1970."""
+    """An entry in the audit log. `at` is in ms since 1970. See `record_audit` for `actor`."""
 
     seq: int
     at: int
@@ -29,8 +29,9 @@ class AuditEntry:
 def record_audit(tx: Transaction, actor: str, what: str, /, **detail: Any) -> None:
     """Append an entry to the audit log (docs/security.md, S23).
 
-    `actor` is `staff:<id>`, `key:<id>`, `terminal:<id>`, `box`, CONSOLE or NOBODY. `detail`
-    has ids and names of the venue's own objects: no secrets, guests or mistyped input.
+    `actor` is `staff:<id>`, `key:<id>`, `terminal:<id>`, `box`, CONSOLE or NOBODY. `detail` may
+    contain ids and the names of the venue's own objects. It must not contain secrets, guests'
+    data or mistyped input.
     """
     last = tx.row("SELECT seq, hash FROM security_log ORDER BY seq DESC LIMIT 1")
     seq, previous = (1, START) if last is None else (last[0] + 1, last[1])
@@ -42,7 +43,10 @@ def record_audit(tx: Transaction, actor: str, what: str, /, **detail: Any) -> No
 def list_audit_entries(
     reader: Reader, limit: int, *, before: int | None = None
 ) -> list[AuditEntry]:
-    """Return up to `limit` entries, newest first; `before` is an entry number, for paging."""
+    """Return up to `limit` entries, newest first.
+
+    With `before`, return only entries with a lower number. Use it to request the next page.
+    """
     sql = f"""SELECT {_CHAINED} FROM security_log
               WHERE :before IS NULL OR seq < :before ORDER BY seq DESC LIMIT :limit"""  # noqa: S608
     rows = reader.rows(sql, {"before": before, "limit": limit})
@@ -52,14 +56,18 @@ def list_audit_entries(
 def find_broken_audit_link(reader: Reader) -> int | None:
     """Return the number of the first entry that breaks the hash chain, or None.
 
-    If old entries were deleted, the first remaining one is not checked.
+    If old entries were deleted, the first remaining entry cannot be checked.
     """
     rows = reader.rows(f"SELECT hash, {_CHAINED} FROM security_log ORDER BY seq")  # noqa: S608
     return find_break(rows, _chain)
 
 
 def find_old_audit_entries(reader: Reader, before: int) -> list[tuple[int, ...]]:
-    """Return the leading entries older than `before` (ms), but never the last entry."""
+    """Return the keys of a batch of the oldest entries, to delete them.
+
+    Only entries before the first entry at or after `before` (ms since 1970) are returned, and
+    never the last entry.
+    """
     sql = """SELECT seq FROM security_log
              WHERE seq < coalesce(
                  (SELECT min(seq) FROM security_log WHERE at >= :before),
@@ -69,7 +77,7 @@ def find_old_audit_entries(reader: Reader, before: int) -> list[tuple[int, ...]]
 
 
 def drop_audit_entries(tx: Transaction, keys: Sequence[tuple[int, ...]]) -> None:
-    """Delete these entries."""
+    """Delete the entries with these keys (see `find_old_audit_entries`)."""
     tx.execute_each("DELETE FROM security_log WHERE seq = ?", keys)
 
 
@@ -79,9 +87,10 @@ def _chain(previous: bytes, row: Sequence[Any]) -> bytes:
 
 
 def find_break(rows: Iterable[Row], chain: Callable[[bytes, list[Any]], bytes]) -> int | None:
-    """Return the seq of the first of `rows` (hash, seq, …) that breaks the chain, or None.
+    """Return the number of the first row that breaks the hash chain, or None.
 
-    If the first row is not number 1, older rows were deleted, and its hash is not checked.
+    Each row is (hash, seq, …). If the first row's `seq` is not 1, older rows were deleted, so its
+    hash cannot be checked.
     """
     previous = None
     for found, *row in rows:

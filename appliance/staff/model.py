@@ -1,4 +1,4 @@
-"""Staff accounts: roles, and queries for `staff` and `invitation`."""
+"""Staff accounts and their roles, with queries for the tables `staff` and `invitation`."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,10 @@ PASSWORD_MAX = 256
 
 @dataclass(frozen=True, slots=True)
 class StaffMember:
-    """A staff account. `has_password` is 0 until the invitation was used, then 1."""
+    """A staff account. Times are in ms since 1970.
+
+    `has_password` is 0 before the invitation is used and 1 afterwards.
+    """
 
     id: str
     name: str
@@ -22,7 +25,10 @@ class StaffMember:
     language: str = "fr"
 
     def may(self, role: str) -> bool:
-        """Whether this account's role includes `role`: each of ROLES includes all later ones."""
+        """Whether this account's role includes `role`.
+
+        Each role in ROLES includes the roles after it.
+        """
         return ROLES.index(self.role) <= ROLES.index(role)
 
 
@@ -32,7 +38,10 @@ STAFF_COLUMNS = (
 
 
 def find_invited(reader: Reader, link_hash: bytes) -> StaffMember | None:
-    """Return the account that a link invites, or None if it is unknown, used or expired."""
+    """Return the account that an invitation link is for.
+
+    Return None if the link is unknown, used or expired, or the account is disabled.
+    """
     sql = f"""SELECT {STAFF_COLUMNS}
               FROM invitation i JOIN staff s ON s.id = i.staff_id
               WHERE i.hash = :hash AND i.used_at IS NULL AND i.expires_at > :now
@@ -41,7 +50,10 @@ def find_invited(reader: Reader, link_hash: bytes) -> StaffMember | None:
 
 
 def find_by_name(reader: Reader, name: str) -> tuple[StaffMember, str] | None:
-    """Return (account, Argon2id hash) for `name`; None if unknown, disabled or no password."""
+    """Return (account, Argon2id hash) for `name`, ignoring ASCII case.
+
+    Return None if there is no enabled account with that name and a password.
+    """
     sql = f"""SELECT {STAFF_COLUMNS}, s.password FROM staff s
               WHERE s.name = :name COLLATE NOCASE AND s.password IS NOT NULL
                   AND s.disabled_at IS NULL"""  # noqa: S608
@@ -50,51 +62,54 @@ def find_by_name(reader: Reader, name: str) -> tuple[StaffMember, str] | None:
 
 
 def find_password(reader: Reader, staff_id: str) -> str | None:
-    """Return the Argon2id hash of an account; None if disabled or without a password."""
+    """Return an account's Argon2id hash, or None if it is disabled or has no password."""
     sql = "SELECT password FROM staff WHERE id = :id AND disabled_at IS NULL"
     found: str | None = reader.value(sql, {"id": staff_id})
     return found
 
 
 def find_staff(reader: Reader, staff_id: str) -> StaffMember | None:
-    """Return the account with that id, or None."""
+    """Return the account with this id, or None."""
     sql = f"SELECT {STAFF_COLUMNS} FROM staff s WHERE s.id = :id"  # noqa: S608
     return reader.one(StaffMember, sql, {"id": staff_id})
 
 
 def list_staff(reader: Reader) -> list[StaffMember]:
-    """Return all accounts by name, disabled ones last."""
+    """Return all accounts sorted by name. Disabled accounts come last."""
     sql = f"""SELECT {STAFF_COLUMNS} FROM staff s
               ORDER BY s.disabled_at IS NOT NULL, s.name COLLATE NOCASE"""  # noqa: S608
     return [StaffMember(*row) for row in reader.rows(sql)]
 
 
 def has_owner(reader: Reader) -> bool:
-    """Whether an enabled owner with a password exists: the box has been set up."""
+    """Whether the box has been set up, i.e. an enabled owner with a password exists."""
     sql = """SELECT 1 FROM staff
              WHERE role = 'owner' AND password IS NOT NULL AND disabled_at IS NULL LIMIT 1"""
     return reader.row(sql) is not None
 
 
 def set_language(tx: Transaction, staff_id: str, language: str) -> None:
-    """Set an account's language of the portal."""
+    """Set the language in which an account sees the portal."""
     tx.update("staff", staff_id, language=language)
 
 
 def list_locked(reader: Reader, accounts: dict[str, bytes], wrong: int) -> set[str]:
-    """Return the ids of `accounts` (id to account hash) with at least `wrong` failed sign-ins."""
+    """Return the ids of those `accounts` that have at least `wrong` failed sign-ins.
+
+    `accounts` maps a staff id to the account's hash.
+    """
     sql = "SELECT DISTINCT account FROM sign_in_failure WHERE wrong >= :wrong"
     locked = {account for (account,) in reader.rows(sql, {"wrong": wrong})}
     return {staff_id for staff_id, account in accounts.items() if account in locked}
 
 
 def list_open_invitations(reader: Reader) -> dict[str, int]:
-    """Return the accounts with a valid invitation: staff id to expiry (ms since 1970)."""
+    """Return a map from staff id to expiry (ms since 1970) for all valid invitations."""
     sql = """SELECT staff_id, max(expires_at) FROM invitation
              WHERE used_at IS NULL AND expires_at > :now GROUP BY staff_id"""
     return dict(reader.rows(sql, {"now": reader.now}))
 
 
 def set_password(tx: Transaction, staff_id: str, password_hash: str) -> None:
-    """Store an Argon2id hash in its standard encoding."""
+    """Store an account's password as an Argon2id hash in the standard encoding."""
     tx.update("staff", staff_id, password=password_hash)

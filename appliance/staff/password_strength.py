@@ -1,7 +1,8 @@
-"""Detection of passwords that attackers try first (docs/security.md, S7).
+"""Detect passwords that attackers try first (docs/security.md, S7).
 
-Lists of leaked passwords consist mostly of a few words with additions. password_strength.txt has
-words, names, cities and keyboard rows; the rules below add digits, years, symbols and leetspeak.
+Most leaked passwords consist of one or two common words with additions. password_strength.txt
+lists words, names, cities and keyboard rows. The rules below cover additions and changes: digits,
+years, symbols and leetspeak.
 """
 
 import re
@@ -13,16 +14,16 @@ _DIFFERENT_MIN = 4
 _YEARS = re.compile(r"(?:19|20)\d\d")
 _LEET = str.maketrans("@4310$5!7+8", "aaeiossittb")
 _AFFIXES = " 0123456789!?.,;:@#*-_+=$€%&/()'\""
-_RUN_MIN = 3  # keys
-_NUMBER_MAX = 12  # a number up to this length may be a date or a phone number
-_OUTSIDE_RUNS_MIN = 4  # characters
+_RUN_MIN = 3  # fewest neighbouring keys that count as a run
+_NUMBER_MAX = 12  # dates and phone numbers have up to this many digits
+_OUTSIDE_RUNS_MIN = 4  # fewest characters that must not be part of a run
 
 
 def is_guessable(password: str, names: tuple[str, ...]) -> bool:
     """Whether an attacker would try `password` early.
 
-    `names` are the names of the account and the venue. Passwords made of them are refused too:
-    doubled, reversed or with digits.
+    `names` are the names of the account and the venue. They are treated like listed words, so a
+    password that consists of a doubled or reversed name, or of a name with digits, is guessable.
     """
     lower = password.casefold()
     words = {_PRODUCT} | _listed()[0] | {part for name in names for part in _spellings(name)}
@@ -36,19 +37,26 @@ def is_guessable(password: str, names: tuple[str, ...]) -> bool:
 
 
 def _cores(lower: str) -> set[str]:
-    """Return the password without digits and signs at both ends, also with leetspeak undone."""
+    """Return the words that may be left if additions to the password are removed.
+
+    The password is stripped of years and of digits and symbols at both ends, with and without
+    leetspeak replaced by letters. Each result is also returned without separators and reversed.
+    """
     found = {lower.strip(_AFFIXES), _YEARS.sub("", lower).strip(_AFFIXES)}
     found |= {core.translate(_LEET) for core in found}
-    for ending in ("!", "1", "12", "123"):  # common suffixes, not leetspeak
+    for ending in ("!", "1", "12", "123"):  # probably suffixes rather than leetspeak
         found.add(lower.removesuffix(ending).translate(_LEET))
     found.add(lower.translate(_LEET).strip(_AFFIXES))
-    # Also without spaces, underscores, dots and hyphens.
+    # Add the results without spaces, underscores, dots and hyphens.
     found |= {re.sub(r"[\s_.\-]", "", core) for core in found}
     return {core for core in found | {core[::-1] for core in found} if core}
 
 
 def _is_made_of(core: str, words: set[str]) -> bool:
-    """Whether `core` is a listed word, two listed words, or a word and a few characters."""
+    """Whether `core` is one or two of `words`, or one of them with a simple addition.
+
+    An addition is simple if it has fewer than three characters that are not part of a run.
+    """
     if core in words:
         return True
     return any(
@@ -58,7 +66,7 @@ def _is_made_of(core: str, words: set[str]) -> bool:
 
 
 def _repeats(lower: str) -> bool:
-    """Whether the password repeats at most four characters, as `abcabcabc` and `12121212` do."""
+    """Whether the password repeats a group of up to four characters, such as `abcabcabc`."""
     return any(
         lower == (lower[:period] * len(lower))[: len(lower)]
         for period in range(1, min(5, len(lower) // 2 + 1))
@@ -66,7 +74,7 @@ def _repeats(lower: str) -> bool:
 
 
 def _without_runs(text: str) -> str:
-    """Remove all runs of neighbouring keys or of one repeated key."""
+    """Return `text` without runs of neighbouring keys, such as `qwert`, or of one repeated key."""
     outside, start = "", 0
     while start < len(text):
         end = start + 1
@@ -87,7 +95,7 @@ def _is_run(piece: str) -> bool:
 
 @cache
 def _listed() -> tuple[frozenset[str], tuple[str, ...]]:
-    """Return (words, keyboard rows) of password_strength.txt."""
+    """Return (words, keyboard rows) from password_strength.txt."""
     text = Path(__file__).with_suffix(".txt").read_text("utf-8")
     words, rows = re.sub(r"^#.*\n", "", text, flags=re.MULTILINE).split("\n\n")
     return frozenset(words.split()), tuple(rows.split())

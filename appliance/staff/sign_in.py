@@ -1,4 +1,4 @@
-"""Sign-in and sessions. Each attempt is counted before it is checked (docs/security.md, S6)."""
+"""Sign-in and sessions (docs/security.md, S6). Each attempt is counted before it is checked."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,7 @@ from appliance.staff.model import (
     set_password,
 )
 
-IDLE_MILLISECONDS = 12 * 3600 * 1000  # a shift at the door
+IDLE_MILLISECONDS = 12 * 3600 * 1000  # long enough for a shift at the door
 LONGEST_MILLISECONDS = 7 * 24 * 3600 * 1000
 _MINUTE = 60 * 1000
 _DAY = 24 * 3600 * 1000
@@ -27,7 +27,10 @@ _LONGEST_DELAY = 15 * 60_000
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session of a staff account. `id` identifies it in lists and is not a secret."""
+    """A staff member's session. Times are in ms since 1970.
+
+    `id` identifies the session in lists and is not a secret.
+    """
 
     id: str
     person: StaffMember
@@ -36,20 +39,21 @@ class Session:
     seen_at: int
 
     def is_over(self, now: int) -> bool:
-        """Whether the session was idle for 12 hours or is 7 days old."""
+        """Whether, at `now`, the session has been idle for 12 hours or is 7 days old."""
         return (
             now - self.seen_at >= IDLE_MILLISECONDS or now - self.created_at >= LONGEST_MILLISECONDS
         )
 
     def is_due_for_touch(self, now: int) -> bool:
-        """Whether `seen_at` should be updated, at most once a minute."""
+        """Whether `seen_at` should be updated, which is done at most once a minute."""
         return not 0 <= now - self.seen_at < _MINUTE
 
 
 def sign_in_delay(wrong: int) -> int:
-    """Return the delay in ms after `wrong` consecutive failed sign-ins: 0 for fewer than five.
+    """Return the delay in ms after `wrong` consecutive failed sign-ins (docs/security.md, S9).
 
-    Then 30 s, doubled by each further failure, at most 15 minutes (docs/security.md, S9).
+    It is 0 for fewer than five failures and 30 s for five. Each further failure doubles it, up to
+    15 minutes.
     """
     if wrong < FREE_TRIES:
         return 0
@@ -62,13 +66,16 @@ _FROM = "session x JOIN staff s ON s.id = x.staff_id AND s.disabled_at IS NULL"
 
 
 def find_session(reader: Reader, session_hash: bytes) -> Session | None:
-    """Return the session of a cookie, even an expired one; None if the account is disabled."""
+    """Return the session for the hash of a cookie, even if the session has expired.
+
+    Return None if it is unknown or the account is disabled.
+    """
     sql = f"SELECT {_COLUMNS} FROM {_FROM} WHERE x.hash = :hash"  # noqa: S608
     return reader.one(_session, sql, {"hash": session_hash})
 
 
 def list_sessions(reader: Reader, staff_id: str) -> list[Session]:
-    """Return the sessions of an account, most recently used first."""
+    """Return an account's sessions, starting with the most recently used."""
     sql = f"SELECT {_COLUMNS} FROM {_FROM} WHERE x.staff_id = :id ORDER BY x.seen_at DESC"  # noqa: S608
     return [_session(*row) for row in reader.rows(sql, {"id": staff_id})]
 
@@ -79,18 +86,18 @@ def touch_session(tx: Transaction, session_id: str) -> None:
 
 
 def delete_session(tx: Transaction, staff_id: str, session_id: str) -> bool:
-    """End one session of an account. Returns whether it existed."""
+    """End one of an account's sessions. Return whether it existed."""
     return _end_sessions(tx, "id = :id", staff_id, session_id) > 0
 
 
 def delete_sessions(tx: Transaction, staff_id: str) -> int:
-    """End all sessions and pending sign-ins of an account. Returns the number of sessions."""
+    """End all of an account's sessions and pending sign-ins. Return the number of sessions."""
     tx.execute("DELETE FROM asked_code WHERE staff_id = :id", {"id": staff_id})
     return _end_sessions(tx, "id <> :id", staff_id, "")
 
 
 def delete_other_sessions(tx: Transaction, staff_id: str, session_id: str) -> int:
-    """End all sessions of an account except `session_id`. Returns their number."""
+    """End all of an account's sessions except `session_id`. Return how many ended."""
     return _end_sessions(tx, "id <> :id", staff_id, session_id)
 
 
@@ -103,34 +110,40 @@ def _end_sessions(tx: Transaction, condition: str, staff_id: str, session_id: st
 
 
 def count_sessions(reader: Reader) -> dict[str, int]:
-    """Return the number of current sessions by staff id."""
+    """Return a map from staff id to the number of sessions that have not expired."""
     sql = f"SELECT staff_id, count(*) FROM session WHERE NOT ({_IS_OVER}) GROUP BY staff_id"  # noqa: S608
-    return dict(reader.rows(sql, _over(reader, 0)))
+    return dict(reader.rows(sql, _expiry_limits(reader, 0)))
 
 
 def has_old_sign_ins(reader: Reader, guessed_before: int) -> bool:
-    """Whether `delete_old_sign_ins` would delete anything."""
+    """Whether there is anything for `delete_old_sign_ins` to delete."""
     sql = f"""SELECT EXISTS (SELECT 1 FROM session WHERE {_IS_OVER})
                   OR EXISTS (SELECT 1 FROM sign_in_failure WHERE at < :guessed)"""  # noqa: S608
-    return bool(reader.value(sql, _over(reader, guessed_before)))
+    return bool(reader.value(sql, _expiry_limits(reader, guessed_before)))
 
 
 def delete_old_sign_ins(tx: Transaction, guessed_before: int) -> int:
-    """Delete ended sessions, and failures before `guessed_before` (ms). Returns the row count."""
-    over = _over(tx, guessed_before)
+    """Delete expired sessions, and failed sign-ins before `guessed_before` (ms since 1970).
+
+    Return the number of deleted rows.
+    """
+    over = _expiry_limits(tx, guessed_before)
     sessions = tx.execute(f"DELETE FROM session WHERE {_IS_OVER}", over)  # noqa: S608
     return sessions + tx.execute("DELETE FROM sign_in_failure WHERE at < :guessed", over)
 
 
 def is_known_browser(reader: Reader, device_hash: bytes, staff_id: str | None = None) -> bool:
-    """Whether this account, or any account if None, has signed in with that browser before."""
+    """Whether the account has signed in with this browser before.
+
+    If `staff_id` is None, a sign-in of any account counts.
+    """
     sql = """SELECT 1 FROM known_device
              WHERE hash = :hash AND (:staff_id IS NULL OR staff_id = :staff_id)"""
     return reader.row(sql, {"hash": device_hash, "staff_id": staff_id}) is not None
 
 
 def add_failure(tx: Transaction, account: bytes, device: bytes) -> None:
-    """Count one failed sign-in."""
+    """Add one failed sign-in to the counter for this account and device."""
     sql = """INSERT INTO sign_in_failure (account, device, wrong, at)
              VALUES (:account, :device, 1, :now)
              ON CONFLICT DO UPDATE SET wrong = wrong + 1, at = :now"""
@@ -138,13 +151,13 @@ def add_failure(tx: Transaction, account: bytes, device: bytes) -> None:
 
 
 def clear_failures(tx: Transaction, account: bytes, device: bytes | None = None) -> None:
-    """Clear the failed sign-ins of an account, for one device or for all."""
+    """Clear an account's failed sign-ins on one device, or on all devices if it is None."""
     sql = """DELETE FROM sign_in_failure
              WHERE account = :account AND (:device IS NULL OR device = :device)"""
     tx.execute(sql, {"account": account, "device": device})
 
 
-def _over(reader: Reader, guessed_before: int) -> dict[str, int]:
+def _expiry_limits(reader: Reader, guessed_before: int) -> dict[str, int]:
     seen, created = reader.now - IDLE_MILLISECONDS, reader.now - LONGEST_MILLISECONDS
     return {"seen": seen, "created": created, "guessed": guessed_before}
 
@@ -153,12 +166,16 @@ def _session(id_: str, device: str, created_at: int, seen_at: int, *person: Any)
     return Session(id_, StaffMember(*person), device, created_at, seen_at)
 
 
-_UNKNOWN_BROWSER = b""  # all unknown browsers share one counter of failures
+_UNKNOWN_BROWSER = b""  # all unknown browsers share one failure counter for each account
 
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """A sign-in attempt: the account with the typed name, if any, and the key of its counter."""
+    """A sign-in attempt.
+
+    `person` is the account with the typed name, or None. `account` and `device` are the key of
+    the failure counter.
+    """
 
     person: StaffMember | None
     password_hash: str | None
@@ -173,17 +190,18 @@ class Try:
 
 @dataclass(frozen=True, slots=True)
 class OpenedSession:
-    """The secrets of a new session's two cookies, which are not stored."""
+    """The secrets for the two cookies of a new session. Only their hashes are stored."""
 
     secret: str
     device_secret: str
 
 
 def begin_sign_in(tx: Transaction, name: str, device_secret: str | None) -> Try:
-    """Count an attempt as failed, so that concurrent guesses are all counted.
+    """Start a sign-in attempt. It counts as failed at once, so concurrent guesses all count.
 
-    `open_session` clears the count. A known browser of the account has its own counter, so
-    guesses from other browsers do not lock it out. Raises SignInLater after too many attempts.
+    `open_session` clears the counter. Each browser that the account has used before has its own
+    counter, so guesses from other browsers do not lock it out. Raises SignInLater after too many
+    attempts.
     """
     account = account_hash(name)
     found = find_by_name(tx, " ".join(name.split()))
@@ -198,10 +216,14 @@ def begin_sign_in(tx: Transaction, name: str, device_secret: str | None) -> Try:
 
 
 def count_try(tx: Transaction, account: bytes, device: bytes, refusal: type[SignInLater]) -> None:
-    """Count one more failure. Raises `refusal`, with the delay, after too many."""
+    """Count one more failure for this account and device.
+
+    Raises `refusal`, with the remaining delay in seconds, after too many failures.
+    """
     sql = "SELECT wrong, at FROM sign_in_failure WHERE account = :account AND device = :device"
     wrong, at = tx.row(sql, {"account": account, "device": device}) or (0, 0)
-    if at and not 0 <= tx.now - at < _DAY:  # a day has passed, or the clock was set back
+    # Start again if a day has passed or the clock was set back.
+    if at and not 0 <= tx.now - at < _DAY:
         clear_failures(tx, account, device)
         wrong = 0
     remaining = at + sign_in_delay(wrong) - tx.now
@@ -213,7 +235,7 @@ def count_try(tx: Transaction, account: bytes, device: bytes, refusal: type[Sign
 def open_session(
     tx: Transaction, attempt: Try, device_secret: str | None, device: str
 ) -> OpenedSession:
-    """Complete a successful sign-in: clear its failures and start a session."""
+    """Complete a successful sign-in: clear the failure counter and start a session."""
     assert attempt.person is not None  # noqa: S101 - a password was compared
     clear_failures(tx, attempt.account, attempt.device)
     record_audit(tx, f"staff:{attempt.person.id}", "signed_in", device=device)
@@ -223,8 +245,8 @@ def open_session(
 def note_wrong_password(tx: Transaction, attempt: Try) -> None:
     """Record a failed sign-in in the audit log, with the account if the typed name has one.
 
-    Failures with unknown names are recorded at most once a minute in a row, because delays do not
-    limit their number.
+    Consecutive failures with unknown names are recorded at most once a minute, because the
+    sign-in delay does not limit their number.
     """
     if attempt.person is not None:
         record_audit(tx, NOBODY, "sign_in_failed", person=attempt.person.id)
@@ -236,18 +258,18 @@ def note_wrong_password(tx: Transaction, attempt: Try) -> None:
 
 
 def still_fits(tx: Transaction, attempt: Try) -> bool:
-    """Whether the account still has the password hash that was compared.
+    """Whether the account is still enabled and has the password hash that was compared.
 
-    Comparing is slow, and the password may be changed, or the account disabled, in the meantime.
+    The comparison is slow, so the account may have changed in the meantime.
     """
     assert attempt.person is not None  # noqa: S101 - a password was compared
     return find_password(tx, attempt.person.id) == attempt.password_hash
 
 
 def right_password(tx: Transaction, attempt: Try) -> bool:
-    """Clear the failures after a signed-in user has re-entered the right password.
+    """Clear the failure counter after a signed-in user has re-entered the right password.
 
-    False, and nothing is cleared, if the password was changed meanwhile.
+    Return False and clear nothing if the password has changed in the meantime.
     """
     if not still_fits(tx, attempt):
         return False
@@ -258,7 +280,7 @@ def right_password(tx: Transaction, attempt: Try) -> bool:
 def start_session(
     tx: Transaction, staff_id: str, device_secret: str | None, device: str
 ) -> OpenedSession:
-    """Start a session of an authenticated account, and remember its browser."""
+    """Start a session for an account whose user is authenticated. Remember the browser."""
     secret = tx.tokens.new_link_secret()
     device_secret = device_secret or tx.tokens.new_link_secret()
     sql = """INSERT INTO known_device (hash, staff_id, created_at)
@@ -273,7 +295,7 @@ def start_session(
 
 
 def sign_out(tx: Transaction, staff_id: str, session_id: str) -> bool:
-    """Sign out of one session. Returns whether it existed."""
+    """End a session because its user signs out. Return whether it existed."""
     record_audit(tx, f"staff:{staff_id}", "signed_out")
     return delete_session(tx, staff_id, session_id)
 
@@ -281,9 +303,10 @@ def sign_out(tx: Transaction, staff_id: str, session_id: str) -> bool:
 def change_password(
     tx: Transaction, staff_id: str, password_hash: str, *, session_id: str | None = None
 ) -> None:
-    """Set a new password and end all sessions of the account (docs/security.md, S6).
+    """Set a new password and end all of the account's sessions (docs/security.md, S6).
 
-    Raises ChangedMeanwhile if `session_id`, the requesting session, has ended meanwhile.
+    `session_id` is the session that requests the change, if any. Raises ChangedMeanwhile if it has
+    ended in the meantime.
     """
     if session_id is not None and session_id not in {s.id for s in list_sessions(tx, staff_id)}:
         raise ChangedMeanwhile

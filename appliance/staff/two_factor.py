@@ -21,7 +21,10 @@ ASKED_MILLISECONDS = 5 * 60_000
 
 @dataclass(frozen=True, slots=True)
 class TwoFactor:
-    """An account's encrypted TOTP secret. It is in force unless `since` is None."""
+    """An account's encrypted TOTP secret. Times are in ms since 1970.
+
+    If `since` is None, the secret was offered but not confirmed, and sign-in needs no code.
+    """
 
     wrapped: bytes
     offered_at: int
@@ -29,17 +32,17 @@ class TwoFactor:
 
 
 def normalise_recovery_code(typed: str) -> str:
-    """Normalise a typed recovery code for hashing."""
+    """Return a typed recovery code in the form that is hashed: upper case, without separators."""
     return "".join(c for c in typed.upper() if c in ACCESS_CODE_ALPHABET)
 
 
 SECRET_BYTES = 20  # as long as the output of HMAC-SHA-1 (RFC 4226, section 4)
 STEP_MILLISECONDS = 30_000
-_LABEL_MAX = 30  # characters; a longer text makes the QR code hard to scan
+_LABEL_MAX = 30  # characters; a longer label would make the QR code hard to scan
 
 
 def totp_code(secret: bytes, step: int) -> str:
-    """Return the six digits of a time step."""
+    """Return the six-digit code for a time step (RFC 6238)."""
     digest = hmac.digest(secret, step.to_bytes(8, "big"), "sha1")
     offset = digest[-1] & 0xF
     number = int.from_bytes(digest[offset : offset + 4], "big") & 0x7FFF_FFFF
@@ -47,20 +50,23 @@ def totp_code(secret: bytes, step: int) -> str:
 
 
 def matching_steps(secret: bytes, typed: str, now: int) -> list[int]:
-    """Return the matching time steps: the step at `now` (ms), the previous and the next one."""
+    """Return the time steps whose code is `typed`.
+
+    The step at `now` (ms since 1970), the previous step and the next step are compared.
+    """
     code, present = _read_code(typed), now // STEP_MILLISECONDS
     near = range(max(present - 1, 0), present + 2)
     return [step for step in near if hmac.compare_digest(totp_code(secret, step), code)]
 
 
 def spell_secret(secret: bytes) -> str:
-    """Format a secret as base32 in groups of four, to be typed into the app."""
+    """Return a secret as Base32 in groups of four, for typing it into the authenticator app."""
     letters = _base32(secret)
     return " ".join(letters[i : i + 4] for i in range(0, len(letters), 4))
 
 
 def app_address(secret: bytes, issuer: str, account: str) -> str:
-    """Return the `otpauth://` URL for the QR code."""
+    """Return the `otpauth://` URL for the QR code that the authenticator app scans."""
     issuer, account = (quote(name[:_LABEL_MAX], safe="") for name in (issuer, account))
     return (
         f"otpauth://totp/{issuer}:{account}?secret={_base32(secret)}&issuer={issuer}"
@@ -73,32 +79,35 @@ def _base32(secret: bytes) -> str:
 
 
 def _read_code(typed: str) -> str:
-    """Convert digits of any script and drop spaces; other characters become `?`."""
+    """Convert digits in any script to 0 to 9, remove spaces, and replace the rest with `?`."""
     return "".join(str(unicodedata.decimal(c, "?")) for c in typed if not c.isspace())
 
 
-_KEPT_STEPS = 2880  # one day
+_KEPT_STEPS = 2880  # number of time steps in a day
 
 
 def find_two_factor(reader: Reader, staff_id: str) -> TwoFactor | None:
-    """Return the account's two-factor secret, even if it is not in force yet, or None."""
+    """Return the account's TOTP secret, even if it is not confirmed yet, or None."""
     sql = "SELECT secret, offered_at, since FROM second_step WHERE staff_id = :id"
     return reader.one(TwoFactor, sql, {"id": staff_id})
 
 
 def has_two_factor(reader: Reader, staff_id: str) -> bool:
-    """Whether two-factor sign-in is in force for an account."""
+    """Whether an account has two-factor sign-in turned on."""
     found = find_two_factor(reader, staff_id)
     return found is not None and found.since is not None
 
 
 def list_two_factor(reader: Reader) -> set[str]:
-    """Return the ids of accounts with two-factor sign-in in force."""
+    """Return the ids of the accounts that have two-factor sign-in turned on."""
     return {id_ for (id_,) in reader.rows("SELECT staff_id FROM second_step WHERE since NOT NULL")}
 
 
 def spend_step(tx: Transaction, staff_id: str, step: int) -> bool:
-    """Mark a time step as used. Returns False if it was used before."""
+    """Mark a time step as used, so that its code works only once.
+
+    Return False if it was used before.
+    """
     spent = {"id": staff_id, "step": step}
     sql = "INSERT INTO spent_step (staff_id, step) VALUES (:id, :step) ON CONFLICT DO NOTHING"
     is_first = tx.execute(sql, spent) > 0
@@ -108,15 +117,15 @@ def spend_step(tx: Transaction, staff_id: str, step: int) -> bool:
 
 
 def count_recovery_codes(reader: Reader, staff_id: str) -> int:
-    """Return the number of unused recovery codes."""
+    """Return how many unused recovery codes the account has."""
     sql = "SELECT count(*) FROM recovery_code WHERE staff_id = :id"
     return int(reader.value(sql, {"id": staff_id}))
 
 
 def offer_two_factor(tx: Transaction, keyring: Keyring, staff_id: str) -> bytes:
-    """Return a new TOTP secret, which is not in force until `confirm_two_factor`.
+    """Store and return a new TOTP secret, which takes effect with `confirm_two_factor`.
 
-    Raises ChangedMeanwhile if two-factor sign-in is already in force.
+    Raises ChangedMeanwhile if two-factor sign-in is already turned on.
     """
     if has_two_factor(tx, staff_id):
         raise ChangedMeanwhile
@@ -129,7 +138,10 @@ def offer_two_factor(tx: Transaction, keyring: Keyring, staff_id: str) -> bytes:
 
 
 def offered_secret(reader: Reader, keyring: Keyring, staff_id: str) -> bytes:
-    """Return the secret offered in the last 15 minutes. Raises OfferOver if there is none."""
+    """Return the TOTP secret that was offered and is not confirmed yet.
+
+    Raises OfferOver if none was offered in the last 15 minutes.
+    """
     found = find_two_factor(reader, staff_id)
     if found is None or found.since is not None:
         raise OfferOver
@@ -141,9 +153,10 @@ def offered_secret(reader: Reader, keyring: Keyring, staff_id: str) -> bytes:
 def confirm_two_factor(
     tx: Transaction, keyring: Keyring, staff_id: str, typed: str
 ) -> list[str] | None:
-    """Put the offered secret in force and return the recovery codes; None for a wrong code.
+    """Turn on two-factor sign-in with the offered secret, and return the recovery codes.
 
-    Raises OfferOver if the offer has expired.
+    `typed` is a code from the authenticator app. Return None if it is wrong. Raises OfferOver if
+    no secret was offered in the last 15 minutes.
     """
     steps = matching_steps(offered_secret(tx, keyring, staff_id), typed, tx.now)
     if not steps:
@@ -161,7 +174,10 @@ def confirm_two_factor(
 
 
 def remove_two_factor(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> bool:
-    """Remove two-factor sign-in. Returns whether it was in force. Raises NotFound if unknown."""
+    """Turn off two-factor sign-in for an account. Return whether it was on.
+
+    Raises NotFound if the id is unknown.
+    """
     known(find_staff(tx, staff_id))
     was_in_force = has_two_factor(tx, staff_id)
     for table in ("second_step", "spent_step", "recovery_code", "asked_code"):
@@ -173,13 +189,19 @@ def remove_two_factor(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -
 
 @dataclass(frozen=True, slots=True)
 class CodeAsked:
-    """The secret of the form that asks for the code; it is not stored."""
+    """The password was right, and a code is required.
+
+    `secret` identifies the code form. Only its hash is stored.
+    """
 
     secret: str
 
 
 class NoSession(Enum):
-    """Why no session was opened: the code is wrong, or the form has expired (5 min) or was used."""
+    """Why no session was opened.
+
+    WRONG: the code is wrong. OVER: the form was used or has expired (after 5 minutes).
+    """
 
     WRONG = 1
     OVER = 2
@@ -187,7 +209,11 @@ class NoSession(Enum):
 
 @dataclass(frozen=True, slots=True)
 class GivenCode:
-    """The submitted form: a code of the app, or a recovery code."""
+    """The submitted code form.
+
+    `form` is the form's secret. `code` is from the authenticator app; if it is empty, `recovery`
+    is a recovery code.
+    """
 
     form: str
     code: str
@@ -197,10 +223,10 @@ class GivenCode:
 def pass_password(
     tx: Transaction, attempt: Try, device_secret: str | None, device: str
 ) -> OpenedSession | CodeAsked | None:
-    """Continue after the right password: open a session, or ask for a code if required.
+    """Continue the sign-in after the right password: open a session, or require a code.
 
-    The attempt stays counted as failed until the code is right. None if the password was
-    changed while it was compared.
+    If a code is required, the attempt still counts as failed until the right code is sent. Return
+    None if the account is unknown, or if its password has changed during the comparison.
     """
     if attempt.person is None or not still_fits(tx, attempt):
         return None
@@ -219,9 +245,10 @@ def pass_password(
 def verify_second_factor(
     tx: Transaction, keyring: Keyring, given: GivenCode, device_secret: str | None, device: str
 ) -> OpenedSession | NoSession:
-    """Open a session if the code is right. The first code is counted with the password.
+    """Open a session if the code is right.
 
-    Each further code counts as another failed attempt. Raises CodeLater after too many.
+    The first code belongs to the attempt that `begin_sign_in` has counted. Each further code
+    counts as another attempt. Raises CodeLater after too many attempts.
     """
     asked_hash = hash_token(given.form)
     sql = """SELECT staff_id, device, is_counted FROM asked_code

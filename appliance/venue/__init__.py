@@ -1,1 +1,1 @@
-"""The venue, its tables, slots and closing days: model, queries, validation and edits."""
+"""The venue with its tables, slots and closings: model, queries, validation and edits."""

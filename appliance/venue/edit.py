@@ -1,7 +1,8 @@
-"""Edit the venue's rules, tables, slots and closing days.
+"""Edit the venue's rules, tables, slots and closings.
 
-An edit that affects reservations returns them as clashes and changes nothing, until it is sent
-again with their `clash_mark` as `accepted`.
+An edit that would affect reservations changes nothing and returns them as clashes. To accept the
+clashes, repeat the edit with their `clash_mark` as `accepted`. An edit that was made returns no
+clashes.
 """
 
 import json
@@ -53,8 +54,8 @@ def close_days(
 ) -> Clashes:
     """Close the venue from `first` to `last`, both included, or return the clashes.
 
-    An identical closing is not added again. Raises InvalidDateRange if the dates are reversed,
-    past or too far ahead.
+    An identical closing is not added again. Raises InvalidDateRange if `last` is before `first`,
+    in the past or too far ahead.
     """
     tonight = find_tonight(tx)
     if last < max(first, tonight) or (last - tonight).days > BOOKING_HORIZON_DAYS:
@@ -73,7 +74,7 @@ def close_days(
 
 
 def open_days(tx: Transaction, closing_id: str) -> None:
-    """Delete a closing. Raises NotFound if unknown."""
+    """Delete a closing. Raises NotFound if the id is unknown."""
     if not tx.execute("DELETE FROM closing_day WHERE id = :id", {"id": closing_id}):
         raise NotFound
 
@@ -85,10 +86,10 @@ def _list_coming(reader: Reader) -> list[Coming]:
 def _check_shifts(
     tx: Transaction, slots: Sequence[Slot] | None = None, evening_ends_at: str | None = None
 ) -> None:
-    """Check new slots, or a new end of the evening, before the change; None is unchanged.
+    """Raise SlotIsHeld if new slots or a new evening end would move a booked slot across midnight.
 
-    Raises SlotIsHeld if a booked slot would move across midnight: the same table could then be
-    booked again for the same slot.
+    The same table could then be booked twice for that slot. Call this before the change. None
+    means that the slots or the evening end do not change.
     """
     coming, present, ends_at = _list_coming(tx), list_slots(tx), get_venue(tx).evening_ends_at
     after = find_shifted(coming, present if slots is None else slots, evening_ends_at or ends_at)
@@ -101,11 +102,11 @@ _VENUE = tuple(field.name for field in fields(Venue) if field.name != "id")
 
 
 def apply_venue(tx: Transaction, file: VenueFile, *, venue_id: str | None = None) -> str:
-    """Make the venue match `file`. Returns its id. Reservations are not changed.
+    """Create the venue from `file`, or update it to match `file`. Return the venue's id.
 
-    Tables are matched by number; tables missing from the file become unbookable and are never
-    deleted. `venue_id` is the id for a new venue (generated if None).
-    Raises SlotIsHeld if a booked slot would move across midnight.
+    Reservations do not change. Tables are matched by number. Tables that are not in the file
+    become unbookable but are not deleted. A new venue gets `venue_id`, or a generated id if it is
+    None. Raises SlotIsHeld if a booked slot would move across midnight.
     """
     applied_id: str | None = tx.value("SELECT id FROM venue")
     if applied_id is None:
@@ -120,7 +121,10 @@ def apply_venue(tx: Transaction, file: VenueFile, *, venue_id: str | None = None
 
 
 def _apply_tables(tx: Transaction, tables: Sequence[Table]) -> None:
-    """Make the tables match, by number. Other tables become unbookable and are listed last."""
+    """Insert or update `tables`, matched by number. All other tables become unbookable.
+
+    The other tables are listed last.
+    """
     known: dict[str, str] = dict(tx.rows("SELECT number, id FROM venue_table"))
     for position, table in enumerate(tables):
         values = {"position": position, **_table_columns(table)}
@@ -135,14 +139,14 @@ def _apply_tables(tx: Transaction, tables: Sequence[Table]) -> None:
 
 
 def _update_venue(tx: Transaction, venue: Venue) -> None:
-    """Update the venue's row from `venue`, except for its id."""
+    """Update all columns of the venue's row except the id."""
     changes = ", ".join(f"{name} = :{name}" for name in _VENUE)
     tx.execute(f"UPDATE venue SET {changes}", _venue_columns(venue))  # noqa: S608 - constants
     tx.notices.append(VenueChanged())
 
 
 def _table_columns(table: Table) -> dict[str, Any]:
-    """Return the column values of a table, without id and position."""
+    """Return a table's column values, without id and position."""
     return {name: getattr(table, name) for name in _TABLE} | {"bookable": int(table.bookable)}
 
 
@@ -153,7 +157,7 @@ def _venue_columns(venue: Venue) -> dict[str, Any]:
 
 
 def _apply_slots(tx: Transaction, slots: Sequence[Slot]) -> None:
-    """Replace all slots. A slot with the same start and days as an old one keeps its id."""
+    """Replace all slots. A slot with the same start and days as an old slot keeps its id."""
     known = {(slot.start, slot.days_of_week): slot.id for slot in list_slots(tx)}
     tx.execute("DELETE FROM slot")
     for position, slot in enumerate(slots):
@@ -162,15 +166,16 @@ def _apply_slots(tx: Transaction, slots: Sequence[Slot]) -> None:
 
 
 def _slot_row(slot: Slot) -> dict[str, Any]:
-    """Return the column values of a slot, without its position."""
+    """Return a slot's column values, without its position."""
     return asdict(slot) | {"days_of_week": json.dumps(slot.days_of_week)}
 
 
 def edit_venue(tx: Transaction, seen: str, wished: Venue) -> None:
-    """Update the venue to `wished`, except for its id. `seen` is its `fingerprint` in the form.
+    """Replace the venue's data, except its id, with `wished`.
 
-    Raises ChangedMeanwhile; ValidationError; SlotIsHeld if the evening's end would move past a
-    booked slot.
+    `seen` is the venue's `fingerprint` in the form. Raises ChangedMeanwhile if the venue has
+    changed; ValidationError if a field is invalid; SlotIsHeld if the new evening end would move a
+    booked slot across midnight.
     """
     _check_seen(get_venue(tx), seen)
     check_venue(wished, tx.zones)
@@ -179,7 +184,10 @@ def edit_venue(tx: Transaction, seen: str, wished: Venue) -> None:
 
 
 def add_tables(tx: Transaction, entries: Sequence[Table]) -> list[str]:
-    """Append tables. Returns their ids. Raises ValidationError if a number is taken."""
+    """Add tables at the end of the list and return their ids.
+
+    Raises ValidationError if a field is invalid or a number is already in use.
+    """
     tables = list_tables(tx)
     taken = {table.number for table in tables}
     ids = []
@@ -195,7 +203,11 @@ def add_tables(tx: Transaction, entries: Sequence[Table]) -> list[str]:
 def edit_table(
     tx: Transaction, table_id: str, seen: str, entry: Table, accepted: str | None = None
 ) -> Clashes:
-    """Change a table, or return its clashes. Raises NotFound, ChangedMeanwhile, ValidationError."""
+    """Change a table, or return the clashes.
+
+    `seen` is the table's `fingerprint` in the form. Raises NotFound if the id is unknown,
+    ChangedMeanwhile if the table has changed, ValidationError if a field is invalid.
+    """
     table = get_table(tx, table_id)
     _check_seen(table, seen)
     check_table(entry, {other.number for other in list_tables(tx) if other.id != table_id})
@@ -208,7 +220,11 @@ def edit_table(
 
 
 def remove_table(tx: Transaction, table_id: str, seen: str) -> None:
-    """Delete a table. Raises NotFound, ChangedMeanwhile; ValidationError if it was ever booked."""
+    """Delete a table.
+
+    Raises NotFound if the id is unknown, ChangedMeanwhile if the table has changed since the form
+    showed it, ValidationError if it was ever booked.
+    """
     table = get_table(tx, table_id)
     _check_seen(table, seen)
     if table_id in list_used_tables(tx):
@@ -218,9 +234,10 @@ def remove_table(tx: Transaction, table_id: str, seen: str) -> None:
 
 
 def order_tables(tx: Transaction, seen: str, ids: Sequence[str]) -> None:
-    """Put all tables in the order of `ids`.
+    """Sort the tables in the order of `ids`, which must contain all tables.
 
-    `seen` is the fingerprint of the order that the form showed. Raises ChangedMeanwhile.
+    `seen` is the fingerprint of the order in the form. Raises ChangedMeanwhile if the order or
+    the set of tables has changed.
     """
     present = [table.id for table in list_tables(tx)]
     if fingerprint(present) != seen or sorted(ids) != sorted(present):
@@ -229,7 +246,10 @@ def order_tables(tx: Transaction, seen: str, ids: Sequence[str]) -> None:
 
 
 def move_table(tx: Transaction, table_id: str, steps: int) -> None:
-    """Move a table down by `steps` places, or up if `steps` is negative. Raises NotFound."""
+    """Move a table down the list by `steps` places, or up if `steps` is negative.
+
+    Raises NotFound if the id is unknown.
+    """
     get_table(tx, table_id)
     ids = [table.id for table in list_tables(tx)]
     place = ids.index(table_id)
@@ -238,10 +258,10 @@ def move_table(tx: Transaction, table_id: str, steps: int) -> None:
 
 
 def copy_room(tx: Transaction, tables: Sequence[Table], slots: Sequence[Slot]) -> None:
-    """Make the tables match another environment's, by number, and replace the slots.
+    """Copy the tables and slots of another environment.
 
-    Other tables are deleted, or become unbookable if they were ever booked. This is for the test
-    environment: clashes are not checked.
+    Tables are matched by number. Tables that are not in `tables` are deleted, or become unbookable
+    if they were ever booked. Clashes are not checked, because only the test environment uses this.
     """
     _apply_tables(tx, tables)
     _apply_slots(tx, slots)
@@ -252,7 +272,11 @@ def copy_room(tx: Transaction, tables: Sequence[Table], slots: Sequence[Slot]) -
 
 
 def add_slot(tx: Transaction, entry: Slot) -> str:
-    """Append a slot. Returns its id. Raises ValidationError if its start is taken, SlotIsHeld."""
+    """Add a slot at the end of the list and return its id.
+
+    Raises ValidationError if a field is invalid or a slot starts at the same time on the same day;
+    SlotIsHeld if a booked slot would move across midnight.
+    """
     slots = list_slots(tx)
     slot = replace(entry, id=tx.new_id())
     check_slot(slot, slots)
@@ -264,9 +288,10 @@ def add_slot(tx: Transaction, entry: Slot) -> str:
 def edit_slot(
     tx: Transaction, slot_id: str, seen: str, entry: Slot, accepted: str | None = None
 ) -> Clashes:
-    """Change a slot, or return its clashes.
+    """Change a slot, or return the clashes. `seen` is the slot's `fingerprint` in the form.
 
-    Raises NotFound, ChangedMeanwhile, ValidationError, SlotIsHeld.
+    Raises NotFound if the id is unknown, ChangedMeanwhile if the slot has changed, and
+    ValidationError and SlotIsHeld as `add_slot` does.
     """
     _check_seen(get_slot(tx, slot_id), seen)
     slot = replace(entry, id=slot_id)
@@ -279,7 +304,11 @@ def edit_slot(
 
 
 def remove_slot(tx: Transaction, slot_id: str, seen: str, accepted: str | None = None) -> Clashes:
-    """Delete a slot, or return its clashes. Raises NotFound, ChangedMeanwhile, SlotIsHeld."""
+    """Delete a slot, or return the clashes. `seen` is the slot's `fingerprint` in the form.
+
+    Raises NotFound if the id is unknown, ChangedMeanwhile if the slot has changed, SlotIsHeld if
+    a booked slot would move across midnight.
+    """
     _check_seen(get_slot(tx, slot_id), seen)
     others = [other for other in list_slots(tx) if other.id != slot_id]
     clashes = _check_slots(tx, others, accepted)
@@ -294,14 +323,17 @@ def _check_seen(present: object, seen: str) -> None:
 
 
 def _store_order(tx: Transaction, ids: Sequence[str]) -> None:
-    """Set the tables' positions to 0, 1, … in the order of `ids`."""
+    """Number the tables' positions from 0 in the order of `ids`."""
     for position, table_id in enumerate(ids):
         sql = "UPDATE venue_table SET position = :position WHERE id = :id AND position <> :position"
         tx.execute(sql, {"position": position, "id": table_id})
 
 
 def _check_slots(tx: Transaction, slots: Sequence[Slot], accepted: str | None) -> Clashes:
-    """Return the clashes of new slots, unless they were accepted. Raises SlotIsHeld."""
+    """Return the clashes that the new slots would cause, unless they were accepted.
+
+    Raises SlotIsHeld if a booked slot would move across midnight.
+    """
     _check_shifts(tx, slots)
     clashes = slot_clashes(_list_coming(tx), list_slots(tx), slots)
     return () if clash_mark(clashes) == accepted else clashes

@@ -1,6 +1,6 @@
-"""The venue: tables, slots, evenings, and which reservations a change affects (interface, 2.1).
+"""The venue's tables, slots and evenings, and clashes with reservations (interface, 2.1).
 
-A booked slot is stored as a date and `HH:MM`, not as an instant, so that new time zone rules do
+A booked slot is stored as a date and `HH:MM`, not as a timestamp, so that new time zone rules do
 not move bookings.
 """
 
@@ -20,7 +20,10 @@ from appliance.core.errors import VenueClosed, VenueInactive
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of the venue; `number` is its label in the room (T1, T2, …)."""
+    """A table. `number` is its label in the room, such as T1.
+
+    `minimum_spend` is in whole currency units.
+    """
 
     id: str
     number: str
@@ -38,9 +41,9 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A period of the evening that repeats on `days_of_week` (0 = Sunday … 6 = Saturday).
+    """A period of the evening that can be booked on `days_of_week` (0 = Sunday … 6 = Saturday).
 
-    Times are `HH:MM`. An `end` at or before `start` is on the next day.
+    `start` and `end` are `HH:MM`. If `end` is not after `start`, it is on the next day.
     """
 
     id: str
@@ -52,7 +55,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """A range of dates, both included, on which nothing can be booked."""
+    """A range of dates (YYYY-MM-DD, both included) on which nothing can be booked."""
 
     id: str
     first: str
@@ -60,13 +63,13 @@ class Closing:
     reason: str
 
     def holds(self, day: str) -> bool:
-        """Whether `day` (YYYY-MM-DD) is in the range."""
+        """Whether the closing includes `day` (YYYY-MM-DD)."""
         return self.first <= day <= self.last
 
 
 @dataclass(frozen=True, slots=True)
 class Venue:
-    """The venue's own row, without its tables and slots."""
+    """A row of `venue`, without the tables and slots."""
 
     id: str
     name: str
@@ -84,19 +87,25 @@ class Venue:
 
     @property
     def shows_contacts(self) -> bool:
-        """Whether partners see customers' contacts (interface, section 4, rule 1)."""
+        """Whether partners can see customers' contact data (interface, section 4, rule 1)."""
         return self.reservation_mode == "free"
 
     @property
     def way(self) -> str | None:
-        """The URL of a map: `map_url`, else a map search for the address, else None."""
+        """The URL of a map that shows the venue.
+
+        It is `map_url` if set, else a search for the address, else None.
+        """
         if self.map_url or not self.address:
             return self.map_url
         return f"https://www.openstreetmap.org/search?query={quote(self.address, safe='')}"
 
 
 def find_closure(venue: Venue, closings: Iterable[Closing], day: str) -> VenueInactive | None:
-    """Return the error if the venue is closed on `day` (YYYY-MM-DD), or None if it is open."""
+    """Return the error to raise if the venue is closed or not active on `day`, or None if open.
+
+    `day` is YYYY-MM-DD.
+    """
     if venue.status != "active":
         return VenueInactive()
     if any(closing.holds(day) for closing in closings):
@@ -105,7 +114,10 @@ def find_closure(venue: Venue, closings: Iterable[Closing], day: str) -> VenueIn
 
 
 def fingerprint(value: object) -> str:
-    """Return a hash of a value. Forms carry it to detect later changes of the value."""
+    """Return a hash of a value.
+
+    A form contains the hash of the value that it shows, so that a later change can be detected.
+    """
     return hashlib.sha256(repr(value).encode()).hexdigest()[:32]
 
 
@@ -117,7 +129,7 @@ _SLOT = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]")
 
 
 def parse_date(text: object) -> date | None:
-    """Parse `YYYY-MM-DD`. Returns None for anything else."""
+    """Return the date for a `YYYY-MM-DD` string, or None if `text` is anything else."""
     if not isinstance(text, str) or not _DATE.fullmatch(text):
         return None
     try:
@@ -127,40 +139,40 @@ def parse_date(text: object) -> date | None:
 
 
 def is_slot(text: object) -> bool:
-    """Whether `text` is a valid time of day, `HH:MM`."""
+    """Whether `text` is a valid time of day in the form `HH:MM`."""
     return isinstance(text, str) and _SLOT.fullmatch(text) is not None
 
 
 def minutes(slot: str) -> int:
-    """Return the minutes after midnight of `HH:MM`."""
+    """Convert `HH:MM` to minutes after midnight."""
     return int(slot[:2]) * 60 + int(slot[3:])
 
 
 def day_of_week(day: date) -> int:
-    """Return the weekday: 0 = Sunday … 6 = Saturday."""
+    """Return the day of the week, from 0 (Sunday) to 6 (Saturday)."""
     return day.isoweekday() % 7
 
 
 def offered_slots(slots: Iterable[Slot], day: date) -> list[Slot]:
-    """Return the slots offered on `day`, in the venue's order."""
+    """Return those of `slots` that are offered on `day`."""
     weekday = day_of_week(day)
     return [slot for slot in slots if weekday in slot.days_of_week]
 
 
 def find_slot(slots: Iterable[Slot], start: str, day: date) -> Slot | None:
-    """Return the slot offered on `day` that starts at `start` (`HH:MM`), or None."""
+    """Return the slot that starts at `start` (`HH:MM`) and is offered on `day`, or None."""
     weekday = day_of_week(day)
-    for slot in slots:  # three times as fast as a generator
+    for slot in slots:  # a loop is three times as fast as a generator expression
         if slot.start == start and weekday in slot.days_of_week:
             return slot
     return None
 
 
 def interval(slot: Slot | None, evening_ends_at: str) -> tuple[int, int]:
-    """Return the minutes [starts, ends) of a slot; None stands for the whole evening.
+    """Return the slot's [starts, ends) in minutes after midnight of the evening's date.
 
-    Minutes count from midnight of the evening's date. A slot that starts before `evening_ends_at`
-    is after midnight and may overlap an earlier slot that runs past midnight.
+    If `slot` is None, return the interval for the whole evening. A slot that starts before
+    `evening_ends_at` starts after midnight, and may overlap a slot that runs past midnight.
     """
     if slot is None:
         return WHOLE_EVENING
@@ -173,12 +185,15 @@ def interval(slot: Slot | None, evening_ends_at: str) -> tuple[int, int]:
 
 
 def overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Whether two intervals [starts, ends) share a minute."""
+    """Whether two intervals [starts, ends) have a minute in common."""
     return one[0] < other[1] and other[0] < one[1]
 
 
 def evening_hours(slots: Iterable[Slot], day: date, evening_ends_at: str) -> tuple[int, int] | None:
-    """Return the minutes (first start, last end) of the slots on `day`; None without slots."""
+    """Return (first start, last end) of the slots on `day`, in minutes after midnight.
+
+    Return None if no slot is offered that day.
+    """
     offered = [interval(slot, evening_ends_at) for slot in offered_slots(slots, day)]
     if not offered:
         return None
@@ -188,9 +203,10 @@ def evening_hours(slots: Iterable[Slot], day: date, evening_ends_at: str) -> tup
 def has_begun(
     slot: Slot | None, slots: Iterable[Slot], day: date, venue: Venue, zone: ZoneInfo, now: int
 ) -> bool:
-    """Whether a slot has begun at `now` (ms); for None, whether the last slot of `day` has.
+    """Whether a slot has begun by `now` (ms since 1970).
 
-    Without slots, a whole evening begins at 23:59.
+    If `slot` is None (the whole evening), the last slot on `day` counts. If there are no slots,
+    the evening counts as begun at 23:59.
     """
     offered = offered_slots(slots, day) if slot is None else [slot]
     begins = [interval(each, venue.evening_ends_at)[0] for each in offered]
@@ -198,17 +214,20 @@ def has_begun(
 
 
 def has_ended(slot: Slot | None, day: date, venue: Venue, zone: ZoneInfo, now: int) -> bool:
-    """Whether a slot is over at `now` (ms); always False for the whole evening (None)."""
+    """Whether a slot has ended by `now` (ms since 1970).
+
+    The result is always False if `slot` is None (the whole evening).
+    """
     if slot is None:
         return False
     return now >= minute_of(day, interval(slot, venue.evening_ends_at)[1], zone)
 
 
 def tonight(now: int, zone: ZoneInfo, evening_ends_at: str) -> date:
-    """Return the evening's date at `now` (ms since 1970): before `evening_ends_at`, yesterday.
+    """Return the date of the evening at `now` (ms since 1970).
 
-    Instants are compared, not times of day, so that the result does not go back when the clocks
-    repeat an hour.
+    It is yesterday's date until `evening_ends_at`. Timestamps are compared rather than times of
+    day, so that the date never goes back when the clocks repeat an hour.
     """
     today = datetime.fromtimestamp(now / 1000, UTC).astimezone(zone).date()
     yesterday = today - timedelta(days=1)
@@ -216,35 +235,38 @@ def tonight(now: int, zone: ZoneInfo, evening_ends_at: str) -> date:
 
 
 def may_be_booked(day: date, first: date) -> bool:
-    """Whether `day` is between `first`, tonight's date, and 730 days later."""
+    """Whether `day` is at most 730 days after `first`, which is tonight's date, and not before."""
     return first <= day <= first + timedelta(days=BOOKING_HORIZON_DAYS)
 
 
 @lru_cache(maxsize=2048)
 def instant(day: date, clock_time: str, zone: ZoneInfo) -> int:
-    """Return the ms since 1970 of a date and `HH:MM` in venue time."""
+    """Return the timestamp (ms since 1970) for a date and `HH:MM` in the time zone `zone`."""
     return minute_of(day, minutes(clock_time), zone)
 
 
 def minute_of(day: date, offset: int, zone: ZoneInfo) -> int:
-    """Return the ms since 1970 of `offset` minutes after midnight of `day`, in venue time."""
+    """Return the timestamp (ms since 1970) for `offset` minutes after midnight of `day`.
+
+    Minutes are counted on the wall clock in the time zone `zone`.
+    """
     local = datetime.combine(day, time(), zone) + timedelta(minutes=offset)
     return round(local.timestamp() * 1000)
 
 
 def evening_end(day: date, zone: ZoneInfo, evening_ends_at: str) -> int:
-    """Return the end of the evening of `day`, in ms since 1970."""
+    """Return when the evening of `day` ends, in ms since 1970."""
     return instant(day + timedelta(days=1), evening_ends_at, zone)
 
 
 def link_expiry(day: date, zone: ZoneInfo) -> int:
-    """Return `accessLinkExpiresAt`, in ms since 1970: the next day at 12:00 venue time."""
+    """Return `accessLinkExpiresAt` in ms since 1970, which is 12:00 venue time the next day."""
     return instant(day + timedelta(days=1), "12:00", zone)
 
 
 @dataclass(frozen=True, slots=True)
 class Coming:
-    """A future reservation, to check for clashes. `starts` is in minutes after midnight."""
+    """A future reservation to check for clashes. `starts` is in minutes after midnight."""
 
     id: str
     date: str
@@ -258,7 +280,7 @@ class Coming:
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """A reservation affected by a change.
+    """A reservation that a change to the venue affects.
 
     `kind` is `over_capacity`, `table_retired`, `slot_gone` or `closed`.
     """
@@ -271,12 +293,12 @@ Clashes = tuple[Clash, ...]
 
 
 def clash_mark(clashes: Clashes) -> str:
-    """Return the fingerprint of the clashes. Saving again with this mark accepts them."""
+    """Return a fingerprint of the clashes. An edit with this fingerprint accepts them."""
     return fingerprint([(clash.kind, clash.reservation.id) for clash in clashes])
 
 
 def table_clashes(coming: Iterable[Coming], before: Table, after: Table) -> Clashes:
-    """Return reservations affected by a smaller capacity or by retiring the table."""
+    """Return the clashes from a lower capacity, or from making the table unbookable."""
     held = [reservation for reservation in coming if reservation.table_id == before.id]
     if before.bookable and not after.bookable:
         return tuple(Clash("table_retired", reservation) for reservation in held)
@@ -290,7 +312,7 @@ def table_clashes(coming: Iterable[Coming], before: Table, after: Table) -> Clas
 def slot_clashes(
     coming: Iterable[Coming], before: Sequence[Slot], after: Sequence[Slot]
 ) -> Clashes:
-    """Return reservations whose slot is no longer offered on that weekday."""
+    """Return the reservations whose slot would no longer be offered on their weekday."""
     return tuple(
         Clash("slot_gone", reservation)
         for reservation in coming
@@ -299,23 +321,23 @@ def slot_clashes(
 
 
 def _find_booked(slots: Iterable[Slot], reservation: Coming) -> Slot | None:
-    """Return the reservation's slot if it is among `slots` on that weekday, or None."""
+    """Return the reservation's slot if `slots` offers it on that weekday, or None."""
     if reservation.slot is None:
         return None
     return find_slot(slots, reservation.slot, date.fromisoformat(reservation.date))
 
 
 def closing_clashes(coming: Iterable[Coming], closing: Closing) -> Clashes:
-    """Return reservations on the days of a closing."""
+    """Return the reservations on the days that a closing includes."""
     return tuple(Clash("closed", found) for found in coming if closing.holds(found.date))
 
 
 def find_shifted(
     coming: Iterable[Coming], slots: Sequence[Slot], evening_ends_at: str
 ) -> frozenset[str]:
-    """Return the ids of reservations whose slot would start at another time than they hold.
+    """Return the ids of reservations whose slot would not start at the stored `starts`.
 
-    Such a reservation would not block a second one for the same table and slot.
+    Such a reservation would not block a second reservation for the same table and slot.
     """
     booked = ((found, _find_booked(slots, found)) for found in coming)
     return frozenset(
@@ -326,7 +348,7 @@ def find_shifted(
 
 
 def overlapping_slots(slots: Iterable[Slot], evening_ends_at: str) -> list[tuple[Slot, Slot]]:
-    """Return the pairs of slots that share a weekday and a minute. They block each other."""
+    """Return the pairs of slots that overlap on a weekday, and so block each other's tables."""
     pairs = combinations(sorted(slots, key=lambda slot: interval(slot, evening_ends_at)), 2)
     return [
         (first, second)
@@ -340,7 +362,10 @@ def standing_clashes(
     coming: Iterable[Coming], tables: Iterable[Table],
     slots: Sequence[Slot], closings: Sequence[Closing],
 ) -> Clashes:  # fmt: skip
-    """Return reservations that conflict with the present venue, kept after an accepted change."""
+    """Return the clashes between the reservations and the venue as it is now.
+
+    Such clashes remain after an edit that accepted them.
+    """
     by_id = {table.id: table for table in tables}
 
     def kind_of(reservation: Coming) -> str | None:

@@ -13,7 +13,7 @@ _TABLE_COLUMNS = """
 
 
 def get_venue(reader: Reader) -> Venue:
-    """Return the venue. Raises LookupError if none is stored yet."""
+    """Return the venue. Raises LookupError if the box has none yet."""
     sql = """SELECT id, name, slug, status, reservation_mode, auto_confirm, request_expiry_hours,
                     currency, time_zone, evening_ends_at, policies, address, map_url
              FROM venue"""
@@ -35,23 +35,23 @@ def list_tables(reader: Reader) -> list[Table]:
 
 
 def find_table(reader: Reader, table_id: str) -> Table | None:
-    """Return the table with that id, or None."""
+    """Return the table with this id, or None."""
     sql = f"SELECT {_TABLE_COLUMNS} FROM venue_table WHERE id = :id"  # noqa: S608
     return reader.one(_table, sql, {"id": table_id})
 
 
 def get_table(reader: Reader, table_id: str) -> Table:
-    """Return the table with that id. Raises NotFound if unknown."""
+    """Return the table with this id. Raises NotFound if there is none."""
     return known(find_table(reader, table_id))
 
 
 def list_used_tables(reader: Reader) -> set[str]:
-    """Return the ids of tables that were ever booked; they must not be deleted."""
+    """Return the ids of tables that were ever booked. These tables must not be deleted."""
     return {row[0] for row in reader.rows("SELECT DISTINCT table_id FROM reservation")}
 
 
 def list_slots(reader: Reader, start: str | None = None) -> list[Slot]:
-    """Return all slots, or those that start at `start`, in the venue's order."""
+    """Return all slots in the venue's order. With `start`, return only those that start then."""
     sql = """SELECT id, name, start, "end", days_of_week FROM slot
              WHERE :start IS NULL OR start = :start ORDER BY position, start"""
     rows = reader.rows(sql, {"start": start})
@@ -59,23 +59,27 @@ def list_slots(reader: Reader, start: str | None = None) -> list[Slot]:
 
 
 def get_slot(reader: Reader, slot_id: str) -> Slot:
-    """Return the slot with that id. Raises NotFound if unknown."""
+    """Return the slot with this id. Raises NotFound if there is none."""
     return known(next((slot for slot in list_slots(reader) if slot.id == slot_id), None))
 
 
 def list_closings(reader: Reader) -> list[Closing]:
-    """Return all closings, earliest first."""
+    """Return all closings, sorted by their first day."""
     sql = "SELECT id, first_day, last_day, reason FROM closing_day ORDER BY first_day, last_day, id"
     return [Closing(*row) for row in reader.rows(sql)]
 
 
 def find_closing(reader: Reader, day: str) -> Closing | None:
-    """Return a closing that includes `day` (YYYY-MM-DD), or None."""
+    """Return the first closing that includes `day` (YYYY-MM-DD), or None."""
     return next((closing for closing in list_closings(reader) if closing.holds(day)), None)
 
 
 def list_future_reservations(reader: Reader, since: str) -> list[Coming]:
-    """Return reservations that are not over, from `since` (YYYY-MM-DD) on, in list order."""
+    """Return the reservations on or after `since` (YYYY-MM-DD) that are still active.
+
+    Cancelled, declined and completed reservations are not included. The result is sorted by date,
+    slot and time of creation.
+    """
     sql = """SELECT r.id, r.date, r.slot, r.starts, r.table_id, t.number, r.guests, r.customer_name
              FROM reservation r JOIN venue_table t ON t.id = r.table_id
              WHERE r.date >= :since AND r.status NOT IN ('cancelled', 'declined', 'completed')
@@ -88,7 +92,7 @@ def _table(*row: Any) -> Table:
 
 
 def find_tonight(reader: Reader, at: int | None = None) -> date:
-    """Return the date of the evening at `at` (ms since 1970), by default now."""
+    """Return the date of the evening at the time `at` (ms since 1970, default: now)."""
     venue = get_venue(reader)
     at = reader.now if at is None else at
     return tonight(at, reader.zones.zone(venue.time_zone), venue.evening_ends_at)

@@ -1,4 +1,4 @@
-"""Parser of pasted table lists: each line is a table, or a range such as T1-T12 (portal, Venue)."""
+"""Parse table lists pasted into the portal. A line is a table, or a range such as T1-T12."""
 
 import re
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from appliance.venue.model import Table
 from appliance.venue.venue_file import CAPACITY_MAX, NAME_MAX, NUMBER_MAX, SPEND_MAX, TYPE_MAX
 
 TABLES_MAX = 500
-_CAPACITY_MIN, _CAPACITY_MAX = 1, 4  # defaults
+_CAPACITY_MIN, _CAPACITY_MAX = 1, 4  # used for empty cells
 _COLUMNS = 6
 _RANGE = re.compile(r"(\D*?)(\d{1,6})\s*(?:-|–|\.\.)\s*(\D*?)(\d{1,6})")
 _HEADINGS = frozenset({"number", "numéro", "numero", "table", "n°", "no", "nº", "رقم"})
@@ -15,10 +15,10 @@ _HEADINGS = frozenset({"number", "numéro", "numero", "table", "n°", "no", "nº
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An invalid line, numbered from 1.
+    """An invalid line. Lines are numbered from 1.
 
-    `what` is columns, number, name, capacity_min, capacity_max, order, type, minimum_spend,
-    twice, taken, range or too_many.
+    `what` is the error: columns, number, name, capacity_min, capacity_max, order, type,
+    minimum_spend, twice, taken, range or too_many.
     """
 
     line: int
@@ -28,21 +28,22 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class PastedTables:
-    """The parsed tables, in order, and the invalid lines."""
+    """The parsed tables and the invalid lines, both in the order of the list."""
 
     tables: tuple[Table, ...]
     faults: tuple[Fault, ...]
 
 
 class _InvalidLine(Exception):
-    """An invalid line; the message is the fault's `what`."""
+    """A line is invalid. The message is the fault's `what`."""
 
 
 def parse_tables(text: str, taken: frozenset[str] = frozenset()) -> PastedTables:
-    """Parse lines of `number;name;fewest;most;type;minimum spend`; only the number is required.
+    """Parse lines with the columns `number;name;fewest guests;most guests;type;minimum spend`.
 
-    Columns are separated by semicolons, tabs or commas. `T1-T12` stands for twelve tables; a name
-    that ends with the first number is numbered too. `taken` are the numbers of existing tables.
+    Only the number is required. Semicolons, tabs or commas separate the columns. A first line with
+    headings is skipped. `T1-T12` stands for twelve tables, and their names are numbered too.
+    `taken` has the numbers of existing tables.
     """
     tables: list[Table] = []
     faults: list[Fault] = []
@@ -50,11 +51,11 @@ def parse_tables(text: str, taken: frozenset[str] = frozenset()) -> PastedTables
     for line, raw in enumerate(text.split("\n"), 1):
         if not raw.strip():
             continue
-        cells = _cells(raw)
+        cells = _split_cells(raw)
         if not tables and not faults and cells[0].casefold() in _HEADINGS:
             continue
         try:
-            found = _read(cells)
+            found = _parse_row(cells)
             _check_new(found, numbers, taken)
         except _InvalidLine as invalid:
             faults.append(Fault(line, raw.strip()[:NAME_MAX], str(invalid)))
@@ -64,7 +65,7 @@ def parse_tables(text: str, taken: frozenset[str] = frozenset()) -> PastedTables
     return PastedTables(tuple(tables), tuple(faults))
 
 
-def _cells(raw: str) -> list[str]:
+def _split_cells(raw: str) -> list[str]:
     separator = next((sign for sign in ";\t" if sign in raw), ",")
     cells = [" ".join(cell.strip().strip('"').split()) for cell in raw.split(separator)]
     while len(cells) > 1 and not cells[-1]:
@@ -72,29 +73,31 @@ def _cells(raw: str) -> list[str]:
     return cells
 
 
-def _read(cells: list[str]) -> list[Table]:
+def _parse_row(cells: list[str]) -> list[Table]:
     if len(cells) > _COLUMNS:
         raise _InvalidLine("columns")
     number, name, fewest, most, type_, spend = cells + [""] * (_COLUMNS - len(cells))
-    capacity_min = _whole(fewest, 1, CAPACITY_MAX, "capacity_min", _CAPACITY_MIN)
-    capacity_max = _whole(most, 1, CAPACITY_MAX, "capacity_max", max(capacity_min, _CAPACITY_MAX))
+    capacity_min = _parse_number(fewest, 1, CAPACITY_MAX, "capacity_min", _CAPACITY_MIN)
+    capacity_max = _parse_number(
+        most, 1, CAPACITY_MAX, "capacity_max", max(capacity_min, _CAPACITY_MAX)
+    )
     if capacity_max < capacity_min:
         raise _InvalidLine("order")
     if len(type_) > TYPE_MAX:
         raise _InvalidLine("type")
-    minimum_spend = _whole(spend, 0, SPEND_MAX, "minimum_spend", 0)
+    minimum_spend = _parse_number(spend, 0, SPEND_MAX, "minimum_spend", 0)
     return [
         Table("", each, its_name, capacity_min, capacity_max, minimum_spend, type_ or "standard",
               bookable=True)
-        for each, its_name in _numbered(number, name)
+        for each, its_name in _expand_range(number, name)
     ]  # fmt: skip
 
 
-def _numbered(number: str, name: str) -> list[tuple[str, str]]:
-    """Expand a number or range into (number, name) pairs."""
+def _expand_range(number: str, name: str) -> list[tuple[str, str]]:
+    """Return (number, name) for a table number, or for each table in a range."""
     found = _RANGE.fullmatch(number)
     if found is None:
-        return [_checked(number, name or number)]
+        return [_check_label(number, name or number)]
     head, first, other_head, last = found.groups()
     if other_head not in {"", head} or int(first) > int(last):
         raise _InvalidLine("range")
@@ -103,10 +106,10 @@ def _numbered(number: str, name: str) -> list[tuple[str, str]]:
     width = len(first) if first.startswith("0") else 0
     counted = [str(n).zfill(width) for n in range(int(first), int(last) + 1)]
     stem = name.removesuffix(first).rstrip() if name.endswith(first) else name
-    return [_checked(head + n, f"{stem} {n}" if stem else head + n) for n in counted]
+    return [_check_label(head + n, f"{stem} {n}" if stem else head + n) for n in counted]
 
 
-def _checked(number: str, name: str) -> tuple[str, str]:
+def _check_label(number: str, name: str) -> tuple[str, str]:
     if not 1 <= len(number) <= NUMBER_MAX:
         raise _InvalidLine("number")
     if len(name) > NAME_MAX:
@@ -114,7 +117,7 @@ def _checked(number: str, name: str) -> tuple[str, str]:
     return number, name
 
 
-def _whole(text: str, smallest: int, largest: int, what: str, default: int) -> int:
+def _parse_number(text: str, smallest: int, largest: int, what: str, default: int) -> int:
     if not text:
         return default
     digits = text.replace("\u202f", "").replace("\u00a0", "").replace(" ", "")

@@ -1,6 +1,6 @@
-"""Validation of the venue, its tables and slots, and the parser of the venue file (TOML).
+"""Validate the venue, its tables and slots, and parse the venue file (TOML).
 
-The file, the portal and every edit use the same rules: `check_venue`, `check_table` and
+The venue file and all edits in the portal use the same rules: `check_venue`, `check_table` and
 `check_slot`.
 """
 
@@ -28,21 +28,21 @@ _VENUE_NAME_MAX = 200
 _LATEST_END = 12 * 60
 _MAP_URL = re.compile(r"https://[^\s\"'<>]{4,490}")
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-_ZONE = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")  # used as a file path
+_ZONE = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")  # no `..`, because it becomes a path
 _WEEK = frozenset(range(7))
-_FILE_NAMES = {"days": "days_of_week"}  # names in errors → names in the file, if they differ
+_FILE_NAMES = {"days": "days_of_week"}  # maps a field's name in errors to its name in the file
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class VenueFile(Venue):
-    """A valid venue file. The ids of the venue, its tables and its slots are empty."""
+    """A valid venue file. All ids are empty, because the file has none."""
 
     tables: tuple[Table, ...] = ()
     slots: tuple[Slot, ...] = ()
 
 
-# Defaults of fields that a file omits.
+# Defaults for fields that the file omits
 _TABLE: dict[str, Any] = {
     "id": "", "name": "", "capacity_min": 1, "minimum_spend": 0, "type": "standard",
     "bookable": True,
@@ -53,12 +53,12 @@ _VENUE: dict[str, Any] = {
     "request_expiry_hours": 24, "currency": "MAD", "time_zone": "Africa/Casablanca",
     "evening_ends_at": "06:00", "policies": None,
 }  # fmt: skip
-# The placeholder venue of a box before its setup.
+# The placeholder venue that a box has before its setup
 UNFURNISHED = VenueFile(**{**_VENUE, "name": "venuebox", "slug": "venuebox", "status": "inactive"})
 
 
 def check_venue(venue: Venue, zones: ZoneDatabase) -> None:
-    """Validate a venue. Raises ValidationError for the first invalid field."""
+    """Raise ValidationError for the first invalid field of a venue."""
     if not venue.name.strip():
         raise field_invalid("name", "name")
     _check_length("name", venue.name, _VENUE_NAME_MAX)
@@ -90,7 +90,10 @@ def _check_zone(name: str, zones: ZoneDatabase) -> None:
 
 
 def check_table(table: Table, taken: Collection[str]) -> None:
-    """Validate a table; `taken` are the other tables' numbers. Raises ValidationError."""
+    """Raise ValidationError for the first invalid field of a table.
+
+    `taken` has the numbers of the other tables, which the table must not use.
+    """
     if table.number in taken:
         raise field_invalid("number", "number_taken", number=table.number)
     for name, longest in (("number", NUMBER_MAX), ("name", NAME_MAX), ("type", TYPE_MAX)):
@@ -110,7 +113,10 @@ def check_table(table: Table, taken: Collection[str]) -> None:
 
 
 def check_slot(slot: Slot, others: Iterable[Slot]) -> None:
-    """Validate a slot against the `others`. Raises ValidationError for the first invalid field."""
+    """Raise ValidationError for the first invalid field of a slot.
+
+    The slot must not start at the same time as one of the `others` on the same weekday.
+    """
     for name, value in (("start", slot.start), ("end", slot.end)):
         if not is_slot(value):
             raise field_invalid(name, "time")
@@ -129,49 +135,53 @@ def _check_length(name: str, value: str, longest: int) -> None:
 
 
 def parse_venue_file(text: str, zones: ZoneDatabase) -> VenueFile:
-    """Parse a venue file.
+    """Parse the text of a venue file.
 
-    Raises OperatorError, which names the field, its value and the allowed values.
+    If a field is invalid, raises an OperatorError that names the field, its value and the rule.
     """
     try:
         document = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # a number of 5,000 digits, or deep nesting
-        raise OperatorError(f"the venue file is not TOML: {error}") from None
+    # tomllib raises ValueError also for a number with 5,000 digits.
+    except (ValueError, RecursionError) as error:
+        raise OperatorError(f"the venue file is not valid TOML: {error}") from None
     tables: list[Table] = []
     for path, members in _entries(document, "tables"):
         table = _read(Table, path, {"name": members.get("number"), **members}, **_TABLE)
-        with _named(path, members):
+        with _naming_field(path, members):
             check_table(table, {other.number for other in tables})
         tables.append(table)
     slots: list[Slot] = []
     for path, members in _entries(document, "slots"):
         slot = _read(Slot, path, members, **_SLOT)
         slot = replace(slot, name=slot.name or slot.start)
-        with _named(path, members):
+        with _naming_field(path, members):
             check_slot(slot, slots)
         slots.append(replace(slot, days_of_week=tuple(sorted(slot.days_of_week))))
     head = {**document, "tables": tuple(tables), "slots": tuple(slots)}
     venue = _read(VenueFile, "", head, **_VENUE)
-    with _named("", document):
+    with _naming_field("", document):
         check_venue(venue, zones)
     _check_policies(venue.policies)
     if not tables:
-        raise OperatorError("tables is missing from the venue file: add at least one [[tables]]")
+        raise OperatorError("tables is missing from the venue file: add a [[tables]] section")
     return venue
 
 
 def _entries(document: Mapping[str, Any], name: str) -> list[tuple[str, dict[str, Any]]]:
-    """Return (path prefix, members) of each table of `[[name]]`. Raises OperatorError."""
+    """Return (path prefix for errors, members) for each `[[name]]` section.
+
+    Raises OperatorError if `name` is not an array of tables.
+    """
     value = document.get(name, [])
     if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
-        raise OperatorError(f"{name} is {value!r} in the venue file: [[{name}]] is allowed")
+        raise OperatorError(f"{name} is {value!r} in the venue file: use [[{name}]] sections")
     return [(f"{name}[{i}].", entry) for i, entry in enumerate(value)]
 
 
 def _read(kind: type[T], path: str, members: Mapping[str, Any], **defaults: Any) -> T:
-    """Build a `kind` from a TOML table.
+    """Create an object of type `kind` from the members of a TOML table.
 
-    Raises OperatorError for unknown, missing or mistyped members.
+    Raises OperatorError if a member is unknown, missing or of the wrong type.
     """
     known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
     for name in members:
@@ -185,7 +195,7 @@ def _read(kind: type[T], path: str, members: Mapping[str, Any], **defaults: Any)
         allowed = _wrong_type(field.type, value)
         if allowed:
             raise OperatorError(
-                f"{path}{name} is {value!r} in the venue file: {allowed} is allowed"
+                f"{path}{name} is {value!r} in the venue file: it must be {allowed}"
             )
         if isinstance(value, str):
             value = value.strip() or (None if field.type == str | None else "")
@@ -194,7 +204,7 @@ def _read(kind: type[T], path: str, members: Mapping[str, Any], **defaults: Any)
 
 
 def _wrong_type(kind: object, value: object) -> str | None:
-    """Describe the allowed type if `value` is not of type `kind`; None if it is."""
+    """Return a description of the type `kind` if `value` has a different type, else None."""
     if kind is int:
         return None if type(value) is int else "a whole number"
     if kind is bool:
@@ -205,13 +215,13 @@ def _wrong_type(kind: object, value: object) -> str | None:
         real = isinstance(value, list) and all(type(day) is int for day in value)
         return None if real else "a list of different days from 0 (Sunday) to 6 (Saturday)"
     if kind == dict[str, Any] | None and value is not None:
-        return None if isinstance(value, dict) else "[policies]"
+        return None if isinstance(value, dict) else "a [policies] section"
     return None
 
 
 @contextmanager
-def _named(path: str, members: Mapping[str, Any]) -> Iterator[None]:
-    """Convert a ValidationError to an OperatorError with the field's path in the file."""
+def _naming_field(path: str, members: Mapping[str, Any]) -> Iterator[None]:
+    """Convert a ValidationError to an OperatorError that names the field's path in the file."""
     try:
         yield
     except ValidationError as refusal:
@@ -226,5 +236,5 @@ def _check_policies(policies: dict[str, Any] | None) -> None:
         json.dumps(policies, allow_nan=False)
     except (RecursionError, TypeError, ValueError):
         raise OperatorError(
-            "policies is not a table of strings, numbers, booleans and arrays in the venue file"
+            "policies in the venue file must contain only strings, numbers, booleans and arrays"
         ) from None

@@ -43,7 +43,7 @@ async def test_a_real_server_receives_the_letter(deliver):
         ("rcpt", "452 4.2.2 {guest} is full", "waiting", "recipient refused with 452 4.2.2"),
         ("rcpt", "550 5.7.1 relaying denied", "waiting",
          "settings: not allowed to send: 550 5.7.1"),
-        ("rcpt", "421 4.3.2 going down", "waiting", "the mail server answered 421 4.3.2"),
+        ("rcpt", "421 4.3.2 going down", "waiting", "the mail server responded with 421 4.3.2"),
         ("mail", "550 5.1.8 sender unknown", "waiting", "settings: sender refused with 550 5.1.8"),
         ("mail", "530 5.7.0 sign in first", "waiting",
          "settings: not allowed to send: 530 5.7.0"),
@@ -140,7 +140,7 @@ async def test_an_international_address_travels_with_smtputf8_or_not_at_all(deli
     async with smtp_server(enable_SMTPUTF8=False) as (port, handler):
         outcome, row, _ = await deliver(port, recipient="zoë@guest.example")
     assert (outcome, row.state) == ("failed", "failed")
-    assert row.trouble == "the mail server has no SMTPUTF8"
+    assert row.trouble == "the mail server does not support SMTPUTF8"
 
 
 @pytest.mark.slow

@@ -47,7 +47,7 @@ def test_the_file_of_the_demo_is_a_good_one():
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("name = ", "the venue file is not TOML"),
+        ("name = ", "the venue file is not valid TOML"),
         ('slug = "x"\n' + TABLE, "name is missing"),
         ('name = " "\nslug = "x"\n' + TABLE, "name is ' '"),
         ('name = "x"\nslug = "Riad Atlas"\n' + TABLE, "slug is 'Riad Atlas'"),
@@ -66,7 +66,7 @@ def test_the_file_of_the_demo_is_a_good_one():
         (HEAD + 'time_zone = "../../etc/passwd"\n' + TABLE, "time_zone is "),
         (HEAD + 'evening_ends_at = "24:00"\n' + TABLE, "evening_ends_at is '24:00'"),
         (HEAD + 'evening_ends_at = "18:00"\n' + TABLE, "evening_ends_at is '18:00'"),
-        (HEAD + TABLE + "[policies]\nsince = 2026-01-01\n", "policies is"),
+        (HEAD + TABLE + "[policies]\nsince = 2026-01-01\n", "policies in"),
         (HEAD + 'colour = "red"\n' + TABLE, "colour in the venue file is not a known field"),
         (HEAD, "tables is missing"),
         (HEAD + "[[tables]]\ncapacity_max = 4\n", "tables[0].number is missing"),
