@@ -81,7 +81,7 @@ TEXTS: Mapping[str, Texts] = {
     "declined": Texts(
         _("Request declined: %(venue)s, %(day)s"),
         _("Your request could not be accepted"),
-        _("We are sorry: %(venue)s had no room that evening. Another one may suit you."),
+        _("We are sorry: %(venue)s could not take your request. Another evening may suit you."),
     ),
     "cancelled": Texts(
         _("Reservation cancelled: %(venue)s, %(day)s"),

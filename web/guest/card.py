@@ -27,7 +27,7 @@ _NOTICES = {
     "pending": _("Not confirmed yet: it will be as soon as the venue has received your payment."),
     "partial": _("Not confirmed yet: it will be as soon as the venue has received the balance."),
     "cancelled": _("The table has been freed. We would be glad to welcome you another evening."),
-    "declined": _("We are sorry: there was no room that evening. Another one may suit you."),
+    "declined": _("We are sorry. Another evening may suit you."),
 }
 _HEADLINES = {  # shown in place of the pass
     "cancelled": _("This reservation is cancelled"),

@@ -121,6 +121,16 @@ async def test_a_slot_is_added_and_can_be_booked(running, manager):
     assert (await create(running, slot="01:00"))[0] == 201
 
 
+async def test_slots_that_overlap_are_listed_with_their_hours(manager):
+    form = [("name", "After"), ("start", "21:00"), ("end", "23:00"), ("days", "6")]
+    await manager.post("/portal/venue/slots", form)
+
+    _, page, _ = await manager.get("/portal/venue/slots")
+
+    clashes = re.search('class="clashes">(.*?)</ul>', page, re.DOTALL)[1]
+    assert clashes.count("21:00–23:00") == clashes.count("<li>") > 0
+
+
 @pytest.mark.parametrize(
     "form",
     [[("start", "19:30"), ("end", "21:00"), ("days", "6")],
