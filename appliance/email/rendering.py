@@ -298,6 +298,7 @@ def _tell(contents: Contents, language: Language) -> dict[str, Any]:
         "party": language.ngettext("%(count)s guest", "%(count)s guests", reservation.guests),
         "address": one_line(contents.venue.address or "") if reservation.holds else "",
         "way": contents.venue.way,
+        "phone": contents.venue.phone,
         "amounts": [(label, f"{amount} {currency}") for label, amount in amounts if amount],
         "shows_pass": contents.letter.kind in WITH_PASS,
         "picture_id": f"pass.{contents.letter.id}@venuebox.invalid",

@@ -15,13 +15,14 @@ _TABLE_COLUMNS = """
 def get_venue(reader: Reader) -> Venue:
     """Return the venue. LookupError if there is none yet."""
     sql = """SELECT id, name, slug, status, reservation_mode, auto_confirm, request_expiry_hours,
-                    currency, time_zone, evening_ends_at, policies, address, map_url
+                    currency, time_zone, evening_ends_at, policies, address, map_url,
+                    phone
              FROM venue"""
     row = reader.row(sql)
     if row is None:
         raise LookupError("the box has no venue yet")
-    *head, auto_confirm, hours, currency, zone, ends_at, policies, address, map_url = row
-    tail = (hours, currency, zone, ends_at, policies and json.loads(policies), address, map_url)
+    head, (auto_confirm, hours, currency, zone, ends_at, policies, *place) = row[:5], row[5:]
+    tail = (hours, currency, zone, ends_at, policies and json.loads(policies), *place)
     return Venue(*(*head, bool(auto_confirm), *tail))
 
 

@@ -48,6 +48,7 @@ def make_card(opened: OpenedLink, language: Language) -> dict[str, Any]:
         "venue": opened.venue.name,
         "address": opened.venue.address,
         "way": opened.venue.way,
+        "phone": opened.venue.phone,
         "customer": reservation.customer_name,
         "first_name": isolate(reservation.customer_given_name),
         "party": language.ngettext("%(count)s guest", "%(count)s guests", reservation.guests),
