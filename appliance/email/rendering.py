@@ -91,7 +91,7 @@ EMAIL_KINDS: Mapping[str, EmailKind] = {
         {"declined"},
         _("Request declined: %(venue)s, %(day)s"),
         _("Your request could not be accepted"),
-        _("We are sorry: %(venue)s had no room that evening. Another one may suit you."),
+        _("We are sorry: %(venue)s could not take your request. Another evening may suit you."),
     ),
     "cancelled": EmailKind(
         {"cancelled"},
@@ -307,6 +307,7 @@ def _template_values(contents: Contents, language: Language) -> dict[str, Any]:
         "party": language.ngettext("%(count)s guest", "%(count)s guests", reservation.guests),
         "address": one_line(contents.venue.address or "") if reservation.holds else "",
         "way": contents.venue.way,
+        "phone": contents.venue.phone,
         "amounts": [(label, f"{amount} {currency}") for label, amount in amounts if amount],
         "shows_pass": contents.email.kind in WITH_PASS,
         "picture_id": f"pass.{contents.email.id}@venuebox.invalid",

@@ -179,8 +179,8 @@ def amend_reservation(
     The guest's pass stays valid. `seen` is the version that the form showed. Raises
     ChangedMeanwhile if the version differs; NotFound if the id is unknown; WrongState if the
     reservation is cancelled, declined or completed; the errors of `check_amendment`; and
-    GuestsOutOfRange if `guests` exceeds the table's capacity, unless `over_capacity`, or is less than
-    the number who have     arrived.
+    GuestsOutOfRange if `guests` exceeds the table's capacity (not checked with `over_capacity`) or
+    is less than the number who have arrived.
     """
     reservation = _get_open(tx, reservation_id, seen)
     check_amendment(amendment)
@@ -213,8 +213,8 @@ def move_to_table(
 ) -> Reservation:
     """Move the party to another table for the same evening and slot. The pass stays valid.
 
-    The table need not be bookable, and may be meant for fewer guests. Raises TableNotFound if it does not exist, TableTaken if it is
-    held at that time, and ChangedMeanwhile, NotFound and
+    The table need not be bookable, and may be meant for fewer guests. Raises TableNotFound if it
+    does not exist, TableTaken if it is held at that time, and ChangedMeanwhile, NotFound and
     WrongState as `amend_reservation` does.
     """
     reservation = _get_open(tx, reservation_id, seen)

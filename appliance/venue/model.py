@@ -84,6 +84,7 @@ class Venue:
     policies: dict[str, Any] | None
     address: str | None = None
     map_url: str | None = None
+    phone: str | None = None
 
     @property
     def shows_contacts(self) -> bool:

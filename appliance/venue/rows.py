@@ -15,7 +15,8 @@ _TABLE_COLUMNS = """
 def get_venue(reader: Reader) -> Venue:
     """Return the venue. Raises LookupError if the box has none yet."""
     sql = """SELECT id, name, slug, status, reservation_mode, auto_confirm, request_expiry_hours,
-                    currency, time_zone, evening_ends_at, policies, address, map_url
+                    currency, time_zone, evening_ends_at, policies, address, map_url,
+                    phone
              FROM venue"""
     venue = reader.one(_venue, sql)
     if venue is None:

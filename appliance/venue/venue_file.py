@@ -27,6 +27,8 @@ NAME_MAX = 100
 _VENUE_NAME_MAX = 200
 _LATEST_END = 12 * 60
 _MAP_URL = re.compile(r"https://[^\s\"'<>]{4,490}")
+_PHONE_MAX = 40
+_PHONE = re.compile(r"(?!.{41})\+?(?:[ ().-]{0,2}[0-9]){6,20}")
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _ZONE = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")  # no `..`, because it becomes a path
 _WEEK = frozenset(range(7))
@@ -76,6 +78,8 @@ def check_venue(venue: Venue, zones: ZoneDatabase) -> None:
     _check_length("address", venue.address or "", ADDRESS_MAX)
     if venue.map_url is not None and not _MAP_URL.fullmatch(venue.map_url):
         raise field_invalid("map_url", "map_url")
+    if venue.phone is not None and not _PHONE.fullmatch(venue.phone):
+        raise field_invalid("phone", "phone", longest=_PHONE_MAX)
     _check_zone(venue.time_zone, zones)
 
 

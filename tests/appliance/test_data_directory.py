@@ -42,6 +42,19 @@ def test_only_its_owner_may_look_into_a_new_box(directory):
     assert len(directory.master_key()) == 32
 
 
+@pytest.mark.parametrize(("there", "becomes"), [("settings.toml", 0o700), ("a file", 0o755)])
+def test_a_directory_made_by_hand_is_closed_to_others_if_nothing_else_is_in_it(
+    tmp_path, there, becomes
+):
+    tmp_path.chmod(0o755)
+    (tmp_path / there).touch()
+
+    with DataDirectory(tmp_path).founding(Tokens()):
+        pass
+
+    assert mode(tmp_path) == becomes
+
+
 def test_a_directory_that_holds_a_box_is_not_founded_again(directory):
     key = directory.master_key()
 

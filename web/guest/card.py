@@ -41,7 +41,7 @@ _NOTICES = {
     "pending": _("Not confirmed yet: it will be as soon as the venue has received your payment."),
     "partial": _("Not confirmed yet: it will be as soon as the venue has received the balance."),
     "cancelled": _("The table has been freed. We would be glad to welcome you another evening."),
-    "declined": _("We are sorry: there was no room that evening. Another one may suit you."),
+    "declined": _("We are sorry. Another evening may suit you."),
 }
 _HEADLINES = {  # shown in place of the pass
     "cancelled": _("This reservation is cancelled"),
@@ -81,6 +81,7 @@ def make_card(opened: OpenedLink, language: Language) -> dict[str, Any]:
         "address": opened.venue.address,
         "way": opened.venue.way,
         "policies": opened.venue.policies or {},
+        "phone": opened.venue.phone,
         "customer": reservation.customer_name,
         "first_name": isolate(reservation.customer_given_name),
         "party": language.ngettext("%(count)s guest", "%(count)s guests", reservation.guests),

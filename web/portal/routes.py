@@ -35,6 +35,7 @@ _DELIVERY = f"{_ROOM}/deliveries/{{id}}"
 
 PORTAL_ROUTES: tuple[PortalRoute, ...] = (
     _get("/portal", "door", sign_in.go_home),
+    _get("/portal/", "door", sign_in.go_home),
     _post_live("/portal/sign-out", "door", sign_in.sign_out_browser),
     _post_live("/portal/language", "door", sign_in.choose_language),
     _get("/portal/tonight", "door", evening.show_board),

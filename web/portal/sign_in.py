@@ -272,6 +272,7 @@ class _LinkPage:
         values: dict[str, object] = {
             "name": name,
             "secret": secret,
+            "venue": environment_of(request).database.peek(get_venue).name,
             "shortest": PASSWORD_MIN,
             "longest": PASSWORD_MAX,
         }

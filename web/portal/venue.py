@@ -290,6 +290,7 @@ async def save_rules(request: web.Request, form: Form) -> web.Response:
         request_expiry_hours=form.integer("request_expiry_hours", 1, HOURS_MAX),
         address=form.text("address", ADDRESS_MAX) or None,
         map_url=form.text("map_url", 500) or None,
+        phone=form.text("phone") or None,
     )
     await _write(request, edit_venue, form.text("seen", 64), edited)
     return see_other(request, "/venue/rules", "saved")

@@ -30,10 +30,10 @@ def test_what_a_file_leaves_out_has_the_documented_value():
     assert (venue.slots[0].name, venue.slots[0].days_of_week) == ("19:30", tuple(range(7)))
 
 
-def test_an_empty_address_or_map_is_none():
-    venue = parse(HEAD + 'address = " "\nmap_url = ""\n' + TABLE)
+def test_an_empty_address_map_or_phone_is_none():
+    venue = parse(HEAD + 'address = " "\nmap_url = ""\nphone = ""\n' + TABLE)
 
-    assert (venue.address, venue.map_url) == (None, None)
+    assert (venue.address, venue.map_url, venue.phone) == (None, None, None)
 
 
 def test_the_file_of_the_demo_is_a_good_one():

@@ -32,6 +32,15 @@ def early(clock):
     clock.set("2026-11-21T12:00:00Z")
 
 
+async def test_the_venues_phone_number_is_on_the_booking_page_and_the_card(world, guest):
+    await world.database.write(
+        lambda tx: tx.execute("UPDATE venue SET phone = '+212 524 00 00 00'")
+    )
+
+    for path in ("/book", world.access(await world.reserve())):
+        assert 'href="tel:+212524000000"' in await (await guest.get(path)).text()
+
+
 async def test_a_booking_is_confirmed_leads_to_its_page_and_to_this_devices_list(world, guest):
     answer = await send(guest, a_form(await token_of(world, guest)))
     place = answer.headers["Location"]

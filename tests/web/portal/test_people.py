@@ -32,7 +32,8 @@ async def test_a_new_link_leaves_the_password_until_it_is_used(running):
 
     _, text, _ = await owner.post(f"/portal/people/{host.id}/link")
     secret = re.search(r"/portal/welcome#([\w-]{43})", text)[1]
-    assert (await host.get("/portal"))[2]["Location"] == "/portal/tonight"
+    for path in ("/portal", "/portal/"):
+        assert (await host.get(path))[2]["Location"] == "/portal/tonight"
     form = {"link": secret, "password": PASSWORD}
     async with running.client.post("/portal/welcome", data=form) as response:
         assert response.status == 200

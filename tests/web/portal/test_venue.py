@@ -121,6 +121,16 @@ async def test_a_slot_is_added_and_can_be_booked(running, manager):
     assert (await create(running, slot="01:00"))[0] == 201
 
 
+async def test_slots_that_overlap_are_listed_with_their_hours(manager):
+    form = [("name", "After"), ("start", "21:00"), ("end", "23:00"), ("days", "6")]
+    await manager.post("/portal/venue/slots", form)
+
+    _, page, _ = await manager.get("/portal/venue/slots")
+
+    clashes = re.search('class="clashes">(.*?)</ul>', page, re.DOTALL)[1]
+    assert clashes.count("21:00–23:00") == clashes.count("<li>") > 0
+
+
 @pytest.mark.parametrize(
     "form",
     [[("start", "19:30"), ("end", "21:00"), ("days", "6")],
@@ -263,7 +273,8 @@ async def test_the_rules_are_saved_and_partners_read_them(running, manager):
      {"request_expiry_hours": "0"}, {"currency": "mad"}, {"evening_ends_at": "13:00"},
      {"time_zone": "Mars/Base"}, {"time_zone": "../../etc/passwd"}, {"time_zone": ""},
      {"time_zone": "Africa"}, {"evening_ends_at": "6"}, {"map_url": "javascript:alert(1)"},
-     {"map_url": "http://maps.example/riad"}, {"address": "a" * 201}],
+     {"map_url": "http://maps.example/riad"}, {"address": "a" * 201},
+     {"phone": "call us"}, {"phone": "+212 5"}],
 )  # fmt: skip
 async def test_rules_that_cannot_be_are_refused(running, changes, manager):
     before = await running.live.database.read(get_venue)
@@ -272,20 +283,21 @@ async def test_rules_that_cannot_be_are_refused(running, changes, manager):
     assert await running.live.database.read(get_venue) == before
 
 
-async def test_the_address_and_the_map_are_saved_and_an_empty_field_forgets_them(running, manager):
-    place = {"address": "12, derb Dabachi, Marrakech", "map_url": "https://maps.example/riad"}
+async def test_address_map_and_phone_are_saved_and_an_empty_field_forgets_them(running, manager):
+    place = {"address": "12, derb Dabachi, Marrakech", "map_url": "https://maps.example/riad",
+             "phone": "+212 (0)524-00 00 00"}  # fmt: skip
 
     status, _, _ = await manager.post("/portal/venue/rules", await rules_form(manager, **place))
 
     assert status == 303
     venue = await running.live.database.read(get_venue)
-    assert (venue.address, venue.map_url) == (place["address"], place["map_url"])
+    assert {name: getattr(venue, name) for name in place} == place
     _, page, _ = await manager.get("/portal/venue/rules")
     assert place["address"] in page
     assert place["map_url"] in page
     await manager.post("/portal/venue/rules", await rules_form(manager))
     venue = await running.live.database.read(get_venue)
-    assert (venue.address, venue.map_url) == (None, None)
+    assert {getattr(venue, name) for name in place} == {None}
 
 
 @pytest.mark.proves("decision: Tables, slots or rules that change under reservations?")
