@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, Literal
@@ -15,7 +16,7 @@ from msgspec.json import Encoder
 from multidict import CIMultiDict
 from yarl import URL
 
-from appliance.core.errors import ApiError, BodyTooLarge, InvalidJson
+from appliance.core.errors import ApiError, BodyTooLarge, InvalidJson, field_invalid
 from appliance.environment import Environment
 from appliance.http.rate_limit import RateLimit
 
@@ -162,6 +163,19 @@ def _is_storable(value: Any) -> bool:
     if isinstance(value, dict):
         return all(_is_storable(part) for pair in value.items() for part in pair)
     return not isinstance(value, list) or all(map(_is_storable, value))
+
+
+def parse_instant(value: object, field: str = "at") -> int | None:
+    """Parse ISO 8601 with offset to ms since 1970; None if absent. Raises ValidationError."""
+    if value is None:
+        return None
+    try:
+        at = datetime.fromisoformat(value) if isinstance(value, str) else None
+        if at is not None and at.tzinfo is not None:
+            return round(at.timestamp() * 1000)
+    except (ValueError, OverflowError):
+        pass
+    raise field_invalid(field, "iso_timestamp")
 
 
 # JSON answers

@@ -100,6 +100,7 @@ _CALLS: Mapping[str, _Call] = {
             errors.field_invalid("limit", "whole_number", largest=200),
         ),
     ),
+    "getReservation": _Call("Reservations", {200: wire.Reservation}, (errors.NotFound(),)),
     "createReservation": _Call(
         "Reservations",
         {201: wire.CreationResult, 200: wire.CreationResult},

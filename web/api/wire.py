@@ -146,6 +146,7 @@ class Reservation(Answer):
     source: Source
     checked_in_at: Instant | None
     created_at: Instant
+    updated_at: Instant
     external_ref: Reference | UnsetType = UNSET
     customer_email: str | UnsetType | None = UNSET
     customer_phone: str | UnsetType | None = UNSET
