@@ -1,6 +1,7 @@
 """Every 400, in the order of docs/decisions/requests-and-errors.md; bodies that break parsers."""
 
 import json
+import re
 
 import pytest
 
@@ -196,11 +197,37 @@ async def test_an_accident_is_an_internal_error_that_tells_nothing(running, monk
 
     monkeypatch.setattr("web.api.venue._read_venue", explode)
 
-    status, body, _ = await running.call("GET", "/v1/venue")
+    named = {"X-Request-ID": "POS-20481.1"}
+    status, body, headers = await running.call("GET", "/v1/venue", headers=named)
 
     assert (status, body["code"]) == (500, "INTERNAL_ERROR")
     assert "secret" not in json.dumps(body)
-    assert "GET /v1/venue failed" in caplog.text
+    assert headers["X-Request-ID"] == "POS-20481.1"
+    [line] = [line for line in caplog.text.splitlines() if "GET /v1/venue" in line]
+    assert "POS-20481.1" in line
+
+
+@pytest.mark.parametrize("sent", ["", "a b", "é", "x" * 65, "svc=1", None])
+@pytest.mark.parametrize(
+    ("path", "expected"), [("/v1/venue", 200), ("/test/v1/venue", 200), ("/v1/nowhere", 404)]
+)
+async def test_every_answer_has_a_request_id_of_its_own(running, path, expected, sent):
+    headers = {} if sent is None else {"X-Request-ID": sent}
+    ids = []
+    for _ in range(2):
+        status, _, answered = await running.call("GET", path, headers=headers)
+        assert status == expected
+        ids.append(answered["X-Request-ID"])
+    assert len({*ids, sent}) == 3
+    assert all(re.fullmatch(r"[A-Za-z0-9._~-]{1,64}", each) for each in ids)
+
+
+async def test_a_request_id_that_was_sent_comes_back_and_pages_have_none(running):
+    for path in ("/v1/venue", "/v1/nowhere", "/test/v1/reservations"):
+        _, _, headers = await running.call("GET", path, headers={"X-Request-ID": "~A.b-C_9"})
+        assert headers["X-Request-ID"] == "~A.b-C_9"
+    async with running.client.get("/health", headers={"X-Request-ID": "a"}) as response:
+        assert "X-Request-ID" not in response.headers
 
 
 @pytest.mark.proves("decision: Our own fault, shutting down, disk full?", "V16")
