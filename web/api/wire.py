@@ -114,6 +114,9 @@ class Venue(Answer):
     slots: list[Slot]
     policies: Annotated[dict[str, Any], _json(additionalProperties=True)] | None
     currency: Annotated[str, Meta(pattern="^[A-Z]{3}$", examples=["MAD"])]
+    time_zone: Annotated[str, Meta(examples=["Africa/Casablanca"])]
+    evening_ends: SlotTime
+    tonight: VenueDate
 
 
 class TableAvailability(Answer):

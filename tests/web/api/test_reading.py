@@ -43,6 +43,21 @@ async def test_the_venue_is_told_with_its_tables_and_slots(running):
     assert (brunch["start"], brunch["end"], brunch["daysOfWeek"]) == ("12:00", "15:00", [0])
 
 
+@pytest.mark.proves(
+    "interface 4: GET /v1/venue", "decision: When is tonight over, and which dates may be booked?"
+)
+@pytest.mark.parametrize(
+    ("instant", "day"),
+    [("2026-11-22T01:30:00Z", "2026-11-21"), ("2026-11-22T05:59:00Z", "2026-11-21"),
+     ("2026-11-22T06:00:00Z", "2026-11-22")],
+)  # fmt: skip
+async def test_the_venue_tells_which_evening_it_is(running, instant, day):
+    running.clock.set(instant)
+    _, body, _ = await running.call("GET", "/v1/venue")
+    told = (body["timeZone"], body["eveningEnds"], body["tonight"])
+    assert told == ("Africa/Casablanca", "06:00", day)
+
+
 @pytest.mark.proves("interface 4: GET /v1/availability")
 async def test_availability_names_the_source_that_holds_each_table(running):
     database = running.live.database
