@@ -52,6 +52,10 @@ class ApiError(Exception):
 class InvalidJson(ApiError): ...
 
 
+class UnreadableJson(InvalidJson):
+    """As InvalidJson, with the reason."""
+
+
 class InvalidDate(ApiError): ...
 
 
@@ -123,6 +127,12 @@ def field_invalid(field: str, rule: str, /, **blanks: object) -> ValidationError
     """Return the error for `field` and a rule of refusals.toml, formatted with `blanks`."""
     french, english = RULES[rule]
     return ValidationError.of(field, Rule(french, english, blanks))
+
+
+def json_unreadable(rule: str, /, **blanks: object) -> UnreadableJson:
+    """Return the error for a body that is no JSON, for a reason of refusals.toml."""
+    french, english = RULES[rule]
+    return UnreadableJson(rule_fr=french.format(**blanks), rule=english.format(**blanks))
 
 
 class MalformedRequest(ValidationError):

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from appliance.core.errors import InvalidJson
 from tests.builders import a_body, table_id
 from tests.conftest import Running
 
@@ -149,6 +150,32 @@ VALID = json.dumps(a_body()).encode()
 )  # fmt: skip
 async def test_json_that_breaks_parsers_is_invalid_json(running, raw):
     assert await post_raw(running, raw) == (400, "INVALID_JSON")
+
+
+@pytest.mark.parametrize(
+    ("raw", "headers", "place"),
+    [
+        (b"\xef\xbb\xbf" + VALID, {}, ""),
+        (VALID.decode().encode("utf-16"), {}, ""),
+        (VALID, {"Content-Encoding": "gzip"}, ""),
+        (b'{"a": "\xe9"}', {}, "8"),
+        (b'{"a": 1,\n "b" 2}', {}, "6"),
+        (b'{"x": {"a": 1, "b": 2, "c": 3, "b": 4}}', {}, '"b"'),
+        (b'{"\\ud800": 1, "\\ud800": 2}', {}, '"\\ud800"'),
+    ],
+)
+async def test_invalid_json_says_where(running, raw, headers, place):
+    status, body, _ = await running.call("POST", "/v1/reservations", data=raw, headers=headers)
+    assert (status, body["code"]) == (400, "INVALID_JSON")
+    assert body["error_en"] != InvalidJson.english
+    assert place in body["error_en"]
+    assert place in body["error"]
+
+
+async def test_a_body_may_say_that_it_is_not_encoded(running):
+    plain = {"Content-Encoding": "identity"}
+    status, _, _ = await running.call("POST", "/v1/reservations", data=VALID, headers=plain)
+    assert status == 201
 
 
 @pytest.mark.proves("decision: What is a guest count?")
