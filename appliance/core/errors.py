@@ -152,6 +152,10 @@ class InvalidEventType(ApiError): ...
 class Unauthorized(ApiError): ...
 
 
+class OtherEnvironment(Unauthorized):
+    """The key is of the form of the other environment."""
+
+
 class KeyRevoked(ApiError): ...
 
 
