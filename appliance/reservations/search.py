@@ -138,9 +138,9 @@ class Wanted:
     statuses: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     text: str = ""
+    order: Order = "evening"
     reference: tuple[str, str] | None = None  # (key lineage, externalRef)
     updated_since: int | None = None  # ms since 1970, inclusive
-    order: Order = "evening"
 
 
 def page_found(
