@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from socket import gethostname
 from urllib.parse import urlsplit
+from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from aiohttp import web
@@ -56,6 +57,8 @@ SETUP_PATH = "/portal/setup"
 _OPEN_AT_FIRST_START = frozenset({SETUP_PATH, "/health", "/ready"})
 _HOST = re.compile(r"(?:([a-z0-9._-]+)|\[([0-9a-f:.]+)\])(?::\d{1,5})?", re.ASCII | re.IGNORECASE)
 _API_PATHS = re.compile(r"(?:/test)?/*(?:v1|terminal|static)(?:/|\Z)")  # have no error pages
+_PARTNER_PATHS = re.compile(r"(?:/test)?/+v1(?:/|\Z)")
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._~-]{1,64}")
 _FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Via")
 _READING = frozenset({"GET", "HEAD"})
 _DRAIN_STEP_SECONDS = 0.01
@@ -277,6 +280,8 @@ HOSTS = web.AppKey("hosts", Hosts)
 SECURE = web.AppKey("secure", HttpsPolicy)
 FIRST_START = web.AppKey("first_start", FirstStart)
 SERVICES: web.RequestKey[Services] = web.RequestKey("services", Services)
+REQUEST_ID: web.RequestKey[str] = web.RequestKey("request id", str)
+"""The `X-Request-ID` of a call to the partner API: as sent if it is valid, else a new one."""
 ERROR_PAGE: web.AppKey[ErrorPage] = web.AppKey("error_page")
 """Returns the HTML page for a browser's failed request, None to send the documented error."""
 
@@ -287,6 +292,9 @@ async def answer_everything(request: web.Request, handler: Handler) -> web.Strea
     requests = request.app[REQUESTS]
     requests.total += 1
     requests.in_progress += 1
+    if _PARTNER_PATHS.match(request.path):
+        sent = request.headers.get("X-Request-ID", "")
+        request[REQUEST_ID] = sent if _REQUEST_ID.fullmatch(sent) else str(uuid4())
     try:
         if not request.app[HOSTS].allows(request.host):
             raise Misdirected  # noqa: TRY301 - answered below like every error
@@ -302,6 +310,8 @@ async def answer_everything(request: web.Request, handler: Handler) -> web.Strea
         requests.in_progress -= 1
     if not response.prepared:
         set_headers(response)
+        if REQUEST_ID in request:
+            response.headers["X-Request-ID"] = request[REQUEST_ID]
     if requests.is_draining:
         response.force_close()
     return response
@@ -366,13 +376,14 @@ def _documented(exception: web.HTTPException) -> web.StreamResponse:
 
 
 def note_exception(request: web.Request, error: Exception) -> None:
-    """Log method, route and traceback, except a ConnectionError after the client has left."""
+    """Log method, route, request id and traceback; no ConnectionError after the client left."""
     has_left = request.transport is None or request.transport.is_closing()
     if not (has_left and isinstance(error, ConnectionError)):
         # The route's pattern, because the path may contain a token.
         resource = request.match_info.route.resource
         path = resource.canonical if resource is not None else "an unknown path"
-        log_exception(f"{request.method} {path}", error)
+        name = f" (request {request[REQUEST_ID]})" if REQUEST_ID in request else ""
+        log_exception(f"{request.method} {path}{name}", error)
 
 
 def with_key(handler: Handler, scope: str, services: Services) -> Handler:

@@ -3,7 +3,12 @@
 from dataclasses import dataclass
 
 from appliance.http.request import Handler
-from web.api.reservations import cancel_reservation, create_reservation, list_reservations
+from web.api.reservations import (
+    cancel_reservation,
+    create_reservation,
+    list_reservations,
+    show_reservation,
+)
 from web.api.venue import show_availability, show_venue
 from web.api.webhooks import create_webhook, delete_webhook, list_webhooks, send_test_webhook
 from web.guest.access import access_page, calendar_file, pass_picture, service_worker
@@ -37,6 +42,7 @@ PARTNER_ROUTE_TABLE: tuple[Route, ...] = (
     Route("GET", "/v1/availability", "availability:read", show_availability, "getAvailability"),
     Route("GET", "/v1/reservations", "reservations:read", list_reservations, "listReservations"),
     Route("POST", "/v1/reservations", "reservations:write", create_reservation, "createReservation"),  # noqa: E501 - one line per route
+    Route("GET", "/v1/reservations/{id}", "reservations:read", show_reservation, "getReservation"),
     Route("DELETE", "/v1/reservations/{id}", "reservations:write", cancel_reservation, "cancelReservation"),  # noqa: E501
     Route("GET", "/v1/webhooks", "webhooks:manage", list_webhooks, "listWebhooks"),
     Route("POST", "/v1/webhooks", "webhooks:manage", create_webhook, "createWebhook"),

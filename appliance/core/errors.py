@@ -52,6 +52,10 @@ class ApiError(Exception):
 class InvalidJson(ApiError): ...
 
 
+class UnreadableJson(InvalidJson):
+    """As InvalidJson, with the reason."""
+
+
 class InvalidDate(ApiError): ...
 
 
@@ -125,6 +129,12 @@ def field_invalid(field: str, rule: str, /, **blanks: object) -> ValidationError
     return ValidationError.of(field, Rule(french, english, blanks))
 
 
+def json_unreadable(rule: str, /, **blanks: object) -> UnreadableJson:
+    """Return the error for a body that is no JSON, for a reason of refusals.toml."""
+    french, english = RULES[rule]
+    return UnreadableJson(rule_fr=french.format(**blanks), rule=english.format(**blanks))
+
+
 class MalformedRequest(ValidationError):
     """The request is not valid HTTP."""
 
@@ -140,6 +150,10 @@ class InvalidEventType(ApiError): ...
 
 
 class Unauthorized(ApiError): ...
+
+
+class OtherEnvironment(Unauthorized):
+    """The key is of the form of the other environment."""
 
 
 class KeyRevoked(ApiError): ...

@@ -1,11 +1,13 @@
 """HTTP requests and answers: JSON bodies, request context, same-origin check, client address."""
 
 import asyncio
+import codecs
 import json
 import math
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, Literal
@@ -15,7 +17,13 @@ from msgspec.json import Encoder
 from multidict import CIMultiDict
 from yarl import URL
 
-from appliance.core.errors import ApiError, BodyTooLarge, InvalidJson
+from appliance.core.errors import (
+    ApiError,
+    BodyTooLarge,
+    InvalidJson,
+    field_invalid,
+    json_unreadable,
+)
 from appliance.environment import Environment
 from appliance.http.rate_limit import RateLimit
 
@@ -59,6 +67,9 @@ PRINCIPALS: web.AppKey[dict[tuple[str, str], Principal]] = web.AppKey("principal
 BODY_LIMIT = 64 * 1024
 _BODY_SECONDS = 30.0
 _DEPTH_MAX = 32
+_BYTE_ORDER_MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_NAME_SHOWN = 40
+_ABSENT = object()
 _TROUBLING_ESCAPE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 
 
@@ -69,10 +80,15 @@ async def read_object(
 
     Raises InvalidJson for other bodies and incomplete ones, and the errors of `read_body`.
     """
-    raw = await read_body(request, limit)
-    if raw is None:
-        raise InvalidJson
-    return {} if optional and not raw else parse_object(raw)
+    try:
+        raw = await read_body(request, limit)
+        if raw is None:
+            raise InvalidJson  # noqa: TRY301 - may get its reason below
+        return {} if optional and not raw else parse_object(raw)
+    except InvalidJson:
+        if request.headers.get("Content-Encoding", "identity").lower() == "identity":
+            raise
+        raise json_unreadable("json_encoding") from None
 
 
 async def read_body(request: web.Request, limit: int = BODY_LIMIT) -> bytes | None:
@@ -106,11 +122,16 @@ def parse_object(raw: bytes) -> dict[str, Any]:
 
     Raises InvalidJson for values other than objects, invalid UTF-8, duplicate members, NaN and
     infinities (1e999 too), lone surrogates, NUL characters, numbers of thousands of digits, and
-    more than 32 levels.
+    more than 32 levels. The error for bytes, syntax and duplicates says where.
     """
     try:
         text = raw.decode("utf-8")
         value = _DECODER.decode(text)
+    except UnicodeDecodeError as error:
+        raise _marked(raw) or json_unreadable("json_utf8", byte=error.start + 1) from None
+    except json.JSONDecodeError as error:
+        place = {"line": error.lineno, "column": error.colno}
+        raise _marked(raw) or json_unreadable("json_syntax", **place) from None
     except (ValueError, RecursionError):
         raise InvalidJson from None
     if not isinstance(value, dict) or _is_deeper_than(value, _DEPTH_MAX):
@@ -120,10 +141,17 @@ def parse_object(raw: bytes) -> dict[str, Any]:
     return value
 
 
+def _marked(raw: bytes) -> ApiError | None:
+    return json_unreadable("json_mark") if raw.startswith(_BYTE_ORDER_MARKS) else None
+
+
 def _refuse_duplicates(members: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(members)
     if len(found) != len(members):
-        raise ValueError("duplicate member")
+        for name, _ in members:  # what remains occurs a second time
+            if found.pop(name, _ABSENT) is _ABSENT:
+                break
+        raise json_unreadable("json_twice", name=json.dumps(name[:_NAME_SHOWN]))
     return found
 
 
@@ -162,6 +190,19 @@ def _is_storable(value: Any) -> bool:
     if isinstance(value, dict):
         return all(_is_storable(part) for pair in value.items() for part in pair)
     return not isinstance(value, list) or all(map(_is_storable, value))
+
+
+def parse_instant(value: object, field: str = "at") -> int | None:
+    """Parse ISO 8601 with offset to ms since 1970; None if absent. Raises ValidationError."""
+    if value is None:
+        return None
+    try:
+        at = datetime.fromisoformat(value) if isinstance(value, str) else None
+        if at is not None and at.tzinfo is not None:
+            return round(at.timestamp() * 1000)
+    except (ValueError, OverflowError):
+        pass
+    raise field_invalid(field, "iso_timestamp")
 
 
 # JSON answers

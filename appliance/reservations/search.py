@@ -152,6 +152,8 @@ class Wanted:
     sources: tuple[str, ...] = ()
     text: str = ""
     order: Order = "evening"
+    reference: tuple[str, str] | None = None  # (key lineage, externalRef)
+    updated_since: int | None = None  # ms since 1970, inclusive
 
 
 def page_found(
@@ -215,6 +217,12 @@ def _conditions(reader: Reader, wanted: Wanted) -> tuple[str, dict[str, Any]]:
     if wanted.last is not None:
         conditions.append("r.date <= :last")
         values["last"] = wanted.last
+    if wanted.reference is not None:
+        conditions.append("r.lineage = :lineage AND r.external_ref = :reference")
+        values["lineage"], values["reference"] = wanted.reference
+    if wanted.updated_since is not None:
+        conditions.append("r.updated_at >= :updated_since")
+        values["updated_since"] = wanted.updated_since
     for column, chosen in (("status", wanted.statuses), ("source", wanted.sources)):
         if chosen:
             names = [f"{column}_{i}" for i in range(len(chosen))]

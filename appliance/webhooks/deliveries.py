@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
+from uuid import NAMESPACE_OID, uuid5
 
 from appliance.database.connection import Reader, Transaction
 
@@ -32,6 +33,16 @@ class DueDelivery:
     reservation_id: str | None
     occurred_at: int
     replays: int = 0
+    event_seq: int = 0
+
+    @property
+    def event_id(self) -> str:
+        """The UUID that the event's deliveries share.
+
+        A restored backup may use the event's number again: that event has another UUID.
+        """
+        what = (self.event_seq, self.event_type, self.reservation_id, self.occurred_at)
+        return str(uuid5(NAMESPACE_OID, repr(what)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +105,8 @@ class AttemptRecord:
 
 # CROSS JOIN fixes the order of the join: deliveries first, by their index.
 _SELECT = """
-    SELECT d.seq, d.id, d.attempts, e.type, e.reservation_id, e.occurred_at, d.replays
+    SELECT d.seq, d.id, d.attempts, e.type, e.reservation_id, e.occurred_at, d.replays,
+           e.seq
     FROM delivery d CROSS JOIN event e ON e.seq = d.event_seq
 """
 

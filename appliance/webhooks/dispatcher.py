@@ -103,6 +103,7 @@ class Dispatcher:
     def __init__(self, environment: Environment, dependencies: Dependencies) -> None:
         settings = environment.settings.webhooks
         self._keyring = environment.keyring
+        self._environment_name = environment.name
         self._allow_http = environment.name == "test" or settings.allow_http
         self._database = database = environment.database
         self._dependencies = dependencies
@@ -292,7 +293,9 @@ class Dispatcher:
         client, started, request = queue.client, self._clock.monotonic(), None
         outcome = Outcome(GUARD, "blocked")
         try:
-            request = queue.request(delivery, attempt.body, attempt.started_at)
+            request = queue.request(
+                delivery, self._environment_name, attempt.body, attempt.started_at
+            )
             if client is not None:
                 outcome = await client.post(request)
         except Exception as error:  # noqa: BLE001 - the attempt failed and is retried

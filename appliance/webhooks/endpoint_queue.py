@@ -3,7 +3,7 @@
 from collections.abc import Generator, Iterator
 from operator import attrgetter
 
-from appliance.core.tokens import Keyring
+from appliance.core.tokens import EnvironmentName, Keyring
 from appliance.database.connection import Reader
 from appliance.webhooks.client import Client, Request
 from appliance.webhooks.deliveries import (
@@ -181,12 +181,17 @@ class EndpointQueue:
         if self._skipped_retries:
             self.next_retry = 0
 
-    def request(self, delivery: DueDelivery, body: bytes, now: int) -> Request:
+    def request(
+        self, delivery: DueDelivery, environment: EnvironmentName, body: bytes, now: int
+    ) -> Request:
         """Return the request to send, signed with the time `now` (ms since 1970)."""
         secrets = [secret for secret, end in self._secrets if end is None or end > now]
         headers = {
             "X-Service-Event": delivery.event_type,
             "X-Service-Delivery": delivery.id,
+            "X-Service-Event-Id": delivery.event_id,
+            "X-Service-Environment": environment,
+            "X-Service-Attempt": str(delivery.attempts + 1),
             "X-Service-Signature": sign(secrets, now // 1000, body),
         }
         return Request(headers, body)

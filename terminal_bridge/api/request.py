@@ -3,7 +3,6 @@
 import re
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 from aiohttp import web
@@ -22,7 +21,12 @@ from appliance.door.scan import TAKEN_BACK, Reading, Scan
 from appliance.door.terminals import NAME_MAX, Terminal, find_by_token, touch_terminal
 from appliance.door.verdict import LANGUAGES
 from appliance.environment import Environment
-from appliance.http.request import ENVIRONMENT, RECHECK_AUTHORISATION, is_from_our_page
+from appliance.http.request import (
+    ENVIRONMENT,
+    RECHECK_AUTHORISATION,
+    is_from_our_page,
+    parse_instant,
+)
 from appliance.reservations.request import parse_uuid
 
 CODE_MAX = 2048
@@ -221,19 +225,6 @@ def parse_people(value: object, field: str) -> int | None:
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= ARRIVALS_MAX:
         raise field_invalid(field, "whole_number", largest=ARRIVALS_MAX)
     return value
-
-
-def parse_instant(value: object, field: str = "at") -> int | None:
-    """Parse ISO 8601 with offset to ms since 1970; None if absent. Raises ValidationError."""
-    if value is None:
-        return None
-    try:
-        at = datetime.fromisoformat(value) if isinstance(value, str) else None
-        if at is not None and at.tzinfo is not None:
-            return round(at.timestamp() * 1000)
-    except (ValueError, OverflowError):
-        pass
-    raise field_invalid(field, "iso_timestamp")
 
 
 async def authenticate(request: web.Request, role: str = "scan") -> Terminal:

@@ -15,13 +15,12 @@ from appliance.door.scan import Reading, Scan, look_up_code
 from appliance.door.scan_log import Decided
 from appliance.door.terminals import Terminal
 from appliance.environment import Environment
-from appliance.http.request import ENVIRONMENT, answer, read_object
+from appliance.http.request import ENVIRONMENT, answer, parse_instant, read_object
 from appliance.reservations.request import parse_uuid
 from terminal_bridge.api.request import (
     ScanRequest,
     authenticate,
     parse_code,
-    parse_instant,
     parse_needed_reason,
     parse_offline_scans,
     parse_people,

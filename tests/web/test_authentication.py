@@ -56,6 +56,8 @@ async def test_a_key_of_the_other_environment_is_unauthorized(running):
     on_test, test, _ = await running.call("GET", "/test/v1/venue", key=running.live_key)
     assert (on_live, live["code"]) == (401, "UNAUTHORIZED")
     assert (on_test, test["code"]) == (401, "UNAUTHORIZED")
+    _, unknown, _ = await running.call("GET", "/v1/venue", key="svc_live_" + "0" * 48)
+    assert live["error"] == test["error"] != unknown["error"]
 
 
 @pytest.mark.proves("interface 7: KEY_REVOKED", "S2")

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from appliance.api_keys import ApiKey, find_key_by_hash, note_key_use
 from appliance.clock import Clock
-from appliance.core.errors import ApiError, KeyRevoked, ScopeMissing, Unauthorized
+from appliance.core.errors import ApiError, KeyRevoked, OtherEnvironment, ScopeMissing, Unauthorized
 from appliance.core.tokens import hash_token
 from appliance.environment import Environment
 from appliance.http.rate_limit import RateLimit
@@ -18,7 +18,7 @@ from appliance.http.request import CALLER_OF, RECHECK_AUTHORISATION
 log = logging.getLogger(__name__)
 
 KEY: web.RequestKey[ApiKey] = web.RequestKey("key", ApiKey)
-_BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +(svc_(?:live|test)_[0-9a-f]{48}) *")
+_BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +(svc_(live|test)_[0-9a-f]{48}) *")
 _WRITE_SECONDS = 60.0
 
 
@@ -67,6 +67,8 @@ class Gate:
 
     def _identify(self, request: web.Request) -> ApiKey:
         match = _BEARER.fullmatch(request.headers.get("Authorization", ""))
+        if match and match.group(2) != self._environment.name:
+            raise OtherEnvironment
         database = self._environment.database
         key = match and database.peek(find_key_by_hash, hash_token(match.group(1)))
         if key is None:

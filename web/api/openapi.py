@@ -100,6 +100,7 @@ _CALLS: Mapping[str, _Call] = {
             errors.field_invalid("limit", "whole_number", largest=200),
         ),
     ),
+    "getReservation": _Call("Reservations", {200: wire.Reservation}, (errors.NotFound(),)),
     "createReservation": _Call(
         "Reservations",
         {201: wire.CreationResult, 200: wire.CreationResult},
@@ -340,11 +341,10 @@ def _operation(route: Route, booking: ExampleBooking) -> Schema:
         str(status): {
             "description": section.members[str(status)],
             "content": _content(kind.__name__, booking),
+            "headers": _header_refs([*(call.headers if status == 200 else ()), "X-Request-ID"]),
         }
         for status, kind in call.answers.items()
     }
-    if call.headers:
-        answers["200"]["headers"] = _header_refs(call.headers)
     return {**operation, "responses": {**answers, **_refusal_responses(call, route.scope)}}
 
 
@@ -420,7 +420,7 @@ def _shared_responses() -> dict[str, Schema]:
         name: _error_response(name, [kind() for kind in kinds])
         for name, kinds in _SHARED_RESPONSES.items()
     }
-    responses["MethodNotAllowed"]["headers"] = _header_refs(["Allow"])
+    responses["MethodNotAllowed"]["headers"] |= _header_refs(["Allow"])
     return responses
 
 
@@ -429,9 +429,9 @@ def _error_response(name: str, refusals: Sequence[ApiError]) -> Schema:
     description = _sections()["Responses"].members[name]
     examples = {each.code: {"summary": each.code, "value": each.body()} for each in refusals}
     media = {"schema": _ref("schemas", "Error"), "examples": examples}
-    response: Schema = {"description": description, "content": {_JSON: media}}
     common = set.intersection(*(set(refusal.headers) for refusal in refusals))
-    return {**response, "headers": _header_refs(sorted(common))} if common else response
+    headers = _header_refs(sorted({*common, "X-Request-ID"}))
+    return {"description": description, "headers": headers, "content": {_JSON: media}}
 
 
 def _header_refs(names: Iterable[str]) -> Schema:

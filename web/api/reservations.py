@@ -1,4 +1,4 @@
-"""`/v1/reservations`: list, create, cancel (interface, sections 2.5 to 2.7 and 4)."""
+"""`/v1/reservations`: list, read, create, cancel (interface, sections 2.5 to 2.7 and 4)."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,11 +11,12 @@ from appliance.clock import format_instant, optional_instant
 from appliance.core.errors import InvalidDateRange, Unavailable, field_invalid
 from appliance.database.connection import Reader
 from appliance.environment import Environment
-from appliance.http.request import ENVIRONMENT, answer, read_object
+from appliance.http.request import ENVIRONMENT, answer, parse_instant, read_object
 from appliance.reservations import model
 from appliance.reservations.change import cancel_own
 from appliance.reservations.create import Granted, reserve, settle_email
-from appliance.reservations.request import Booking, parse_booking
+from appliance.reservations.request import REFERENCE_MAX, Booking, parse_booking
+from appliance.reservations.rows import get_reservation
 from appliance.reservations.search import Wanted, page_found
 from appliance.venue.model import parse_date
 from appliance.venue.rows import get_venue
@@ -35,22 +36,43 @@ from web.middleware import SERVICES, Services
 _LIMIT_MAX = 200
 _LIMIT_DEFAULT = 50
 _PAGE_MAX = 2**53
+_FILTERS = ("from", "to", "status", "externalRef", "updatedSince", "page", "limit")
 
 
 async def list_reservations(request: web.Request) -> web.Response:
     """Return a page of the venue's reservations from every source.
 
-    Raises InvalidDateRange or ValidationError for an invalid filter, page or limit.
+    Raises InvalidDateRange or ValidationError for an invalid filter, page or limit, and
+    ValidationError for an unknown parameter: a misspelt filter would return everything.
     """
     query = read_query(request)
+    for name in query:
+        if name not in _FILTERS:
+            raise field_invalid(name, "unknown_parameter", allowed=", ".join(_FILTERS))
     first, last = _optional_date(query, "from"), _optional_date(query, "to")
     if first and last and first > last:
         raise InvalidDateRange(field="from")
-    wanted = Wanted(first, last, _statuses(query), order="slot")
+    lineage, reference = request[KEY].lineage, query.get("externalRef")
+    if reference is not None and not 1 <= len(reference) <= REFERENCE_MAX:
+        raise field_invalid("externalRef", "at_most", longest=REFERENCE_MAX)
+    wanted = Wanted(
+        first,
+        last,
+        _statuses(query),
+        reference=None if reference is None else (lineage, reference),
+        updated_since=parse_instant(query.get("updatedSince"), "updatedSince"),
+        order="slot",
+    )
     page = _whole_number(query, "page", 1, _PAGE_MAX)
     limit = _whole_number(query, "limit", _LIMIT_DEFAULT, _LIMIT_MAX)
-    database, lineage = request[ENVIRONMENT].database, request[KEY].lineage
+    database = request[ENVIRONMENT].database
     return answer(await database.read(_read_page, wanted, page, limit, lineage))
+
+
+async def show_reservation(request: web.Request) -> web.Response:
+    """Return one reservation of any source, as the list does. Raises NotFound if unknown."""
+    id_, lineage = read_id(request.match_info["id"]), request[KEY].lineage
+    return answer(request[ENVIRONMENT].database.peek(_read_one, id_, lineage))
 
 
 async def create_reservation(request: web.Request) -> web.Response:
@@ -122,6 +144,11 @@ def _read_page(
     return ReservationPage(items, page, limit, total, contact_details_included=shows_contacts)
 
 
+def _read_one(reader: Reader, reservation_id: str, lineage: str) -> Reservation:
+    found = get_reservation(reader, reservation_id)
+    return _list_item(found, lineage, shows_contacts=get_venue(reader).shows_contacts)
+
+
 def _list_item(
     reservation: model.Reservation, lineage: str, *, shows_contacts: bool
 ) -> Reservation:
@@ -132,6 +159,7 @@ def _list_item(
         table=TableName(id=reservation.table_id, name=reservation.table_name),
         checked_in_at=optional_instant(reservation.checked_in_at),
         created_at=format_instant(reservation.created_at),
+        updated_at=format_instant(reservation.updated_at),
         external_ref=reservation.external_ref if own else UNSET,
         customer_email=reservation.customer_email if shows_contacts else UNSET,
         customer_phone=reservation.customer_phone if shows_contacts else UNSET,

@@ -52,11 +52,14 @@ async def show_availability(request: web.Request) -> web.Response:
 
 def _read_venue(reader: Reader) -> Venue:
     venue = get_venue(reader)
+    zone = reader.zones.zone(venue.time_zone)
     return Venue.of(
         venue,
         venue=VenueIdentity.of(venue),
         tables=[Table.of(table) for table in list_tables(reader)],
         slots=[Slot.of(slot) for slot in list_slots(reader)],
+        evening_ends=venue.evening_ends_at,
+        tonight=tonight(reader.now, zone, venue.evening_ends_at).isoformat(),
     )
 
 

@@ -114,6 +114,9 @@ class Venue(Answer):
     slots: list[Slot]
     policies: Annotated[dict[str, Any], _json(additionalProperties=True)] | None
     currency: Annotated[str, Meta(pattern="^[A-Z]{3}$", examples=["MAD"])]
+    time_zone: Annotated[str, Meta(examples=["Africa/Casablanca"])]
+    evening_ends: SlotTime
+    tonight: VenueDate
 
 
 class TableAvailability(Answer):
@@ -146,6 +149,7 @@ class Reservation(Answer):
     source: Source
     checked_in_at: Instant | None
     created_at: Instant
+    updated_at: Instant
     external_ref: Reference | UnsetType = UNSET
     customer_email: str | UnsetType | None = UNSET
     customer_phone: str | UnsetType | None = UNSET

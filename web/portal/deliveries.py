@@ -176,7 +176,7 @@ def _request_text(reader: Reader, story: DeliveryStory, endpoint: Endpoint) -> _
 
 
 def _headers_text(delivery: ListedDelivery, length: int) -> str:
-    """Return the headers without the signature, which changes with each attempt."""
+    """Return the headers that are the same in each attempt."""
     try:
         receiver = parse_target_url(delivery.endpoint_url, allow_http=True)
     except InvalidWebhookUrl:

@@ -8,6 +8,7 @@ import stripe
 
 from appliance.core.errors import InvalidWebhookUrl
 from appliance.webhooks.client import Budgets
+from appliance.webhooks.deliveries import DueDelivery
 from appliance.webhooks.dispatcher import Dispatcher
 
 FULL = Budgets()
@@ -26,10 +27,39 @@ async def test_the_headers_are_those_of_the_contract_and_the_signature_holds(wor
     assert headers["content-type"] == "application/json"
     assert headers["x-service-event"] == request.body["type"] == "reservation.created"
     assert headers["x-service-delivery"] == request.body["id"]
+    assert headers["x-service-environment"] == "live"
+    assert headers["x-service-attempt"] == "1"
     assert headers["x-service-signature"].startswith(f"t={world.clock.now() // 1000},v1=")
     assert stripe.WebhookSignature.verify_header(
         request.raw.decode(), headers["x-service-signature"], secret
     )
+
+
+async def test_the_deliveries_of_one_event_share_its_id_and_no_other_event_has_it(
+    world, open_receiver
+):
+    receivers = await open_receiver(), await open_receiver()
+    for receiver in receivers:
+        await world.register(receiver.url)
+    await world.start()
+
+    [reservation_id] = await world.book()
+    await world.announce("reservation.cancelled", reservation_id)
+
+    await world.settled(*["delivered"] * 4)
+    first, second = (
+        {r.headers["x-service-event"]: r.headers["x-service-event-id"] for r in each.requests}
+        for each in receivers
+    )
+    assert first == second
+    assert len(set(first.values())) == 2
+
+
+def test_a_number_that_a_restored_backup_uses_again_is_another_event():
+    before = DueDelivery(1, "d", 0, "reservation.created", "r", 1000, event_seq=7)
+    assert replace(before, seq=9, id="e", attempts=3, replays=1).event_id == before.event_id
+    others = {"occurred_at": 1001}, {"reservation_id": "s"}, {"event_type": "webhook.test"}
+    assert all(replace(before, **other).event_id != before.event_id for other in others)
 
 
 async def test_only_subscribers_of_the_type_receive_it(world, open_receiver):

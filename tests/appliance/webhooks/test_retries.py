@@ -47,6 +47,7 @@ async def test_six_attempts_on_the_ladder_with_one_id_fresh_times_and_the_curren
     requests = failing.requests
     assert len(requests) == 6
     assert len({r.id for r in requests}) == 1
+    assert [int(r.headers["x-service-attempt"]) for r in requests] == [1, 2, 3, 4, 5, 6]
     assert len({r.body["occurredAt"] for r in requests}) == 1
     assert [r.reservation["guests"] for r in requests] == [2, 3, 4, 5, 6, 7]
     times = [int(r.headers["x-service-signature"][2:12]) for r in requests]

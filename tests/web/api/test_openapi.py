@@ -84,7 +84,10 @@ def test_every_event_type_is_a_callback_whose_example_satisfies_its_schema(docum
         media = delivery["requestBody"]["content"]["application/json"]
         assert faults_of(document, media["schema"], media["example"]) == []
         headers = {parameter["name"] for parameter in delivery["parameters"]}
-        assert headers == {"X-Service-Event", "X-Service-Delivery", "X-Service-Signature"}
+        added = {"X-Service-Event-Id", "X-Service-Environment", "X-Service-Attempt"}
+        assert headers == added | {
+            "X-Service-Event", "X-Service-Delivery", "X-Service-Signature"
+        }  # fmt: skip
 
 
 @pytest.mark.proves("V2")

@@ -1,5 +1,7 @@
 """The venue, availability and the list: sections 2.1 to 2.5 and 4."""
 
+import asyncio
+
 import pytest
 
 from appliance.reservations.create import enter_by_staff, enter_for_guest
@@ -39,6 +41,21 @@ async def test_the_venue_is_told_with_its_tables_and_slots(running):
     }  # fmt: skip
     brunch = body["slots"][2]
     assert (brunch["start"], brunch["end"], brunch["daysOfWeek"]) == ("12:00", "15:00", [0])
+
+
+@pytest.mark.proves(
+    "interface 4: GET /v1/venue", "decision: When is tonight over, and which dates may be booked?"
+)
+@pytest.mark.parametrize(
+    ("instant", "day"),
+    [("2026-11-22T01:30:00Z", "2026-11-21"), ("2026-11-22T05:59:00Z", "2026-11-21"),
+     ("2026-11-22T06:00:00Z", "2026-11-22")],
+)  # fmt: skip
+async def test_the_venue_tells_which_evening_it_is(running, instant, day):
+    running.clock.set(instant)
+    _, body, _ = await running.call("GET", "/v1/venue")
+    told = (body["timeZone"], body["eveningEnds"], body["tonight"])
+    assert told == ("Africa/Casablanca", "06:00", day)
 
 
 @pytest.mark.proves("interface 4: GET /v1/availability")
@@ -141,6 +158,7 @@ async def test_an_item_has_the_documented_members(running):
                 "source": "partner",
                 "checkedInAt": None,
                 "createdAt": "2026-11-21T19:00:00.000Z",
+                "updatedAt": "2026-11-21T19:00:00.000Z",
                 "externalRef": "R-7",
                 "customerEmail": None,
                 "customerPhone": "+212 600 000 001",
@@ -223,11 +241,68 @@ async def test_filters_are_inclusive_and_pages_follow_each_other(running, query,
      ("page=1.5", "VALIDATION_ERROR", "page"), ("page=%D9%A1", "VALIDATION_ERROR", "page"),
      ("page=99999999999999999999", "VALIDATION_ERROR", "page"),
      ("limit=0", "VALIDATION_ERROR", "limit"), ("limit=201", "VALIDATION_ERROR", "limit"),
+     ("date=2026-11-21", "VALIDATION_ERROR", "date"),
+     ("externalRef=", "VALIDATION_ERROR", "externalRef"),
+     (f"externalRef={'R' * 121}", "VALIDATION_ERROR", "externalRef"),
+     ("updatedSince=2026-11-21T19:00:00", "VALIDATION_ERROR", "updatedSince"),
+     ("updatedSince=yesterday", "VALIDATION_ERROR", "updatedSince"),
      ("limit=-1", "VALIDATION_ERROR", "limit"), ("limit=", "VALIDATION_ERROR", "limit")],
 )  # fmt: skip
 async def test_a_bad_list_query_is_refused_never_clamped(running, query, code, field):
     status, body, _ = await running.call("GET", f"/v1/reservations?{query}")
     assert (status, body["code"], body["field"]) == (400, code, field)
+
+
+@pytest.mark.proves("interface 4: GET /v1/reservations", "S4")
+async def test_an_external_reference_finds_only_the_callers_own(running):
+    _, made, _ = await running.call("POST", "/v1/reservations", json=a_body(externalRef="R-7"))
+    other = await a_key(running.live)
+    theirs = a_body(tableId=table_id("T2"), externalRef="R-7")
+    await running.call("POST", "/v1/reservations", json=theirs, key=other)
+
+    _, found, _ = await running.call("GET", "/v1/reservations?externalRef=R-7")
+    _, none, _ = await running.call("GET", "/v1/reservations?externalRef=R-8")
+
+    assert [item["id"] for item in found["items"]] == [made["serviceReservationId"]]
+    assert (found["total"], none["total"]) == (1, 0)
+
+
+@pytest.mark.proves("interface 4: GET /v1/reservations")
+async def test_a_change_since_an_instant_is_found_and_an_older_one_is_not(running):
+    ids = []
+    for number in ("T1", "T2"):
+        body = a_body(tableId=table_id(number), idempotencyKey=number)
+        _, made, _ = await running.call("POST", "/v1/reservations", json=body)
+        ids.append(made["serviceReservationId"])
+    running.clock.advance(60)
+    await running.call("DELETE", f"/v1/reservations/{ids[1]}")
+
+    async def since(instant: str) -> list[str]:
+        query = {"updatedSince": instant}
+        _, page, _ = await running.call("GET", "/v1/reservations", params=query)
+        return [item["id"] for item in page["items"]]
+
+    _, one, _ = await running.call("GET", f"/v1/reservations/{ids[1]}")
+    assert one["updatedAt"] == "2026-11-21T19:01:00.000Z"
+    assert await since(one["updatedAt"]) == [ids[1]]
+    assert await since("2026-11-21T20:00:00+01:00") == ids
+    assert await since("2026-11-21T19:01:00.001Z") == []
+
+
+@pytest.mark.proves("interface 4: GET /v1/reservations/{id}", "interface 4: Rule 3", "S4")
+async def test_one_reservation_is_read_as_the_list_shows_it(running):
+    _, made, _ = await running.call("POST", "/v1/reservations", json=a_body(externalRef="R-7"))
+    path = f"/v1/reservations/{made['serviceReservationId']}"
+    _, page, _ = await running.call("GET", "/v1/reservations")
+
+    status, own, _ = await running.call("GET", path)
+    _, others, _ = await running.call("GET", path, key=await a_key(running.live))
+    unknown, refusal, _ = await running.call("GET", f"/v1/reservations/{table_id('T1')}")
+    elsewhere, _, _ = await running.call("GET", f"/test{path}")
+
+    assert (status, own) == (200, page["items"][0])
+    assert "externalRef" not in others
+    assert (unknown, refusal["code"], elsewhere) == (404, "NOT_FOUND", 404)
 
 
 async def execute(running: Running, sql: str, **values: object) -> None:
@@ -297,3 +372,15 @@ async def test_statuses_may_come_one_by_one(running):
 
     found = {item["id"] for item in page["items"]}
     assert found == {kept["serviceReservationId"], freed["serviceReservationId"]}
+
+
+@pytest.mark.parametrize("query", [b"\xff=", b"externalRef=\xff", b"externalRef=%ED%A0%80"])
+async def test_bytes_that_are_no_text_are_no_accident(running, query):
+    reader, writer = await asyncio.open_connection("127.0.0.1", running.client.port)
+    writer.write(
+        b"GET /v1/reservations?%s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+        b"Authorization: Bearer %s\r\n\r\n" % (query, running.live_key.encode())
+    )
+    answer = await reader.read()
+    writer.close()
+    assert answer.split(b" ")[1] in {b"200", b"400"}

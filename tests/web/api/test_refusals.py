@@ -1,9 +1,11 @@
 """Every 400, in the order of docs/decisions/requests-and-errors.md; bodies that break parsers."""
 
 import json
+import re
 
 import pytest
 
+from appliance.core.errors import InvalidJson
 from tests.builders import a_body, table_id
 from tests.conftest import Running
 
@@ -150,6 +152,32 @@ async def test_json_that_breaks_parsers_is_invalid_json(running, raw):
     assert await post_raw(running, raw) == (400, "INVALID_JSON")
 
 
+@pytest.mark.parametrize(
+    ("raw", "headers", "place"),
+    [
+        (b"\xef\xbb\xbf" + VALID, {}, ""),
+        (VALID.decode().encode("utf-16"), {}, ""),
+        (VALID, {"Content-Encoding": "gzip"}, ""),
+        (b'{"a": "\xe9"}', {}, "8"),
+        (b'{"a": 1,\n "b" 2}', {}, "6"),
+        (b'{"x": {"a": 1, "b": 2, "c": 3, "b": 4}}', {}, '"b"'),
+        (b'{"\\ud800": 1, "\\ud800": 2}', {}, '"\\ud800"'),
+    ],
+)
+async def test_invalid_json_says_where(running, raw, headers, place):
+    status, body, _ = await running.call("POST", "/v1/reservations", data=raw, headers=headers)
+    assert (status, body["code"]) == (400, "INVALID_JSON")
+    assert body["error_en"] != InvalidJson.english
+    assert place in body["error_en"]
+    assert place in body["error"]
+
+
+async def test_a_body_may_say_that_it_is_not_encoded(running):
+    plain = {"Content-Encoding": "identity"}
+    status, _, _ = await running.call("POST", "/v1/reservations", data=VALID, headers=plain)
+    assert status == 201
+
+
 @pytest.mark.proves("decision: What is a guest count?")
 async def test_a_huge_integer_is_a_guest_count_out_of_range(running):
     raw = VALID.replace(b'"guests": 2', b'"guests": ' + b"9" * 30)
@@ -196,11 +224,37 @@ async def test_an_accident_is_an_internal_error_that_tells_nothing(running, monk
 
     monkeypatch.setattr("web.api.venue._read_venue", explode)
 
-    status, body, _ = await running.call("GET", "/v1/venue")
+    named = {"X-Request-ID": "POS-20481.1"}
+    status, body, headers = await running.call("GET", "/v1/venue", headers=named)
 
     assert (status, body["code"]) == (500, "INTERNAL_ERROR")
     assert "secret" not in json.dumps(body)
-    assert "GET /v1/venue failed" in caplog.text
+    assert headers["X-Request-ID"] == "POS-20481.1"
+    [line] = [line for line in caplog.text.splitlines() if "GET /v1/venue" in line]
+    assert "POS-20481.1" in line
+
+
+@pytest.mark.parametrize("sent", ["", "a b", "é", "x" * 65, "svc=1", None])
+@pytest.mark.parametrize(
+    ("path", "expected"), [("/v1/venue", 200), ("/test/v1/venue", 200), ("/v1/nowhere", 404)]
+)
+async def test_every_answer_has_a_request_id_of_its_own(running, path, expected, sent):
+    headers = {} if sent is None else {"X-Request-ID": sent}
+    ids = []
+    for _ in range(2):
+        status, _, answered = await running.call("GET", path, headers=headers)
+        assert status == expected
+        ids.append(answered["X-Request-ID"])
+    assert len({*ids, sent}) == 3
+    assert all(re.fullmatch(r"[A-Za-z0-9._~-]{1,64}", each) for each in ids)
+
+
+async def test_a_request_id_that_was_sent_comes_back_and_pages_have_none(running):
+    for path in ("/v1/venue", "/v1/nowhere", "/test/v1/reservations"):
+        _, _, headers = await running.call("GET", path, headers={"X-Request-ID": "~A.b-C_9"})
+        assert headers["X-Request-ID"] == "~A.b-C_9"
+    async with running.client.get("/health", headers={"X-Request-ID": "a"}) as response:
+        assert "X-Request-ID" not in response.headers
 
 
 @pytest.mark.proves("decision: Our own fault, shutting down, disk full?", "V16")
