@@ -220,7 +220,7 @@ class DataDirectory:
         """Create the directory and its subfolders, mode 0700. Raises OperatorError on failure."""
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if {path.name for path in self.root.iterdir()} <= _MAY_BE_THERE:
+            if {path.name for path in self.root.iterdir()} <= _HARMLESS_FILES:
                 with contextlib.suppress(PermissionError):  # made by somebody else
                     self.root.chmod(0o700)
             for name in _FOLDERS[:4]:
