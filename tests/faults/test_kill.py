@@ -95,7 +95,7 @@ async def test_what_was_acknowledged_survives_being_killed_at_any_instant(tmp_pa
     assert found == [], f"KILL_SEED={seed} repeats the draws"
     assert sorted(starts)[len(starts) // 2] <= SERVING_AGAIN_SECONDS
     assert done >= (ROUNDS // 2 if FULL else 3)
-    assert min(sums.values()) > (20 if FULL else TRIED)
+    assert min(sums.values()) >= (20 if FULL else TRIED // 2)
 
 
 @pytest.mark.slow

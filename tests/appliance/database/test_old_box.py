@@ -168,7 +168,7 @@ async def test_the_old_api_keys_read_each_reservation_unchanged(old_box):
         given = old_box.known[name]
 
         status, answer, _ = await old_box.call(
-            given["key"], "GET", f"{prefix}/v1/reservations?pageSize=100"
+            given["key"], "GET", f"{prefix}/v1/reservations?limit=100"
         )
 
         assert status == 200
@@ -260,6 +260,6 @@ async def test_an_old_backup_is_restored_with_the_old_recovery_key(
 
     async with serving(blank, clock, known) as restored:
         status, answer, _ = await restored.call(
-            known["live"]["key"], "GET", "/v1/reservations?pageSize=100"
+            known["live"]["key"], "GET", "/v1/reservations?limit=100"
         )
     assert (status, len(answer["items"])) == (200, len(known["live"]["listed"]))
