@@ -124,8 +124,8 @@ def _checksum(raw: bytes) -> bytes:
 
 _TITLE, _KEY = _("Recovery kit"), _("Recovery key")
 _WARNING = _(
-    "Keep this sheet outside of the house, never with the backups: who has both has all that the "
-    "box knows about your guests."
+    "Keep this sheet away from the venue, and never with the backups: anyone who has both can read "
+    "all that the box knows about your guests."
 )
 _STEPS = (
     _("Take a new machine with venuebox, and plug in the volume with the backups."),
