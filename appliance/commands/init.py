@@ -72,7 +72,7 @@ def found_unfurnished_box(directory: DataDirectory, console: Console) -> None:
 def found_box(
     directory: DataDirectory, venue: VenueFile, console: Console, *, closed: bool = False
 ) -> None:
-    """Create directory, master key, settings and the databases of both environments."""
+    """Create the directory, the master key, the settings and both environments' databases."""
     os.umask(_PRIVATE)
     with directory.founding(console.tokens, by_serve=closed):
         if not directory.settings_file.exists():
