@@ -30,7 +30,7 @@ def list_alerts(reader: Reader) -> list[Alert]:
 
 
 def put_alert(tx: Transaction, alert: Alert) -> None:
-    """Store an active alert. If it is stored already, its `since` is kept."""
+    """Store an active alert. If it is already stored, keep its `since`."""
     sql = """INSERT INTO condition (name, subject, since, detail)
              VALUES (:name, :subject, :since, :detail)
              ON CONFLICT (name, subject) DO UPDATE SET detail = :detail"""
@@ -51,7 +51,7 @@ def drop_alerts(tx: Transaction, names: Collection[str]) -> None:
 
 log = logging.getLogger(__name__)
 
-CLOCK_LEAPT = "clock_leapt"  # kept across restarts: a restart does not correct the clock
+CLOCK_LEAPT = "clock_leapt"  # kept across restarts, which do not correct the clock
 OFFLINE = "box_offline"
 CLOCK_HELD = "clock_held"
 CLOCK_UNCONFIRMED = "clock_unconfirmed"
@@ -71,7 +71,7 @@ _Key = tuple[str, str]
 
 
 class Alerts:
-    """The active alerts. Only changes are written; a failed write is retried with the next."""
+    """The active alerts. Writes only changes; retries a failed write with the next change."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -113,7 +113,7 @@ class Alerts:
             self._clear((name, subject))
 
     def keep_only(self, subjects: set[str]) -> None:
-        """Clear the alerts of all endpoints but `subjects`."""
+        """Clear the alerts about all endpoints except those in `subjects`."""
         for key in list(self._active):
             if key[0] in _OF_ENDPOINTS and key[1] not in subjects:
                 self._clear(key)
