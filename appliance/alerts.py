@@ -160,6 +160,6 @@ def _write_changes(tx: Transaction, changes: dict[_Key, Alert | None]) -> None:
 
 
 def notice_blocked(alerts: Alerts, endpoint_id: str, reason: str) -> None:
-    """Raise the alert that the URL policy blocks an endpoint."""
+    """Raise an alert that the URL policy blocks an endpoint."""
     sentence = f"webhook endpoint {endpoint_id} is blocked: {reason}"
     alerts.begin(ENDPOINT_BLOCKED, sentence, endpoint_id)

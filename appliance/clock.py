@@ -297,7 +297,7 @@ class BoxClock:
         return self.was_set_by(*self.read())
 
     def was_set_by(self, now: int, uptime: int) -> bool:
-        """Whether the clock was set, judging by a result of `read`."""
+        """Whether the clock was set, as in `was_set`, given a result of `read`."""
         with self._lock:
             offset = now - uptime
             if self._offset is None or abs(offset - self._offset) >= _STEP_MS:
@@ -438,7 +438,7 @@ class Alarm(Protocol):
 
 
 class Uptime(Protocol):
-    """The time since the boot with the id `boot`. Never steps, and survives process restarts."""
+    """The time since the boot with the id `boot`. Never steps, even if processes restart."""
 
     boot: str
 

@@ -101,7 +101,7 @@ class ClockGate:
     ) -> None:
         """`on_trusted` is called when the gate has opened.
 
-        `rebase_due_times` is called before, to convert retries' due times to the current clock.
+        `rebase_due_times` is called first. It converts retries' due times to the current clock.
         """
         self._database = database
         self._clock = clock
@@ -120,7 +120,7 @@ class ClockGate:
         self._written_at: int | None = None
 
     async def start(self) -> None:
-        """Assess the clock. If it is trusted, rebase the due times before returning."""
+        """Assess the clock. If it is trusted, wait until the due times are rebased."""
         if self._clock is not self._database.clock:
             recall_clock(self._clock, self._database)
         self._database.on_commit(self._on_commit)
@@ -234,7 +234,7 @@ class ClockGate:
     async def _rebase_and_open(self) -> None:
         """Rebase the due times to the trusted clock, then open the gate.
 
-        If the clock is set meanwhile, rebases them again.
+        If the clock is set meanwhile, the due times are rebased again.
         """
         try:
             while self._clock.trusted and (self._due_times_are_stale or not self._open):

@@ -69,7 +69,7 @@ def find_reservations_of(reader: Reader, email: str | None, phone: str | None) -
 
 
 def is_same_phone(first: str, second: str) -> bool:
-    """Whether both are spellings of one number, such as `06…`, `+212 6…` and `002126…`."""
+    """Whether both are notations of the same number, such as `06…`, `+212 6…` and `002126…`."""
     first, second = _digits(first), _digits(second)
     if not first or not second:
         return False
@@ -117,7 +117,7 @@ def list_erasures(reader: Reader) -> dict[str, int]:
 
 
 def keep_existing(reader: Reader, reservation_ids: Collection[str]) -> list[str]:
-    """Return the reservation ids that exist, in any order."""
+    """Return those of the reservation ids that exist, in any order."""
     sql = "SELECT id FROM reservation WHERE id IN (SELECT value FROM json_each(:ids))"
     return [row[0] for row in reader.rows(sql, {"ids": json.dumps(list(reservation_ids))})]
 
@@ -243,7 +243,7 @@ def erase_guest(tx: Transaction, reservation_id: str, *, actor: str) -> None:
 
 
 def erase_past_guests(tx: Transaction, reservation_ids: Sequence[str]) -> None:
-    """Erase guests by age. Not listed, because they are erased by age again after a restore."""
+    """Erase guests by age. After a restore they are erased by age again, so they are not listed."""
     for reservation_id in reservation_ids:
         _erase(tx, reservation_id, "box")
 

@@ -94,7 +94,7 @@ class Scheduler:
             job.task = None
 
     async def settle(self) -> None:
-        """Wait until no job runs."""
+        """Wait until no job is running."""
         while tasks := self._tasks():
             await asyncio.wait(tasks)
 
@@ -109,7 +109,7 @@ class Scheduler:
         self.look()
 
     def look(self) -> None:
-        """Start the jobs that are due, and set the timer for the next one."""
+        """Start the jobs that are due, and set the timer for the next due time."""
         if not self._running:
             return
         self._set(None)
@@ -136,7 +136,7 @@ class Scheduler:
             self._set(min((wait for wait in waits if wait is not None), default=None))
 
     async def _start_if_due(self, job: Job) -> float | None:
-        """Start the job if it is due. Otherwise return the seconds until it is; None if never."""
+        """Start the job if it is due. Otherwise return the seconds until then, if known."""
         due: int | None = 0
         try:
             due = await job.database.read(job.next_due)

@@ -145,9 +145,7 @@ def _show_kit(arguments: argparse.Namespace, console: Console, directory: DataDi
         venue = get_venue(reader).name
     if arguments.html:
         with open(arguments.html, "w", encoding="utf-8", opener=open_private) as file:
-            os.fchmod(
-                file.fileno(), 0o600
-            )  # even if the file exists, because it will contain the key
+            os.fchmod(file.fileno(), 0o600)  # also if the file existed: it will contain the key
             file.write(recovery_key.kit_html(key, venue))
         print(f"{arguments.html} written: print it, then delete the file")
         return 0

@@ -60,11 +60,11 @@ class Console:
 
     @property
     def zones(self) -> ZoneDatabase:
-        """The newest tz database. Considers `tz/` of the data directory after `directory` ran."""
+        """The newest tz database. Includes `tz/` in the data directory once that is known."""
         return self._find_zones(own_root=self._own_zones)
 
     def directory(self, arguments: argparse.Namespace) -> DataDirectory:
-        """Return the directory named by `--data` or the environment, with or without a box.
+        """Return the directory named by `--data` or VENUEBOX_DATA; it may hold no box.
 
         If root calls this and the directory belongs to a different user, the process acts as that
         user from then on. Before this call, read files that only root can read, such as those named
@@ -94,7 +94,7 @@ class Console:
         return replace(known, server=replace(known.server, host=host))
 
     def links(self, directory: DataDirectory, environment: EnvironmentName) -> Links:
-        """Return the links of an environment, as the running box issues them."""
+        """Return the links of an environment as the running box would issue them."""
         server = self.settings(directory).server
         address = directory.remembered_address() or f"http://127.0.0.1:{server.port}"
         return Links(address, server.app_url, path_prefix(environment))

@@ -33,8 +33,8 @@ def add(commands: cli.Commands) -> None:
     meaning = "verify an exported file, or the box's own log"
     verify_parser = cli.add_command(group, "verify", verify, meaning, "--data")
     verify_parser.add_argument("--environment", choices=ENVIRONMENTS,
-                               help="live or test; required without FILE, default with FILE: "
-                                    "the environment that it names")  # fmt: skip
+                               help="live or test; required without FILE; with FILE, the default "
+                                    "is the environment named in it")  # fmt: skip
     verify_parser.add_argument("file", metavar="FILE", nargs="?", help="an exported file")
     verify_parser.add_argument("--public-key", type=_public_key, metavar="HEX",
                                help="the box's public key, if there is no box here")  # fmt: skip

@@ -38,7 +38,7 @@ def create(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def show(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Print one line for each account, disabled accounts last."""
+    """Print one line for each account, with disabled accounts last."""
     with console.reading(console.directory(arguments), "live") as reader:
         people, with_code = list_staff(reader), list_two_factor(reader)
     rows = []
@@ -72,7 +72,7 @@ def disable(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def remove_step(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Turn off two-factor sign-in; from the next sign-in on, the password is enough."""
+    """Turn off two-factor sign-in; the next sign-in needs only the password."""
     with console.transaction(console.directory(arguments), "live") as tx:
         person = _find(tx, arguments.name)
         had_one = remove_two_factor(tx, person.id)

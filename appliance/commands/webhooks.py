@@ -118,7 +118,7 @@ def show_deliveries(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def replay(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Make deliveries due now; a running box sends them at once, a stopped one after its start."""
+    """Make deliveries due now. They are sent at once, or when the box is next started."""
     if arguments.delivery is None:
         replay_chosen = _replay_of_endpoint
         what, command = f"endpoint {arguments.endpoint}", "venuebox endpoint list"

@@ -41,10 +41,8 @@ class ScanTotals:
     """Running count of scans by result. The scan log is append-only, so each counts once."""
 
     def __init__(self) -> None:
-        self._known: tuple[int, dict[str, int]] = (
-            0,
-            {},
-        )  # thread-safe, because it is replaced atomically
+        # Thread-safe, because it is replaced atomically.
+        self._known: tuple[int, dict[str, int]] = (0, {})
 
     def take(self, reader: Reader) -> dict[str, int]:
         """Count the scans added since the last call. Returns the totals by result."""
@@ -130,7 +128,7 @@ def warn(finding: str, remedy: str, /, **values: object) -> Check:
 
 
 def fail(finding: str, remedy: str, /, **values: object) -> Check:
-    """Return a failure: something does not work, or will soon stop working."""
+    """Return a failure: something does not work, or will stop working soon."""
     return Check("fail", Sentence(finding, values), Sentence(remedy, values))
 
 
@@ -187,7 +185,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class CheckContext:
-    """The box to check, running or not. Unreadable `settings` are given as the error text.
+    """The box to check, running or not. If unreadable, `settings` is the error text.
 
     `online` permits the checks that connect to other machines.
     """
@@ -283,7 +281,7 @@ _OF_ENDPOINTS = ("endpoint_failing", "endpoint_blocked", "receiver_clock", "endp
 
 
 def conditions(context: CheckContext) -> Check:
-    """No alert is active. If the box is not running, only alerts about endpoints count."""
+    """No alert is active. While the box is not running, only alerts about endpoints count."""
     found: list[Alert] = []
     for environment in ENVIRONMENTS:
         with context.rows(environment) as reader:

@@ -128,9 +128,8 @@ def integrity(context: CheckContext) -> Check:
         try:
             with context.file(environment) as reader:
                 damage = find_faults(reader.connection, "quick_check(20)")
-                reader.connection.execute(
-                    "ROLLBACK"
-                )  # the WAL check must run outside a transaction
+                # The WAL check must run outside a transaction.
+                reader.connection.execute("ROLLBACK")
                 missing = find_missing_pages(reader.connection, path)
                 damage += [missing] if missing else []
         except Unopenable:

@@ -1,4 +1,4 @@
-"""HTTP requests and answers: JSON bodies, request context, same-origin check, client address."""
+"""HTTP requests and responses: JSON bodies, request context, same-origin check, client address."""
 
 import asyncio
 import json
@@ -140,7 +140,7 @@ _DECODER = json.JSONDecoder(
 
 
 def _is_deeper_than(value: Any, levels: int) -> bool:
-    """Return whether `value` has more nesting levels. Recursion would take twice as long."""
+    """Return whether `value` is nested deeper than `levels`. Recursion would be half as fast."""
     layer = [value]
     for _ in range(levels):
         inner: list[Any] = []

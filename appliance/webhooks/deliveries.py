@@ -105,7 +105,7 @@ _DUE = f"{_SELECT} WHERE d.state = 'pending' AND d.endpoint_id = :endpoint_id AN
 def iterate_untried(reader: Reader, endpoint_id: str, after: int) -> Iterator[DueDelivery]:
     """Iterate over the endpoint's new deliveries with a `seq` greater than `after`, oldest first.
 
-    Skips a delivery if one for the same reservation, with a `seq` up to `after`, is still new.
+    Skips a delivery if its reservation has another new delivery with a `seq` up to `after`.
     """
     rows = reader.rows(
         f"""{_DUE} d.due_uptime IS NULL AND d.seq > :after

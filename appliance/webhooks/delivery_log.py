@@ -329,7 +329,7 @@ class Progress:
 def replay_delivery(tx: Transaction, delivery_id: str) -> bool:
     """Queue the delivery to be sent again. Returns False if it is already due now.
 
-    If an attempt is in flight, the delivery is sent again only if that attempt fails. Raises
+    If an attempt is in flight, the replay happens after it and only if it fails. Raises
     NotFound if the delivery is unknown, EndpointIsInactive if its endpoint is deactivated.
     """
     sql = "SELECT endpoint_id FROM delivery WHERE id = :id"

@@ -249,7 +249,7 @@ class Dispatcher:
         task.add_done_callback(self._tasks.discard)
 
     def _pump_soon(self) -> None:
-        """Schedule one call of `_pump`, after the current callbacks."""
+        """Call `_pump` once, after the callbacks that are already scheduled."""
         if not self._pump_is_due and self._running:
             self._pump_is_due = True
             asyncio.get_running_loop().call_soon(self._pump)
@@ -398,7 +398,7 @@ class Dispatcher:
         self._alarm = None if at is None else self._uptime.call_at(at, self._on_alarm)
 
     def _on_alarm(self) -> None:
-        """Send due deliveries and set a new alarm: a retry is due, or timers may be wrong."""
+        """Send due deliveries and set a new alarm, after an alarm or a clock change."""
         self._set_alarm(None)
         self._pump_soon()
 
