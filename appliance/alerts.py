@@ -62,7 +62,7 @@ RECEIVER_CLOCK = "receiver_clock"
 
 SKEW_WARNING_S = 60
 
-# Alerts about the running process; they are cleared when it ends.
+# Alerts about the running process, which are cleared when it ends.
 _OF_THE_PROCESS = (OFFLINE, CLOCK_HELD, CLOCK_UNCONFIRMED, UNWRITTEN)
 # Alerts about webhook endpoints.
 _OF_ENDPOINTS = (ENDPOINT_FAILING, ENDPOINT_BLOCKED, RECEIVER_CLOCK)
@@ -81,7 +81,7 @@ class Alerts:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Load the stored alerts; clear those about the previous process."""
+        """Load the stored alerts, and clear those about the previous process."""
         for alert in self._database.peek(list_alerts):
             key = (alert.name, alert.subject)
             self._active[key] = alert
@@ -99,7 +99,7 @@ class Alerts:
         return True
 
     def begin(self, name: str, sentence: str, subject: str = "") -> None:
-        """Raise an alert, unless it is active. `sentence` describes the problem to the owner."""
+        """Raise an alert, unless it is active. `sentence` describes the problem for the owner."""
         key = (name, subject)
         if key not in self._active:
             log.warning("alerts: %s", sentence)

@@ -1,4 +1,4 @@
-"""An environment of the box, live or test: its database, keys, settings and addresses."""
+"""One of the box's environments, live or test: its database, keys, settings and addresses."""
 
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -69,7 +69,7 @@ class Environment:
 
 
 def staff_base(links: Links, server: ServerSettings) -> str:
-    """Return the base URL of links for staff and terminals: https on the local network.
+    """Return the base URL for staff and terminal links, with https on the local network.
 
     These links work without the internet. They use https because they carry passwords and tokens,
     and because browsers allow the camera only with https. Staff devices install the box's
@@ -85,7 +85,7 @@ def staff_base(links: Links, server: ServerSettings) -> str:
 
 
 def terminal_base(links: Links, server: ServerSettings) -> str:
-    """Return the base URL of links for terminals: plain http if `server.allow_http` is set."""
+    """Return the base URL for terminal links; plain http if `server.allow_http` is set."""
     if server.allow_http and not is_loopback_host(urlsplit(links.inside).hostname or ""):
         return links.inside
     return staff_base(links, server)

@@ -99,7 +99,7 @@ class Scheduler:
             await asyncio.wait(tasks)
 
     def wake(self) -> None:
-        """Reset all backoffs and check the jobs. Call it after a clock step or a suspend."""
+        """Reset all backoffs and check the jobs. Call this after a clock step or a suspend."""
         for job in self._jobs:
             job.reset()
         self.look()

@@ -82,7 +82,7 @@ def doctor(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def confirm(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Confirm the clock, so that expiry resumes; a running box continues at once.
+    """Confirm the clock, so that expiry resumes. A running box reacts at once.
 
     Requires today's date, so that the operator checks the clock first. Raises OperatorError if
     the clock shows a different date.

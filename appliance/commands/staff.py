@@ -56,7 +56,7 @@ def show(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def reset(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Print a new one-time link; the old password works until the link is used."""
+    """Print a new one-time link. The old password works until the link is used."""
     with console.transaction(console.directory(arguments), "live") as tx:
         invitation = invite_again(tx, _find(tx, arguments.name).id)
     return _show_link(arguments, console, invitation)

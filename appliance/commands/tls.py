@@ -61,7 +61,7 @@ def import_pair(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def renew(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Issue a new certificate, and with --authority a new authority; wake a running box."""
+    """Issue a new certificate, and with --authority a new authority."""
     directory = console.box(arguments)
     server = console.settings(directory).server
     with console.reading(directory, "live") as live, console.reading(directory, "test") as test:

@@ -176,7 +176,7 @@ class QueueSummary:
 
 def read_queue(reader: Reader, endpoint_id: str) -> QueueSummary:
     """Count the endpoint's pending and dead deliveries and find the next due time."""
-    # `state <> 'pending'` selects the index of the dead ones.
+    # `state <> 'pending'` makes SQLite use the index of dead deliveries.
     sql = """SELECT (SELECT count(*) FROM delivery
                      WHERE state = 'pending' AND endpoint_id = :id),
                     (SELECT count(*) FROM delivery
