@@ -30,7 +30,7 @@ def list_alerts(reader: Reader) -> list[Alert]:
 
 
 def put_alert(tx: Transaction, alert: Alert) -> None:
-    """Store an active alert. If it is stored already, its `since` is kept."""
+    """Store an active alert. If it is already stored, keep its `since`."""
     sql = """INSERT INTO condition (name, subject, since, detail)
              VALUES (:name, :subject, :since, :detail)
              ON CONFLICT (name, subject) DO UPDATE SET detail = :detail"""
@@ -51,7 +51,7 @@ def drop_alerts(tx: Transaction, names: Collection[str]) -> None:
 
 log = logging.getLogger(__name__)
 
-CLOCK_LEAPT = "clock_leapt"  # kept across restarts: a restart does not correct the clock
+CLOCK_LEAPT = "clock_leapt"  # kept across restarts, which do not correct the clock
 OFFLINE = "box_offline"
 CLOCK_HELD = "clock_held"
 CLOCK_UNCONFIRMED = "clock_unconfirmed"
@@ -62,7 +62,7 @@ RECEIVER_CLOCK = "receiver_clock"
 
 SKEW_WARNING_S = 60
 
-# Alerts about the running process; they are cleared when it ends.
+# Alerts about the running process, which are cleared when it ends.
 _OF_THE_PROCESS = (OFFLINE, CLOCK_HELD, CLOCK_UNCONFIRMED, UNWRITTEN)
 # Alerts about webhook endpoints.
 _OF_ENDPOINTS = (ENDPOINT_FAILING, ENDPOINT_BLOCKED, RECEIVER_CLOCK)
@@ -71,7 +71,7 @@ _Key = tuple[str, str]
 
 
 class Alerts:
-    """The active alerts. Only changes are written; a failed write is retried with the next."""
+    """The active alerts. Writes only changes; retries a failed write with the next change."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -81,7 +81,7 @@ class Alerts:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Load the stored alerts; clear those about the previous process."""
+        """Load the stored alerts, and clear those about the previous process."""
         for alert in self._database.peek(list_alerts):
             key = (alert.name, alert.subject)
             self._active[key] = alert
@@ -99,7 +99,7 @@ class Alerts:
         return True
 
     def begin(self, name: str, sentence: str, subject: str = "") -> None:
-        """Raise an alert, unless it is active. `sentence` describes the problem to the owner."""
+        """Raise an alert, unless it is active. `sentence` describes the problem for the owner."""
         key = (name, subject)
         if key not in self._active:
             log.warning("alerts: %s", sentence)
@@ -113,7 +113,7 @@ class Alerts:
             self._clear((name, subject))
 
     def keep_only(self, subjects: set[str]) -> None:
-        """Clear the alerts of all endpoints but `subjects`."""
+        """Clear the alerts about all endpoints except those in `subjects`."""
         for key in list(self._active):
             if key[0] in _OF_ENDPOINTS and key[1] not in subjects:
                 self._clear(key)
@@ -160,6 +160,6 @@ def _write_changes(tx: Transaction, changes: dict[_Key, Alert | None]) -> None:
 
 
 def notice_blocked(alerts: Alerts, endpoint_id: str, reason: str) -> None:
-    """Raise the alert that the URL policy blocks an endpoint."""
+    """Raise an alert that the URL policy blocks an endpoint."""
     sentence = f"webhook endpoint {endpoint_id} is blocked: {reason}"
     alerts.begin(ENDPOINT_BLOCKED, sentence, endpoint_id)

@@ -24,10 +24,10 @@ READ_ONLY_SCOPES = ("venue:read", "availability:read", "reservations:read")
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A stored key: its prefix and last four characters, never the key itself.
+    """A stored key, of which only the prefix and the last four characters are known.
 
-    A rotated key has `changes_over` set, and is refused from `revoked_at` on. Any other key is
-    refused as soon as `revoked_at` is set, regardless of the clock.
+    If `changes_over` is True, the key was rotated and is refused from `revoked_at` on. Any other
+    key is refused as soon as `revoked_at` is set, regardless of the clock.
     """
 
     id: str
@@ -57,7 +57,7 @@ _MINUTE = 60_000
 
 
 def find_key_by_hash(reader: Reader, hash: bytes) -> ApiKey | None:  # noqa: A002 - the column's name
-    """Return the key whose SHA-256 is `hash`, or None; includes revoked keys."""
+    """Return the key whose SHA-256 is `hash`, even if it is revoked; None if there is none."""
     return reader.one(_key, f"{_SELECT} WHERE hash = :hash", {"hash": hash})
 
 
@@ -93,14 +93,14 @@ DAYS = 7
 
 @dataclass(frozen=True, slots=True)
 class KeyUse:
-    """Number of accepted calls of a key: today, and in the last seven days including today."""
+    """Number of accepted calls with a key: today, and in the last seven days including today."""
 
     today: int = 0
     week: int = 0
 
 
 def list_key_use(reader: Reader) -> Mapping[str, KeyUse]:
-    """Return the use of each key that was used in the last seven days, by key id."""
+    """Return the call counts of all keys used in the last seven days, by key id."""
     today = _day(reader, reader.now)
     sql = """SELECT key_id, sum(requests) FILTER (WHERE day = :today), sum(requests)
              FROM key_use WHERE day > :before AND day <= :today GROUP BY key_id"""
@@ -112,10 +112,10 @@ def list_key_use(reader: Reader) -> Mapping[str, KeyUse]:
 def note_key_use(
     tx: Transaction, key_id: str, counted: Sequence[tuple[int, int]], *, just_now: bool = True
 ) -> None:
-    """Add to a key's daily counts, and delete counts older than seven days.
+    """Add to a key's daily call counts, and delete counts older than seven days.
 
-    `counted` are pairs of (ms since 1970, number of calls). If `just_now`, `last_used_at` is
-    set as well.
+    `counted` holds pairs of (ms since 1970, number of calls). If `just_now` is True, also set
+    `last_used_at`.
     """
     if just_now:
         touch_key(tx, key_id)
@@ -149,18 +149,18 @@ def issue_key(
     tx: Transaction, environment_name: EnvironmentName, name: str, scopes: Collection[str] = SCOPES,
     *, successor_of: str | None = None, actor: str = CONSOLE,
 ) -> IssuedKey:  # fmt: skip
-    """Issue a key for that environment with `scopes`, which are members of SCOPES.
+    """Issue a key for the environment with `scopes`, which must be members of SCOPES.
 
-    A successor inherits its predecessor's lineage: the right to cancel its reservations, and to
-    see its idempotency keys and externalRefs. The predecessor stays valid until it is revoked.
-    Raises OperatorError if there is no key `successor_of`.
+    A successor inherits the lineage of the key `successor_of`, i.e. the right to cancel that key's
+    reservations and to see its idempotency keys and externalRefs. The old key stays valid until it
+    is revoked. Raises OperatorError if there is no key `successor_of`.
     """
     key_id = tx.new_id()
     lineage = key_id
     if successor_of is not None:
         predecessor = find_key(tx, successor_of)
         if predecessor is None:
-            raise OperatorError(f"there is no key {successor_of}: venuebox key list shows them")
+            raise OperatorError(f"there is no key {successor_of}: see venuebox key list")
         lineage = predecessor.lineage
     key = tx.tokens.new_api_key(environment_name)
     granted = tuple(scope for scope in SCOPES if scope in scopes)
@@ -178,8 +178,8 @@ def issue_key(
 def revoke_key(tx: Transaction, key_id: str, *, actor: str = CONSOLE) -> bool:
     """Revoke a key permanently. Returns False if there is no such key.
 
-    An earlier `revoked_at` is kept. A key with `changes_over` is revoked even if it has expired:
-    the clock of a command that calls this may differ from the box's.
+    Keeps an earlier `revoked_at`. Revokes a rotated key even if it has already expired, because
+    the clock of the calling command may differ from the box's.
     """
     key = find_key(tx, key_id)
     if key is None:
@@ -201,8 +201,8 @@ def rotate_key(
 ) -> IssuedKey:  # fmt: skip
     """Issue a key with the name, scopes and lineage of key `key_id`.
 
-    If `ends`, the old key expires in 24 hours; otherwise it works until it is revoked. Raises
-    NotFound if the key is unknown.
+    If `ends` is True, the old key expires in 24 hours, otherwise it works until it is revoked.
+    Raises NotFound if the key is unknown.
     """
     old = known(find_key(tx, key_id))
     issued = issue_key(tx, environment_name, old.name, old.scopes, successor_of=key_id, actor=actor)

@@ -32,11 +32,11 @@ class Box:
 
     @property
     def machine_clock(self) -> Clock:
-        """The system clock without the box's correction, to show whether it is right."""
+        """The system clock without the box's corrections, to show whether it is right."""
         return self.clock.machine if isinstance(self.clock, BoxClock) else self.clock
 
     def move(self, address: str) -> None:
-        """Set the address of new links. Links that were already issued do not change."""
+        """Set the address used in new links. Links already issued do not change."""
         for environment in self.environments:
             environment.links.address = address
 
@@ -63,10 +63,10 @@ def open_box(
     zones: ZoneDatabase,
     on_broken: Callable[[BaseException], None] | None = None,
 ) -> Box:
-    """Migrate and open both databases of `directory`. Call it inside the event loop.
+    """Migrate and open both databases in `directory`. Call this in a running event loop.
 
-    `address` is the box's base URL on the network, without a trailing slash. `on_broken` is as in
-    Database. Raises OperatorError if a database is missing, damaged or newer than the program.
+    `address` is the box's base URL on the network, without a trailing slash. `on_broken` is as for
+    `Database`. Raises OperatorError if a database is missing, damaged or newer than the program.
     """
 
     def environment(name: EnvironmentName) -> Environment:

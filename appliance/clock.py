@@ -1,10 +1,11 @@
 """Time: the system clocks, time zones, and whether the system clock can be trusted.
 
-A wrong clock does damage that cannot be undone: data expires early, and receivers refuse the
-signatures. The clock is trusted if it is not earlier than an instant known to be past, and if the
-kernel reports it as synchronised or nothing has contradicted it for ten minutes. After a clock
-step that nothing confirms, the box continues from the uptime, because a wrong time would refuse
-tonight's guests. Signatures and other timestamps that others verify use the system clock.
+A wrong clock causes damage that cannot be undone: data expires early and receivers refuse
+signatures. The system clock is trusted if it is not earlier than a time known to be past, and
+either the kernel reports it as synchronised or nothing has contradicted it for ten minutes. After
+an unconfirmed clock step, the box derives the time from the uptime, because with a wrong time it
+would refuse tonight's guests. Signatures and other timestamps that others verify use the system
+clock.
 """
 
 import asyncio
@@ -40,7 +41,7 @@ class Clock(Protocol):
         ...
 
     def monotonic(self) -> float:
-        """Return seconds of a clock that never goes back, for durations and timers."""
+        """Return the seconds of a clock that never goes back, for durations and timers."""
         ...
 
 
@@ -55,7 +56,7 @@ class SystemClock:
 
 
 class StoppedClock:
-    """A clock that moves only when told to: for tests, and for computing at another instant."""
+    """A clock that moves only when set, for tests and for calculations at another instant."""
 
     def __init__(self, instant: str = "2026-11-21T19:00:00Z") -> None:
         self.milliseconds = parse_instant(instant)
@@ -95,9 +96,9 @@ def optional_instant(milliseconds: int | None) -> str | None:
 
 @dataclass(frozen=True)
 class ZoneDatabase:
-    """A tz database: its version, and the directory of its files.
+    """A tz database: its version, and the directory with its files.
 
-    `origin` is "packaged", "system" or "own". `root` None means the tzdata package.
+    `origin` is "packaged", "system" or "own". If `root` is None, the tzdata package is used.
     """
 
     version: str
@@ -122,11 +123,11 @@ class ZoneDatabase:
 def newest_zone_database(
     system_root: Path = _SYSTEM_ZONES, own_root: Path | None = None
 ) -> ZoneDatabase:
-    """Return the newest of the packaged, the system's and the owner's tz database.
+    """Return the newest tz database: the packaged one, the system's or the owner's.
 
     `own_root` is `tz/` in the data directory: a zoneinfo folder or a tzdata wheel there updates
-    the time zones without a new release. Python's default would be the system's database, which
-    on many machines still has Morocco at +01.
+    the time zones without a new release. Python's default is the system's database, which on many
+    machines still has Morocco at UTC+01.
     """
     import tzdata  # type: ignore[import-untyped]  # noqa: PLC0415 - used only for its version
 
@@ -161,11 +162,11 @@ log = logging.getLogger(__name__)
 BUILT_AT = parse_instant(f"{apsw.sqlite3_sourceid()[:10]}T00:00:00Z")
 
 _STEP_MS = 1_000  # smaller steps are ordinary time synchronisation
-_TOLERANCE_MS = 300_000  # the tolerance of webhook receivers (interface, section 6.3)
+_TOLERANCE_MS = 300_000  # webhook receivers' tolerance (interface, section 6.3)
 _READING_MS, _READINGS = 100, 5
 _LONG_OFF_MS = 40 * 86_400_000  # every venue writes more often than this
 
-# Returns whether the kernel reports the clock as synchronised; None if it cannot tell.
+# Returns whether the kernel reports the clock as synchronised; None if unknown.
 Synchronised = Callable[[], bool | None]
 
 
@@ -173,8 +174,8 @@ Synchronised = Callable[[], bool | None]
 class ClockMark:
     """The stored state of the clock.
 
-    `at` is the latest confirmed instant, in ms since 1970. `offset` is the clock minus the uptime
-    (ms) when the clock was last trusted, during the boot with the id `boot`.
+    `at` is the latest confirmed instant, in ms since 1970. `offset` is the clock minus the uptime,
+    in ms, when the clock was last trusted. `boot` is the id of that boot.
     """
 
     at: int
@@ -183,12 +184,12 @@ class ClockMark:
 
 
 class BoxClock:
-    """The box's time, and whether the system clock is trusted. Sets no timer, writes nothing.
+    """The box's time, and whether the system clock is trusted. Sets no timers and writes nothing.
 
     Thread-safe. `doubt` is the reason why the clock is not `trusted`, or a warning if it is.
-    `stepped_far`: the clock was set by more than 300 s, or is far later than all stored data, and
-    neither a time server nor a person has confirmed it. `changes` counts changes of these values,
-    and `steps` counts how often the system clock was set.
+    `stepped_far` is True if the clock was set by more than 300 s, or is far later than all stored
+    data, and neither a time server nor an operator has confirmed it. `steps` counts how often the
+    system clock was set, and `changes` counts these steps and all changes of the other values.
     """
 
     def __init__(
@@ -199,7 +200,7 @@ class BoxClock:
         synchronised: Synchronised,
         grace_ms: int,
     ) -> None:
-        """`uptime` returns the ms since `boot`; the grace period starts at 0."""
+        """`uptime` returns the ms since `boot`; the first grace period starts at uptime 0."""
         self.machine = machine
         self._boot = boot
         self._uptime = uptime
@@ -226,8 +227,9 @@ class BoxClock:
     ) -> None:
         """Restore the stored state; `newest` is the latest stored instant, in ms since 1970.
 
-        The argument `stepped_far` is the value from before the restart. It is also set if the clock
-        is 40 days later than `newest`: then the clock may have jumped while the box was off.
+        The argument `stepped_far` is the value from before the restart. The attribute is also set
+        if the clock is over 40 days later than `newest`, because the clock may have jumped while
+        the box was off.
         """
         with self._lock:
             self._reset()
@@ -241,7 +243,7 @@ class BoxClock:
                 self.stepped_far = True
 
     def now(self) -> int:
-        """Return ms since 1970, UTC: the system clock, or a better estimate if untrusted."""
+        """Return the time in ms since 1970: the system clock, or an estimate if untrusted."""
         with self._lock:
             now, uptime = self.read()
             if not self.trusted or self.was_set_by(now, uptime):
@@ -257,7 +259,7 @@ class BoxClock:
         return self.machine.monotonic()
 
     def confirm(self) -> None:
-        """Clear `stepped_far`: a person has confirmed that the clock is right."""
+        """Clear `stepped_far`, because an operator has confirmed that the clock is right."""
         with self._lock:
             self.stepped_far = False
             self.changes += 1
@@ -275,14 +277,14 @@ class BoxClock:
 
     @property
     def grace_ends_at(self) -> int:
-        """The uptime (ms) from which a clock is trusted although nothing confirms it."""
+        """The uptime (ms) at which the grace period ends."""
         since = self._doubted_since if self._behind_since is None else self._behind_since
         return since + self.grace_ms
 
     def read(self) -> tuple[int, int]:
         """Return the system clock and the uptime at the same moment, in ms.
 
-        Reads again if the machine stalled in between, which would look like a clock step.
+        Reads both again if the machine stalled in between, which would look like a clock step.
         """
         for _ in range(_READINGS):
             before, now, after = self._uptime(), self.machine.now(), self._uptime()
@@ -295,7 +297,7 @@ class BoxClock:
         return self.was_set_by(*self.read())
 
     def was_set_by(self, now: int, uptime: int) -> bool:
-        """Whether the clock was set, according to a result of `read`."""
+        """Whether the clock was set, as in `was_set`, given a result of `read`."""
         with self._lock:
             offset = now - uptime
             if self._offset is None or abs(offset - self._offset) >= _STEP_MS:
@@ -366,12 +368,15 @@ _TIME_ERROR, _STA_UNSYNC = 5, 0x40
 
 
 def kernel_is_synchronised() -> bool | None:
-    """Call adjtimex(2), which needs no permission. Returns None where it is not available."""
+    """Return whether the kernel reports the clock as synchronised; None if unknown.
+
+    Calls adjtimex(2), which needs no privileges.
+    """
     libc = ctypes.CDLL(None)
     adjtimex = getattr(libc, "adjtimex", None)
     if adjtimex is None:
         return None
-    # struct timex: modes, then five longs, then the status; with padding.
+    # In struct timex, `status` follows `modes`, padded to a long, and four longs.
     timex = (ctypes.c_long * 64)()
     state = adjtimex(ctypes.byref(timex))
     if state < 0:
@@ -391,7 +396,7 @@ _LATEST = (1 << (8 * ctypes.sizeof(ctypes.c_long) - 1)) - 1
 def watch_clock_steps(callback: Callable[[], None]) -> Callable[[], None]:
     """Call `callback` in the running loop each time the clock is set. Returns a stop function.
 
-    Linux only. Elsewhere it does nothing: callers must also compare the clock with the uptime.
+    Works on Linux only, so callers must also compare the clock with the uptime.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     if not hasattr(libc, "timerfd_create"):
@@ -433,7 +438,7 @@ class Alarm(Protocol):
 
 
 class Uptime(Protocol):
-    """The time since the boot with the id `boot`. It never steps, also across process restarts."""
+    """The time since the boot with the id `boot`. Never steps, even if processes restart."""
 
     boot: str
 
@@ -447,9 +452,9 @@ class Uptime(Protocol):
 
 
 class SystemUptime:
-    """CLOCK_BOOTTIME, and the kernel's boot id.
+    """The uptime from CLOCK_BOOTTIME, with the kernel's boot id.
 
-    On systems without them each process has a random boot id, as if the machine had rebooted.
+    On systems without them, each process uses a random boot id, as if the machine had rebooted.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
-"""The clock gate: holds webhooks while the clock is untrusted, and stores the state of the clock.
+"""The clock gate: holds webhooks while the clock is untrusted, and stores the clock's state.
 
-A receiver refuses a signature whose time is off by 300 s, so a wrong clock would use up every
-attempt. Due deliveries are held instead, and sent when the clock is trusted again.
+A receiver refuses a signature whose time is wrong by 300 s, so with a wrong clock all attempts
+would fail. Due deliveries are held instead, and sent when the clock is trusted again.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ def find_heartbeat(reader: Reader) -> int | None:
 
 
 def write_heartbeat(tx: Transaction) -> None:
-    """Write a heartbeat. It fails whenever a booking would fail."""
+    """Write a heartbeat. Fails if the database cannot be written."""
     sql = "INSERT INTO heartbeat (id, at) VALUES (1, :now) ON CONFLICT (id) DO UPDATE SET at = :now"
     tx.execute(sql, {"now": tx.now})
 
@@ -43,9 +43,9 @@ def put_clock_mark(tx: Transaction, mark: ClockMark) -> None:
 
 
 def confirm_clock(tx: Transaction, actor: str) -> None:
-    """Confirm the clock, so that expiry resumes (docs/decisions/time.md).
+    """Confirm the clock in one environment, so that expiry resumes (docs/decisions/time.md).
 
-    Applies to one environment. `actor` is as for `record_audit`.
+    `actor` is as for `record_audit`.
     """
     drop_alert(tx, CLOCK_LEAPT, "")
     write_heartbeat(tx)
@@ -54,7 +54,7 @@ def confirm_clock(tx: Transaction, actor: str) -> None:
 
 
 def recall_clock(clock: BoxClock, database: Database) -> None:
-    """Initialise the clock from the mark, the alerts and the latest instant in this database."""
+    """Initialise the clock from the database's clock mark, alerts and latest instant."""
     alerts = database.peek(list_alerts)
     clock.remember(
         database.peek(_find_clock_mark),
@@ -87,7 +87,7 @@ _LEAPT = (
 
 
 class ClockGate:
-    """A gate for webhooks, which is open while the clock is trusted."""
+    """A gate that lets webhooks through only while the clock is trusted."""
 
     def __init__(
         self,
@@ -99,9 +99,9 @@ class ClockGate:
         rebase_due_times: Callable[[], Awaitable[None]],
         on_trusted: Callable[[], None],
     ) -> None:
-        """`on_trusted` is called when the gate opens.
+        """`on_trusted` is called when the gate has opened.
 
-        Before that, `rebase_due_times` converts the due times of retries to the current clock.
+        `rebase_due_times` is called first. It converts retries' due times to the current clock.
         """
         self._database = database
         self._clock = clock
@@ -120,7 +120,7 @@ class ClockGate:
         self._written_at: int | None = None
 
     async def start(self) -> None:
-        """Assess the clock. If it is trusted, rebase the due times before returning."""
+        """Assess the clock. If it is trusted, wait until the due times are rebased."""
         if self._clock is not self._database.clock:
             recall_clock(self._clock, self._database)
         self._database.on_commit(self._on_commit)
@@ -141,7 +141,9 @@ class ClockGate:
             try:
                 await self._store_mark()
             except Unavailable:
-                log.info("webhooks: clock mark not stored at shutdown: database not writable")
+                log.info(
+                    "webhooks: the clock mark was not stored because the database is not writable"
+                )
 
     def permits(self) -> bool:
         """Whether webhooks may be signed now."""
@@ -157,21 +159,21 @@ class ClockGate:
         return now if self._open else None
 
     def may_expire(self) -> bool:
-        """Whether data may be deleted by age according to this clock."""
-        if self._clock.stepped_far:  # confirmation by a time server causes no event
+        """Whether the clock is reliable enough to delete data by age."""
+        if self._clock.stepped_far:  # a time server's confirmation triggers no callback
             self._check()
         return self.permits() and not self._clock.stepped_far
 
     def watch(self, callback: Callable[[], None]) -> None:
-        """Call `callback` whenever timers may be wrong.
+        """Call `callback` from now on whenever timers may be wrong.
 
-        That is after the clock was set, after the machine slept (timers do not count sleep), and
-        when the clock is trusted again.
+        Timers may be wrong after the clock was set, after a suspend, whose time they do not count,
+        and when the clock is trusted again.
         """
         self._listeners.append(callback)
 
     def mark_to_write(self) -> ClockMark | None:
-        """Return the clock mark to write with the current commit, once an hour; otherwise None."""
+        """Return the clock mark if it is due to be written (once an hour); otherwise None."""
         now = self._uptime.milliseconds()
         is_due = self._written_at is not None and now >= self._written_at + _WRITE_EVERY_MS
         # If the clock was set, the next assessment decides whether to store its time.
@@ -186,7 +188,7 @@ class ClockGate:
         self._notify()
 
     def _on_commit(self, notices: Sequence[object]) -> None:
-        """Check whether a person confirmed the clock, in the portal or by a command."""
+        """Check whether an operator confirmed the clock in the portal or by a command."""
         may_confirm = any(isinstance(notice, ClockConfirmed | ChangedBeside) for notice in notices)
         if not (self._clock.stepped_far and may_confirm):
             return
@@ -215,14 +217,14 @@ class ClockGate:
             alerts.end(CLOCK_LEAPT, "the clock step is resolved")
         if not clock.trusted:
             self._open = False
-            sentence = f"webhooks wait, for the clock is not trusted: {clock.doubt}"
+            sentence = f"webhooks wait because the clock is not trusted: {clock.doubt}"
             alerts.begin(CLOCK_HELD, sentence)
             now, ends = self._uptime.milliseconds(), clock.grace_ends_at
             self._set_alarm(min(now + _CHECK_MS, ends) if ends > now else now + _CHECK_MS)
             return
         self._set_alarm(None)
         if clock.doubt and clock.grace_ms:  # without a grace period, no time server is expected
-            sentence = f"webhooks are sent by a clock that may be wrong: {clock.doubt}"
+            sentence = f"webhooks are signed with a clock that may be wrong: {clock.doubt}"
             alerts.begin(CLOCK_UNCONFIRMED, sentence)
         else:
             alerts.end(CLOCK_UNCONFIRMED, "the clock is confirmed")
@@ -232,7 +234,7 @@ class ClockGate:
     async def _rebase_and_open(self) -> None:
         """Rebase the due times to the trusted clock, then open the gate.
 
-        The clock may change again meanwhile; then the due times are rebased once more.
+        If the clock is set meanwhile, the due times are rebased again.
         """
         try:
             while self._clock.trusted and (self._due_times_are_stale or not self._open):
@@ -268,7 +270,10 @@ class ClockGate:
 
 
 def _put_mark(tx: Transaction, mark: ClockMark, *, is_sure: bool) -> None:
-    """Store the mark and a heartbeat, so that months without writes do not look like a step."""
+    """Store the mark. If `is_sure`, also write a heartbeat.
+
+    Without heartbeats, months without writes would look like a clock step.
+    """
     put_clock_mark(tx, mark)
     if is_sure:
         write_heartbeat(tx)

@@ -1,4 +1,4 @@
-"""An environment of the box, live or test: its database, keys, settings and addresses."""
+"""One of the box's environments, live or test: its database, keys, settings and addresses."""
 
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -16,7 +16,7 @@ class Links:
     """The base URLs of an environment, and the links made from them.
 
     `address` is the box's plain http URL on the local network; it changes when the network
-    assigns another address. `app_url` is `server.app_url` of the settings.
+    assigns another address. `app_url` is the setting `server.app_url`.
     """
 
     address: str
@@ -25,7 +25,7 @@ class Links:
 
     @property
     def base(self) -> str:
-        """The base URL for guests and partners: `app_url` if set, else `address`; with prefix."""
+        """The base URL for guests and partners: `app_url` if set, else `address`; plus prefix."""
         return f"{self.app_url or self.address}{self.prefix}"
 
     @property
@@ -35,19 +35,19 @@ class Links:
         return f"{inside}{self.prefix}"
 
     def access(self, token: str) -> str:
-        """`guestAccessUrl` (interface, section 2.7)."""
+        """Return the `guestAccessUrl` (interface, section 2.7)."""
         return f"{self.base}/access/{token}"
 
     def claim(self, token: str) -> str:
-        """`claimUrl` (interface, section 2.7)."""
+        """Return the `claimUrl` (interface, section 2.7)."""
         return f"{self.base}/claim-guest/{token}"
 
     def no_reminders(self, token: str) -> str:
-        """The URL where the guest of an access link unsubscribes from reminders."""
+        """Return the URL where the guest with this access token unsubscribes from reminders."""
         return f"{self.base}/no-reminders/{token}"
 
     def undo(self, claim_token: str) -> str:
-        """The URL in emails where a guest cancels the reservation, after confirming."""
+        """Return the URL, for emails, where a guest cancels the reservation after confirming."""
         return f"{self.claim(claim_token)}/cancel"
 
 
@@ -69,7 +69,7 @@ class Environment:
 
 
 def staff_base(links: Links, server: ServerSettings) -> str:
-    """Return the base URL of links for staff and terminals: https on the local network.
+    """Return the base URL for staff and terminal links, with https on the local network.
 
     These links work without the internet. They use https because they carry passwords and tokens,
     and because browsers allow the camera only with https. Staff devices install the box's
@@ -85,14 +85,14 @@ def staff_base(links: Links, server: ServerSettings) -> str:
 
 
 def terminal_base(links: Links, server: ServerSettings) -> str:
-    """Return the base URL of links for terminals: plain http if `server.allow_http` is set."""
+    """Return the base URL for terminal links; plain http if `server.allow_http` is set."""
     if server.allow_http and not is_loopback_host(urlsplit(links.inside).hostname or ""):
         return links.inside
     return staff_base(links, server)
 
 
 def public_base(links: Links, server: ServerSettings) -> str:
-    """Return the public https base URL; `""` if there is none or `staff_base` is the same."""
+    """Return the public https base URL; `""` if there is none or it equals `staff_base`."""
     is_other = links.base.startswith("https:") and links.base != staff_base(links, server)
     return links.base if is_other else ""
 

@@ -1,7 +1,7 @@
 """Log files: one JSON line per message, rotated by size, without personal data.
 
-Log messages contain no data of guests, and `log_exception` logs the place in the code instead of
-the exception's message. Tests search the log for names, phone numbers and keys.
+Log messages contain no guest data, and `log_exception` logs the place in the code instead of the
+exception's message. Tests search the log for names, phone numbers and keys.
 """
 
 import json
@@ -18,10 +18,10 @@ _BYTES, _FILES = 5_000_000, 9  # 50 MB including the current file
 
 
 class JsonLines(logging.Formatter):
-    """`{"at", "level", "from", "message"}`, in UTC."""
+    """Formats a record as a JSON object with `at` (UTC), `level`, `from` and `message`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Format a record as one line, without the message and traceback of an exception."""
+        """Format a record as one line. Of an exception, include only the type."""
         line = {
             "at": format_instant(int(record.created * 1000)),
             "level": record.levelname.lower(),
@@ -50,6 +50,6 @@ def open_log(folder: Path, *, size: int = _BYTES, files: int = _FILES) -> loggin
     for shown in root.handlers:  # the console shows only warnings and errors
         shown.setLevel(max(shown.level, logging.WARNING))
     root.addHandler(handler)
-    for name in _OURS:  # not for libraries, which log URLs and addresses
+    for name in _OURS:  # but not for libraries, which log URLs and addresses
         logging.getLogger(name).setLevel(logging.INFO)
     return handler

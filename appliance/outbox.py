@@ -19,15 +19,15 @@ EXTRA_TYPES = ("reservation.checkin_reverted",)
 
 @dataclass(frozen=True, slots=True)
 class DeliveriesQueued:
-    """Notice after commit: these endpoints have new deliveries."""
+    """Notice after a commit that these endpoints have new deliveries."""
 
     endpoint_ids: tuple[str, ...]
 
 
 def announce(tx: Transaction, event_type: str, reservation_id: str) -> None:
-    """Write an event in the transaction of its cause (interface, section 6).
+    """Write an event in the same transaction as its cause (interface, section 6).
 
-    Sends nothing: a `DeliveriesQueued` notice wakes the dispatcher after the commit.
+    After the commit, a `DeliveriesQueued` notice wakes the dispatcher, which sends the event.
     """
     rows = tx.rows("SELECT id, events FROM endpoint WHERE active = 1")
     subscribed = [id_ for id_, events in rows if event_type in json.loads(events)]
@@ -51,7 +51,7 @@ def queue_event(
 
 @dataclass(frozen=True, slots=True)
 class ReservationChanged:
-    """A reservation was created or changed. `moved`: its evening has changed."""
+    """A reservation was created or changed. `moved` is True if its evening has changed."""
 
     reservation_id: str
     moved: bool = False
@@ -71,7 +71,7 @@ class VenueChanged:
 
 @dataclass(frozen=True, slots=True)
 class SigningKeyChanged:
-    """A new key signs guest passes; terminals need it before such passes are shown."""
+    """A new key signs guest passes; terminals need it before guests show the new passes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,4 +97,4 @@ class SessionEnded:
 
 @dataclass(frozen=True, slots=True)
 class ClockConfirmed:
-    """A person has confirmed that the machine's clock is right."""
+    """An operator has confirmed that the machine's clock is right."""

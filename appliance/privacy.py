@@ -1,9 +1,9 @@
 """Guests' data: export, erasure on demand or by age, and the list of erasures (law 09-08).
 
 `erasures.jsonl` in the data directory lists erased reservations by id. A restore does not replace
-it: guests whom the backup brings back are erased again. A damaged line, for example after a power
-cut, does not affect the other lines; its entry is written again at the next start if the database
-still has it.
+this file, so guests whom the backup brings back are erased again. A damaged line, for example after
+a power cut, does not affect the other lines; its entry is written again at the next start if the
+database still has it.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ from appliance.scheduler import Job
 from appliance.venue.rows import get_venue
 from appliance.webhooks.delivery_log import erase_deliveries_of
 
-# Members of a history entry that are kept: numbers, column names and table ids.
+# Members of a history entry's detail that are not erased: numbers, column names and table ids.
 _IMPERSONAL = {"changed", "guests", "people", "amount", "from", "to"}
 _ERASE = (
     """UPDATE letter
@@ -56,7 +56,7 @@ _PERSONAL = """(customer_name IS NOT NULL OR customer_email IS NOT NULL
 
 
 def find_reservations_of(reader: Reader, email: str | None, phone: str | None) -> list[str]:
-    """Return the ids of reservations with this email or phone, or with emails to that address."""
+    """Return the ids of reservations with this email or phone, or with emails sent to it."""
     found: list[str] = []
     if email is not None:
         sql = """SELECT id FROM reservation WHERE lower(customer_email) = lower(:email)
@@ -69,7 +69,7 @@ def find_reservations_of(reader: Reader, email: str | None, phone: str | None) -
 
 
 def is_same_phone(first: str, second: str) -> bool:
-    """Whether both are spellings of one number, such as `06…`, `+212 6…` and `002126…`."""
+    """Whether both are notations of the same number, such as `06…`, `+212 6…` and `002126…`."""
     first, second = _digits(first), _digits(second)
     if not first or not second:
         return False
@@ -83,14 +83,14 @@ def is_same_phone(first: str, second: str) -> bool:
 
 
 def find_past_guests(reader: Reader, last_evening: date, limit: int) -> list[str]:
-    """Return up to `limit` ids of reservations up to that evening with stored personal data."""
+    """Return up to `limit` ids of reservations until that evening that have personal data."""
     sql = f"""SELECT id FROM reservation WHERE date <= :last AND {_PERSONAL}
               ORDER BY date LIMIT :limit"""  # noqa: S608 - made of constants
     return [row[0] for row in reader.rows(sql, {"last": last_evening.isoformat(), "limit": limit})]
 
 
 def erase_texts_of(tx: Transaction, reservation_id: str) -> None:
-    """Erase personal data of a reservation from emails, scans, claims and history.
+    """Erase a reservation's personal data from emails, scans, claims and history.
 
     Cancels waiting emails. The door log keeps its hash chain but not the reasons that staff typed;
     the history keeps who did what and when, with numbers and ids only.
@@ -106,18 +106,18 @@ def erase_texts_of(tx: Transaction, reservation_id: str) -> None:
 
 
 def add_erasure(tx: Transaction, reservation_id: str) -> None:
-    """Record an erasure on demand, so that it can be repeated after a restore."""
+    """Record an erasure on demand so that it is repeated after a restore."""
     sql = "INSERT INTO erasure (reservation_id, at) VALUES (:id, :now) ON CONFLICT DO NOTHING"
     tx.execute(sql, {"id": reservation_id, "now": tx.now})
 
 
 def list_erasures(reader: Reader) -> dict[str, int]:
-    """Return the erasures on demand: reservation id to instant (ms since 1970)."""
+    """Return the instants (ms since 1970) of erasures on demand, by reservation id."""
     return dict(reader.rows("SELECT reservation_id, at FROM erasure ORDER BY at, reservation_id"))
 
 
 def keep_existing(reader: Reader, reservation_ids: Collection[str]) -> list[str]:
-    """Return the reservation ids that exist, in any order."""
+    """Return those of the reservation ids that exist, in any order."""
     sql = "SELECT id FROM reservation WHERE id IN (SELECT value FROM json_each(:ids))"
     return [row[0] for row in reader.rows(sql, {"ids": json.dumps(list(reservation_ids))})]
 
@@ -136,20 +136,20 @@ class _Entry(msgspec.Struct):
 
 
 def read_list(folder: Path, environment: str) -> list[str]:
-    """Return the ids in the erasure list of that environment, earliest first.
+    """Return the environment's reservation ids in the erasure list, earliest first.
 
-    Raises OperatorError if the file exists and cannot be read.
+    Raises OperatorError if the file exists but cannot be read.
     """
     return [e.reservation for _, e in _read(folder) if e and e.environment == environment]
 
 
 def find_unreadable(folder: Path) -> list[int]:
-    """Return the numbers (from 1) of invalid lines in the list. Raises as `read_list`."""
+    """Return the numbers (from 1) of invalid lines in the list. Raises like `read_list`."""
     return [number for number, entry in _read(folder) if entry is None]
 
 
 def append_to_list(folder: Path, environment: str, erased: dict[str, int]) -> None:
-    """Append erasures (reservation id to ms since 1970) to the list; fsyncs before returning."""
+    """Append erasures (reservation id to ms since 1970) to the list, and fsync it."""
     known = set(read_list(folder, environment))
     lines = [
         json.dumps({"environment": environment, "reservation": id_, "at": format_instant(at)})
@@ -166,7 +166,7 @@ def append_to_list(folder: Path, environment: str, erased: dict[str, int]) -> No
 
 
 def _read(folder: Path) -> list[tuple[int, _Entry | None]]:
-    """Return (line number, entry) of each non-empty line; the entry is None if invalid."""
+    """Return (line number, entry) for each non-empty line; the entry is None if invalid."""
     path = folder / LIST
     try:
         lines = path.read_bytes().split(b"\n")
@@ -188,7 +188,7 @@ Json = dict[str, Any]
 
 
 def _list_emails(reader: Reader, reservation_id: str) -> list[Json]:
-    """Return the emails of a reservation, earliest first."""
+    """Return a reservation's emails, earliest first."""
     sql = """SELECT kind, recipient, language, state, created_at, sent_at FROM letter
              WHERE reservation_id = :id ORDER BY created_at, id"""
     rows = reader.rows(sql, {"id": reservation_id})
@@ -200,7 +200,7 @@ def _list_emails(reader: Reader, reservation_id: str) -> list[Json]:
 
 
 def _list_scans(reader: Reader, reservation_id: str) -> list[Json]:
-    """Return the scans of a reservation, with the reasons that staff typed."""
+    """Return a reservation's scans, with the reasons that staff typed."""
     sql = """SELECT s.at, t.name, s.kind, s.result, s.admitted, s.reason
              FROM scan s JOIN terminal t ON t.id = s.terminal_id
              WHERE s.reservation_id = :id ORDER BY s.seq"""
@@ -212,7 +212,7 @@ def _list_scans(reader: Reader, reservation_id: str) -> list[Json]:
 
 
 def _list_deliveries(reader: Reader, reservation_id: str) -> list[Json]:
-    """Return the webhook deliveries of a reservation; only hosts, as URLs may contain secrets."""
+    """Return a reservation's webhook deliveries. Omits full URLs, which may contain secrets."""
     sql = """SELECT e.type, e.occurred_at, p.url, d.state
              FROM event e JOIN delivery d ON d.event_seq = e.seq
              JOIN endpoint p ON p.id = d.endpoint_id
@@ -225,7 +225,7 @@ def _list_deliveries(reader: Reader, reservation_id: str) -> list[Json]:
 
 @dataclass(frozen=True, slots=True)
 class GuestErased:
-    """Notice after commit: a guest was erased, so `Erasures.finish` is due."""
+    """Notice after a commit that a guest was erased, so `Erasures.finish` is due."""
 
     reservation_id: str
 
@@ -233,9 +233,9 @@ class GuestErased:
 def erase_guest(tx: Transaction, reservation_id: str, *, actor: str) -> None:
     """Erase a guest's data on demand: name, contacts, notes, and texts that may repeat them.
 
-    Covers reservation, emails, webhook log, door log, history and claims. The reservation itself
-    stays, and its pass and access code stay valid: they contain no name. Raises NotFound if the id
-    is unknown.
+    Covers the reservation, emails, webhook log, door log, history and claims. The reservation
+    itself is kept, and its pass and access code stay valid, because they contain no name. Raises
+    NotFound if the id is unknown.
     """
     _erase(tx, reservation_id, actor)
     add_erasure(tx, reservation_id)
@@ -243,13 +243,13 @@ def erase_guest(tx: Transaction, reservation_id: str, *, actor: str) -> None:
 
 
 def erase_past_guests(tx: Transaction, reservation_ids: Sequence[str]) -> None:
-    """Erase guests by age. The list leaves them out: after a restore they are too old again."""
+    """Erase guests by age. After a restore they are erased by age again, so they are not listed."""
     for reservation_id in reservation_ids:
         _erase(tx, reservation_id, "box")
 
 
 def erase_again(tx: Transaction, reservation_ids: Sequence[str]) -> int:
-    """Erase guests whom a restore has brought back. Returns how many were found."""
+    """Erase guests whom a restore has brought back. Return the number of guests found."""
     found = keep_existing(tx, reservation_ids)
     for reservation_id in found:
         _erase(tx, reservation_id, "box")
@@ -275,7 +275,7 @@ _ASKED = "SELECT at FROM erasure_request WHERE reservation_id = :id"
 
 
 def export_guests(reader: Reader, reservation_ids: list[str]) -> Json:
-    """Return all data of these reservations as JSON. Raises NotFound for an unknown id."""
+    """Return all data about these reservations as JSON. Raises NotFound if an id is unknown."""
     return {
         "venue": get_venue(reader).name,
         "exportedAt": format_instant(reader.now),
@@ -320,8 +320,8 @@ def _reservation(reader: Reader, reservation_id: str) -> Json:
 def ask_erasure(tx: Transaction, reservation_id: str) -> bool:
     """Handle a guest's request for erasure. Returns whether the data was erased at once.
 
-    Before the end of the evening the venue still needs the name; then the request is stored for
-    the staff. Raises NotFound for an unknown id.
+    If the reservation holds and its evening is not over, the venue still needs the name, so the
+    request is only stored for the staff. Raises NotFound if the id is unknown.
     """
     reservation = get_reservation(tx, reservation_id)
     venue = get_venue(tx)
@@ -363,7 +363,7 @@ class Erasures:
         steps = range(0, len(lost), _BATCH)
         found = sum([await self._database.write(erase_again, lost[n : n + _BATCH]) for n in steps])
         if found:
-            log.warning("privacy: erased %d guests again that a backup had restored", found)
+            log.warning("privacy: erased %d guests again after a restore brought them back", found)
         self._requested += bool(found or known)  # a crash may have prevented the WAL's truncation
 
     async def finish(self) -> None:
@@ -372,7 +372,9 @@ class Erasures:
         erased = await self._database.read(list_erasures)
         await asyncio.to_thread(append_to_list, self._folder, self._name, erased)
         if not await self._database.cut_log():
-            raise OperatorError(f"the WAL of {self._name}.db is in use and still has erased data")
+            raise OperatorError(
+                f"the WAL of {self._name}.db is in use and still contains erased data"
+            )
         self._done = requested
 
     def _on_commit(self, notices: Sequence[object]) -> None:
@@ -385,9 +387,9 @@ class Erasures:
 
 
 def finish_erasures(path: Path, environment: str, erased: Collection[str], at: int) -> bool:
-    """List a command's erasures and vacuum the database at `path`. The box may be running.
+    """Add a command's erasures to the list, and vacuum the database. The box may be running.
 
-    Returns False if the database was busy; then the box vacuums it at night.
+    Returns False if the database at `path` was busy; the box then vacuums it at night.
     """
     append_to_list(path.parent, environment, dict.fromkeys(erased, at))
     return wipe(path)

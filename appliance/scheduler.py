@@ -22,11 +22,11 @@ CallLater = Callable[[float, Callable[[], None]], Alarm]
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """Recurring work. `next_due` returns when it is due, in ms since 1970; None if it is not.
+    """Recurring work. `next_due` returns its due time in ms since 1970; None if it is not due.
 
     `next_due` is called in a reader thread. `run` is called only if `may_run` returns True, and
     never concurrently. A job that raises, or is due again as soon as it ends, is retried after
-    60 s, then after twice as long each time, up to `longest_retry`. Call `changed` when
+    60 s; the delay then doubles each time, up to `longest_retry`. Call `changed` when
     something other than a commit has changed the result of `next_due`.
     """
 
@@ -40,7 +40,7 @@ class Job:
     task: asyncio.Task[None] | None = None
     failures: int = 0
     not_before: float = 0.0  # monotonic seconds
-    has_changed: bool = False  # `reset` was called since the job started
+    has_changed: bool = False  # True if `reset` was called since the job started
 
     def fail(self, now: float) -> None:
         """Schedule a retry, with exponential backoff from `now` (monotonic seconds)."""
@@ -59,7 +59,7 @@ class Scheduler:
     """
 
     def __init__(self, clock: Clock, call_later: CallLater | None = None) -> None:
-        """`call_later` replaces the method of the event loop in tests."""
+        """`call_later` replaces the event loop's method in tests."""
         self._clock = clock
         self._call_later = call_later
         self._jobs: list[Job] = []
@@ -71,7 +71,7 @@ class Scheduler:
         self._running = False
 
     def start(self, *jobs: Job) -> None:
-        """Add these jobs. Overdue jobs run now."""
+        """Add these jobs. Jobs that are due start at once."""
         self._running = True
         self._jobs += jobs
         for job in jobs:
@@ -82,7 +82,7 @@ class Scheduler:
         self.look()
 
     async def close(self) -> None:
-        """Cancel the running jobs. A transaction is committed as a whole or not at all."""
+        """Cancel the running jobs. Their transactions are committed completely or not at all."""
         self._running = False
         self._set(None)
         tasks = self._tasks()
@@ -94,12 +94,12 @@ class Scheduler:
             job.task = None
 
     async def settle(self) -> None:
-        """Wait until no job runs."""
+        """Wait until no job is running."""
         while tasks := self._tasks():
             await asyncio.wait(tasks)
 
     def wake(self) -> None:
-        """Reset all backoffs and check the jobs. Call it after a clock step or a suspend."""
+        """Reset all backoffs and check the jobs. Call this after a clock step or a suspend."""
         for job in self._jobs:
             job.reset()
         self.look()
@@ -109,7 +109,7 @@ class Scheduler:
         self.look()
 
     def look(self) -> None:
-        """Start the jobs that are due, and set the timer for the next one."""
+        """Start the jobs that are due, and set the timer for the next due time."""
         if not self._running:
             return
         self._set(None)
@@ -120,7 +120,7 @@ class Scheduler:
             self._look_again = True
 
     def _on_commit(self, notices: Sequence[object]) -> None:
-        """Check the jobs after 1 s, once for all commits until then."""
+        """Check the jobs in 1 s, once for all commits until then."""
         if self._settling or not notices or not self._running:
             return
         self._settling = True
@@ -136,7 +136,7 @@ class Scheduler:
             self._set(min((wait for wait in waits if wait is not None), default=None))
 
     async def _start_if_due(self, job: Job) -> float | None:
-        """Start the job if it is due. Returns the seconds until then, or None."""
+        """Start the job if it is due. Otherwise return the seconds until then, if known."""
         due: int | None = 0
         try:
             due = await job.database.read(job.next_due)

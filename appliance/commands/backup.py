@@ -23,20 +23,20 @@ _PHASES = {"copy": "copying", "seal": "writing", "prove": "proving"}
 
 def add(commands: Commands) -> None:
     """Add the commands to the command line."""
-    meaning = "make a proven backup, or show the recovery kit"
+    meaning = "make a backup and verify it, or show the recovery kit"
     parser = add_command(commands, "backup", run, meaning, "--data")
     parser.add_argument("what", nargs="?", choices=("kit",), metavar="[kit]",
                         help="show the recovery kit")  # fmt: skip
-    parser.add_argument("--to", metavar="DIR", help="write to this folder instead, once")
+    parser.add_argument("--to", metavar="DIR", help="write this backup to another folder")
     parser.add_argument("--html", metavar="FILE", help="write the recovery kit as a page to print")
-    meaning = "type the printed key and check that it fits"
+    meaning = "type the printed key and check that it is this box's"
     parser.add_argument("--check", action="store_true", help=meaning)
     parser = add_command(commands, "restore", restore, "create a box from a backup", "--data")
     parser.add_argument("file", nargs="?", metavar="FILE", help="the backup")
     parser.add_argument("--key", metavar="KEY", help="recovery key (default: prompt)")
-    meaning = "replace a damaged box by its last good backup"
+    meaning = "replace a damaged box with its last good backup"
     parser.add_argument("--latest", action="store_true", help=meaning)
-    meaning = "check a backup by restoring it to one side"
+    meaning = "check a backup by restoring it to a temporary folder"
     parser = add_command(commands, "verify", verify, meaning, "--data")
     parser.add_argument("file", metavar="FILE", help="the backup")
     meaning = "recovery key (default: the box's own, else prompt)"
@@ -92,7 +92,7 @@ def restore(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def verify(arguments: argparse.Namespace, console: Console) -> int:
-    """Print the header of a backup and verify the whole file."""
+    """Print the backup's header and verify the whole file."""
     with open_backup(Path(arguments.file)) as file:
         header, _ = read_header(file)
         print(f"{header.venue}, {header.made_at}, venuebox {header.version}", flush=True)
@@ -137,7 +137,7 @@ def _show_kit(arguments: argparse.Namespace, console: Console, directory: DataDi
     if arguments.check:
         if recovery_key.parse_recovery_key(ask_key(None, "recovery key:")) != key:
             raise OperatorError(
-                "this key belongs to another box or is an older one: print a new kit"
+                "this key is an old one or that of a different box: print a new kit"
             )
         print("this kit opens the backups of this box")
         return 0
@@ -145,7 +145,7 @@ def _show_kit(arguments: argparse.Namespace, console: Console, directory: DataDi
         venue = get_venue(reader).name
     if arguments.html:
         with open(arguments.html, "w", encoding="utf-8", opener=open_private) as file:
-            os.fchmod(file.fileno(), 0o600)  # also for an existing file, as it will contain the key
+            os.fchmod(file.fileno(), 0o600)  # also if the file existed: it will contain the key
             file.write(recovery_key.kit_html(key, venue))
         print(f"{arguments.html} written: print it, then delete the file")
         return 0

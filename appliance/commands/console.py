@@ -1,4 +1,4 @@
-"""Context of a command: clock, randomness, environment variables, the box's data, and output."""
+"""The context of a command: clock, randomness, environment variables, box data, and output."""
 
 import argparse
 import json
@@ -45,7 +45,7 @@ _NAME_MAX = 200
 
 
 class WrongUsage(OperatorError):
-    """Options that exclude each other: exit status 2, as for unknown options."""
+    """Raised for options that exclude each other. Exit status 2, as for unknown options."""
 
 
 class Console:
@@ -60,15 +60,16 @@ class Console:
 
     @property
     def zones(self) -> ZoneDatabase:
-        """The newest tz database. Considers `tz/` once `directory` has found the data directory."""
+        """The newest tz database. Includes `tz/` in the data directory once that is known."""
         return self._find_zones(own_root=self._own_zones)
 
     def directory(self, arguments: argparse.Namespace) -> DataDirectory:
-        """Return the directory named by `--data` or the environment, with or without a box.
+        """Return the directory named by `--data` or VENUEBOX_DATA; it may hold no box.
 
-        If it belongs to another user, root acts as that user from here on. Read files that only
-        root can read, such as those named on the command line, before this call. Raises
-        OperatorError if a subfolder is a link or the owner cannot read the program.
+        If root calls this and the directory belongs to a different user, the process acts as that
+        user from then on. Before this call, read files that only root can read, such as those named
+        on the command line. Raises OperatorError if a subfolder is a link or the owner cannot read
+        the program.
         """
         chosen = choose_data_directory(arguments.data, self.environ)
         become_owner(chosen.root)
@@ -87,13 +88,13 @@ class Console:
         return read_settings(directory.settings_file, self.environ)
 
     def settings_in_force(self, directory: DataDirectory) -> Settings:
-        """Read the settings, with the host where the box actually listens."""
+        """Read the settings, but with the host on which the box actually listens."""
         known = self.settings(directory)
         host = directory.remembered_host() or known.server.host
         return replace(known, server=replace(known.server, host=host))
 
     def links(self, directory: DataDirectory, environment: EnvironmentName) -> Links:
-        """Return the links of an environment, as the running box issues them."""
+        """Return the links of an environment as the running box would issue them."""
         server = self.settings(directory).server
         address = directory.remembered_address() or f"http://127.0.0.1:{server.port}"
         return Links(address, server.app_url, path_prefix(environment))
@@ -104,8 +105,8 @@ class Console:
     ) -> Iterator[Transaction]:
         """Open a durable transaction, as `session` does. The box may be running.
 
-        If the transaction leaves notices, a running box is woken, so that it reloads its rows.
-        Raises OperatorError if the database is missing, unusable or of another schema.
+        If the transaction leaves notices, wakes a running box so that it reloads its rows. Raises
+        OperatorError if the database is missing, unusable or has a different schema version.
         """
         path = _existing_database(directory, environment)
         with session(path, self.clock, self.tokens, self.zones) as tx:
@@ -120,19 +121,19 @@ class Console:
     ) -> T:  # fmt: skip
         """Run `action` in a transaction of the environment that has the row `arguments.id`.
 
-        Tries live, then test: `action` raises NotFound if its environment lacks the row. Returns
-        the result of `action`. Raises OperatorError if neither environment has the row.
+        Tries live, then test; `action` must raise NotFound if the row is not there. Returns the
+        result of `action`. Raises OperatorError if neither environment has the row.
         """
         directory = self.directory(arguments)
         for environment in ENVIRONMENTS:
             with suppress(NotFound), self.transaction(directory, environment) as tx:
                 return action(tx, environment)
-        raise OperatorError(f"there is no {what} {arguments.id}: venuebox {what} list shows them")
+        raise OperatorError(f"there is no {what} {arguments.id}: see venuebox {what} list")
 
     def each_environment(
         self, arguments: argparse.Namespace
     ) -> Iterator[tuple[EnvironmentName, Reader]]:
-        """Iterate over (environment, snapshot): the selected environment only, or both."""
+        """Yield (environment, snapshot) for the selected environment, or for both."""
         directory = self.directory(arguments)
         for environment in ENVIRONMENTS:
             if arguments.environment in {None, environment}:
@@ -143,7 +144,7 @@ class Console:
     def reading(self, directory: DataDirectory, environment: EnvironmentName) -> Iterator[Reader]:
         """Open a read-only snapshot, which does not block a running box.
 
-        Raises OperatorError if the database is missing, unusable or of another schema.
+        Raises OperatorError if the database is missing, unusable or has a different schema version.
         """
         path = _existing_database(directory, environment)
         try:
@@ -192,7 +193,7 @@ def add_group(commands: Commands, name: str, meaning: str) -> Commands:
 def describe(row: object, *names: str, **more: object) -> dict[str, object]:
     """Convert the attributes `names` of `row`, and `more`, to JSON members.
 
-    `created_at` becomes `createdAt`, with an ISO 8601 instant as its value.
+    For example, `created_at` becomes `createdAt`, with an ISO 8601 instant as its value.
     """
     values = {name: getattr(row, name) for name in names} | more
     return {
@@ -204,7 +205,7 @@ def describe(row: object, *names: str, **more: object) -> dict[str, object]:
 
 
 def print_rows(arguments: argparse.Namespace, rows: Iterable[tuple[object, list[str]]]) -> int:
-    """Print a line for each pair of JSON value and text columns. Returns the exit status.
+    """Print one line for each pair of JSON value and text columns. Returns the exit status.
 
     Reads all rows first, so that a slow pipe does not keep the snapshot open.
     """

@@ -33,15 +33,15 @@ def add(commands: cli.Commands) -> None:
     meaning = "verify an exported file, or the box's own log"
     verify_parser = cli.add_command(group, "verify", verify, meaning, "--data")
     verify_parser.add_argument("--environment", choices=ENVIRONMENTS,
-                               help="live or test; with FILE by default the one that it names, "
-                                    "without FILE required")  # fmt: skip
+                               help="live or test; required without FILE; with FILE, the default "
+                                    "is the environment named in it")  # fmt: skip
     verify_parser.add_argument("file", metavar="FILE", nargs="?", help="an exported file")
     verify_parser.add_argument("--public-key", type=_public_key, metavar="HEX",
-                               help="public key of the box, when it is not here")  # fmt: skip
+                               help="the box's public key, if there is no box here")  # fmt: skip
 
 
 def export(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Export the log. Returns status 1 if the hash chain of its scans is broken."""
+    """Export the log. Returns status 1 if the hash chain of the scans is broken."""
     directory, environment = console.box(arguments), arguments.environment
     keyring = Keyring(directory.master_key(), environment)
     choice = arguments.format, arguments.since, arguments.until
@@ -61,8 +61,8 @@ def export(arguments: argparse.Namespace, console: cli.Console) -> int:
             print(f"signed; the public key is {log.key.public_key().public_bytes_raw().hex()}")
     if log.broken is not None:
         print(
-            f"venuebox: scan {log.broken} was changed, or one before it removed: the export "
-            "shows the log as it is",
+            f"venuebox: scan {log.broken} was changed, or one before it was removed: "
+            "the export shows the log as it is",
             file=sys.stderr,
         )
         return 1
@@ -101,7 +101,7 @@ def verify(arguments: argparse.Namespace, console: cli.Console) -> int:
 def _keys(
     arguments: argparse.Namespace, console: cli.Console, header: dict[str, Any]
 ) -> Iterable[bytes]:
-    """Return the accepted public keys: that of --public-key, else those of the box."""
+    """Return the accepted public keys: --public-key if given, else the box's keys."""
     if arguments.public_key is not None:
         return [arguments.public_key]
     environment = arguments.environment or header.get("environment")
@@ -111,7 +111,7 @@ def _keys(
     if not directory.holds_a_box():
         raise OperatorError(
             f"there is no box in {directory.root} to take the public key from: "
-            "name it with --public-key"
+            "give it with --public-key"
         )
     with console.reading(directory, environment) as reader:
         return list_log_keys(reader)

@@ -33,7 +33,7 @@ def run_export(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def run_erase(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Erase the data, also from the free space of the files. Works while the box runs.
+    """Erase the data, including from unused space in the files. Works while the box runs.
 
     Also records the erasure, so that a restore repeats it.
     """
@@ -44,7 +44,9 @@ def run_erase(arguments: argparse.Namespace, console: cli.Console) -> int:
             privacy.erase_guest(tx, reservation_id, actor="box")
         at = tx.now
     is_wiped = privacy.finish_erasures(directory.database(environment), environment, found, at)
-    sentence = f"the guest of {len(found)} reservations is erased; earlier backups still contain"
+    sentence = (
+        f"the guest of {len(found)} reservations is erased; earlier backups still contain the data"
+    )
     if not is_wiped:
         sentence += "\nthe database was in use: the box wipes its files tonight"
     return cli.print_answer(arguments, {"erased": found, "wiped": is_wiped}, sentence)

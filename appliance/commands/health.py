@@ -25,7 +25,7 @@ def add(commands: cli.Commands) -> None:
     meaning = "check the box and say how to fix what is wrong"
     parser = cli.add_command(commands, "doctor", doctor, meaning, "--data", "--json")
     parser.add_argument("--online", action="store_true", help="also connect to the mail server")
-    meaning = "remove other users' access to its files"
+    meaning = "remove other users' access to the box's files"
     parser.add_argument("--fix", action="store_true", help=meaning)
     group = cli.add_group(commands, "clock", "the box's clock")
     meaning = "confirm that the clock is right after a jump or a long power-off"
@@ -40,8 +40,8 @@ def add(commands: cli.Commands) -> None:
 
 
 def doctor(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Print findings and remedies; status 1 if a check fails. Only --fix changes anything."""
-    # Imported here, so that other commands start without mail and HTTP.
+    """Print findings and remedies; return 1 if a check fails. Only --fix changes anything."""
+    # Imported here, so that other commands start without loading mail and HTTP code.
     from appliance.core.i18n import load_languages  # noqa: PLC0415
     from appliance.doctor.check import CheckContext, Sentence, worst  # noqa: PLC0415
     from appliance.doctor.checks import examine  # noqa: PLC0415
@@ -82,10 +82,10 @@ def doctor(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def confirm(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Confirm the clock, so that expiry resumes; a running box continues at once.
+    """Confirm the clock, so that expiry resumes. A running box reacts at once.
 
     Requires today's date, so that the operator checks the clock first. Raises OperatorError if
-    the clock has another date.
+    the clock shows a different date.
     """
     directory = console.directory(arguments)
     with console.reading(directory, "live") as reader:
@@ -104,16 +104,18 @@ def confirm(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def version(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Print four lines, or a document that packaging/inventory.py added to the binary.
+    """Print the versions, or a document that packaging/inventory.py added to the binary.
 
-    Raises OperatorError if there is no such document, because this is not the binary.
+    Raises OperatorError if a document is requested and this program is not the binary.
     """
     if arguments.sbom or arguments.licences:
         name = "sbom.json" if arguments.sbom else "licences.txt"
         try:
             text = resources.files("appliance").joinpath("inventory", name).read_text("utf-8")
         except FileNotFoundError:
-            raise OperatorError("only the built file has this list: make binary") from None
+            raise OperatorError(
+                "only the binary contains this list: build it with make binary"
+            ) from None
         sys.stdout.write(text)
         return 0
     console.directory(arguments)  # the folder tz may contain a newer tz database

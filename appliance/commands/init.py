@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def apply(arguments: argparse.Namespace, console: Console) -> int:
-    """Apply the file to both environments; a running box uses it from the next request on."""
+    """Apply the file to both environments; a running box uses it from its next request."""
     text = read_venue_file(arguments.file)
     directory = console.directory(arguments)
     venue = parse_venue_file(text, console.zones)
@@ -64,7 +64,7 @@ def read_venue_file(name: str) -> str:
 def found_unfurnished_box(directory: DataDirectory, console: Console) -> None:
     """Create a box without an owner; the first owner sets it up in the portal.
 
-    Until then, nothing can be booked and only the setup page responds.
+    Until then, nothing can be booked and only the setup page is served.
     """
     found_box(directory, UNFURNISHED, console, closed=True)
 
@@ -72,7 +72,7 @@ def found_unfurnished_box(directory: DataDirectory, console: Console) -> None:
 def found_box(
     directory: DataDirectory, venue: VenueFile, console: Console, *, closed: bool = False
 ) -> None:
-    """Create directory, master key, settings and the databases of both environments."""
+    """Create the directory, the master key, the settings and both environments' databases."""
     os.umask(_PRIVATE)
     with directory.founding(console.tokens, by_serve=closed):
         if not directory.settings_file.exists():

@@ -18,7 +18,7 @@ from appliance.core.errors import OperatorError
 from appliance.core.files import acting_as, find_owner
 
 UNIT = Path("/etc/systemd/system/venuebox.service")
-BOOTED = Path("/run/systemd/system")  # exists if systemd is the init system: sd_booted(3)
+BOOTED = Path("/run/systemd/system")  # exists if systemd is the init system, see sd_booted(3)
 _SCANNER_GROUPS = ("dialout", "input")
 _SYSTEM_USER = ("--system", "--no-create-home", "--shell", "/usr/sbin/nologin")
 _HOMES = ("/home", "/root", "/run/user")
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     """Write, enable and start the unit for this program and data directory."""
     directory = choose_data_directory(arguments.data, console.environ)
     program = find_program()
-    with acting_as(find_owner(directory.root)):  # with the permissions of the owner, not of root
+    with acting_as(find_owner(directory.root)):  # with the owner's permissions, not root's
         directory.refuse_links()
         backups = console.settings(directory).backup.directory
         if not arguments.print:
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     if os.geteuid() != 0:
         raise OperatorError("only root can install a service: use sudo")
     if _call(systemctl, "is-active", "--quiet", UNIT.name).returncode:
-        with directory.lock():  # raises OperatorError if a box that was started by hand runs
+        with directory.lock():  # raises OperatorError if a box started by hand is running
             pass
     user = _find_user(arguments.user)
     for path in (program, sys.executable, str(directory.root.parent)):
@@ -65,26 +65,26 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
             )
     _give_to(directory, user)
     UNIT.write_text(unit, "utf-8")
-    # Restart a running service, else the old unit stays in effect.
+    # A running service must be restarted for the new unit to take effect.
     for words in (("daemon-reload",), ("enable", UNIT.name), ("restart", UNIT.name)):
         _must(f"systemctl {words[0]} failed", systemctl, *words)
     print(f"{UNIT} written and started: systemctl status venuebox")
     if backups and not _may(user, os.W_OK, backups):
         print(
-            f"backups cannot be written yet: plug in what {backups} is on, and give that folder to "
-            f"{arguments.user}"
+            f"backups cannot be written yet: plug in the volume of {backups}, and make "
+            f"{arguments.user} the owner of that folder"
         )
     return 0
 
 
 def make_unit(data: Path, user: str, program: str, backups: str = "") -> str:
-    """Return the text of the unit. `backups` is the folder of `backup.directory`, if set."""
+    """Return the text of the unit. `backups` is the setting `backup.directory`."""
     text = resources.files("appliance.commands").joinpath("venuebox.service").read_text("utf-8")
     places = {data, *data.parents, *Path(program).parents}
     is_at_home = not places.isdisjoint(map(Path, _HOMES))
     return text.format(
         data=_quoted(str(data)), user=user, program=_quoted(program), groups=_groups_line(),
-        # The minus lets the service start while the volume is not plugged in.
+        # With the minus, the service starts even if the volume is not plugged in.
         backups=f"ReadWritePaths=-{_quoted(backups)}\n" if backups else "",
         home="" if is_at_home else _HOME_HIDDEN,
     )  # fmt: skip
@@ -96,7 +96,7 @@ def _quoted(path: str) -> str:
 
 
 def _may(user: pwd.struct_passwd, mode: int, path: str) -> bool:
-    """Whether the user may access `path`; `mode` is that of access(2)."""
+    """Whether the user may access `path`; `mode` is as in access(2)."""
     with acting_as(user.pw_uid):
         return os.access(path, mode, effective_ids=True)
 
@@ -123,16 +123,18 @@ def _find_user(name: str) -> pwd.struct_passwd:
         return pwd.getpwnam(name)
     useradd = shutil.which("useradd")
     if useradd is None:
-        raise OperatorError(f"there is no user {name}: create it, or give another with --user")
+        raise OperatorError(
+            f"there is no user {name}: create it, or give a different one with --user"
+        )
     _must(f"the user {name} cannot be created", useradd, *_SYSTEM_USER, "--", name)
     return pwd.getpwnam(name)
 
 
 def _give_to(directory: DataDirectory, user: pwd.struct_passwd) -> None:
-    """Change the owner of the data directory and its files, and of nothing else.
+    """Change the owner of the data directory and its contents, and of nothing else.
 
-    Uses file handles instead of names, because the previous owner may place links to files of
-    other users in the directory, even while this runs.
+    Uses file handles instead of names, because the previous owner may place links to other users'
+    files in the directory, even while this runs.
     """
     for folder, folders, files, handle in os.fwalk(directory.root.resolve()):
         os.fchown(handle, user.pw_uid, user.pw_gid)
@@ -142,7 +144,7 @@ def _give_to(directory: DataDirectory, user: pwd.struct_passwd) -> None:
 
 
 def _give_file(path: Path, folder: int, user: pwd.struct_passwd) -> None:
-    """Change the owner. Raises OperatorError for a hard-linked file of another owner."""
+    """Change the owner. Raises OperatorError if a different owner's file is hard-linked."""
     handle = os.open(path.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     try:
         found = os.fstat(handle)
@@ -150,8 +152,8 @@ def _give_file(path: Path, folder: int, user: pwd.struct_passwd) -> None:
             return
         if found.st_nlink > 1 and found.st_uid != user.pw_uid:
             raise OperatorError(
-                f"{path} has a second name (a hard link); its owner is not changed to "
-                f"{user.pw_name}: replace it by a copy, then try again"
+                f"{path} has another hard link, so its owner is not changed to "
+                f"{user.pw_name}: replace it with a copy, then try again"
             )
         os.chown(f"/proc/self/fd/{handle}", user.pw_uid, user.pw_gid)
     finally:
@@ -159,13 +161,13 @@ def _give_file(path: Path, folder: int, user: pwd.struct_passwd) -> None:
 
 
 def _call(program: str, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(  # noqa: S603 - a program of PATH; only the user's name is input
+    return subprocess.run(  # noqa: S603 - a program from PATH; only the user name is input
         [program, *words], capture_output=True, text=True, check=False
     )
 
 
 def _must(failure: str, program: str, *words: str) -> None:
-    """Run a program. Raises OperatorError with `failure` and its message if the status is not 0."""
+    """Run a program. If it fails, raise OperatorError with `failure` and the program's error."""
     done = _call(program, *words)
     if done.returncode:
         reason = " ".join(done.stderr.split()) or f"status {done.returncode}"

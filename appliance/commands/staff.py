@@ -1,6 +1,6 @@
 """`venuebox staff create|list|reset|disable|…`: staff accounts and their one-time links.
 
-Accounts belong to the venue: they are stored in the live database only.
+Accounts belong to the venue, so they are stored in the live database only.
 """
 
 import argparse
@@ -18,7 +18,7 @@ def add(commands: cli.Commands) -> None:
     """Add the commands to the command line."""
     group = cli.add_group(commands, "staff", "staff accounts")
     parser = cli.add_command(group, "create", create, "create an account; its link works once",
-                             "--data", "--json", name_help="the person's name")  # fmt: skip
+                             "--data", "--json", name_help="the staff member's name")  # fmt: skip
     parser.add_argument("--role", choices=ROLES, required=True, help="role")
     cli.add_command(group, "list", show, "list accounts and roles", "--data", "--json")
     for name, run, meaning, *options in (
@@ -27,7 +27,7 @@ def add(commands: cli.Commands) -> None:
         ("remove-second-step", remove_step, "turn off two-factor sign-in (lost phone)"),
     ):
         parser = cli.add_command(group, name, run, meaning, "--data", *options)
-        parser.add_argument("name", metavar="NAME", help="the person's name")
+        parser.add_argument("name", metavar="NAME", help="the staff member's name")
 
 
 def create(arguments: argparse.Namespace, console: cli.Console) -> int:
@@ -38,7 +38,7 @@ def create(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def show(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Print one line for each account, disabled accounts last."""
+    """Print one line for each account, with disabled accounts last."""
     with console.reading(console.directory(arguments), "live") as reader:
         people, with_code = list_staff(reader), list_two_factor(reader)
     rows = []
@@ -56,14 +56,14 @@ def show(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def reset(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Print a new one-time link; the old password works until the link is used."""
+    """Print a new one-time link. The old password works until the link is used."""
     with console.transaction(console.directory(arguments), "live") as tx:
         invitation = invite_again(tx, _find(tx, arguments.name).id)
     return _show_link(arguments, console, invitation)
 
 
 def disable(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Disable the account; it is rejected from the next request on."""
+    """Disable the account; its next request is rejected."""
     with console.transaction(console.directory(arguments), "live") as tx:
         person = _find(tx, arguments.name)
         disable_staff(tx, person.id)
@@ -72,7 +72,7 @@ def disable(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def remove_step(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Turn off two-factor sign-in; from the next sign-in on, the password is enough."""
+    """Turn off two-factor sign-in; the next sign-in needs only the password."""
     with console.transaction(console.directory(arguments), "live") as tx:
         person = _find(tx, arguments.name)
         had_one = remove_two_factor(tx, person.id)

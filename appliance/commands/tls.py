@@ -17,18 +17,18 @@ def add(commands: cli.Commands) -> None:
     """Add the commands to the command line."""
     group = cli.add_group(commands, "tls", "the box's TLS certificates")
     cli.add_command(group, "show", show, "show names, expiry and fingerprints", "--data", "--json")
-    meaning = "import a certificate for its names"
+    meaning = "import a certificate to use for the names in it"
     parser = cli.add_command(group, "import", import_pair, meaning, "--data")
     parser.add_argument("--cert", metavar="FILE", required=True, help="certificate and chain, PEM")
     parser.add_argument("--key", metavar="FILE", required=True, help="its private key, PEM")
     parser = cli.add_command(group, "renew", renew, "issue a new certificate now", "--data")
-    meaning = "also a new authority, which every device must trust"
+    meaning = "also create a new authority, which every device must trust"
     parser.add_argument("--authority", action="store_true", help=meaning)
     cli.add_command(group, "forget", forget, "remove the imported certificate", "--data")
 
 
 def show(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Print names, expiry and fingerprints. Raises OperatorError without a certificate."""
+    """Print names, expiry and fingerprints. Raises OperatorError if there is no certificate."""
     found = certificates.describe(console.box(arguments).root / "tls", console.clock.now())
     if found is None:
         raise OperatorError("there is no certificate yet: venuebox serve creates it")
@@ -61,7 +61,7 @@ def import_pair(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def renew(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Issue a new certificate, and with --authority a new authority, for the running box."""
+    """Issue a new certificate, and with --authority a new authority."""
     directory = console.box(arguments)
     server = console.settings(directory).server
     with console.reading(directory, "live") as live, console.reading(directory, "test") as test:

@@ -25,7 +25,7 @@ def add(commands: cli.Commands) -> None:
     _add(group, "revoke-old-secret", revoke, "stop signing with the old secret now")
     _add(group, "activate", activate, "activate an endpoint again (at most 5 are active)")
     _add(group, "deactivate", deactivate, "deactivate an endpoint and cancel its queued deliveries")
-    truster = _add(group, "trust", trust, "choose what its TLS certificate is checked against")
+    truster = _add(group, "trust", trust, "choose how its TLS certificate is verified")
     anchor = truster.add_mutually_exclusive_group(required=True)
     anchor.add_argument("--ca", metavar="FILE", help="only the authorities in this PEM file")
     anchor.add_argument("--pin", metavar="SHA256", help="only this certificate, by fingerprint")
@@ -74,7 +74,7 @@ def roll(arguments: argparse.Namespace, console: cli.Console) -> int:
     return cli.print_answer(
         arguments,
         {"id": arguments.id, "secret": secret, "oldSecretSignsUntil": until},
-        f"{secret}\nNote it now: it is not shown again. The old one signs too until {until}.",
+        f"{secret}\nNote it now: it is not shown again. The old secret signs too until {until}.",
     )
 
 
@@ -102,7 +102,7 @@ def deactivate(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def trust(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Set the trusted authority or fingerprint, or reset to the system's authorities."""
+    """Set the trusted authority or fingerprint, or trust the system's authorities again."""
     pem = arguments.ca and cli.read_argument(arguments.ca).decode("ascii", "replace")
     ca = None if pem is None else endpoints.parse_ca(pem)
     pin = None if arguments.pin is None else endpoints.parse_pin(arguments.pin)
@@ -118,7 +118,7 @@ def show_deliveries(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def replay(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Make deliveries due now; a running box sends them at once, a stopped one after its start."""
+    """Make deliveries due now. They are sent at once, or when the box is next started."""
     if arguments.delivery is None:
         replay_chosen = _replay_of_endpoint
         what, command = f"endpoint {arguments.endpoint}", "venuebox endpoint list"
@@ -129,7 +129,7 @@ def replay(arguments: argparse.Namespace, console: cli.Console) -> int:
         replayed = replay_chosen(arguments, console)
     except NotFound:
         where = arguments.environment
-        raise OperatorError(f"there is no {what} in {where}: {command} shows them") from None
+        raise OperatorError(f"there is no {what} in {where}: see {command}") from None
     return cli.print_answer(
         arguments, {"replayed": replayed}, f"{replayed} deliveries queued again"
     )
@@ -145,7 +145,7 @@ def _replay_one(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def _replay_of_endpoint(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Replay in pages, one transaction each, so that the box can write in between."""
+    """Replay in pages, with one transaction each, so that the box can write in between."""
     directory, environment = console.directory(arguments), arguments.environment
     selection = delivery_log.Selection(arguments.endpoint, STATES if arguments.all else ("dead",))
     progress: delivery_log.Progress | None = None
@@ -159,7 +159,7 @@ def _change(
     arguments: argparse.Namespace, console: cli.Console,
     change: Callable[[Transaction, str], object], outcome: str,
 ) -> int:  # fmt: skip
-    """Change the endpoint `arguments.id`, and print it. `change` raises NotFound if unknown."""
+    """Change the endpoint `arguments.id` and print it. `change` must raise NotFound if unknown."""
 
     def action(tx: Transaction, environment: EnvironmentName) -> dict[str, object]:
         change(tx, arguments.id)

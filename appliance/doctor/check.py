@@ -24,7 +24,7 @@ from appliance.core.tokens import EnvironmentName
 from appliance.database.connection import Reader, is_unopenable, open_connection
 from appliance.database.migrate import list_migrations
 
-SCHEMA = "PRAGMA user_version"  # the schema number of a database
+SCHEMA = "PRAGMA user_version"  # a database's schema version
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,11 @@ class Counts:
 
 
 class ScanTotals:
-    """Running count of scans by result. The scan log is append-only: each scan counts once."""
+    """Running count of scans by result. The scan log is append-only, so each counts once."""
 
     def __init__(self) -> None:
-        self._known: tuple[int, dict[str, int]] = (0, {})  # replaced atomically: thread-safe
+        # Thread-safe, because it is replaced atomically.
+        self._known: tuple[int, dict[str, int]] = (0, {})
 
     def take(self, reader: Reader) -> dict[str, int]:
         """Count the scans added since the last call. Returns the totals by result."""
@@ -56,7 +57,7 @@ class ScanTotals:
 
 
 def count_for_metrics(reader: Reader, tally: ScanTotals) -> Counts:
-    """Return the current counts. Pass the same `tally` at each call."""
+    """Return the current counts. Pass the same `tally` to every call."""
     return Counts(
         deliveries=dict(reader.rows("SELECT state, count(*) FROM delivery GROUP BY state")),
         scans=tally.take(reader),
@@ -82,8 +83,8 @@ RESTORE = _(
 class Sentence:
     """An English message id and the values of its `%(name)s` placeholders.
 
-    A tuple of sentences as a value is joined into a list. In English, `english` replaces the
-    message if set.
+    If a value is a tuple of sentences, they are joined into a list. If `english` is set, it
+    replaces the message in English.
     """
 
     message: str
@@ -91,7 +92,7 @@ class Sentence:
     english: str = ""
 
     def text(self, language: Language) -> str:
-        """Translate the sentence. In Arabic each value is a bidi isolate, as most are Latin."""
+        """Translate the sentence. In Arabic, isolate the values, most of which are Latin."""
         if self.english and language.code == "en":
             return self.english
         filled = {name: _shown(value, language) for name, value in self.values.items()}
@@ -127,14 +128,14 @@ def warn(finding: str, remedy: str, /, **values: object) -> Check:
 
 
 def fail(finding: str, remedy: str, /, **values: object) -> Check:
-    """Return a failure: something does not work, or will soon stop working."""
+    """Return a failure: something does not work, or will stop working soon."""
     return Check("fail", Sentence(finding, values), Sentence(remedy, values))
 
 
 def at_least(
     found: int, wanted: int, least: int, finding: str, remedy: str, /, **values: object
 ) -> Check:
-    """Return ok from `wanted` up, a failure below `least`, a warning in between."""
+    """Return ok if `found` is at least `wanted`, a failure below `least`, else a warning."""
     if found >= wanted:
         return ok(finding, **values)
     return (fail if found < least else warn)(finding, remedy, **values)
@@ -146,20 +147,20 @@ def utc(at: int) -> str:
 
 
 def worst(checks: list[Check]) -> Status:
-    """Return the worst status of the checks; ok without checks."""
+    """Return the worst status of the checks; ok if there are none."""
     return max((check.status for check in checks), key=_RANK.index, default="ok")
 
 
 class NotExamined(Exception):
-    """The check does not apply. If the reason is a fault, another check reports it."""
+    """Raised if the check does not apply. If a fault is the reason, another check reports it."""
 
 
 class Unopenable(NotExamined):
-    """The database exists, but SQLite cannot create its side files."""
+    """Raised if the database exists, but SQLite cannot create its side files."""
 
 
 def ask_health(url: str) -> int | None:
-    """GET `url` and return the HTTP status; None without a response in 2 s."""
+    """GET `url` and return the HTTP status; None if there is no response within 2 s."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(url, timeout=HEALTH_DEADLINE) as response:
@@ -172,7 +173,7 @@ def ask_health(url: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """System functions that the checks use. Tests pass their own."""
+    """System functions that the checks use. Tests replace them."""
 
     statvfs: Callable[[Path], os.statvfs_result] = os.statvfs
     device: Callable[[Path], int] = lambda path: path.stat().st_dev
@@ -184,7 +185,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class CheckContext:
-    """The box to check, running or not. `settings` is the error text if they are unreadable.
+    """The box to check, running or not. If unreadable, `settings` is the error text.
 
     `online` permits the checks that connect to other machines.
     """
@@ -198,7 +199,7 @@ class CheckContext:
 
     @property
     def runs(self) -> bool:
-        """Whether a running box holds the read end of the wakeup pipe. Writes nothing."""
+        """Whether a box is running, i.e. holds the read end of the wakeup pipe."""
         try:
             os.close(os.open(self.directory.wakeup_pipe, os.O_WRONLY | os.O_NONBLOCK))
         except OSError:
@@ -213,10 +214,10 @@ class CheckContext:
 
     @contextmanager
     def file(self, environment: EnvironmentName) -> Iterator[Reader]:
-        """Open a read-only snapshot of an environment's database, of any schema.
+        """Open a read-only snapshot of an environment's database, whatever its schema version.
 
-        Raises NotExamined if it is missing, Unopenable (a NotExamined) if SQLite cannot create
-        its side files.
+        Raises NotExamined if the database is missing, Unopenable (a NotExamined) if SQLite cannot
+        create its side files.
         """
         path = self.directory.database(environment)
         if not path.exists():
@@ -233,7 +234,7 @@ class CheckContext:
 
     @contextmanager
     def rows(self, environment: EnvironmentName) -> Iterator[Reader]:
-        """Open a snapshot as `file` does. Raises NotExamined if its schema is not current."""
+        """Open a snapshot like `file`. Raises NotExamined if the schema is not current."""
         with self.file(environment) as reader:
             if reader.value(SCHEMA) != list_migrations()[-1][0]:
                 raise NotExamined
@@ -280,7 +281,7 @@ _OF_ENDPOINTS = ("endpoint_failing", "endpoint_blocked", "receiver_clock", "endp
 
 
 def conditions(context: CheckContext) -> Check:
-    """No alert is active. If the box is not running, only alerts about endpoints count."""
+    """No alert is active. While the box is not running, only alerts about endpoints count."""
     found: list[Alert] = []
     for environment in ENVIRONMENTS:
         with context.rows(environment) as reader:
@@ -298,7 +299,7 @@ def conditions(context: CheckContext) -> Check:
 def describe(alert: Alert) -> Sentence:
     """Return the alert as a sentence.
 
-    In English, the stored detail replaces a message that has no placeholders.
+    In English, the alert's stored detail replaces a message without placeholders.
     """
     message = MESSAGES.get(alert.name, "%(detail)s")
     values = {"detail": alert.detail.rstrip("."), "subject": alert.subject}

@@ -1,7 +1,6 @@
-"""The checks of the machine, the service, email and webhooks, and the list of all checks.
+"""Checks of the machine, the service, email and webhooks, and the list of all checks.
 
-To add a check, write a function and add it to CHECKS. The checks of the data directory are in
-data.py.
+To add a check, write a function and add it to CHECKS. Checks of the data directory are in data.py.
 """
 
 import asyncio
@@ -48,7 +47,7 @@ _MIB = 1 << 20
 _BACK_IN_TIME = 5 * 60 * 1000
 _KNOWN_DAY = datetime(2026, 11, 20, 12)  # noqa: DTZ001 - the check adds the zone
 _OK = 200
-_WARN_DAYS, _FAIL_DAYS = 21, 3  # the box renews 30 days before the end
+_WARN_DAYS, _FAIL_DAYS = 21, 3  # the box renews its certificate 30 days before it expires
 MAIL_DEADLINE = 5.0
 _WEEK = 7 * 24 * 3600 * 1000
 _HOUR = 3600 * 1000
@@ -88,7 +87,7 @@ def memory(context: CheckContext) -> Check:
 
 
 def time_zones(context: CheckContext) -> Check:
-    """The tz database knows that Morocco is at UTC+00 since 20 September 2026."""
+    """The tz database knows that Morocco has been at UTC+00 since 20 September 2026."""
     zones = context.zones
     which = f"{zones.version} ({zones.origin})"
     try:
@@ -106,7 +105,7 @@ def time_zones(context: CheckContext) -> Check:
 
 
 def clock(context: CheckContext) -> Check:
-    """The clock is not before the latest stored instant, and NTP synchronises it."""
+    """The clock is not earlier than the latest stored instant, and NTP synchronises it."""
     at, newest = context.clock.now(), 0
     for environment in ENVIRONMENTS:
         with suppress(NotExamined), context.rows(environment) as reader:
@@ -141,7 +140,7 @@ def uplink(context: CheckContext) -> Check:
 
 
 def box(context: CheckContext) -> Check:
-    """A box serves this directory, and `/health` answers 200 within 2 s."""
+    """A box is serving this directory, and `/health` responds with 200 within 2 s."""
     if not context.runs:
         return warn(_("The box is not running."), ASK, command="venuebox serve")
     answers = {}
@@ -234,7 +233,7 @@ def certificate(context: CheckContext) -> Check:
 
 
 def tls_port(context: CheckContext) -> Check:
-    """`server.tls_port` answers over TLS with the stored certificates."""
+    """The box serves the stored certificates on `server.tls_port`."""
     server, found = _look(context)
     if not context.runs:
         raise NotExamined
@@ -262,7 +261,8 @@ def _imported_names(found: dict[str, Any]) -> Names:
 def _ask(host: str, port: int, name: str) -> str:
     """Connect with SNI `name` ("" for none) and return the certificate's SHA-256 in hex."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # compared by hash
+    # The caller compares the certificate's hash instead.
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with (
         socket.create_connection((host, port), HEALTH_DEADLINE) as plain,
         context.wrap_socket(plain, server_hostname=name or None) as secure,
@@ -271,7 +271,7 @@ def _ask(host: str, port: int, name: str) -> str:
 
 
 def _look(context: CheckContext) -> tuple[ServerSettings, dict[str, Any]]:
-    """Return settings and certificates. Raises NotExamined if the box does not serve TLS."""
+    """Return server settings and certificates. Raises NotExamined if the box serves no TLS."""
     server = context.known_settings().server
     found = describe(context.directory.root / "tls", context.clock.now())
     if is_loopback_host(server.host) or not server.tls_port or found is None:
@@ -280,7 +280,7 @@ def _look(context: CheckContext) -> tuple[ServerSettings, dict[str, Any]]:
 
 
 def _addresses(context: CheckContext) -> list[str]:
-    """List local URLs where the box may listen: last known address first, then the settings."""
+    """List local URLs where the box may listen: first the last known, then the configured."""
     found = []
     remembered = urlsplit(context.directory.remembered_address() or "")
     if remembered.port:
@@ -293,7 +293,7 @@ def _addresses(context: CheckContext) -> list[str]:
 
 
 def _listening_host(host: str) -> str:
-    """Return the host for a URL on this machine."""
+    """Return the host for a URL that reaches the box from this machine."""
     if host in {"0.0.0.0", "::"}:  # noqa: S104 - only compared
         return "127.0.0.1"
     return f"[{host}]" if ":" in host else host
@@ -347,7 +347,7 @@ def endpoints(context: CheckContext) -> Check:
 
 
 def deliveries(context: CheckContext) -> Check:
-    """No delivery died in the last 7 days, and none has been pending for over an hour."""
+    """No delivery was given up in the last 7 days, and none has waited for over an hour."""
     now = context.clock.now()
     counts: list[Any] = []
     for environment in ENVIRONMENTS:
@@ -366,7 +366,7 @@ def deliveries(context: CheckContext) -> Check:
     return ok(_("Deliveries waiting: %(pending)s, none given up."), pending=pending)
 
 
-# A check has the name of its function. A check that does not apply raises NotExamined.
+# Each check is named after its function. A check that does not apply raises NotExamined.
 CHECKS: tuple[Callable[[CheckContext], Check], ...] = (
     box, settings,
     data.permissions, data.master_key, data.erasures, data.integrity, data.schema, data.wal,

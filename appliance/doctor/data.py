@@ -39,7 +39,7 @@ _SHOWN = 5
 
 
 def permissions(context: CheckContext) -> Check:
-    """All files are 0600 and folders 0700, with one owner (docs/security.md, S25)."""
+    """All files have mode 0600 and folders 0700, with one owner (docs/security.md, S25)."""
     root = context.directory.root
     owner = root.stat().st_uid
     found = list(_walk(context.directory))
@@ -109,7 +109,7 @@ def _walk(directory: DataDirectory) -> Iterator[tuple[Path, os.stat_result]]:
             path = Path(parent, name)
             try:
                 state = path.lstat()
-            except FileNotFoundError:  # a running box may delete files at any time
+            except FileNotFoundError:  # a running box has deleted it
                 continue
             if not stat.S_ISLNK(state.st_mode):
                 yield path, state
@@ -128,7 +128,8 @@ def integrity(context: CheckContext) -> Check:
         try:
             with context.file(environment) as reader:
                 damage = find_faults(reader.connection, "quick_check(20)")
-                reader.connection.execute("ROLLBACK")  # the WAL check needs no open transaction
+                # The WAL check must run outside a transaction.
+                reader.connection.execute("ROLLBACK")
                 missing = find_missing_pages(reader.connection, path)
                 damage += [missing] if missing else []
         except Unopenable:

@@ -10,7 +10,7 @@ _CALLERS_MAX = 10_000
 
 
 class RateLimit:
-    """Allows each caller `limit` calls in any `seconds`; rejected calls do not count."""
+    """Allows each caller `limit` calls in any period of `seconds`; refused calls do not count."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class RateLimit:
         now = self._clock.monotonic()
         calls = self._calls.setdefault(caller, deque())
         self._calls.move_to_end(caller)
-        if len(self._calls) > _CALLERS_MAX:  # drop the caller that was idle longest
+        if len(self._calls) > _CALLERS_MAX:  # drop the caller that has been idle longest
             self._calls.popitem(last=False)
         oldest = now - self._seconds
         while calls and calls[0] <= oldest:

@@ -1,4 +1,4 @@
-"""HTTP requests and answers: JSON bodies, request context, same-origin check, client address."""
+"""HTTP requests and responses: JSON bodies, request context, same-origin check, client address."""
 
 import asyncio
 import codecs
@@ -31,7 +31,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 ENVIRONMENT: web.RequestKey[Environment] = web.RequestKey("environment", Environment)
 CALLER_OF: web.AppKey[Callable[[web.Request], str]] = web.AppKey("caller of")
-"""Returns the client address that rate limits count a request for."""
+"""Returns the client address against which rate limits count a request."""
 PAIRING_TRIES: web.AppKey[RateLimit] = web.AppKey("pairing tries", RateLimit)
 SEARCH_PHONES: web.AppKey[RateLimit] = web.AppKey("search phones", RateLimit)
 """Rate limit of phone number searches, by terminal id."""
@@ -50,8 +50,8 @@ def recheck_authorisation(request: web.Request) -> None:
 class Principal:
     """Who may call a route; each route must declare it (docs/security.md, S3).
 
-    `anybody` needs no authentication: links, pages and files. `needs` is the scope of the key,
-    or the role of the staff member. The handlers in terminal_bridge check the roles of terminals.
+    `anybody` needs no authentication and is for links, pages and files. `needs` is the API key's
+    scope or the staff member's role. The handlers in terminal_bridge check terminals' roles.
     """
 
     kind: Literal["anybody", "key", "terminal", "staff"]
@@ -102,7 +102,7 @@ async def read_body(request: web.Request, limit: int = BODY_LIMIT) -> bytes | No
     if limit != BODY_LIMIT:  # the application's limit is BODY_LIMIT
         request = request.clone(client_max_size=limit + 1)
     try:
-        if request.content.is_eof():  # the body arrived with the headers: nothing to wait for
+        if request.content.is_eof():  # the body arrived with the headers
             raw = await request.read()
         else:
             async with asyncio.timeout(_BODY_SECONDS):
@@ -168,7 +168,7 @@ _DECODER = json.JSONDecoder(
 
 
 def _is_deeper_than(value: Any, levels: int) -> bool:
-    """Return whether `value` is nested too deeply. A recursion would take twice as long."""
+    """Return whether `value` is nested deeper than `levels`. Recursion would be half as fast."""
     layer = [value]
     for _ in range(levels):
         inner: list[Any] = []
@@ -207,7 +207,7 @@ def parse_instant(value: object, field: str = "at") -> int | None:
 
 # JSON answers
 
-# For answers that are not pages; pages set their own, wider policy.
+# For responses other than pages, which set their own, wider policy.
 COMMON_HEADERS: Mapping[str, str] = {
     "Server": "venuebox",  # instead of the library and its version
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
@@ -238,16 +238,16 @@ def refuse(refusal: ApiError) -> web.Response:
 
 
 def wants_page(request: web.Request) -> bool:
-    """Return whether the client accepts HTML; without Accept, or with */*, it gets JSON."""
+    """Return whether the client accepts HTML. False without an Accept header or with */*."""
     return "text/html" in request.headers.get("Accept", "")
 
 
 def is_from_our_page(request: web.Request, base: str) -> bool:
-    """Return whether the request does not come from a page of another site (CSRF check).
+    """Return False if the request comes from another site's page (CSRF check).
 
     Sec-Fetch-Site decides if it is present. Otherwise Origin decides: it must be the origin of
-    `base` (the guests' address) or of the request itself. Without both headers, the request must
-    have no cookie.
+    `base` (the guests' address) or of the request itself. If both headers are missing, the
+    request must have no cookie.
     """
     site = request.headers.get("Sec-Fetch-Site")
     if site is not None:
@@ -272,7 +272,7 @@ def networks_of(texts: Sequence[str]) -> Networks:
 
 def peer_of(request: web.Request, proxies: Networks) -> str:
     """Return the client address: the nearest one that is not a trusted proxy."""
-    # Some proxies add a second header line to the client's, which may be forged.
+    # Some proxies add a header line after the client's own, which may be forged.
     lines = request.headers.getall("X-Forwarded-For", [])
     forwarded = [_address_in(part.strip()) for part in ",".join(lines).split(",")]
     chain = [request.remote or "unknown", *(part for part in reversed(forwarded) if part)]
@@ -306,7 +306,7 @@ def claims_https(request: web.Request) -> bool:
 
 @lru_cache(maxsize=1024)
 def caller_key(peer: str) -> str:
-    """Return one key per caller: the /64 network of an IPv6 address, an IPv4 address unchanged."""
+    """Return one key per caller: an IPv6 address's /64 network, or the IPv4 address."""
     address = address_of(peer)
     if address is None:
         return peer

@@ -1,4 +1,4 @@
-"""The HTTP client of one attempt: connect over verified TLS, send, and classify the outcome."""
+"""The HTTP client for webhooks: connect over verified TLS, send, and classify the outcome."""
 
 import asyncio
 import contextlib
@@ -72,7 +72,7 @@ def _code(error: Exception, phase: str) -> str:  # noqa: PLR0911 - a table
     return "protocol"
 
 
-@lru_cache(maxsize=8)  # responses within one second have the same header
+@lru_cache(maxsize=8)  # responses within one second have the same Date header
 def _instant(date: str) -> int | None:
     """Parse a Date header as ms since 1970; None if it is empty or invalid."""
     try:
@@ -82,13 +82,14 @@ def _instant(date: str) -> int | None:
 
 
 def _printable(excerpt: bytes) -> str | None:
-    """Decode the excerpt of a response; escape control characters, for terminals and pages."""
+    """Decode a response excerpt; escape control characters for display in terminals and pages."""
     text = excerpt.decode("utf-8", "backslashreplace")
     escaped = "".join(c if c.isprintable() or c == "\n" else f"\\x{ord(c):02x}" for c in text)
     return escaped or None
 
 
-# Returns the TLS context that verifies a receiver. May read files; raises ssl.SSLError.
+# Returns the TLS context for a receiver. May read files. Raises ssl.SSLError if the trusted
+# certificates cannot be used.
 Trust = Callable[[], Awaitable[ssl.SSLContext]]
 
 
@@ -99,22 +100,22 @@ class SystemTrust:
         self._context: ssl.SSLContext | None = None
 
     async def __call__(self) -> ssl.SSLContext:
-        """Return the context. The first call reads the authorities in a thread, about 40 ms."""
+        """Return the TLS context. The first call reads the authorities in a thread (~40 ms)."""
         if self._context is None:
             self._context = _modern(await asyncio.to_thread(ssl.create_default_context))
         return self._context
 
 
 class OwnAuthority:
-    """Trusts only certificates signed by the given authorities; name and dates are checked."""
+    """Trusts only certificates signed by the given authorities; checks their name and dates."""
 
     def __init__(self, ca: str) -> None:
-        """`ca` is PEM, as `parse_ca` returns it. A chain may end at any of its certificates."""
+        """`ca` is PEM text from `parse_ca`. A chain may end at any certificate in it."""
         self._ca = ca
         self._context: ssl.SSLContext | None = None
 
     async def __call__(self) -> ssl.SSLContext:
-        """Return the context. Raises ssl.SSLError if the certificates cannot be used."""
+        """Return the TLS context. Raises ssl.SSLError if the certificates cannot be used."""
         if self._context is None:
             context = _modern(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
             context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
@@ -124,21 +125,21 @@ class OwnAuthority:
 
 
 class PinnedCertificate:
-    """Trusts exactly one certificate; its issuer, name and dates do not matter.
+    """Trusts exactly one certificate; its issuer, name and dates are not checked.
 
-    The handshake proves that the receiver has the certificate's key. Call `check` after it, before
-    the first byte is sent.
+    The handshake proves that the receiver has the certificate's private key. Call `check` after the
+    handshake, before sending the request.
     """
 
     def __init__(self, digest: bytes) -> None:
-        """`digest` is the SHA-256 of the certificate in DER."""
+        """`digest` is the SHA-256 digest of the DER-encoded certificate."""
         self._digest = digest
         self._context = _modern(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
         self._context.check_hostname = False
-        self._context.verify_mode = ssl.CERT_NONE  # `check` verifies
+        self._context.verify_mode = ssl.CERT_NONE  # `check` verifies the certificate instead
 
     async def __call__(self) -> ssl.SSLContext:
-        """Return the context."""
+        """Return the TLS context."""
         return self._context
 
     def check(self, certificate: bytes | None) -> None:
@@ -153,20 +154,20 @@ def _modern(context: ssl.SSLContext) -> ssl.SSLContext:
     return context
 
 
-# Opens a TCP connection to one of the addresses. Raises OSError.
+# Opens a TCP connection to one of the addresses, on the port. Raises OSError if all fail.
 Connect = Callable[[Sequence[IpAddress], int], Awaitable[socket.socket]]
 
 USER_AGENT = "venuebox-webhooks/1"
 EXCERPT_MAX = 1024
-_BODY_MAX = 16 * 1024  # a longer response is not read to its end: its connection is closed
+_BODY_MAX = 16 * 1024  # after a longer response, the connection is closed
 _BLOCK = 4096
 _INFORMATIONAL_MAX = 16
 _NO_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=None)  # `Client.post` limits the time
 _FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
 _NEXT_ADDRESS_SECONDS = 0.25  # delay before the next address is tried in parallel
 
-# Distance from the receiver at which a failure arose. If all addresses fail, the failure with the
-# smallest distance is reported: "no route" on this machine only if nothing else was reported.
+# How far from the receiver each error occurs. If all addresses fail, the error nearest to the
+# receiver is reported, so "no route" is reported only if no address failed nearer to it.
 _DISTANCES = {
     errno.ECONNREFUSED: 0, errno.ECONNRESET: 1, errno.ETIMEDOUT: 2, errno.EHOSTUNREACH: 3,
     errno.ENETUNREACH: 5, errno.ENETDOWN: 5, errno.EADDRNOTAVAIL: 6, errno.EAFNOSUPPORT: 6,
@@ -175,20 +176,20 @@ _DISTANCES = {
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
-    """Time limits of an attempt, in seconds. `total` is that of the interface, section 6.3.
+    """Time limits for an attempt, in seconds. The interface defines `total` (section 6.3).
 
-    `connect` is for TCP, without DNS and TLS. `drain` is for the body of the response.
+    `connect` covers TCP only, not DNS or TLS. `drain` covers reading the response body.
     """
 
     total: float = 10.0
     connect: float = 4.0
     drain: float = 1.0
-    idle: float = 2.0  # aiohttp closes within twice this time; many servers close after 5 s
+    idle: float = 2.0  # aiohttp closes within twice this time; many servers do so after 5 s
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The body of one delivery, and the headers that only this delivery has."""
+    """The body of one request, and the headers specific to it."""
 
     headers: Mapping[str, str]
     body: bytes
@@ -198,7 +199,7 @@ _FAILURES = (OSError, Blocked, aiohttp.ClientError, HttpProcessingError)
 
 
 class Client:
-    """Sends to one receiver, and keeps idle connections for the next deliveries for a few seconds.
+    """Sends requests to one receiver. Keeps idle connections for reuse for a few seconds.
 
     Does not follow redirects, use proxies, store cookies or decompress responses.
     """
@@ -211,7 +212,7 @@ class Client:
         trust: Trust,
         budgets: Budgets,
     ) -> None:
-        """`guard` None: a receiver inside this process, which `connect` reaches by itself."""
+        """If `guard` is None, the receiver is in this process and `connect` needs no address."""
         self.receiver = receiver
         self._guard = guard
         self._connect = connect
@@ -238,19 +239,19 @@ class Client:
 
     @property
     def is_local(self) -> bool:
-        """Whether the receiver is known to be in the venue's network or in this process."""
+        """Whether the receiver is known to be on the venue's network or in this process."""
         known = self.addresses
         return known is not None and all(reach_of(each) is not Reach.PUBLIC for each in known)
 
     def text(self, request: Request) -> bytes:
-        """Return `request` as it is sent, for the delivery log."""
+        """Return `request` as sent over HTTP, for the delivery log."""
         lines = [f"{name}: {value}\r\n" for name, value in self._headers_of(request).items()]
         return f"{self._request_line}\r\n{''.join(lines)}\r\n".encode() + request.body
 
     async def post(self, request: Request) -> Outcome:
-        """Send `request` within the total time limit; every failure becomes an outcome.
+        """Send `request` within the total time limit. Return every failure as an outcome.
 
-        The status line decides: an error in the body of the response changes nothing.
+        Only the status code decides; errors while reading the response body are ignored.
         """
         call = _Call(self._key)
         started = self._loop.time()
@@ -281,7 +282,7 @@ class Client:
                 await self.close()
 
     async def close(self) -> None:
-        """Close the idle connections; those in use are closed after their response."""
+        """Close idle connections now, and connections in use after their response."""
         self._closed = True
         if not self._in_use:
             await self._connector.close(abort_ssl=True)
@@ -297,7 +298,7 @@ class Client:
             try:
                 return await self._exchange(request, call)
             except aiohttp.ClientConnectionError:
-                # The receiver closed a reused connection while it was idle: send on another one.
+                # The receiver closed the reused connection while it was idle, so use another one.
                 if call.dialled or call.connection is None or call.connection.heard:
                     raise
                 call.close()
@@ -305,9 +306,9 @@ class Client:
     async def _exchange(
         self, request: Request, call: "_Call"
     ) -> tuple[RawResponseMessage, StreamReader]:
-        """Send the request. Returns the head of the response and its unread body.
+        """Send the request. Return the response's head and its unread body.
 
-        aiohttp's `ClientSession` is not used: it would add redirects, cookies and timers.
+        Does not use aiohttp's `ClientSession`, which would add redirects, cookies and timers.
         """
         call.pooled = await self._connector.connect(cast("Any", call), [], _NO_TIMEOUT)
         call.connection = connection = cast("_Connection", call.pooled.protocol)
@@ -323,9 +324,9 @@ class Client:
         return message, body
 
     async def _read(self, body: StreamReader, seconds: float) -> bytes:
-        """Return the first KiB of the body, and read a short body to its end.
+        """Return the first KiB of the body. Read a body of up to 16 KiB to its end.
 
-        After an error in the body the connection is not reused.
+        If reading fails, the connection is not reused.
         """
         if body.is_eof():
             return body.read_nowait(EXCERPT_MAX)
@@ -338,7 +339,7 @@ class Client:
         return excerpt
 
     async def _dial(self, call: "_Call") -> ResponseHandler:
-        """Connect to an address that the guard permits, with TLS for https."""
+        """Connect to an address that the guard permits; use TLS for https."""
         call.dialled = True
         receiver = self.receiver
         call.phase = DNS if receiver.address is None else GUARD
@@ -347,7 +348,7 @@ class Client:
         context = await self._trust() if receiver.secure else None
         async with asyncio.timeout(self._budgets.connect):
             sock = await self._connect(addresses, receiver.port)
-        if receiver.secure:  # the handshake is limited only by the total time
+        if receiver.secure:  # only the total time limits the handshake
             call.phase = TLS
         transport, connection = await self._loop.create_connection(
             lambda: _Connection(self._loop),
@@ -377,7 +378,7 @@ class _Call:
     connection: "_Connection | None" = None
 
     def release(self) -> None:
-        """Return the connection to the pool, which keeps it if the response was read to its end."""
+        """Return the connection to the pool, which keeps it if the whole response was read."""
         if self.pooled is not None and self.connection is not None:
             self.connection.call = None
             self.pooled.release()
@@ -393,7 +394,7 @@ class _Call:
 
 
 class _Connector(aiohttp.BaseConnector):
-    """Pools connections that `dial` makes; aiohttp itself resolves and connects nothing."""
+    """Pools the connections that `dial` opens; aiohttp itself does not resolve or connect."""
 
     def __init__(self, dial: Callable[[_Call], Awaitable[ResponseHandler]], idle: float) -> None:
         super().__init__(limit=0, keepalive_timeout=idle)
@@ -404,9 +405,9 @@ class _Connector(aiohttp.BaseConnector):
 
 
 class _Connection(ResponseHandler):
-    """A connection that limits informational responses.
+    """A connection that accepts at most 16 informational (1xx) responses per request.
 
-    `heard`: data has arrived since the last request was sent.
+    `heard` is True if data has arrived since the last request was sent.
     """
 
     heard = False
@@ -427,7 +428,7 @@ class _Connection(ResponseHandler):
 
     def data_received(self, data: bytes) -> None:
         if self.call is None:
-            self.abort()  # without a request; the next request would take it for its response
+            self.abort()  # unrequested data, which the next request would take for its response
             return
         self.heard = True
         super().data_received(data)
@@ -443,9 +444,9 @@ class _Connection(ResponseHandler):
 
 
 async def connect_directly(addresses: Sequence[IpAddress], port: int) -> socket.socket:
-    """Connect to the address that answers first.
+    """Connect to the address that accepts the connection first.
 
-    If all fail, raises the OSError that arose nearest to the receiver.
+    If all fail, raises the OSError that occurred nearest to the receiver (see `_DISTANCES`).
     """
     infos = [
         (_FAMILIES[each.version], socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (str(each), port))
@@ -467,9 +468,9 @@ def _distance(failure: OSError) -> int:
 
 
 class _Failures:
-    """The part of an event loop that aiohappyeyeballs uses. Collects the failures.
+    """Collects connection failures. Replaces the event loop that aiohappyeyeballs calls.
 
-    The library would combine different failures into one OSError without an errno.
+    Otherwise the library would combine different failures into one OSError without an errno.
     """
 
     def __init__(self) -> None:

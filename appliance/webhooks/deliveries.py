@@ -1,8 +1,8 @@
-"""Deliveries and attempts: values, and the rows that the dispatcher reads and writes.
+"""Deliveries and attempts: value types, and the rows that the dispatcher reads and writes.
 
-A new delivery has no `due_uptime`: new deliveries are sent in the order of their numbers. A retry
-is due by the machine's uptime, which clock steps do not change; a replayed delivery has
-`due_uptime` 0, which means now.
+`due_uptime` is the machine's uptime (ms) at which a retry is due; clock steps do not change it. It
+is 0 for a replayed delivery, which is due now, and NULL for a new one. New deliveries are sent in
+ascending order of `seq`.
 """
 
 import json
@@ -13,7 +13,7 @@ from uuid import NAMESPACE_OID, uuid5
 
 from appliance.database.connection import Reader, Transaction
 
-Key = tuple[int, ...]  # the primary key of a row: numbers of a delivery, an attempt or an event
+Key = tuple[int, ...]  # a primary key: (delivery seq,), (delivery seq, attempt n) or (event seq,)
 
 STATES = ("pending", "delivered", "dead", "cancelled")
 
@@ -22,8 +22,8 @@ STATES = ("pending", "delivered", "dead", "cancelled")
 class DueDelivery:
     """A pending delivery that may be sent now, with its event.
 
-    `attempts` is the number of charged attempts since its creation or last replay. `replays` is
-    the number of replays. `reservation_id` is None for `webhook.test`.
+    `attempts` counts the charged attempts since creation or the last replay (see `Outcome`).
+    `replays` counts the replays. `reservation_id` is None for `webhook.test`.
     """
 
     seq: int
@@ -49,9 +49,9 @@ class DueDelivery:
 class Outcome:
     """The result of one attempt: the phase in which it ended, a code, and parts of the response.
 
-    `code` is `delivered`, `http_<status>`, or the name of a failure such as `timeout`. An attempt
-    that is not `charged` failed because of the box, and does not count towards the six attempts.
-    `receiver_time` is the time in the response, in ms since 1970.
+    `code` is `delivered`, `http_<status>`, or the name of a failure such as `timeout`. If `charged`
+    is False, the attempt failed because of the box and does not count towards the limit of six.
+    `receiver_time` is the response's Date header, in ms since 1970.
     """
 
     phase: str
@@ -64,7 +64,7 @@ class Outcome:
 
     @property
     def delivered(self) -> bool:
-        """Whether the receiver accepted it: 2xx in time (interface, section 6.3)."""
+        """Whether the receiver responded with a 2xx status in time (interface, section 6.3)."""
         return self.code == "delivered"
 
 
@@ -72,8 +72,8 @@ class Outcome:
 class AttemptRecord:
     """The outcome of an attempt and the new state of its delivery, ready to be written.
 
-    `outcome` None means that nothing was sent: the delivery is cancelled. `replays` is the
-    number of replays when the attempt began. `request` is the failed request to store.
+    If `outcome` is None, nothing was sent and the delivery is cancelled. `replays` is the
+    delivery's number of replays when the attempt began. `request` is the failed request to store.
     """
 
     delivery_seq: int
@@ -91,19 +91,19 @@ class AttemptRecord:
 
     @property
     def clock_skew_s(self) -> int | None:
-        """The receiver's clock minus the box's, in seconds; None if the response had no time."""
+        """The receiver's clock minus the box's, in seconds; None if the response had no date."""
         if self.outcome is None or self.outcome.receiver_time is None:
             return None
         answered_at = self.started_at + self.duration_ms
         return round((self.outcome.receiver_time - answered_at) / 1000)
 
     def without_content(self) -> "AttemptRecord":
-        """Return the record without request, response excerpt and digest of the body."""
+        """Return a copy without the request, the response excerpt and the body digest."""
         outcome = None if self.outcome is None else replace(self.outcome, excerpt=None)
         return replace(self, outcome=outcome, request=None, body_sha256=None)
 
 
-# CROSS JOIN fixes the order of the join: deliveries first, by their index.
+# CROSS JOIN fixes the join order: SQLite reads deliveries first, by their index.
 _SELECT = """
     SELECT d.seq, d.id, d.attempts, e.type, e.reservation_id, e.occurred_at, d.replays,
            e.seq
@@ -117,7 +117,7 @@ _DUE = f"{_SELECT} WHERE d.state = 'pending' AND d.endpoint_id = :endpoint_id AN
 def iterate_untried(reader: Reader, endpoint_id: str, after: int) -> Iterator[DueDelivery]:
     """Iterate over the endpoint's new deliveries with a `seq` greater than `after`, oldest first.
 
-    Leaves out a delivery if an earlier one about its reservation, up to `after`, is still new.
+    Skips a delivery if its reservation has another new delivery with a `seq` up to `after`.
     """
     rows = reader.rows(
         f"""{_DUE} d.due_uptime IS NULL AND d.seq > :after
@@ -142,7 +142,7 @@ def iterate_retries(reader: Reader, endpoint_id: str, uptime: int) -> Iterator[D
 
 
 def newest_delivery(reader: Reader) -> int:
-    """Return the number of the latest delivery; 0 if there is none."""
+    """Return the `seq` of the latest delivery; 0 if there is none."""
     return int(reader.value("SELECT coalesce(max(seq), 0) FROM delivery"))
 
 
@@ -155,7 +155,7 @@ def find_next_retry(reader: Reader, endpoint_id: str, uptime: int) -> int | None
 
 
 def list_erased(reader: Reader, seqs: Iterable[int]) -> set[int]:
-    """Return the numbers of those deliveries whose guest was erased."""
+    """Return those of the delivery `seqs` whose guest was erased."""
     rows = reader.rows(
         """SELECT d.seq FROM json_each(:seqs) wanted
            CROSS JOIN delivery d ON d.seq = wanted.value
@@ -168,7 +168,7 @@ def list_erased(reader: Reader, seqs: Iterable[int]) -> set[int]:
 
 
 def cancel_pending(tx: Transaction, endpoint_id: str) -> int:
-    """Cancel the endpoint's pending deliveries. Returns how many."""
+    """Cancel the endpoint's pending deliveries. Return their number."""
     return tx.execute(
         """UPDATE delivery SET state = 'cancelled', finished_at = :now
            WHERE state = 'pending' AND endpoint_id = :endpoint_id""",
@@ -177,7 +177,7 @@ def cancel_pending(tx: Transaction, endpoint_id: str) -> int:
 
 
 def insert_attempts(tx: Transaction, records: Iterable[AttemptRecord]) -> None:
-    """Insert the attempts. They are numbered across all replays of a delivery."""
+    """Insert the attempts. Their numbers continue across a delivery's replays."""
     tx.execute_each(
         """INSERT INTO attempt (delivery_seq, n, at, duration_ms, phase, outcome, http_status,
                remote_address, excerpt, charged, body_sha256)
@@ -190,10 +190,10 @@ def insert_attempts(tx: Transaction, records: Iterable[AttemptRecord]) -> None:
 
 
 def update_deliveries(tx: Transaction, boot: str, records: Iterable[AttemptRecord]) -> None:
-    """Set the state that each delivery has after its attempt.
+    """Write the state of each delivery after its attempt.
 
-    A delivery that was cancelled or replayed during the attempt is not changed, unless the
-    attempt delivered it.
+    A delivery that was cancelled or replayed during the attempt changes only if the attempt
+    succeeded.
     """
     tx.execute_each(
         """UPDATE delivery
@@ -207,7 +207,7 @@ def update_deliveries(tx: Transaction, boot: str, records: Iterable[AttemptRecor
 
 
 def update_health(tx: Transaction, records: Iterable[AttemptRecord]) -> None:
-    """Update the health of the endpoints. Attempts that are not charged are left out."""
+    """Update the endpoints' health. Ignore attempts that are not charged."""
     tx.execute_each(
         """UPDATE endpoint
            SET failures_in_a_row = iif(:delivered, 0, failures_in_a_row + 1),
@@ -233,7 +233,7 @@ def _values(record: AttemptRecord | Outcome) -> dict[str, Any]:
 def find_failed_request(reader: Reader, delivery_id: str) -> tuple[int, bytes] | None:
     """Return the time (ms since 1970) and the bytes of the last failed request, or None.
 
-    None if the delivery has arrived, was never tried, or its guest was erased.
+    None means that the delivery succeeded or was never sent, or that its guest was erased.
     """
     sql = """SELECT r.at, r.request FROM delivery d JOIN failed_request r ON r.delivery_seq = d.seq
              WHERE d.id = :id"""
@@ -242,7 +242,7 @@ def find_failed_request(reader: Reader, delivery_id: str) -> tuple[int, bytes] |
 
 
 def keep_failed_requests(tx: Transaction, records: Iterable[AttemptRecord]) -> None:
-    """Store the request of each record, replacing that of an earlier attempt."""
+    """Store each record's failed request, replacing that of an earlier attempt."""
     sql = "REPLACE INTO failed_request (delivery_seq, at, request) VALUES (?, ?, ?)"
     tx.execute_each(sql, [(r.delivery_seq, r.started_at, r.request) for r in records])
 

@@ -1,8 +1,8 @@
 """The delivery log: pages, attempts, retention, and replay of deliveries.
 
-A page starts after the last row of the previous page, so new deliveries do not shift it. Retention
-finds rows with readers, then deletes them with the writer in batches. All instants are ms since
-1970. A replayed delivery is treated as a retry that is due now: it takes no slot from new ones.
+Each page starts after the last row of the previous page, so new deliveries do not shift it.
+Retention finds rows with readers, then deletes them with the writer in batches. All instants are in
+ms since 1970. A replayed delivery counts as a retry that is due now, not as a new delivery.
 """
 
 import json
@@ -17,7 +17,7 @@ from appliance.webhooks.endpoints import EndpointsChanged, get_endpoint
 
 @dataclass(frozen=True, slots=True)
 class LoggedAttempt:
-    """One attempt. `http_status` is None if no response arrived; `outcome` gives the reason."""
+    """One attempt. If no response arrived, `http_status` is None and `outcome` is the reason."""
 
     at: int
     duration_ms: int
@@ -27,7 +27,7 @@ class LoggedAttempt:
 
 @dataclass(frozen=True, slots=True)
 class LoggedDelivery:
-    """A delivery with its event, endpoint and attempts. `due_at` applies only while pending."""
+    """A delivery with its event, endpoint and attempts. `due_at` is valid only if it is pending."""
 
     id: str
     event_seq: int
@@ -54,7 +54,7 @@ def list_delivery_log(reader: Reader) -> Iterator[LoggedDelivery]:
 
 
 def count_attempts(reader: Reader, delivery_id: str, endpoint_ids: Collection[str]) -> int | None:
-    """Return the number of attempts; None if the delivery goes to none of `endpoint_ids`."""
+    """Count the delivery's attempts; None if it is unknown or not for one of `endpoint_ids`."""
     row = reader.row(
         """SELECT d.endpoint_id,
                   (SELECT count(*) FROM attempt a WHERE a.delivery_seq = d.seq)
@@ -72,7 +72,7 @@ Place = tuple[int, int]  # event number, delivery number
 
 @dataclass(frozen=True, slots=True)
 class DeliveryFilter:
-    """A filter; None matches all. Events occurred in [since, until), in ms since 1970."""
+    """A filter for deliveries; None matches all. Events must have occurred in [since, until)."""
 
     endpoint_id: str | None = None
     state: str | None = None
@@ -84,7 +84,7 @@ class DeliveryFilter:
 
 @dataclass(frozen=True, slots=True)
 class ListedDelivery:
-    """One row of the log. `last_outcome` is that of the latest stored attempt."""
+    """One row of the log. `last_outcome` and `last_status` are from the latest stored attempt."""
 
     id: str
     state: str
@@ -104,7 +104,7 @@ class ListedDelivery:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryPage:
-    """One page, newest event first. `older` is the cursor of the next page, None on the last."""
+    """One page, newest event first. `older` is the cursor for the next page; None on the last."""
 
     deliveries: tuple[ListedDelivery, ...]
     older: Place | None
@@ -145,7 +145,7 @@ def page_deliveries(
 
 
 def get_listed_delivery(reader: Reader, delivery_id: str) -> tuple[int, ListedDelivery]:
-    """Return the delivery and its number. Raises NotFound if the id is unknown."""
+    """Return the delivery's `seq` and the delivery. Raises NotFound if the id is unknown."""
     row = known(reader.row(f"{_LINES} WHERE d.id = :id", {"id": delivery_id}))
     return int(row[1]), ListedDelivery(*row[2:])
 
@@ -164,7 +164,10 @@ def count_deliveries(
 
 @dataclass(frozen=True, slots=True)
 class QueueSummary:
-    """Queue of one endpoint. `next_at`: next due time in ms since 1970; 0: now; None: empty."""
+    """The queue of one endpoint.
+
+    `next_at` is the next due time, 0 if a delivery is due now, or None if the queue is empty.
+    """
 
     pending: int
     dead: int
@@ -173,7 +176,7 @@ class QueueSummary:
 
 def read_queue(reader: Reader, endpoint_id: str) -> QueueSummary:
     """Count the endpoint's pending and dead deliveries and find the next due time."""
-    # `state <> 'pending'` selects the index of the dead ones.
+    # `state <> 'pending'` makes SQLite use the index of dead deliveries.
     sql = """SELECT (SELECT count(*) FROM delivery
                      WHERE state = 'pending' AND endpoint_id = :id),
                     (SELECT count(*) FROM delivery
@@ -186,12 +189,15 @@ def read_queue(reader: Reader, endpoint_id: str) -> QueueSummary:
 
 BATCH = 500  # maximum number of rows changed in one transaction
 FOUND = 10 * BATCH
-DELIVERIES = BATCH // 8  # a delivery has six attempts, plus a few for each replay
+DELIVERIES = BATCH // 8  # each has up to six attempts, or more after a replay
 _ROW_BYTES = 120  # size of an attempt row with its index entries, without the excerpt
 
 
 def find_cut_of_attempts(reader: Reader, rows: int, size: int) -> int:
-    """Return the oldest instant whose attempts fit in `rows` and `size` bytes; 0 if all fit."""
+    """Return the earliest instant from which all attempts fit in `rows` rows and `size` bytes.
+
+    Returns 0 if all stored attempts fit.
+    """
     sql = "SELECT at FROM attempt ORDER BY at DESC LIMIT 1 OFFSET :rows"
     by_number = reader.value(sql, {"rows": rows})
     sql = """SELECT at FROM (
@@ -220,7 +226,7 @@ def find_answers(reader: Reader, before: int) -> list[Key]:
 
 
 def find_requests(reader: Reader, before: int) -> list[Key]:
-    """Find delivered or cancelled deliveries, ended before `before`, with a failed request."""
+    """Find stored failed requests of deliveries delivered or cancelled before `before`."""
     sql = """SELECT r.delivery_seq
              FROM failed_request r CROSS JOIN delivery d ON d.seq = r.delivery_seq
              WHERE d.finished_at < :before AND d.state IN ('delivered', 'cancelled')
@@ -238,7 +244,7 @@ def find_deliveries(reader: Reader, dead_before: int, ended_before: int) -> list
 
 
 def find_events(reader: Reader, before: int) -> list[Key]:
-    """Find events before `before` that have no delivery left."""
+    """Find events that occurred before `before` and have no delivery left."""
     sql = """SELECT e.seq FROM event e
              WHERE e.occurred_at < :before
                  AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.event_seq = e.seq)
@@ -257,7 +263,7 @@ def drop_answers(tx: Transaction, keys: Sequence[Key]) -> None:
 
 
 def drop_deliveries(tx: Transaction, keys: Sequence[Key]) -> None:
-    """Delete these deliveries and their attempts, except deliveries that are pending again."""
+    """Delete these deliveries and their attempts. Skip deliveries that are pending again."""
     ended = [
         key for key in keys
         if tx.value("SELECT state FROM delivery WHERE seq = :seq", {"seq": key[0]}) != "pending"
@@ -275,8 +281,8 @@ def drop_events(tx: Transaction, keys: Sequence[Key]) -> None:
 def erase_deliveries_of(tx: Transaction, reservation_id: str) -> None:
     """Erase the stored request and response content of a reservation's deliveries.
 
-    Times and outcomes describe the endpoint, and are kept. The digest of the body is erased too: it
-    would confirm a guessed name.
+    Times and outcomes are kept, because they describe the endpoint. The body digest is erased too,
+    because it could confirm a guessed name.
     """
     sql = """SELECT d.seq FROM event e JOIN delivery d ON d.event_seq = e.seq
              WHERE e.reservation_id = :id"""
@@ -287,7 +293,7 @@ def erase_deliveries_of(tx: Transaction, reservation_id: str) -> None:
 
 
 REPLAY_PAGE = 500  # rows examined in one transaction; takes a few milliseconds
-# Skips deliveries that are due now without an attempt: new ones and those already replayed.
+# Skips deliveries that are due now and not yet attempted: new ones and ones already replayed.
 _REPLAY = """
     UPDATE delivery
     SET state = 'pending', attempts = 0, due_at = :now, due_boot = NULL, due_uptime = 0,
@@ -298,7 +304,7 @@ _REPLAY = """
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Deliveries of one endpoint, in these states, of events in [since, until)."""
+    """Selects an endpoint's deliveries by state, for events that occurred in [since, until)."""
 
     endpoint_id: str
     states: tuple[str, ...] = ("dead",)
@@ -308,7 +314,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress of a replay: of the deliveries up to `last`, those up to `after` are processed."""
+    """Progress of a replay of the deliveries up to `seq` `last`; those up to `after` are done."""
 
     after: int
     last: int
@@ -316,14 +322,14 @@ class Progress:
 
     @property
     def done(self) -> bool:
-        """Whether all deliveries from before the start of the replay are processed."""
+        """Whether all deliveries that existed when the replay began are processed."""
         return self.after >= self.last
 
 
 def replay_delivery(tx: Transaction, delivery_id: str) -> bool:
-    """Queue the delivery for sending again. Returns False if it is already due now.
+    """Queue the delivery to be sent again. Returns False if it is already due now.
 
-    If an attempt is in flight, the replay follows it, unless that attempt succeeds. Raises
+    If an attempt is in flight, the replay happens after it and only if it fails. Raises
     NotFound if the delivery is unknown, EndpointIsInactive if its endpoint is deactivated.
     """
     sql = "SELECT endpoint_id FROM delivery WHERE id = :id"
@@ -336,7 +342,7 @@ def replay_deliveries(
 ) -> Progress:
     """Replay the next page of `selection`. Call again with the returned progress until `done`.
 
-    Each delivery is replayed as in `replay_delivery`; deliveries created meanwhile are not.
+    Replays each delivery as `replay_delivery` does, but none created after the first call.
     Raises NotFound if the endpoint is unknown, EndpointIsInactive if it is deactivated.
     """
     start = progress or Progress(0, tx.value("SELECT coalesce(max(seq), 0) FROM delivery"), 0)
@@ -357,7 +363,7 @@ def replay_deliveries(
 
 
 def _replay(tx: Transaction, endpoint_id: str, where: str, bound: dict[str, object]) -> int:
-    """Make the matching deliveries due now. Returns how many."""
+    """Make the matching deliveries due now. Return their number."""
     if not get_endpoint(tx, endpoint_id).active:
         raise EndpointIsInactive(state="inactive")
     replayed = tx.execute(f"{_REPLAY} AND {where}", {"now": tx.now, **bound})

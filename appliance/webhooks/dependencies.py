@@ -29,20 +29,19 @@ from appliance.webhooks.url_policy import EgressGuard, TargetUrl, make_guard, pa
 
 
 class Inside:
-    """Receivers that this process serves itself, reached over a socket pair.
+    """Receivers inside this process, such as the test environment's echo receiver.
 
-    The echo receiver of the test environment is one. The egress guard therefore needs no
-    exception and always refuses loopback.
+    They are reached over a socket pair, so the egress guard needs no exception for loopback.
     """
 
     def __init__(self, names: Callable[[str], bool], connect: Connect) -> None:
-        """`names` returns whether a URL is internal; `connect` is called without an address."""
+        """`names` returns whether a URL is internal; `connect` is called without addresses."""
         self._connect = connect
         self.names = names
 
     def make_client(self, receiver: TargetUrl, trust: Trust, budgets: Budgets) -> Client:
         """Create a client that can reach internal receivers only."""
-        # A socket pair has no TLS; the Host header stays as in the URL.
+        # A socket pair has no TLS. With port 80 for 443, the Host header stays as in the URL.
         port = 80 if receiver.port == 443 else receiver.port
         plain = replace(receiver, secure=False, port=port)
         client = Client(plain, None, self._connect, trust, budgets)
@@ -69,11 +68,11 @@ class Dependencies:
     watch_clock_steps: WatchClockSteps = watch_clock_steps
 
     def is_inside(self, url: object) -> bool:
-        """Whether `url` is that of a receiver inside this process."""
+        """Whether `url` is the URL of a receiver inside this process."""
         return isinstance(url, str) and self.inside is not None and self.inside.names(url)
 
     def make_client(self, endpoint: Endpoint, *, allow_http: bool) -> Client:
-        """Create the client of an endpoint. Raises InvalidWebhookUrl."""
+        """Create the client for an endpoint. Raises InvalidWebhookUrl if its URL is invalid."""
         receiver = parse_target_url(endpoint.url, allow_http=allow_http)
         if self.inside and self.inside.names(endpoint.url):
             return self.inside.make_client(receiver, self.trust, self.budgets)
@@ -84,5 +83,5 @@ class Dependencies:
 
 
 def make_dependencies(settings: WebhookSettings) -> Dependencies:
-    """Create the production dependencies. Raises OperatorError for invalid `allow_networks`."""
+    """Create the production dependencies. Raises OperatorError if `allow_networks` is invalid."""
     return Dependencies(guard=make_guard(settings), trust=SystemTrust(), uptime=SystemUptime())

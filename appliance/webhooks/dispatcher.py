@@ -1,8 +1,8 @@
 """The dispatcher of one environment: sends committed deliveries and records the attempts.
 
-Nothing polls. Work starts after a commit that queued deliveries, at the end of an attempt, or when
-the one alarm for the earliest retry fires; without pending deliveries there is no alarm. A
-delivery in flight is still a pending row: after a crash it is sent again with the same id.
+The dispatcher does not poll. It looks for work after a commit that queued deliveries, when an
+attempt ends, and when its only alarm, set for the earliest retry, goes off. A delivery in flight is
+still stored as pending, so after a crash it is sent again with the same id.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ _EVIDENCE = (NO_ROUTE, DNS_TEMP, CONN_TIMEOUT)
 
 
 class OfflineGate:
-    """Decides whether the box itself was offline, from recent results of external endpoints."""
+    """Decides from the external endpoints' recent results whether the box itself was offline."""
 
     def __init__(self, network: Network, uptime: Uptime) -> None:
         self._network = network
@@ -61,17 +61,18 @@ class OfflineGate:
         self._failed_at: dict[str, int] = {}
 
     def note_success(self) -> None:
-        """Record that an external endpoint answered, with any status."""
+        """Record that an external endpoint responded, with any status."""
         self._last_success = self._uptime.milliseconds()
         self._failed_at.clear()
 
     def is_to_blame(self, outcome: Outcome, client: Client, external_hosts: set[str]) -> bool:
-        """Whether the box had no route to the client's receiver.
+        """Whether the attempt failed because the box had no route to the client's receiver.
 
-        `external_hosts` are the hosts of all receivers outside the venue's network. For such a
-        receiver, the box is to blame if the system has no default route; or if nothing succeeded
-        for a minute and two hosts fail this way, or the only host fails with no route or a DNS
-        error.
+        `external_hosts` are the hosts of all receivers outside the venue's network. For a failed
+        connection to one of them, this is true if the system has no default route. It is also true
+        if no external endpoint has responded for a minute, and either two hosts failed recently,
+        or the only host failed with no route or a DNS error. For a local receiver, this is true
+        if this machine has no route to it.
         """
         now = self._uptime.milliseconds()
         if client.is_local:
@@ -89,7 +90,7 @@ class OfflineGate:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """An attempt that starts now; `started_at` in ms since 1970."""
+    """An attempt to be made now. `started_at` is in ms since 1970."""
 
     queue: EndpointQueue
     delivery: DueDelivery
@@ -146,9 +147,9 @@ class Dispatcher:
         self._pump_soon()
 
     async def close(self, deadline: float = 10.0) -> None:
-        """Start no more attempts, wait `deadline` seconds for those in flight, write the results.
+        """Stop new attempts, wait up to `deadline` seconds for those in flight, write the outcomes.
 
-        The other deliveries stay pending and are sent after the next start.
+        All other deliveries stay pending and are sent after the next start.
         """
         self._running = False
         self._set_alarm(None)
@@ -165,7 +166,7 @@ class Dispatcher:
         await asyncio.gather(*self._tasks)
 
     async def check_url(self, url: object) -> str:
-        """Return `url` if it may be registered here. Raises InvalidWebhookUrl if not."""
+        """Return `url` if it may be registered. Raises InvalidWebhookUrl if not."""
         if not self._dependencies.is_inside(url):
             await self._dependencies.guard.check(url, allow_http=self._allow_http)
         return str(url)
@@ -179,12 +180,12 @@ class Dispatcher:
         self._holds.add(reason)
 
     def release(self, reason: str) -> None:
-        """Remove a hold. Without other holds, deliveries that became due meanwhile are sent."""
+        """Remove a hold. If it was the last, send the deliveries that became due meanwhile."""
         self._holds.discard(reason)
         self._catch_up()
 
     def _catch_up(self) -> None:
-        """Send the deliveries that became due during a hold; newer ones may pass them."""
+        """Send the deliveries that became due during a hold; newer ones may be sent before them."""
         for queue in self._queues.values():
             queue.start_backlog()
         self._pump_soon()
@@ -201,7 +202,7 @@ class Dispatcher:
                 self._on_endpoints_changed(notice)
 
     def _on_endpoints_changed(self, notice: EndpointsChanged | ChangedBeside) -> None:
-        """Read the endpoints again; if they cannot be read, retry in 15 s."""
+        """Reload the endpoints; if they cannot be read, retry in 15 s."""
         try:
             self._reload()
         except Unavailable:
@@ -214,10 +215,10 @@ class Dispatcher:
         self._pump_soon()
 
     def _reload(self) -> None:
-        """Apply the rows of `endpoint`.
+        """Update the queues from the `endpoint` table.
 
-        The queue of a deactivated endpoint is kept: the endpoint may be activated again before its
-        last attempts have ended.
+        A deactivated endpoint's queue is kept, because the endpoint may be activated again before
+        its last attempts have ended.
         """
         active = {endpoint.id: endpoint for endpoint in self._database.peek(list_active_endpoints)}
         for endpoint_id in self._queues.keys() - active.keys():
@@ -249,7 +250,7 @@ class Dispatcher:
         task.add_done_callback(self._tasks.discard)
 
     def _pump_soon(self) -> None:
-        """Schedule one `_pump`, after the callbacks of this commit."""
+        """Call `_pump` once, after the callbacks that are already scheduled."""
         if not self._pump_is_due and self._running:
             self._pump_is_due = True
             asyncio.get_running_loop().call_soon(self._pump)
@@ -272,7 +273,7 @@ class Dispatcher:
         self._set_alarm(min((at for at in times if at is not None), default=None))
 
     def _start_attempts(self, reader: Reader, queue: EndpointQueue, uptime: int, now: int) -> None:
-        """Start the queue's due attempts. An error does not stop those already started."""
+        """Start the queue's due attempts. After an error, attempts already started continue."""
         places = IN_FLIGHT_MAX - sum(each.in_flight for each in self._queues.values())
         for delivery in queue.choose(reader, uptime, min(places, queue.room)):
             body = _render(reader, delivery, queue.endpoint)
@@ -285,9 +286,9 @@ class Dispatcher:
                 self._spawn(self._run(attempt))
 
     async def _run(self, attempt: _Attempt) -> None:
-        """Sign and send the body. Every failure becomes an outcome.
+        """Sign and send the body. Record every failure as an outcome.
 
-        The wait before the next attempt starts at the end of this one.
+        The wait before the next attempt begins when this one ends.
         """
         queue, delivery = attempt.queue, attempt.delivery
         client, started, request = queue.client, self._clock.monotonic(), None
@@ -306,7 +307,7 @@ class Dispatcher:
         if client is not None:
             outcome = self._check_offline(queue, client, outcome)
         queue.end(outcome)
-        if was_offline and outcome.code == BOX_OFFLINE:  # only the first of an outage is logged
+        if was_offline and outcome.code == BOX_OFFLINE:  # log only the first in an outage
             queue.finish(delivery.seq)
         else:
             record = self._record(attempt, outcome, duration_ms)
@@ -332,7 +333,7 @@ class Dispatcher:
             if queue.offline:
                 self._resume([queue])
             return outcome
-        if queue.endpoint is not None:  # otherwise no later attempt would clear the alert
+        if queue.endpoint is not None:  # if None, no later attempt would clear the alert
             self._alerts.begin(OFFLINE, "the box is offline: webhooks wait, no attempt is charged")
         for each in affected:
             if each is queue or not each.offline:
@@ -350,7 +351,7 @@ class Dispatcher:
     def _record(
         self, attempt: _Attempt, outcome: Outcome | None, duration_ms: int = 0
     ) -> AttemptRecord:
-        """Return the row of an attempt. Without an outcome, the delivery is cancelled unsent."""
+        """Return an attempt's record. If `outcome` is None, the delivery is cancelled unsent."""
         delivery, now, uptime = attempt.delivery, self._clock.now(), self._uptime.milliseconds()
         step = Step("cancelled", delivery.attempts)
         if outcome is not None:
@@ -383,7 +384,7 @@ class Dispatcher:
                 queue.expect_retry(record.due_uptime)
         self._pump_soon()
 
-    def _on_stuck(self, stuck: bool) -> None:  # noqa: FBT001 - a callback with one fact
+    def _on_stuck(self, stuck: bool) -> None:  # noqa: FBT001 - a callback with one argument
         if stuck:
             self._alerts.begin(UNWRITTEN, "webhook results cannot be written: webhooks wait")
             self.hold(UNWRITTEN)
@@ -400,13 +401,13 @@ class Dispatcher:
         self._alarm = None if at is None else self._uptime.call_at(at, self._on_alarm)
 
     def _on_alarm(self) -> None:
-        """A retry is due, or timers may be wrong: look for due deliveries and set a new alarm."""
+        """Send due deliveries and set a new alarm, after an alarm or a clock change."""
         self._set_alarm(None)
         self._pump_soon()
 
 
 def _render(reader: Reader, delivery: DueDelivery, endpoint: Endpoint | None) -> bytes | None:
-    """Return the body with the current reservation; None if the reservation was deleted."""
+    """Return the body with the reservation's current data; None if it was deleted."""
     assert endpoint is not None  # noqa: S101 - a queue without an endpoint chooses nothing
     reservation = None
     if delivery.reservation_id is not None:

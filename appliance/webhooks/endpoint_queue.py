@@ -19,19 +19,19 @@ from appliance.webhooks.payload import sign
 
 IN_FLIGHT_MAX = 6
 
-# The columns that decide how deliveries are sent; another value needs another client.
+# The columns that decide how deliveries are sent. If one changes, a new client is needed.
 _transport = attrgetter(
     "url", "secret", "previous_secret", "previous_secret_expires_at", "ca", "pin"
 )
 
 
 class EndpointQueue:
-    """The deliveries of one endpoint: at most 6 in flight, 1 while the endpoint is failing.
+    """The queue of one endpoint. Up to 6 deliveries are in flight, 1 while the endpoint is failing.
 
-    Two deliveries about one reservation are never in flight together, and their first attempts
-    keep their order. After an outage the queue has a backlog: newer deliveries take half of the
-    places, so that they do not wait behind it. The other half goes to retries that are due, then
-    to the oldest first attempts.
+    Two deliveries for the same reservation are never in flight at once, and their first attempts
+    keep their order. After an outage, the pending deliveries form a backlog. Half of the places
+    then go to newer deliveries, so that they do not wait behind the backlog. The other half goes
+    to retries that are due, then to the oldest first attempts.
     """
 
     def __init__(self, endpoint_id: str) -> None:
@@ -44,16 +44,16 @@ class EndpointQueue:
         self.paused_until: int | None = None  # uptime in ms
         self.next_retry: int | None = 0  # uptime in ms
         self._may_have_untried = True
-        # Whether deliveries were skipped because of another delivery under way.
+        # True if deliveries were skipped because of another delivery under way.
         self._skipped_untried = self._skipped_retries = False
         self._starts_backlog = True
-        self._backlog_end = 0  # number of its last delivery; 0: no backlog
+        self._backlog_end = 0  # `seq` of its last delivery; 0 if there is no backlog
         self._odd_is_fresh = False
-        self._under_way: dict[int, str | None] = {}  # delivery to reservation, until recorded
+        self._under_way: dict[int, str | None] = {}  # delivery seq to reservation id
         self._secrets: list[tuple[str, int | None]] = []  # secret, expiry in ms since 1970
 
     def follow(self, endpoint: Endpoint, client: Client | None, keyring: Keyring) -> None:
-        """Send from now on to the URL and with the secrets of `endpoint`."""
+        """Use the URL and the secrets of `endpoint` from now on."""
         self.endpoint, self.client = endpoint, client
         self._secrets = [(keyring.unwrap(endpoint.secret).decode(), None)]
         if endpoint.previous_secret is not None:
@@ -61,17 +61,17 @@ class EndpointQueue:
             self._secrets.append((previous, endpoint.previous_secret_expires_at or 0))
 
     def sends_as(self, endpoint: Endpoint) -> bool:
-        """Whether the queue already sends to that URL, with these secrets and certificates."""
+        """Whether the queue already uses the URL, secrets and certificates of `endpoint`."""
         return self.endpoint is not None and _transport(self.endpoint) == _transport(endpoint)
 
     @property
     def is_local(self) -> bool:
-        """Whether the receiver is in the venue's network, or may not be reached at all."""
+        """Whether the receiver is on the venue's network, or its URL is not allowed."""
         return self.client is None or self.client.is_local
 
     @property
     def room(self) -> int:
-        """Number of attempts that may start now."""
+        """The number of attempts that may start now."""
         return (1 if self.failing or self.offline else IN_FLIGHT_MAX) - self.in_flight
 
     def wakes_at(self, uptime: int) -> int | None:
@@ -87,22 +87,22 @@ class EndpointQueue:
         return self._may_have_untried or self._has_retries(uptime)
 
     def expect(self, *, retries: bool = False) -> None:
-        """Look for new deliveries next time, and for retries that became due at once."""
+        """Look for new deliveries at the next `choose`; if `retries`, also look for due retries."""
         self._may_have_untried = True
         if retries:
             self.next_retry = 0
 
     def expect_retry(self, uptime: int) -> None:
-        """Look for retries at `uptime`."""
+        """Look for retries when the uptime reaches `uptime` (ms)."""
         if self.next_retry is None or uptime < self.next_retry:
             self.next_retry = uptime
 
     def start_backlog(self) -> None:
-        """Treat the deliveries that are pending now as a backlog that newer ones may pass."""
+        """Treat the pending deliveries as a backlog; newer deliveries may be sent before them."""
         self._starts_backlog = True
 
     def pause(self, until: int) -> None:
-        """Send nothing before the uptime `until`, then look for all due deliveries."""
+        """Send nothing until the uptime is `until` (ms), then look for all due deliveries."""
         self.paused_until = until
         self.expect(retries=True)
 
@@ -113,7 +113,7 @@ class EndpointQueue:
             self.start_backlog()
 
     def choose(self, reader: Reader, uptime: int, room: int) -> Iterator[DueDelivery]:
-        """Yield at most `room` deliveries to send now. `begin` each before the next is taken."""
+        """Yield up to `room` deliveries to send now. Call `begin` for each before the next."""
         if self._starts_backlog:
             self._backlog_end, self._starts_backlog = newest_delivery(reader), False
         retries, places, share = self._has_retries(uptime), self.in_flight + room, room
@@ -141,8 +141,8 @@ class EndpointQueue:
     ) -> Generator[DueDelivery, None, tuple[bool, bool]]:
         """Yield at most `limit` of `rows`. Returns whether more remain and whether any was skipped.
 
-        Skips deliveries under way, whose rows are pending until the outcome is recorded, and
-        deliveries about the same reservation as one of those.
+        Skips deliveries under way, which stay pending until their outcome is recorded, and
+        deliveries for the same reservation as one under way.
         """
         skipped = False
         for delivery in rows:
@@ -175,7 +175,7 @@ class EndpointQueue:
             self.failing = not outcome.delivered
 
     def finish(self, seq: int) -> None:
-        """Note that the outcome of an attempt is recorded or dropped."""
+        """Note that an attempt's outcome was recorded or discarded."""
         self._under_way.pop(seq, None)
         self._may_have_untried |= self._skipped_untried
         if self._skipped_retries:
@@ -197,6 +197,6 @@ class EndpointQueue:
         return Request(headers, body)
 
     def close(self) -> Client | None:
-        """Stop sending. Returns the client, which the caller closes."""
+        """Stop sending. Returns the client, which the caller must close."""
         client, self.client, self.endpoint, self.offline = self.client, None, None, False
         return client

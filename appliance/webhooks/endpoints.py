@@ -27,10 +27,10 @@ _CA_MAX = 64 * 1024
 class Endpoint:
     """A row of `endpoint`. Secrets are encrypted; instants are ms since 1970.
 
-    The TLS certificate is checked against `ca` (PEM) or `pin` (SHA-256 of a certificate), else
-    against the system's authorities. `clock_skew_s` is the endpoint's clock minus the box's.
-    `lineage` is that of the API key that registered the endpoint, or None. If `own_refs` is 1,
-    events contain the externalRef only for reservations of that lineage.
+    The TLS certificate is checked against `ca` (PEM) or `pin` (SHA-256 of a certificate) if set,
+    else against the system's authorities. `clock_skew_s` is the endpoint's clock minus the box's.
+    `lineage` is the lineage of the API key that registered the endpoint, or None. If `own_refs` is
+    1, events contain `externalRef` only for reservations made by a key of that lineage.
     """
 
     id: str
@@ -60,7 +60,7 @@ class Endpoint:
 def parse_ca(text: str) -> str:
     """Return the certificates in `text` as PEM, without the text between them.
 
-    Raises ValidationError if there is no certificate or one cannot be read.
+    Raises ValidationError if `text` contains no certificate or an unreadable one.
     """
     try:
         found = x509.load_pem_x509_certificates(text[:_CA_MAX].encode())
@@ -72,7 +72,7 @@ def parse_ca(text: str) -> str:
 def parse_pin(text: str) -> bytes:
     """Parse the SHA-256 of a certificate (hex, with or without colons) into 32 bytes.
 
-    Raises ValidationError for any other text.
+    Raises ValidationError if `text` has another format.
     """
     digits = text.strip().lower().removeprefix("sha256:").replace(":", "")
     if not _PIN.fullmatch(digits):
@@ -112,18 +112,18 @@ ACTIVE_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class EndpointsChanged:
-    """Notice after a commit: reload this endpoint's row and its deliveries.
+    """Notice after a commit that an endpoint was created or changed, or its deliveries replayed.
 
-    The endpoint was created, changed, activated or deactivated, or has replayed deliveries.
+    Listeners reload the endpoint's row and its deliveries.
     """
 
     endpoint_id: str
 
 
 def parse_event_types(value: object, known: Sequence[str] = EVENT_TYPES) -> tuple[str, ...]:
-    """Parse the event types in `events`, without duplicates; None means all six.
+    """Parse the member `events` into event types without duplicates; None means all six.
 
-    Raises InvalidEventType for an empty list, a type not in `known`, or a value that is no list.
+    Raises InvalidEventType for an empty list, a type not in `known`, or a value that is not a list.
     """
     if value is None:
         return EVENT_TYPES
@@ -141,8 +141,8 @@ def register_endpoint(
 ) -> tuple[Endpoint, str]:  # fmt: skip
     """Create an endpoint. Returns it with its secret, which cannot be read again.
 
-    The caller has checked `url` with the egress guard. `lineage` is that of the registering API
-    key, if any. Raises TooManyEndpoints if 5 are active.
+    The caller must have checked `url` with the egress guard. `lineage` is the registering API
+    key's lineage, if any. Raises TooManyEndpoints if 5 endpoints are active.
     """
     _check_active_limit(tx)
     endpoint_id, secret = tx.new_id(), tx.tokens.new_webhook_secret()
@@ -160,9 +160,10 @@ def register_endpoint(
 def restrict_references(
     tx: Transaction, endpoint_id: str, *, own_refs: bool, actor: str = CONSOLE
 ) -> None:
-    """Send the `externalRef` of the endpoint's own key lineage only, or of all reservations.
+    """Choose whether events contain `externalRef` only for the endpoint's own reservations.
 
-    Applies from the next attempt on. Raises NotFound if the endpoint is unknown.
+    Own reservations are those made by the endpoint's key lineage. Applies from the next attempt.
+    Raises NotFound if the endpoint is unknown.
     """
     if get_endpoint(tx, endpoint_id).own_refs != int(own_refs):
         _change(tx, endpoint_id, "endpoint_references_chosen", actor, own_refs=int(own_refs))
@@ -171,15 +172,19 @@ def restrict_references(
 def choose_events(
     tx: Transaction, endpoint_id: str, events: tuple[str, ...], *, actor: str = CONSOLE
 ) -> None:
-    """Subscribe to `events` only; pending deliveries stay. Raises NotFound if unknown."""
+    """Subscribe the endpoint to `events` only; keep its pending deliveries.
+
+    Raises NotFound if the endpoint is unknown.
+    """
     if get_endpoint(tx, endpoint_id).events != events:
         _change(tx, endpoint_id, "endpoint_events_chosen", actor, events=json.dumps(events))
 
 
 def send_test_event(tx: Transaction, endpoint_id: str | None) -> list[str]:
-    """Queue `webhook.test` for one endpoint, or for all if None. Returns the delivery ids.
+    """Queue `webhook.test` for the endpoint, or for all if None. Returns the delivery ids.
 
-    Goes to active endpoints only, whatever their event types. Raises NotFound if unknown.
+    Queues it for active endpoints only, regardless of their event types. Raises NotFound if the
+    endpoint is unknown.
     """
     chosen = list_active_endpoints(tx) if endpoint_id is None else [get_endpoint(tx, endpoint_id)]
     receiving = [endpoint.id for endpoint in chosen if endpoint.active]
@@ -190,7 +195,7 @@ SWITCHED_OFF = "endpoint_switched_off"
 
 
 def deactivate_endpoint(tx: Transaction, endpoint_id: str, *, actor: str = CONSOLE) -> None:
-    """Deactivate the endpoint for the staff: cancel its pending deliveries and drop its alert.
+    """Deactivate the endpoint, cancel its pending deliveries and delete its alert.
 
     Idempotent. Raises NotFound if the endpoint is unknown.
     """
@@ -199,10 +204,10 @@ def deactivate_endpoint(tx: Transaction, endpoint_id: str, *, actor: str = CONSO
 
 
 def deactivate_by_key(tx: Transaction, endpoint_id: str, key: ApiKey) -> None:
-    """Deactivate the endpoint for an API key. Idempotent.
+    """Deactivate the endpoint on behalf of an API key. Idempotent.
 
-    Stores an alert if a key of another lineage registered it. Raises NotFound if the endpoint is
-    unknown.
+    Stores an alert if a key of another lineage registered the endpoint. Raises NotFound if the
+    endpoint is unknown.
     """
     endpoint = get_endpoint(tx, endpoint_id)
     if endpoint.active and endpoint.lineage != key.lineage:
@@ -225,7 +230,7 @@ def roll_secret(
 ) -> str:
     """Issue a new secret and return it; the previous one keeps signing for 24 hours.
 
-    At most two secrets sign: another roll revokes the oldest at once. Raises NotFound if the
+    At most two secrets sign, so another roll revokes the oldest at once. Raises NotFound if the
     endpoint is unknown.
     """
     endpoint = get_endpoint(tx, endpoint_id)
@@ -239,7 +244,7 @@ def roll_secret(
 
 
 def revoke_old_secret(tx: Transaction, endpoint_id: str, *, actor: str = CONSOLE) -> bool:
-    """Stop signing with the previous secret now. Returns False if it was no longer in use.
+    """Stop signing with the previous secret now. Returns False if none was in use.
 
     Raises NotFound if the endpoint is unknown.
     """
@@ -256,11 +261,11 @@ def revoke_old_secret(tx: Transaction, endpoint_id: str, *, actor: str = CONSOLE
 def trust_receiver(
     tx: Transaction, endpoint_id: str, *, ca: str | None = None, pin: bytes | None = None
 ) -> None:
-    """Trust only the authorities in `ca` (see `parse_ca`) or only the certificate `pin`.
+    """Trust only the authorities in `ca` (see `parse_ca`) or only the certificate with hash `pin`.
 
     With neither, trust the system's authorities; verification cannot be disabled. Applies from
-    the next connection on. Raises NotFound if the endpoint is unknown, ValidationError if both
-    are given or the URL is plain http.
+    the next connection. Raises NotFound if the endpoint is unknown, ValidationError if both are
+    given, or if one is given and the URL is plain http.
     """
     endpoint = get_endpoint(tx, endpoint_id)
     if ca is not None and pin is not None:
@@ -275,7 +280,7 @@ def register_with_room(
     tx: Transaction, /, is_echo_receiver: Callable[[str], bool], keyring: Keyring, url: str,
     events: tuple[str, ...], **more: Any,
 ) -> tuple[Endpoint, str]:  # fmt: skip
-    """Call `register_endpoint`; if 5 are active, first deactivate the oldest echo receiver.
+    """Register an endpoint; if 5 are active, first deactivate the oldest echo receiver.
 
     `is_echo_receiver` returns whether a URL is one of the sandbox's echo receivers.
     """
@@ -287,10 +292,10 @@ def register_with_room(
 
 
 def activate_endpoint(tx: Transaction, endpoint_id: str, *, actor: str = CONSOLE) -> None:
-    """Activate the endpoint. Idempotent. The caller has checked its URL with the egress guard.
+    """Activate the endpoint. Idempotent.
 
-    Cancelled deliveries stay cancelled until replayed. Raises NotFound if the endpoint is
-    unknown, TooManyEndpoints if 5 are active.
+    The caller must have checked its URL with the egress guard. Cancelled deliveries stay cancelled
+    until replayed. Raises NotFound if the endpoint is unknown, TooManyEndpoints if 5 are active.
     """
     if get_endpoint(tx, endpoint_id).active:
         return
@@ -306,7 +311,7 @@ def _check_active_limit(tx: Transaction) -> None:
 
 
 def _change(tx: Transaction, endpoint_id: str, what: str, actor: str, **columns: Any) -> None:
-    """Update columns, record it in the audit log as `what`, and notify the dispatcher."""
+    """Update columns, record the change in the audit log as `what`, and notify the dispatcher."""
     tx.update("endpoint", endpoint_id, **columns)
     record_audit(tx, actor, what, endpoint=endpoint_id)
     tx.notices.append(EndpointsChanged(endpoint_id))

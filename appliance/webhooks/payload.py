@@ -23,7 +23,7 @@ def event_body(
 ) -> bytes:
     """Return the JSON body of a delivery: the event, and the reservation in its current state.
 
-    Without a reservation, the body is that of a `webhook.test`, with a complete sample.
+    If `reservation` is None, return a `webhook.test` event with a complete sample.
     """
     if reservation is None:
         data = _sample(delivery.occurred_at)

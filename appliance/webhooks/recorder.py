@@ -32,10 +32,10 @@ from appliance.webhooks.deliveries import (
 def record_attempts(
     tx: Transaction, boot: str, records: Sequence[AttemptRecord], mark: ClockMark | None = None
 ) -> None:
-    """Log each attempt, and update its delivery and the health of its endpoint.
+    """Record each attempt, and update its delivery and its endpoint's health.
 
-    `mark` is stored too, if given. If a guest was erased while an attempt was in flight, the
-    contents of the request and the response are not stored.
+    Also stores `mark`, if given. If a guest was erased while an attempt was in flight, the contents
+    of the request and the response are not stored.
     """
     erased = list_erased(tx, [record.delivery_seq for record in records])
     records = [r.without_content() if r.delivery_seq in erased else r for r in records]
@@ -68,7 +68,7 @@ class Recorder:
         on_recorded: Callable[[Sequence[AttemptRecord]], None],
         on_stuck: Callable[[bool], None],
     ) -> None:
-        """`mark` returns the clock mark to write, if it is due.
+        """`mark` returns the clock mark to write, or None if it is not due.
 
         `on_recorded` is called after each commit. `on_stuck` is called with True when outcomes
         cannot be written, and with False when they can be written again.
@@ -84,11 +84,11 @@ class Recorder:
 
     @property
     def waiting(self) -> int:
-        """Number of outcomes that are not written yet."""
+        """The number of outcomes not yet written."""
         return len(self._waiting)
 
     def add(self, record: AttemptRecord) -> None:
-        """Write an outcome soon."""
+        """Queue an outcome to be written."""
         self._waiting.append(record)
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name="webhook recorder")
@@ -114,7 +114,7 @@ class Recorder:
                 if self._closing.is_set():
                     break
                 if not stuck:
-                    log.warning("webhooks: outcomes cannot be written: sending pauses")
+                    log.warning("webhooks: outcomes cannot be written, so sending pauses")
                     stuck = True
                     self._on_stuck(stuck)
                 await self._pause(_AGAIN_SECONDS)
@@ -135,7 +135,7 @@ class Recorder:
 
 
 def note_health(alerts: Alerts, record: AttemptRecord) -> None:
-    """Raise or clear the endpoint's alerts. An attempt that is not charged changes nothing."""
+    """Raise or clear the endpoint's alerts. Ignore attempts that are not charged."""
     outcome, id_, skew_s = record.outcome, record.endpoint_id, record.clock_skew_s
     if outcome is None or not outcome.charged:
         return
@@ -144,11 +144,11 @@ def note_health(alerts: Alerts, record: AttemptRecord) -> None:
     else:
         alerts.begin(ENDPOINT_FAILING, f"webhook endpoint {id_} fails: {outcome.code}", id_)
     if outcome.code == "blocked":
-        notice_blocked(alerts, id_, "its address may not be reached from this box")
+        notice_blocked(alerts, id_, "this box is not allowed to connect to its address")
     else:
         alerts.end(ENDPOINT_BLOCKED, f"webhook endpoint {id_} is no longer blocked", id_)
     clock = f"the clock of webhook endpoint {id_}"
     if skew_s is not None and abs(skew_s) > SKEW_WARNING_S:  # signatures fail at 300 s
-        alerts.begin(RECEIVER_CLOCK, f"{clock} differs from ours by {skew_s} s", id_)
+        alerts.begin(RECEIVER_CLOCK, f"{clock} differs from the box's by {skew_s} s", id_)
     elif skew_s is not None:
-        alerts.end(RECEIVER_CLOCK, f"{clock} agrees with ours", id_)
+        alerts.end(RECEIVER_CLOCK, f"{clock} agrees with the box's", id_)

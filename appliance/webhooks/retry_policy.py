@@ -13,7 +13,7 @@ DELAYS_MS = (60_000, 300_000, 1_800_000, 7_200_000, 43_200_000)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Result of an attempt: new state, number of charged attempts, wait before the next in ms."""
+    """A delivery's new state, number of charged attempts, and wait before the next one in ms."""
 
     state: str
     attempts: int
@@ -21,10 +21,11 @@ class Step:
 
 
 def next_step(attempts: int, *, delivered: bool, charged: bool, draw: Callable[[], float]) -> Step:
-    """Return the step after an attempt. `attempts` is the number charged before it.
+    """Return the step after an attempt. `attempts` is the number of earlier charged attempts.
 
-    `draw` is uniform in [0, 1): it delays a retry by up to 10 % of the scheduled delay, at most
-    60 s. An attempt that is not charged keeps the count and is due again when its cause ends.
+    `draw` returns a uniform random number in [0, 1), which adds up to 10 % to a retry's delay, at
+    most 60 s. If the attempt is not charged, the delivery is due again as soon as the queue
+    resumes.
     """
     if delivered:
         return Step("delivered", attempts + 1)
@@ -42,7 +43,7 @@ def _longest_spread(delay_ms: int) -> int:
 
 
 def _longest_wait(attempts: int) -> int:
-    """Return the maximum wait of a delivery after `attempts` charged attempts, in ms."""
+    """Return the longest possible wait after `attempts` charged attempts, in ms."""
     if not attempts:
         return 0
     delay = DELAYS_MS[min(attempts, len(DELAYS_MS)) - 1]
@@ -56,8 +57,8 @@ _AGREE_MS = 1_000
 async def rebase_due_times(database: Database, uptime: Uptime) -> None:
     """Convert the due times of all pending retries to this boot's uptime and the current clock.
 
-    Works in pages of 500 rows, so that other writes can run between them. Needs a trusted
-    clock: after a reboot, only the clock tells how much of a wait is left.
+    Works in pages of 500 rows, so that other writes can run between them. The clock must be
+    trusted, because after a reboot only the clock shows how much of a wait is left.
     """
     for endpoint in await database.read(list_active_endpoints):
         cursor: tuple[int, int] | None = (0, 0)
@@ -68,10 +69,10 @@ async def rebase_due_times(database: Database, uptime: Uptime) -> None:
 def _rebase_page(
     tx: Transaction, endpoint_id: str, cursor: tuple[int, int], uptime: Uptime
 ) -> tuple[int, int] | None:
-    """Make `due_uptime` and `due_at` of up to 500 retries agree. Return the next cursor or None.
+    """Make `due_uptime` and `due_at` agree for up to 500 retries. Return the next cursor or None.
 
-    A retry of this boot is due by the uptime. A retry of an earlier boot is due by the clock, but
-    never later than the maximum wait after its number of charged attempts.
+    A retry scheduled during this boot keeps its due uptime. A retry scheduled before it keeps its
+    due time by the clock, limited to the longest possible wait after its charged attempts.
     """
     boot, now = uptime.boot, uptime.milliseconds()
     sql = """SELECT seq, due_uptime, due_at, due_boot IS :boot, attempts FROM delivery

@@ -1,6 +1,6 @@
 """The URL policy: which URLs and addresses webhooks may be sent to (SSRF protection).
 
-`ipaddress.is_global` is not used: it calls NAT64, 6to4 and mapped loopback addresses global.
+`ipaddress.is_global` is not used, because it is True for NAT64, 6to4 and mapped loopback addresses.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ IpNetwork = IPv4Network | IPv6Network
 
 
 class Reach(Enum):
-    """The class of an address."""
+    """The class of an IP address."""
 
     PUBLIC = "public"
     PRIVATE = "private"
@@ -47,7 +47,7 @@ _OPENABLE = {
     Reach.LINK_LOCAL: _networks("169.254.0.0/16", "fe80::/10"),
 }  # fmt: skip
 
-# Ranges that cannot be allowed: they hold no receivers, or they embed another address.
+# Ranges that cannot be allowed, because they contain no receivers or embed another address.
 _NEVER = _networks(
     "0.0.0.0/8",              # this host
     "192.0.0.0/24",           # protocol assignments
@@ -60,14 +60,14 @@ _NEVER = _networks(
     "240.0.0.0/4",            # reserved, broadcast
     "2001::/23",              # Teredo, ORCHID and other protocol assignments
     "2001:db8::/32", "3fff::/20",  # documentation
-    "2002::/16",              # 6to4: spells an IPv4 address
+    "2002::/16",              # 6to4: embeds an IPv4 address
     "2620:4f:8000::/48",      # AS112
 )  # fmt: skip
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 _ISATAP = (0x00005EFE, 0x02005EFE)  # interface identifiers that embed an IPv4 address
 
 _WITH_PORT = re.compile(r"(?:\[(?P<six>.+)\]|(?P<plain>[^:]+))(?::(?P<port>[0-9]{1,9}))?")
-_FIRST_COMMON_PORT = 1024  # lower ports belong to other protocols
+_FIRST_COMMON_PORT = 1024  # lower ports are assigned to other protocols
 
 
 @lru_cache(maxsize=256)  # called at every attempt with the same few addresses
@@ -96,7 +96,7 @@ class AllowEntry:
 def parse_allow_entry(text: str) -> AllowEntry:
     """Parse `10.0.0.5`, `10.0.0.0/8`, `127.0.0.1:9000` or `[fd00::1]:9000`.
 
-    Raises OperatorError for other texts, and for a network that is not inside one private,
+    Raises OperatorError for any other format, and for a network that is not inside one private,
     loopback or link-local range.
     """
     name, port = _split_port(text.strip())
@@ -120,7 +120,7 @@ def parse_allow_entry(text: str) -> AllowEntry:
 
 
 def _split_port(text: str) -> tuple[str, int | None]:
-    """Split into network and port; return the whole text and None if the format differs."""
+    """Split `text` into network and port. Return `text` and None if it has another format."""
     found = _WITH_PORT.fullmatch(text)
     if found is None or not 1 <= int(found["port"] or 1) <= 65535:
         return text, None
@@ -151,7 +151,7 @@ class EgressPolicy:
         return reach is Reach.PUBLIC or bool(entries)
 
     def permits_port(self, port: int, address: IpAddress | None = None, *, secure: bool) -> bool:
-        """Whether the port is allowed: 443, 80 for plain http, 1024 and up, or listed in an entry.
+        """Whether the port is the scheme's default, 1024 or higher, or listed in an entry.
 
         With `address`, the entry that lists the port must also include the address.
         """
@@ -186,9 +186,9 @@ class TargetUrl:
 
 
 def parse_target_url(url: object, *, allow_http: bool) -> TargetUrl:
-    """Parse the URL of a receiver. Raises InvalidWebhookUrl with the rule that the URL breaks.
+    """Parse a receiver's URL. Raises InvalidWebhookUrl with the rule that the URL breaks.
 
-    Whether its address and port are permitted is checked by EgressGuard.
+    Does not check whether the address and port are permitted; EgressGuard does.
     """
     if isinstance(url, str) and len(url) > _URL_MAX:
         raise _refused("url_length")
@@ -216,7 +216,7 @@ def _forbidden(receiver: TargetUrl, address: IpAddress | None) -> InvalidWebhook
     """Return the error for a forbidden receiver, with the setting that would allow it.
 
     `address` is the forbidden address, if known. The error never contains an address that a name
-    resolved to, because partners must not explore the venue's network.
+    resolved to, so that partners cannot explore the venue's network.
     """
     if address is not None and reach_of(address) is Reach.NEVER:
         return _refused("url_reserved")
@@ -228,10 +228,10 @@ def _forbidden(receiver: TargetUrl, address: IpAddress | None) -> InvalidWebhook
 
 
 def _parse_host(host: str, netloc: str) -> tuple[str, IpAddress | None]:
-    """Return the host in canonical form, and its address if it is one.
+    """Return the host in canonical form, and as an address if it is an IP address.
 
-    A name whose last label is a number is an IPv4 address in a numeric notation (127.1, 0x7f000001,
-    2130706433); only four decimal numbers are accepted.
+    A name whose last label is a number is an IPv4 address in some notation (127.1, 0x7f000001,
+    2130706433). Only the notation with four decimal numbers is accepted.
     """
     try:
         if "[" in netloc:
@@ -264,7 +264,7 @@ DNS_SECONDS = 3.0
 _LOOKUPS_AT_ONCE = 10  # two environments with five endpoints each
 _NEW_LOOKUPS_AT_ONCE = 6
 
-# Returns the addresses of a host name. Raises socket.gaierror; has no time limit of its own.
+# Returns a host name's addresses. Raises socket.gaierror if the lookup fails. Has no time limit.
 Resolve = Callable[[str], Awaitable[Sequence[IpAddress]]]
 
 
@@ -278,20 +278,21 @@ class Blocked(Exception):
 
 
 class EgressGuard:
-    """Checks receivers against the policy. Callers connect only to the addresses it returns."""
+    """Checks receivers against the policy. Callers must connect only to returned addresses."""
 
     def __init__(
         self, policy: EgressPolicy, resolve: Resolve, resolve_new: Resolve | None = None
     ) -> None:
-        """`resolve_new` resolves the hosts of new endpoints, which must not delay deliveries."""
+        """`resolve_new` resolves new endpoints' hosts separately, so as not to delay deliveries."""
         self._policy = policy
         self._resolve = resolve
         self._resolve_new = resolve_new or resolve
 
     async def check(self, url: object, *, allow_http: bool) -> TargetUrl:
-        """Check a `url` to be registered and return it parsed. Raises InvalidWebhookUrl.
+        """Check a URL before it is registered, and return it parsed.
 
-        A name that does not resolve passes, because the box may be offline.
+        Accepts a name that does not resolve, because the box may be offline. Raises
+        InvalidWebhookUrl if the URL is invalid or not permitted.
         """
         receiver = parse_target_url(url, allow_http=allow_http)
         try:
@@ -305,9 +306,10 @@ class EgressGuard:
     async def addresses(
         self, receiver: TargetUrl, resolve: Resolve | None = None
     ) -> Sequence[IpAddress]:
-        """Return all addresses of `receiver`, each of them permitted.
+        """Return all addresses of `receiver`.
 
-        Raises Blocked if any address is not permitted, OSError or TimeoutError (3 s) from DNS.
+        Raises Blocked if the port or any address is not permitted, OSError if the DNS lookup fails,
+        TimeoutError if it takes more than 3 s.
         """
         policy, port, secure = self._policy, receiver.port, receiver.secure
         if not policy.permits_port(port, secure=secure):
@@ -329,8 +331,8 @@ class EgressGuard:
 class SystemResolver:
     """The system resolver. Each lookup runs in its own daemon thread.
 
-    getaddrinfo cannot be interrupted; daemon threads keep a hanging name server from blocking
-    the database or the process exit. Concurrent lookups of one host share a thread.
+    getaddrinfo cannot be interrupted. With daemon threads, a name server that does not respond
+    blocks neither the database nor the process exit. Concurrent lookups of one host share a thread.
     """
 
     def __init__(self, at_once: int = _LOOKUPS_AT_ONCE) -> None:
@@ -346,7 +348,7 @@ class SystemResolver:
             thread = threading.Thread(target=self._look_up, args=(loop, host), daemon=True)
             try:
                 thread.start()
-            except RuntimeError as error:  # the machine has no thread left
+            except RuntimeError as error:  # the machine cannot start another thread
                 raise socket.gaierror(socket.EAI_AGAIN, str(error)) from None
             self._under_way[host] = loop.create_future()
         found = await asyncio.shield(self._under_way[host])
@@ -361,15 +363,15 @@ class SystemResolver:
             found = [ip_address(row[4][0]) for row in rows]
         except (OSError, UnicodeError, ValueError) as error:
             found = error if isinstance(error, OSError) else socket.gaierror(str(error))
-        with contextlib.suppress(RuntimeError):  # the loop is gone
+        with contextlib.suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(lambda: self._under_way.pop(host).set_result(found))
 
 
 def is_own_address(address: IpAddress) -> bool:
     """Whether this machine has the address on any interface.
 
-    Connects a UDP socket: for its own address the kernel chooses that same address as source.
-    No packet is sent.
+    Connects a UDP socket, which sends no packet. To reach one of this machine's own addresses, the
+    kernel chooses that address as the source.
     """
     family = socket.AF_INET6 if isinstance(address, IPv6Address) else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:

@@ -53,7 +53,7 @@ async def test_row_19_a_clock_that_jumps_a_year_signs_nothing_until_it_is_right_
     await world.book()
     await nothing_more(receiver, 1)
     await world.until(lambda: conditions(world) == {"clock_held", "clock_leapt"})
-    assert caplog.text.count("webhooks wait, for the clock is not trusted") == 1
+    assert caplog.text.count("webhooks wait because the clock is not trusted") == 1
     surroundings.synchronised = True
     set_clock(clock, surroundings, "2026-11-21T19:01:00Z")
 
