@@ -376,7 +376,7 @@ async def close_first_run(request: web.Request) -> web.Response:
 
 
 def _finished_steps(reader: Reader) -> set[str] | None:
-    """Return the setup steps that are done or skipped; None if this box shows no setup steps."""
+    """Return the setup steps that are done or skipped; None if the setup was never started."""
     setup = find_setup(reader)
     if setup is None:
         return None

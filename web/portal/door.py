@@ -78,7 +78,7 @@ async def show_terminal(request: web.Request) -> web.Response:
 
 
 async def edit(request: web.Request) -> web.Response:
-    """`POST …/terminals/{id}`: change a terminal's name and role, starting with its next request."""
+    """`POST …/terminals/{id}`: change a terminal's name and role from its next request on."""
     terminal_id, form = _terminal_id(request), request[FORM]
     name, role = _read_terminal(form)
     await write_as_staff(request, edit_terminal, terminal_id, form.text("seen", 64), name, role)
@@ -256,7 +256,10 @@ async def check_log(request: web.Request) -> web.Response:
 
 
 async def export_log(request: web.Request) -> web.StreamResponse:
-    """`GET …/log/export`: download the log for `?date=`, or all of it, as signed JSON lines or CSV."""
+    """`GET …/log/export`: download the log, as signed JSON lines or CSV (`?format=csv`).
+
+    With `?date=`, the file contains only that evening.
+    """
     environment, day = request[ENVIRONMENT], date_parameter(request)
     database = environment.database
     kind: Format = "csv" if request.query.get("format") == "csv" else "jsonl"

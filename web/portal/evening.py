@@ -237,7 +237,8 @@ class _BoardStream(web.StreamResponse):
 
     def _concerns(self, change: Change) -> bool:
         found = change.reservation
-        if found is None or change.moved or found.source == "platform":  # the board counts open requests
+        # The board counts all open requests, and "platform" reservations may be requests.
+        if found is None or change.moved or found.source == "platform":
             return True
         return found.date == (self._day or change.evening)
 

@@ -62,7 +62,7 @@ OUTBOX_ROUTES = (("GET", "/test/outbox", list_outbox), ("GET", "/test/outbox/{id
 def _admit(request: web.Request, gate: Gate) -> Environment:
     """Return the test environment.
 
-    Raises Unauthorized unless the request has a test API key or comes from this machine.
+    Raises Unauthorized if the request neither has a test API key nor comes from this machine.
     """
     if "Authorization" in request.headers:
         gate.admit(request, _SCOPE)

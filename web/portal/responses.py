@@ -170,7 +170,7 @@ def refusal_text(refusal: ApiError | Declined, language: Language) -> str:
 
 
 def rule_text(refusal: ApiError | Declined, language: Language) -> str | None:
-    """Return the rule that a field's value breaks, or None if the error is about something else."""
+    """Return the rule that a field's value breaks, or None if no field is wrong."""
     rule = _fill_rule(refusal, language)
     return None if rule is None else rule[:1].upper() + rule[1:]
 
@@ -197,7 +197,7 @@ def _fill(french: str, english: str, blanks: Mapping[str, object], language: Lan
 
 
 def _in_arabic(name: str, value: object, language: Language) -> object:
-    """Prepare a value for an Arabic sentence: translate a rule, put bidi isolates around a string."""
+    """Return a value for an Arabic sentence: rules are translated, other strings bidi-isolated."""
     if name == "rule":
         return language.words.gettext(str(value))
     return isolate(value) if isinstance(value, str) else value
