@@ -130,7 +130,10 @@ def _find(reader: Reader, text: str) -> tuple[str | None, str | None]:
 
 
 async def show_delivery(request: web.Request) -> web.Response:
-    """`GET …/deliveries/{id}`: show a delivery's attempts and request; `?part=1`: without the page."""
+    """`GET …/deliveries/{id}`: show a delivery's attempts and request.
+
+    `?part=1` returns only the part of the page that changes.
+    """
     values = await request[ENVIRONMENT].database.read(_read_delivery, id_of(request))
     return integrations_page(request, "story" if "part" in request.query else "delivery", values)
 
@@ -157,7 +160,7 @@ class _RequestText:
     - `sent`: this is the failed request that was sent at `at` (ms since 1970).
     - `gone`: there is no text, because the reservation no longer exists.
     - `same`: this is the request as it would be sent now; its body equals the delivered one.
-    - `now`: this is the request as it would be sent now; its body may have changed.
+    - `now`: this is the request as it would be sent now; its body differs from any delivered one.
     - `next`: this is the next request; nothing has been delivered yet.
     """
 

@@ -122,7 +122,7 @@ async def go_to_overview(request: web.Request) -> web.Response:
 
 
 async def show_warnings(request: web.Request) -> web.Response:
-    """`GET …/warnings`: list, by API key, idempotency keys that were reused with a different body."""
+    """`GET …/warnings`: list idempotency keys that were reused with a different body."""
     database = request[ENVIRONMENT].database
     keys, found = await database.read(lambda r: (list_keys(r), list_mismatches(r)))
     values: dict[str, object] = {
@@ -312,7 +312,7 @@ async def deactivate_one(request: web.Request) -> web.Response:
 
 @show_errors_on(show_endpoint)
 async def choose_for_one(request: web.Request, form: Form) -> web.Response:
-    """`POST …/events`: set an endpoint's event types, which may include types of this box only."""
+    """`POST …/events`: set the event types that an endpoint receives."""
     events = parse_event_types(form.all("event"), _EVENT_TYPES)
     await write_as_staff(request, choose_events, id_of(request), events)
     return _to_endpoint(request, "endpoint-events-chosen")

@@ -82,7 +82,10 @@ class _Rejected:
 
 
 async def show_reservation(request: web.Request) -> web.Response:
-    """`GET /portal/reservations/{id}`: show a reservation; `?part=1`: as a partial page for the board."""
+    """`GET /portal/reservations/{id}`: show a reservation.
+
+    `?part=1` returns a partial page for the drawer on the board.
+    """
     environment, refusal = request[ENVIRONMENT], request.get(REFUSED)
     rejected = _Rejected()
     if refusal is not None:
@@ -187,7 +190,7 @@ async def new_code(request: web.Request, _: Form) -> None:
 
 @_form
 async def pay(request: web.Request, form: Form) -> None:
-    """`POST …/payment`: record a payment. A repeated form has no effect."""
+    """`POST …/payment`: record a payment. A repeated form does not record it again."""
     await _do(
         request,
         as_seen,
@@ -210,7 +213,7 @@ async def void(request: web.Request, form: Form) -> None:
 
 @_form
 async def check_in_one(request: web.Request, form: Form) -> None:
-    """`POST …/check-in`: check the guests in. After an amber or red verdict, a reason is required."""
+    """`POST …/check-in`: check the guests in. An amber or red verdict requires a reason."""
     environment = request[ENVIRONMENT]
     decided = await environment.database.write(
         check_in_by_staff,

@@ -29,7 +29,7 @@ _BATCH = 500
 
 
 async def show_list(request: web.Request) -> web.Response:
-    """`GET /portal/reservations`: show the open requests and a page of the filtered reservations."""
+    """`GET /portal/reservations`: show open requests and a page of the filtered reservations."""
     database = request[ENVIRONMENT].database
     tonight = await database.read(find_tonight)
     wanted = _read_wanted(request, tonight)

@@ -109,7 +109,7 @@ def portal_page(
         "areas": areas_for(person, environment.name),
         "here": nearest_page(request),
         "again": same_page(request),
-        # The URL of a POST may still contain the note about an earlier action. Do not show it again.
+        # The URL of a POST may still have the note about an earlier action. Do not show it again.
         "note": request.query.get("note") if request.method == "GET" else None,
         "wrong": None,
         "problem": None,

@@ -236,7 +236,7 @@ async def show_closings(request: web.Request) -> web.Response:
 
 
 async def close(request: web.Request) -> web.Response:
-    """`POST …/closings`: close the venue for a period, or list the affected reservations first."""
+    """`POST …/closings`: add a closing, or list the affected reservations to confirm."""
     form = request[FORM]
     first = parse_date(form.text("first", 10))
     last = parse_date(form.text("last", 10)) if form.text("last", 10) else first
