@@ -187,7 +187,7 @@ async def show_recovery_kit(request: web.Request, form: Form) -> web.Response:
 
 @show_errors_on(show_box, "day")
 async def confirm(request: web.Request, form: Form) -> web.StreamResponse:
-    """`POST /portal/box/clock`: confirm that the system clock is right; data may then expire.
+    """`POST /portal/box/clock`: confirm that the system clock is right, so data may expire.
 
     Raises Declined if the date that the owner entered differs from the clock's.
     """

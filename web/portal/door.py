@@ -216,7 +216,7 @@ async def show_log(request: web.Request) -> web.Response:
 
     The other query parameters are the filters `result`, `terminal` and `q`, and `page`.
     """
-    asked, page = date_parameter(request), number_parameter(request, "page") or 1
+    chosen, page = date_parameter(request), number_parameter(request, "page") or 1
     wanted = LogFilter(
         refused=request.query.get("result") == "refused",
         terminal_id=parse_uuid(request.query.get("terminal", "")),
@@ -224,7 +224,7 @@ async def show_log(request: web.Request) -> web.Response:
     )
 
     def read(reader: Reader) -> dict[str, object]:
-        day = asked or find_tonight(reader)
+        day = chosen or find_tonight(reader)
         log = page_log(reader, *_evening_bounds(reader, day), wanted, _PAGE, page)
         return {
             "day": day,

@@ -1,4 +1,4 @@
-"""`/portal/tonight`: an evening's board, with a row per table and a column per slot."""
+"""`/portal/tonight`: an evening's board (a row per table, a column per slot) and live feed."""
 
 import asyncio
 import json
@@ -165,7 +165,7 @@ async def show_board(request: web.Request) -> web.Response:
 
 
 async def show_rows(request: web.Request) -> web.Response:
-    """`GET …/rows`: show some tables' rows, the totals and the open requests.
+    """`GET …/rows`: show the totals, the open requests and the rows for `?tables=`.
 
     `?tables=` is a comma-separated list of table ids.
     """

@@ -45,24 +45,24 @@ def guarded(route: PortalRoute, services: Services, live: Environment) -> Handle
             return page(request, "portal/insecure.html", {}, status=403)
         session = find_living_session(request, live)
         if session is None:
-            return _to_sign_in(request)
+            return _redirect_to_sign_in(request)
         request[SESSION] = session
         try:
             is_safe = request.method in SAFE or is_from_our_page(request, live.links.base)
             if not is_safe or not session.person.may(route.role):
                 raise StaffRoleMissing(role=route.role)
             request[RECHECK_AUTHORISATION] = lambda later: _recheck(later, live, route.role)
-            await _touch(live, session)
+            await _record_use(live, session)
             if request.method in SAFE:
                 return await route.handler(request)
-            return await _take_form(request, route)
+            return await _handle_form(request, route)
         except (ApiError, Declined) as refusal:
             return problem_page(request, refusal)
 
     return handle
 
 
-async def _take_form(request: web.Request, route: PortalRoute) -> web.StreamResponse:
+async def _handle_form(request: web.Request, route: PortalRoute) -> web.StreamResponse:
     """Read the form and run the route's handler.
 
     A form with a token in its hidden field `once` is processed only once, even if it is sent
@@ -123,14 +123,14 @@ def _recheck(request: web.Request, live: Environment, role: str) -> None:
         raise StaffRoleMissing(role=role)
 
 
-async def _touch(live: Environment, session: Session) -> None:
+async def _record_use(live: Environment, session: Session) -> None:
     """Record the session's last use at most once a minute."""
-    if session.is_due_for_touch(live.database.clock.now()):
+    if session.is_due_for_record_use(live.database.clock.now()):
         with suppress(Unavailable):  # pages must stay readable when the disk is full
             await live.database.write(touch_session, session.id)
 
 
-def _to_sign_in(request: web.Request) -> web.StreamResponse:
+def _redirect_to_sign_in(request: web.Request) -> web.StreamResponse:
     """Redirect to the sign-in page, with the requested page in `?next=`."""
     wanted = str(request.rel_url) if request.method in SAFE else nearest_page(request)
     target = str(URL("/portal/sign-in").with_query({"next": wanted}))
@@ -160,7 +160,7 @@ class Passwords:
     ) -> bool:
         """Return whether `password` matches the hash `stored`.
 
-        If `stored` is None (unknown name), the result is False after the same amount of time.
+        If `stored` is None (unknown name), the check takes just as long and returns False.
         `is_stranger` is true if the account has never signed in with this browser. Raises
         RateLimited if ten checks for such browsers are already queued, because password guessing
         must not delay known browsers.

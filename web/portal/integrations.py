@@ -1,4 +1,4 @@
-"""`/portal/integrations`: overview, API keys and webhook endpoints (interface, section 2.8)."""
+"""`/portal/integrations`: API keys and webhook endpoints (interface, section 2.8)."""
 
 import hashlib
 from typing import Any
@@ -117,7 +117,7 @@ def _health_of(reader: Reader, endpoint: Endpoint) -> str:
 
 
 async def go_to_overview(request: web.Request) -> web.Response:
-    """`GET …/keys` and `…/endpoints`: redirect to the overview, which lists both."""
+    """`GET …/keys|endpoints`: redirect to the overview, which lists keys and endpoints."""
     return see_other(request, "/integrations")
 
 

@@ -167,31 +167,31 @@ def _form(act: Act) -> Handler:
 async def amend(request: web.Request, form: Form) -> None:
     """`POST …/amend`: change the number of guests, the customer's details or the notes."""
     over_capacity = confirms_guests(form)
-    await _do(request, amend_reservation, read_guest(form), over_capacity=over_capacity)
+    await _run_action(request, amend_reservation, read_guest(form), over_capacity=over_capacity)
 
 
 @_form
 async def move(request: web.Request, form: Form) -> None:
     """`POST …/move`: move the reservation to a different table."""
-    await _do(request, move_to_table, parse_uuid(form.text("table")) or "")
+    await _run_action(request, move_to_table, parse_uuid(form.text("table")) or "")
 
 
 @_form
 async def late(request: web.Request, form: Form) -> None:
     """`POST …/late`: mark the guests as late, or remove the mark."""
-    await _do(request, mark_late, late=form.checked("late"))
+    await _run_action(request, mark_late, late=form.checked("late"))
 
 
 @_form
 async def new_code(request: web.Request, _: Form) -> None:
     """`POST …/new-code`: issue a new guest pass and invalidate the old one."""
-    await _do(request, reissue_pass)
+    await _run_action(request, reissue_pass)
 
 
 @_form
 async def pay(request: web.Request, form: Form) -> None:
     """`POST …/payment`: record a payment. A repeated form does not record it again."""
-    await _do(
+    await _run_action(
         request,
         as_seen,
         record_payment,
@@ -208,7 +208,7 @@ async def void(request: web.Request, form: Form) -> None:
     reason = form.text("reason")
     if not reason:
         raise field_error("void_reason", "un motif.", "a reason.")
-    await _do(request, as_seen, void_payment, form.text("payment", 64), reason=reason)
+    await _run_action(request, as_seen, void_payment, form.text("payment", 64), reason=reason)
 
 
 @_form
@@ -239,7 +239,7 @@ async def undo_one(request: web.Request, form: Form) -> None:
     )
 
 
-async def _do(
+async def _run_action(
     request: web.Request, action: Callable[..., object], *args: Any, **kwargs: Any
 ) -> None:
     """Run `action` on the reservation.
@@ -258,7 +258,7 @@ def form_without_fields(action: Callable[..., object]) -> Handler:
     """Return a handler that runs `action` on the reservation in the URL path."""
 
     async def act(request: web.Request, _: Form) -> None:
-        await _do(request, as_seen, action)
+        await _run_action(request, as_seen, action)
 
     return _form(act)
 

@@ -245,7 +245,7 @@ def moment(
 
 
 def moment_formatter(request: web.Request) -> Callable[..., str]:
-    """Return `moment` with its current time, time zone and language filled in for this request."""
+    """Return `moment` with `now`, `zone` and `language` preset for this request."""
     database = request[ENVIRONMENT].database
     now, zone = database.peek(lambda reader: (reader.now, find_zone(reader)))
     return partial(moment, now=now, zone=zone, language=language_of(request))

@@ -124,13 +124,13 @@ async def _take_password(request: web.Request, name: str, password: str) -> web.
 
     Raises Declined if the name or the password is wrong.
     """
-    database, known = environment_of(request).database, device_secret(request)
-    attempt = await database.write(begin_sign_in, name, known)
+    database, device = environment_of(request).database, device_secret(request)
+    attempt = await database.write(begin_sign_in, name, device)
     passed: OpenedSession | CodeAsked | None = None
     if await request.app[PASSWORDS].matches(
         attempt.password_hash, password, is_stranger=attempt.is_strangers
     ):
-        passed = await database.write(pass_password, attempt, known, describe_browser(request))
+        passed = await database.write(pass_password, attempt, device, describe_browser(request))
     if passed is None:
         await database.write(note_wrong_password, attempt)
         _ = language_of(request).gettext
@@ -164,11 +164,11 @@ async def _take_code(request: web.Request, form: Form) -> web.StreamResponse:
 
 def _rate_limit_key(request: web.Request) -> str:
     """Return the key for rate limits: a known browser's device, else the client's address."""
-    known = device_secret(request)
-    if known is not None:
-        device = hash_token(known)
-        if environment_of(request).database.peek(is_known_browser, device):
-            return f"device {device.hex()}"
+    secret = device_secret(request)
+    if secret is not None:
+        device_hash = hash_token(secret)
+        if environment_of(request).database.peek(is_known_browser, device_hash):
+            return f"device {device_hash.hex()}"
     return request.app[SECURE].caller_of(request)
 
 
@@ -234,7 +234,7 @@ Take = Callable[[web.Request, Form, bytes], Awaitable[web.Response | None]]
 
 
 class _LinkPage:
-    """The page behind a one-time link, with a form that sets a password. Attempts are rate-limited.
+    """The page that a one-time link opens. Its form sets a password; attempts are rate-limited.
 
     `template` shows the form; `dead` is the template for invalid links. `take(request, form,
     link_hash)` sets the password, where `link_hash` is the hash of the link's secret. It returns
@@ -324,7 +324,7 @@ async def _create_owner(request: web.Request, form: Form, link_hash: bytes) -> w
 
 
 def _private_only(handler: Handler) -> Handler:
-    """Wrap a handler: show an explanation instead, unless the connection uses TLS or loopback."""
+    """Wrap a handler: without TLS, except on loopback, show a page that explains what to do."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
         if not request.app[SECURE].is_private(request):

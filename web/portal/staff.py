@@ -104,14 +104,14 @@ async def make_link(request: web.Request, _form: Form) -> web.StreamResponse:
 @show_errors_on(show_people)
 async def set_role(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST …/role`: change a staff member's role, starting with their next request."""
-    return await _do(request, change_role, form.text("seen"), form.one_of("role", ROLES))
+    return await _run_action(request, change_role, form.text("seen"), form.one_of("role", ROLES))
 
 
 def form_without_fields(action: Callable[..., object]) -> Handler:
     """Return a handler that runs `action` on the staff member in the URL path."""
 
     async def act(request: web.Request, _form: Form) -> web.StreamResponse:
-        return await _do(request, action)
+        return await _run_action(request, action)
 
     return show_errors_on(show_people)(act)
 
@@ -120,10 +120,10 @@ async def remove_two_factor_of(request: web.Request) -> web.StreamResponse:
     """`POST …/second-step/remove`: disable two-factor sign-in for another staff member."""
     if id_of(request) == staff_of(request).id:
         raise NotFound
-    return await _do(request, remove_two_factor)
+    return await _run_action(request, remove_two_factor)
 
 
-async def _do(
+async def _run_action(
     request: web.Request, action: Callable[..., object], *args: object
 ) -> web.StreamResponse:
     await write_as_staff(request, action, id_of(request), *args)
