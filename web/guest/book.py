@@ -172,6 +172,6 @@ async def _show(
 
 
 async def _closed(request: web.Request) -> web.Response:
-    """Return a page that says that the venue takes no online bookings."""
+    """Return the page that is shown if the venue takes no online bookings."""
     venue = await environment_of(request).database.read(get_venue)
     return page(request, "guest/no_booking.html", {"venue": venue}, status=404)

@@ -51,7 +51,7 @@ TRAP = "website"  # the hidden form field; only programs fill it in
 WHOLE_EVENING = "evening"  # the value of the field `when` for the whole evening
 _NEXT_DAYS = 7
 _FASTEST = 2_000  # ms; a form that is sent faster probably comes from a program
-_OLDEST = 6 * 3_600_000  # ms
+_OLDEST = 6 * 3_600_000  # ms; an older form must be sent again
 _TYPED_MAX = 2000
 _SHOWN_TABLES = 5
 _TABLE_ERRORS = (TableTaken, TableNotBookable, TableNotFound, GuestsOutOfRange)
@@ -220,7 +220,7 @@ def parse_party(text: str, otherwise: int) -> int:
 
 
 def new_token(environment: Environment) -> str:
-    """Return a token for a new form, which identifies it and dates it."""
+    """Return a token for a new form. It contains the form's id, which includes the time."""
     database = environment.database
     return environment.keyring.form_token(database.tokens.new_id(database.clock.now()))
 
@@ -258,7 +258,7 @@ def find_doubt(form: BookingForm, language: Language) -> str | None:
 def offer_in_words(offer: Offer, form: BookingForm | None, language: Language) -> dict[str, object]:
     """Return the template values for the offer. The time in `form` stays selected if still free.
 
-    `days` has a tuple for each day: form value, label such as `Ce soir`, is selected.
+    `days` has (form value, label such as `Ce soir`, is selected) for each day.
     """
     near, written = evening_in_words(offer.day, offer.tonight, language)
     free = [choice.when for choice in offer.choices if choice.is_free]

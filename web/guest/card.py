@@ -98,7 +98,7 @@ def make_card(opened: OpenedLink, language: Language) -> dict[str, Any]:
 
 
 def evening_in_words(day: date, tonight: date, language: Language) -> tuple[str, str | None]:
-    """Return the evening in words, such as (`Ce soir`, `sam. 21 nov.`) or (`Sam. 28 nov.`, None).
+    """Return (`Ce soir`, `sam. 21 nov.`), or (`Sam. 28 nov.`, None) if the evening is not near.
 
     The result always includes the date, because a card may be printed and read on a later day.
     """

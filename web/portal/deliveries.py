@@ -220,7 +220,7 @@ async def replay_one(request: web.Request, _form: Form) -> web.Response:
 
 
 async def ask_replay(request: web.Request) -> web.Response:
-    """`GET …/replay`: show the form for choosing deliveries to replay, and their number.
+    """`GET …/replay`: show the form that selects deliveries to replay, and their number.
 
     `?replayed=` is the number of deliveries that the previous form has replayed.
     """

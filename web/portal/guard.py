@@ -125,7 +125,7 @@ def _recheck(request: web.Request, live: Environment, role: str) -> None:
 
 async def _record_use(live: Environment, session: Session) -> None:
     """Record the session's last use at most once a minute."""
-    if session.is_due_for_record_use(live.database.clock.now()):
+    if session.is_due_for_touch(live.database.clock.now()):
         with suppress(Unavailable):  # pages must stay readable when the disk is full
             await live.database.write(touch_session, session.id)
 

@@ -103,7 +103,10 @@ def _read_overview(
 
 
 def _health_of(reader: Reader, endpoint: Endpoint) -> str:
-    """Return `switched_off`, `inactive`, `blocked`, `failing`, `new` or `good`."""
+    """Return the endpoint's health, as the name of a state.
+
+    The states are `switched_off`, `inactive`, `blocked`, `failing`, `new` and `good`.
+    """
     alerts = {alert.name for alert in list_alerts(reader) if alert.subject == endpoint.id}
     if SWITCHED_OFF in alerts:
         return "switched_off"
@@ -159,7 +162,10 @@ async def create_key(request: web.Request, form: Form) -> web.Response:
 
 
 async def show_key(request: web.Request) -> web.Response:
-    """`GET …/keys/{id}`: show an API key's name, scopes and use, and a new key itself once."""
+    """`GET …/keys/{id}`: show an API key's name, scopes and use.
+
+    A new key itself is shown once.
+    """
     key_id = id_of(request)
     values = await request[ENVIRONMENT].database.read(_read_key, key_id)
     values |= {
@@ -206,7 +212,7 @@ def _show_once(request: web.Request, path: str, subject: str, secret: str) -> we
 
 
 def _scopes_kind(key: ApiKey) -> str:
-    """Return whether the key has `all` scopes, only those to `read`, or `chosen` ones."""
+    """Return which scopes the key has: `all`, `read` (read-only) or `chosen` (a selection)."""
     if key.scopes == SCOPES:
         return "all"
     return "read" if key.scopes == READ_ONLY_SCOPES else "chosen"
