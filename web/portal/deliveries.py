@@ -132,7 +132,7 @@ def _find(reader: Reader, text: str) -> tuple[str | None, str | None]:
 async def show_delivery(request: web.Request) -> web.Response:
     """`GET …/deliveries/{id}`: show a delivery's attempts and request.
 
-    `?part=1` returns only the part of the page that changes.
+    `?part=1` returns them without the surrounding page.
     """
     values = await request[ENVIRONMENT].database.read(_read_delivery, id_of(request))
     return integrations_page(request, "story" if "part" in request.query else "delivery", values)

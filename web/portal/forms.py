@@ -135,11 +135,9 @@ FORM: web.RequestKey[Form] = web.RequestKey("form", Form)
 async def read_form(request: web.Request, *, takes_files: bool = False) -> Form:
     """Read and return the form. It must be URL-encoded UTF-8; `takes_files` also allows multipart.
 
-    Raises:
-        UnsupportedForm: if the form has another content type or charset.
-        ValidationError: if the form is malformed or does not arrive completely within 30 s.
-        FormTooLarge: if the form is larger than 64 KiB.
-        StaffRoleMissing: if the sender's access was revoked while the form was being received.
+    Raises UnsupportedForm if the form has a different content type or charset, ValidationError if
+    it is malformed or does not arrive completely within 30 s, FormTooLarge if it exceeds 64 KiB,
+    and StaffRoleMissing if the sender's access was revoked while the form was being received.
     """
     kind = request.headers.get("Content-Type", "")
     if not kind and not request.can_read_body:

@@ -324,7 +324,7 @@ async def _create_owner(request: web.Request, form: Form, link_hash: bytes) -> w
 
 
 def _private_only(handler: Handler) -> Handler:
-    """Wrap a handler: without TLS, except on loopback, show a page that explains what to do."""
+    """Wrap a handler: without TLS, except on loopback, show a page that explains the problem."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
         if not request.app[SECURE].is_private(request):
