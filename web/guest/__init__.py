@@ -1,1 +1,1 @@
-"""Pages for guests: access page, claim page, my reservations, booking page."""
+"""Pages for guests: booking, access, claiming, cancellation and "my reservations"."""

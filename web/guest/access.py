@@ -1,4 +1,4 @@
-"""The access page: card, guest pass, calendar file (interface, section 2.7)."""
+"""The access page: card, guest pass and calendar file (interface, section 2.7)."""
 
 import asyncio
 import hashlib
@@ -28,16 +28,16 @@ from web.rendering import STATIC_FILES
 
 _FILES = ("guest.css", "guest.js", "icon.svg")
 _WORKER = "guest-service-worker.js"
-_PIXELS_PER_MODULE = 16  # 784 pixels in all: sharp over the full width of a phone
-# Cached, because a phone requests the same picture again and again.
+_PIXELS_PER_MODULE = 16  # 784 pixels in all, enough for the full width of a phone
+# Cached, because phones request the same picture repeatedly.
 _svg, _png = lru_cache(1000)(qr_svg), lru_cache(1000)(qr_png)
 
 
 @guest_page
 async def access_page(request: web.Request) -> web.Response:
-    """`GET /access/{token}`: the card. A GET changes nothing.
+    """`GET /access/{token}`: show the reservation's card with the guest pass.
 
-    An open page polls with its `ETag`.
+    The open page polls this address with its `ETag` to detect changes.
     """
     opened = await open_link(request, Keyring.read_access_token)
     environment, language = environment_of(request), language_of(request)
@@ -65,10 +65,10 @@ async def access_page(request: web.Request) -> web.Response:
 
 @guest_page
 async def calendar_file(request: web.Request) -> web.Response:
-    """`GET /access/{token}/calendar.ics`: the reservation as a calendar file with one event.
+    """`GET /access/{token}/calendar.ics`: return the reservation as a calendar file with one event.
 
-    SEQUENCE increases with each change. A whole evening lasts from the first to the last slot of
-    that weekday; without slots it is an all-day event.
+    SEQUENCE increases with each change. A booking for the whole evening lasts from the start of
+    the weekday's first slot to the end of its last one, or all day if there are no slots.
     """
     opened, language = await open_link(request, Keyring.read_access_token), language_of(request)
     card = make_card(opened, language)
@@ -90,7 +90,7 @@ async def calendar_file(request: web.Request) -> web.Response:
 
 @guest_page
 async def pass_picture(request: web.Request) -> web.Response:
-    """`GET /access/{token}/pass.png`: the QR code as a picture, without the guest's name."""
+    """`GET /access/{token}/pass.png`: download the pass as a QR code, without the guest's name."""
     opened = await open_link(request, Keyring.read_access_token)
     if opened.guest_pass is None:
         raise DeadLink
@@ -99,7 +99,7 @@ async def pass_picture(request: web.Request) -> web.Response:
 
 
 async def service_worker(request: web.Request) -> web.Response:
-    """`GET /access/service-worker.js`: a script that stores an opened card on the phone."""
+    """`GET /access/service-worker.js`: return the script that stores opened cards on the phone."""
     environment, files = environment_of(request), request.config_dict[STATIC_FILES]
     scope = f"{environment.prefix}/access/"
     shell = json.dumps({"name": f"venuebox-guest-{environment.name}", "scope": scope})

@@ -1,4 +1,4 @@
-"""The booking page: choose evening, time and table; send the booking; see its state."""
+"""The booking page, and the page that shows a booking's status."""
 
 from collections import defaultdict
 
@@ -52,13 +52,13 @@ _DEFAULT_PARTY = 2
 
 @guest_page
 async def booking_page(request: web.Request) -> web.Response:
-    """`GET /book?date=&guests=`: the free tables. A GET changes nothing."""
+    """`GET /book?date=&guests=`: show the booking form with the free tables."""
     return await _show(request)
 
 
 @guest_page
 async def send_booking(request: web.Request) -> web.Response:
-    """`POST /book`: book the table, once per form, or show the form with the error."""
+    """`POST /book`: book a table, at most once per form. After an error, show the form again."""
     environment, language = environment_of(request), language_of(request)
     if not takes_bookings(environment):
         return await _closed(request)
@@ -77,11 +77,11 @@ async def send_booking(request: web.Request) -> web.Response:
 
 @guest_page
 async def booked_page(request: web.Request) -> web.Response:
-    """`GET /book/{token}`: the booking, with a link to the guest pass."""
+    """`GET /book/{token}`: show the booking, with a link to the guest pass."""
     opened = await open_link(request, Keyring.read_access_token)
     environment, device, id_ = environment_of(request), find_device(request), opened.reservation.id
     database = environment.database
-    # A guest may share this page's link, so only the browser that booked may cancel.
+    # Guests may share the link to this page, so only the browser that booked may cancel.
     is_mine = device is not None and await database.read(is_claimed, device.hash, id_)
     values: dict[str, object] = {
         "card": make_card(opened, language_of(request)),
@@ -95,7 +95,10 @@ async def booked_page(request: web.Request) -> web.Response:
 
 
 async def _book(request: web.Request, environment: Environment, form: BookingForm) -> Reservation:
-    """Book, within the rate limits. Raises the errors of `book` and RateLimited."""
+    """Book a table within the rate limits.
+
+    Raises RateLimited, or an ApiError that says why the booking is not possible.
+    """
     booked, most = guest_limits_of(request).count_booking(request)
     offer = await environment.database.read(read_offer, form.day, form.guests)
     booking = form.to_booking(form.day or offer.tonight, language_of(request))
@@ -105,9 +108,10 @@ async def _book(request: web.Request, environment: Environment, form: BookingFor
 def _book_within_limit(
     tx: Transaction, booking: Booking, booked: set[str], most: int
 ) -> Reservation:
-    """Book, and add the reservation to `booked`, the ids booked from the same address.
+    """Book a table and add the reservation to `booked`, the ids booked from the same address.
 
-    Raises TooManyBookings, and books nothing, if `most` of the others are active and not past.
+    Raises TooManyBookings, without booking, if at least `most` other reservations in `booked` are
+    active and not past.
     """
     made, tonight = book_table(tx, booking), find_tonight(tx).isoformat()
     others = find_reservations(tx, booked - {made.id}).values()
@@ -118,7 +122,7 @@ def _book_within_limit(
 
 
 async def _redirect(request: web.Request, reservation: Reservation) -> web.Response:
-    """Store the reservation in this browser, and redirect to its page."""
+    """Add the reservation to the browser's "my reservations" and redirect to its page."""
     environment, device = environment_of(request), device_for(request)
     token = environment.keyring.access_token(reservation.id)
     response = see_other(f"{environment.prefix}/book/{token}?lang={language_of(request).code}")
@@ -137,7 +141,7 @@ async def _show(
     refusal: ApiError | None = None,
     status: int = 200,
 ) -> web.Response:
-    """Return the form with the entered values, and the tables that are free now."""
+    """Return the booking form with the entered values and the tables that are free now."""
     environment, language = environment_of(request), language_of(request)
     if not takes_bookings(environment):
         return await _closed(request)
@@ -168,6 +172,6 @@ async def _show(
 
 
 async def _closed(request: web.Request) -> web.Response:
-    """Return the page of a venue that takes no bookings online."""
+    """Return the page that is shown if the venue takes no online bookings."""
     venue = await environment_of(request).database.read(get_venue)
     return page(request, "guest/no_booking.html", {"venue": venue}, status=404)

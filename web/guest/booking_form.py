@@ -1,4 +1,4 @@
-"""The booking form: free tables, fields, validation and error texts."""
+"""The booking form: free tables, fields, validation and error messages."""
 
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -47,11 +47,11 @@ from appliance.venue.rows import get_venue, list_closings, list_slots, list_tabl
 from web.guest.card import evening_in_words, refusal_in_words
 from web.portal.forms import read_form
 
-TRAP = "website"  # a field that people do not see; a value shows that a program sent the form
-WHOLE_EVENING = "evening"  # the value of the field `when` for a booking without a slot
+TRAP = "website"  # the hidden form field; only programs fill it in
+WHOLE_EVENING = "evening"  # the value of the field `when` for the whole evening
 _NEXT_DAYS = 7
-_FASTEST = 2_000  # ms; no guest completes the form faster
-_OLDEST = 6 * 3_600_000  # ms
+_FASTEST = 2_000  # ms; a form that is sent faster probably comes from a program
+_OLDEST = 6 * 3_600_000  # ms; an older form must be sent again
 _TYPED_MAX = 2000
 _SHOWN_TABLES = 5
 _TABLE_ERRORS = (TableTaken, TableNotBookable, TableNotFound, GuestsOutOfRange)
@@ -61,7 +61,7 @@ _NOT_BOOKABLE = _("This evening cannot be booked. Please choose another one.")
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A time that a guest can choose.
+    """A time that a guest can choose, with the tables that are free then.
 
     `when` is the start of `slot` as `HH:MM`. For the whole evening, `when` is `evening` and `slot`
     is None.
@@ -74,16 +74,16 @@ class Choice:
 
     @property
     def is_free(self) -> bool:
-        """Return whether the party can book this time."""
+        """Return whether the guests can book this time."""
         return bool(self.tables) and not self.has_begun
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The choices of an evening for `guests` people.
+    """The times that `guests` people can choose on the evening of `day`.
 
-    `most` is the capacity of the largest table. `next_days` are tonight and the days that
-    follow, without closing days.
+    `most` is the capacity of the largest bookable table. `next_days` has tonight and the following
+    days, without closing days.
     """
 
     venue: Venue
@@ -97,21 +97,21 @@ class Offer:
 
     @property
     def is_free(self) -> bool:
-        """Return whether any choice is free."""
+        """Return whether the guests can book any of the times."""
         return any(choice.is_free for choice in self.choices)
 
     def choice(self, when: str) -> Choice | None:
-        """Return the choice named `when`, or None."""
+        """Return the choice for `when`, or None if there is none."""
         return next((choice for choice in self.choices if choice.when == when), None)
 
 
 def takes_bookings(environment: Environment) -> bool:
-    """Return whether guests can book on these pages."""
+    """Return whether online booking is enabled. In test, it always is."""
     return environment.name == "test" or environment.settings.booking.enabled
 
 
 def read_offer(reader: Reader, wanted: date | None, guests: int) -> Offer:
-    """Return the offer for the date `wanted`, or for tonight if that is None or not bookable."""
+    """Return the offer for `wanted`, or for tonight if that date is None or not bookable."""
     venue, slots, tables = get_venue(reader), list_slots(reader), list_tables(reader)
     zone, now = reader.zones.zone(venue.time_zone), reader.now
     this_evening = tonight(now, zone, venue.evening_ends_at)
@@ -149,9 +149,11 @@ def read_offer(reader: Reader, wanted: date | None, guests: int) -> Offer:
 
 @dataclass(frozen=True, slots=True)
 class BookingForm:
-    """A submitted form. `table` is an id, or "" if the guest left the choice to the venue.
+    """A submitted booking form.
 
-    `form_id` and `age` (ms since the form was shown) are None if this box did not issue the token.
+    `table` is an id, or "" for any table. `form_id` and `age` (ms since the form was shown) are
+    None if this box did not issue `token`. `is_trapped` is true if the hidden form field has a
+    value.
     """
 
     day: date | None
@@ -169,11 +171,11 @@ class BookingForm:
 
     @property
     def is_stale(self) -> bool:
-        """Return whether the token has expired or was not issued by this box."""
+        """Return whether the token has expired or is invalid."""
         return self.age is None or not 0 <= self.age <= _OLDEST
 
     def to_booking(self, day: date, language: Language) -> Booking:
-        """Return the requested booking. The form must have no errors."""
+        """Return the requested booking. The form must be valid."""
         return Booking(
             table_id=self.table or ANY_TABLE,
             date=day,
@@ -189,7 +191,10 @@ class BookingForm:
 
 
 async def read_booking_form(request: web.Request, environment: Environment) -> BookingForm:
-    """Return the submitted form, without checking it. Raises ValidationError if unreadable."""
+    """Read the submitted form without validating its values.
+
+    Raises ValidationError if the form cannot be read or a field is far too long.
+    """
     fields = await read_form(request)
     token, when = fields.text("token"), fields.text("when")
     form_id = environment.keyring.read_form_token(token)
@@ -210,18 +215,18 @@ async def read_booking_form(request: web.Request, environment: Environment) -> B
 
 
 def parse_party(text: str, otherwise: int) -> int:
-    """Return the number of guests in a form or URL; `otherwise` if `text` is not a number."""
+    """Parse a number of guests; return `otherwise` if `text` is not a number of up to 4 digits."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 5 else otherwise
 
 
 def new_token(environment: Environment) -> str:
-    """Return the token for a new form."""
+    """Return a token for a new form. It contains the form's id, which includes the time."""
     database = environment.database
     return environment.keyring.form_token(database.tokens.new_id(database.clock.now()))
 
 
 def find_errors(form: BookingForm, language: Language) -> dict[str, str]:
-    """Return the errors in the entered values, as texts by field name."""
+    """Validate the entered values. Return error messages by field name."""
     errors: dict[str, str] = {}
     if form.when != WHOLE_EVENING and not is_slot(form.when):
         errors["when"] = _("Please choose a time.")
@@ -241,7 +246,7 @@ def find_errors(form: BookingForm, language: Language) -> dict[str, str]:
 
 
 def find_doubt(form: BookingForm, language: Language) -> str | None:
-    """Return a message if a program seems to have sent the form, or if it is stale, else None."""
+    """Return a message if a program may have sent the form, or if the form is stale, else None."""
     gettext = language.gettext
     if form.is_trapped or (form.age is not None and 0 <= form.age < _FASTEST):
         return gettext("That was quick. Please look at it once more, and send it again.")
@@ -251,9 +256,9 @@ def find_doubt(form: BookingForm, language: Language) -> str | None:
 
 
 def offer_in_words(offer: Offer, form: BookingForm | None, language: Language) -> dict[str, object]:
-    """Return the template values of the offer. A choice in `form` is kept if it is still free.
+    """Return the template values for the offer. The time in `form` stays selected if still free.
 
-    `days` are (form value, label such as `Ce soir`, whether the day is selected).
+    `days` has (form value, label such as `Ce soir`, is selected) for each day.
     """
     near, written = evening_in_words(offer.day, offer.tonight, language)
     free = [choice.when for choice in offer.choices if choice.is_free]
@@ -273,7 +278,7 @@ def offer_in_words(offer: Offer, form: BookingForm | None, language: Language) -
 
 
 def trouble_in_words(refusal: ApiError, offer: Offer, when: str, language: Language) -> str:
-    """Return why `when` was not booked and what is free: "Autres tables libres : T2, T5."."""
+    """Return a message that says why `when` was not booked and which tables or times are free."""
     if not isinstance(refusal, _TABLE_ERRORS):
         return refusal_in_words(refusal, language, _NOT_BOOKABLE)
     gettext, choice = language.gettext, offer.choice(when)

@@ -1,4 +1,4 @@
-"""Cancellation by the link in an email or from "my reservations": confirm, then cancel."""
+"""The page on which guests cancel, reached from an email or from "my reservations"."""
 
 from contextlib import suppress
 
@@ -15,20 +15,20 @@ from web.guest.responses import DeadLink, environment_of, guest_page, language_o
 
 @guest_page
 async def cancel_page(request: web.Request) -> web.Response:
-    """`GET …/cancel`: the reservation and its deadline. A GET changes nothing."""
+    """`GET …/cancel`: show the reservation, its cancellation deadline and a button."""
     return _show(request, await _open(request))
 
 
 @guest_page
 async def cancel(request: web.Request) -> web.Response:
-    """`POST …/cancel`: cancel. A second POST changes nothing."""
+    """`POST …/cancel`: cancel the reservation. A second POST has no effect."""
     environment, opened = environment_of(request), await _open(request)
     hours, refusal = environment.settings.guest.cancel_hours, None
     try:
         await environment.database.write(cancel_by_guest, opened.reservation.id, hours)
     except (WrongState, Unavailable) as error:
         refusal = error
-    with suppress(DeadLink):  # if the link has expired meanwhile, show the state from before
+    with suppress(DeadLink):  # if the link has just expired, show the state read above
         opened = await _open(request)
     return _show(request, opened, refusal)
 
@@ -42,9 +42,10 @@ async def _open(request: web.Request) -> OpenedLink:
 def _show(
     request: web.Request, opened: OpenedLink, refusal: ApiError | None = None
 ) -> web.Response:
-    """Return the page, with an error message only after Unavailable.
+    """Return the cancellation page.
 
-    After WrongState, the page shows the state that prevented the cancellation.
+    The page shows an error message after Unavailable, but not after WrongState, because it shows
+    the reservation's status, which explains why the reservation could not be cancelled.
     """
     environment, language = environment_of(request), language_of(request)
     reservation = opened.reservation

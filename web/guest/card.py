@@ -1,4 +1,4 @@
-"""Texts for guests in one language: a reservation as the pages show it, and refusals."""
+"""Texts for guests, translated: the reservation's card, times and error messages."""
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
@@ -24,7 +24,7 @@ from appliance.reservations.model import Reservation
 from web.guest.links import OpenedLink
 
 _YEAR_SHOWN_AFTER = timedelta(days=300)
-# By status: the icon, the colour and the text of the chip.
+# The icon, colour and text of the status chip, by reservation status.
 _CHIPS = {
     "requested": ("triangle", "wait", _("Awaiting the venue")),
     "pending": ("triangle", "wait", _("Payment due")),
@@ -68,10 +68,10 @@ _NOT_POSSIBLE = _("This was not possible. Nothing was changed: please call the v
 
 
 def make_card(opened: OpenedLink, language: Language) -> dict[str, Any]:
-    """Return the texts of a reservation's card; a text that does not apply is None.
+    """Return the texts on a reservation's card. Texts that do not apply are None.
 
-    `first_name` has Unicode isolates, for sentences in either direction. `way` links to a map.
-    `chip` is the status in two words, with its icon and colour.
+    `first_name` is enclosed in Unicode isolates, for use in left-to-right and right-to-left text.
+    `way` is a link to a map. `chip` is a short status text with its icon and colour.
     """
     reservation, table = opened.reservation, opened.table
     evening, day = evening_in_words(opened.day, opened.tonight, language)
@@ -98,9 +98,9 @@ def make_card(opened: OpenedLink, language: Language) -> dict[str, Any]:
 
 
 def evening_in_words(day: date, tonight: date, language: Language) -> tuple[str, str | None]:
-    """Return (`Ce soir`, `sam. 21 nov.`), or (`Sam. 28 nov.`, None) for an evening far away.
+    """Return (`Ce soir`, `sam. 21 nov.`), or (`Sam. 28 nov.`, None) if the evening is not near.
 
-    The date is always included, because a card may be printed and read on another day.
+    The result always includes the date, because a card may be printed and read on a later day.
     """
     near = {-1: _("Last night"), 0: _("Tonight"), 1: _("Tomorrow")}.get((day - tonight).days)
     written = language.short_date(day, year=day - tonight > _YEAR_SHOWN_AFTER)
@@ -108,7 +108,7 @@ def evening_in_words(day: date, tonight: date, language: Language) -> tuple[str,
 
 
 def time_in_words(reservation: Reservation, language: Language) -> str:
-    """Return `de 20:30 à 22:30`, or the text for a whole evening."""
+    """Return the reservation's time, such as `de 20:30 à 22:30`, or "The whole evening"."""
     if reservation.slot is None:
         return language.gettext("The whole evening")
     hours, minutes = divmod(reservation.ends % (24 * 60), 60)
@@ -118,7 +118,7 @@ def time_in_words(reservation: Reservation, language: Language) -> str:
 
 
 def moment_in_words(at: int, zone: ZoneInfo, language: Language) -> str:
-    """Return `at` (ms since 1970) in venue time: `sam. 21 nov. à 17:30`."""
+    """Return `at` (ms since 1970) in venue time, such as `sam. 21 nov. à 17:30`."""
     moment = datetime.fromtimestamp(at / 1000, UTC).astimezone(zone)
     return language.gettext(
         "%(date)s at %(time)s", date=language.short_date(moment.date()), time=f"{moment:%H:%M}"
@@ -126,7 +126,7 @@ def moment_in_words(at: int, zone: ZoneInfo, language: Language) -> str:
 
 
 def refusal_in_words(refusal: ApiError, language: Language, otherwise: str = _NOT_POSSIBLE) -> str:
-    """Return why nothing was changed, and what to do. `otherwise` is for unlisted errors."""
+    """Return the message for an error, or `otherwise` if there is no message for it."""
     sentence = _REFUSALS.get(type(refusal), otherwise)
     if isinstance(refusal, ValidationError) and refusal.field == "phone":
         sentence = _("This phone number cannot be right: 6 to 20 digits are needed.")

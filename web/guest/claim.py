@@ -1,4 +1,4 @@
-"""The claim page and its corrections (interface, section 2.7, `claimUrl`)."""
+"""The claim page, on which guests store and correct a reservation (interface, section 2.7)."""
 
 from aiohttp import web
 
@@ -15,16 +15,16 @@ from web.portal.forms import read_form
 
 @guest_page
 async def claim_page(request: web.Request) -> web.Response:
-    """`GET /claim-guest/{token}`: the reservation and a button. A GET changes nothing."""
+    """`GET /claim-guest/{token}`: show the reservation and a button that stores it."""
     opened = await open_link(request, Keyring.read_claim_token)
     return _show(request, "guest/claim.html", opened)
 
 
 @guest_page
 async def claim(request: web.Request) -> web.Response:
-    """`POST /claim-guest/{token}`: store the reservation in this browser.
+    """`POST /claim-guest/{token}`: store the reservation in this browser's "my reservations".
 
-    The form may contain corrections. A second POST gets the same answer.
+    The form may contain corrections. A second POST gets the same response.
     """
     opened = await open_link(request, Keyring.read_claim_token)
     database, device = environment_of(request).database, device_for(request)
@@ -44,7 +44,7 @@ async def claim(request: web.Request) -> web.Response:
 
 
 async def read_correction(request: web.Request) -> Correction | None:
-    """Return the completed fields; None for a request without a form. Raises as `read_form`."""
+    """Return the corrections in the form, if any. Raises the same errors as `read_form`."""
     if not request.body_exists:
         return None
     form = await read_form(request)
@@ -57,10 +57,11 @@ async def read_correction(request: web.Request) -> Correction | None:
 
 
 def correction_values(opened: OpenedLink, language: Language) -> dict[str, object]:
-    """Return the form's values: the name, and the contacts in part.
+    """Return the template values for the correction form.
 
-    A link may be shared, so the page shows `s…@example.org` and the last two digits of the phone.
-    Emails use the language of this page until the guest chooses another.
+    Guests may share their link, so the email address and the phone number are shown only in part
+    (`s…@example.org` and the last two digits). `letters_in` is the language for emails, by default
+    that of this page.
     """
     reservation = opened.reservation
     user, at, domain = (reservation.customer_email or "").partition("@")

@@ -1,4 +1,4 @@
-"""Find the reservations that a guest may open: by a link's token or by the browser's cookie."""
+"""Find the reservations that a guest may open with a link's token or the browser's cookie."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,18 +24,20 @@ from appliance.venue.rows import find_table, get_venue, list_slots
 from web.guest.responses import PARTNERS_LANGUAGE, DeadLink, environment_of
 from web.middleware import SECURE
 
-_LISTED_FOR = timedelta(days=60)  # time after the evening
-_COOKIE_SECONDS = 400 * 24 * 3600  # the longest time that browsers keep a cookie
+_LISTED_FOR = timedelta(days=60)  # after the evening
+_COOKIE_SECONDS = 400 * 24 * 3600  # the maximum that browsers allow
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedLink:
-    """A reservation with everything that its pages show.
+    """A reservation and everything else that its pages show.
 
-    `guest_pass` is the text of the QR code; None once the table is free. `cancel_until` is the
-    guest's cancellation deadline, in ms since 1970. `is_alive` is false once the links have
-    expired, `is_over` is true once the evening has ended. The paths include the environment's
-    prefix: `access_path` is the access page, `my_path` the page in "my reservations".
+    - `guest_pass`: the text of the QR code, or None if the reservation no longer holds its table.
+    - `cancel_until`: the guest's cancellation deadline, in ms since 1970.
+    - `is_alive`: true until the reservation's links expire.
+    - `is_over`: true once the evening has ended.
+    - `access_path`, `my_path`: the paths of the access page and of the page in "my reservations",
+      with the environment's prefix.
     """
 
     reservation: Reservation
@@ -55,17 +57,17 @@ class OpenedLink:
 
     @property
     def day(self) -> date:
-        """Return the evening."""
+        """Return the date of the evening."""
         return date.fromisoformat(self.reservation.date)
 
 
 async def open_link(
     request: web.Request, read_token: Callable[[Keyring, str], str | None]
 ) -> OpenedLink:
-    """Return the reservation of the token in the path. Raises DeadLink if there is none.
+    """Return the reservation for the token in the URL path.
 
-    A token that this box did not issue is rejected without a query. If a partner chose a
-    language for the guest, it becomes the language of the request.
+    The page then uses the language that the partner has set for the guest, if any. Raises DeadLink
+    if the token is invalid or the link has expired. Forged tokens cause no database query.
     """
     environment = environment_of(request)
     reservation_id = read_token(environment.keyring, request.match_info["token"])
@@ -80,9 +82,9 @@ async def open_link(
 
 
 async def open_mine(request: web.Request) -> OpenedLink:
-    """Return the reservation in the path, even if its links have expired.
+    """Return the reservation whose id is in the URL path, even if its links have expired.
 
-    Raises DeadLink unless this browser stores it.
+    Raises DeadLink if it is not in this browser's "my reservations".
     """
     environment, device = environment_of(request), find_device(request)
     reservation_id = parse_uuid(request.match_info["id"])
@@ -95,7 +97,10 @@ async def open_mine(request: web.Request) -> OpenedLink:
 
 
 def list_stored(reader: Reader, environment: Environment, device_hash: bytes) -> list[OpenedLink]:
-    """Return a browser's reservations: future ones first, nearest first, then past ones."""
+    """Return the reservations in a browser's "my reservations".
+
+    Current and future evenings come first, earliest first; past ones follow, latest first.
+    """
     found = [_open(reader, environment, id_) for id_ in list_claimed(reader, device_hash)]
     listed = [each for each in found if each and each.day >= each.tonight - _LISTED_FOR]
     future = [each for each in listed if not each.is_over]
@@ -108,7 +113,10 @@ def _open(
     reservation_id: str,
     device_hash: bytes | None = None,
 ) -> OpenedLink | None:
-    """Return a reservation or None; with `device_hash`, only if that browser stores it."""
+    """Return the reservation, or None if it does not exist.
+
+    If `device_hash` is given, also return None unless that browser has stored the reservation.
+    """
     reservation = find_reservation(reader, reservation_id)
     table = find_table(reader, reservation.table_id) if reservation else None
     if reservation is None or table is None:
@@ -143,9 +151,10 @@ def _open(
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A browser that stores reservations, identified by a signed cookie.
+    """A browser with stored reservations, identified by a signed cookie.
 
-    `hash` identifies it in the database. `is_new` is true until the cookie is set.
+    `token` is the cookie's value; `hash` identifies the browser in the database. `is_new` is true
+    if the browser does not have the cookie yet.
     """
 
     token: str
@@ -154,14 +163,17 @@ class Device:
 
 
 def find_device(request: web.Request) -> Device | None:
-    """Return the requesting browser if it has a valid cookie, else None."""
+    """Return the browser identified by the request's cookie, or None without a valid cookie."""
     token = request.cookies.get(_cookie_name(request), "")
     device_id = environment_of(request).keyring.read_device_token(token)
     return Device(token, hash_token(device_id), is_new=False) if device_id else None
 
 
 def device_for(request: web.Request) -> Device | None:
-    """Return the requesting browser or a new one; None over plain http, where no cookie is set."""
+    """Return the browser identified by the request's cookie, or else a new one.
+
+    Return None if it has no cookie and none can be set because the connection is plain HTTP.
+    """
     device = find_device(request)
     if device is not None or not request.app[SECURE].is_private(request):
         return device
@@ -172,7 +184,7 @@ def device_for(request: web.Request) -> Device | None:
 
 
 def keep_device(request: web.Request, response: web.StreamResponse, device: Device | None) -> None:
-    """Set the browser's cookie if it is new: for TLS only, and not readable by scripts."""
+    """Set the cookie (TLS only, hidden from scripts) if the browser does not have it yet."""
     if device is not None and device.is_new:
         response.set_cookie(
             _cookie_name(request), device.token, max_age=_COOKIE_SECONDS, path="/", secure=True,
@@ -181,7 +193,7 @@ def keep_device(request: web.Request, response: web.StreamResponse, device: Devi
 
 
 def forget_device(request: web.Request, response: web.StreamResponse) -> None:
-    """Delete the browser's cookie."""
+    """Delete the cookie that identifies the browser."""
     response.del_cookie(
         _cookie_name(request), path="/", secure=True, httponly=True, samesite="Lax"
     )  # fmt: skip

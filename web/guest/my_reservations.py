@@ -1,4 +1,4 @@
-"""The reservations that a browser stores without an account ("my reservations"); opt-out."""
+"""The pages "my reservations", which need no account, and unsubscribing from reminders."""
 
 import json
 
@@ -25,7 +25,7 @@ from web.guest.responses import (
 
 
 async def my_reservations(request: web.Request) -> web.Response:
-    """`GET /me`: the stored reservations, or instructions for storing one."""
+    """`GET /me`: list the reservations stored in this browser, or explain how to store one."""
     environment, device = environment_of(request), find_device(request)
     language, stored = language_of(request), []
     if device is not None:
@@ -44,13 +44,13 @@ async def my_reservations(request: web.Request) -> web.Response:
 
 @guest_page
 async def my_reservation(request: web.Request) -> web.Response:
-    """`GET /me/{id}`: a stored reservation, with all actions that its guest may take."""
+    """`GET /me/{id}`: show a stored reservation and everything that the guest can do with it."""
     return _show(request, await open_mine(request))
 
 
 @guest_page
 async def correct_mine(request: web.Request) -> web.Response:
-    """`POST /me/{id}`: correct the guest's name and contacts."""
+    """`POST /me/{id}`: correct the guest's name, contact details and language."""
     opened, database = await open_mine(request), environment_of(request).database
     try:
         correction = await read_correction(request)
@@ -65,7 +65,7 @@ async def correct_mine(request: web.Request) -> web.Response:
 
 @guest_page
 async def my_data(request: web.Request) -> web.Response:
-    """`GET /me/{id}/data.json`: all data about this guest (law 09-08)."""
+    """`GET /me/{id}/data.json`: download all data about this guest (law 09-08)."""
     opened, database = await open_mine(request), environment_of(request).database
     data = await database.read(export_guests, [opened.reservation.id])
     body = json.dumps(data, ensure_ascii=False, indent=2).encode()
@@ -74,7 +74,7 @@ async def my_data(request: web.Request) -> web.Response:
 
 @guest_page
 async def erase_mine(request: web.Request) -> web.Response:
-    """`POST /me/{id}/erasure`: request erasure of this guest's data."""
+    """`POST /me/{id}/erasure`: request the erasure of this guest's data."""
     opened, environment = await open_mine(request), environment_of(request)
     try:
         is_erased = await environment.database.write(ask_erasure, opened.reservation.id)
@@ -87,7 +87,7 @@ async def erase_mine(request: web.Request) -> web.Response:
 
 @guest_page
 async def forget_all(request: web.Request) -> web.Response:
-    """`POST /me/forget`: remove all reservations from this browser, without cancelling them."""
+    """`POST /me/forget`: remove all reservations from this browser without cancelling them."""
     environment, device = environment_of(request), find_device(request)
     if device is not None:
         await environment.database.write(delete_claims, device.hash)
@@ -97,10 +97,11 @@ async def forget_all(request: web.Request) -> web.Response:
 
 
 async def no_reminders(request: web.Request) -> web.Response:
-    """`GET /no-reminders/{token}`: a button, which unsubscribes from reminders by a `POST`.
+    """`GET|POST /no-reminders/{token}`: show an unsubscribe button, or unsubscribe from reminders.
 
-    A GET changes nothing, because link previews send it too. A POST comes from the button or, as
-    a one-click request, from an email client. It may have any origin: the token authorises it.
+    A GET only shows the button, because link previews send GET requests too. A POST unsubscribes;
+    it comes from the button or, as a one-click request, from an email client. Its origin is not
+    checked, because the token authorises it.
     """
     environment, is_post = environment_of(request), request.method == "POST"
     reservation_id = environment.keyring.read_access_token(request.match_info["token"])

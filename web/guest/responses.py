@@ -1,4 +1,4 @@
-"""What all answers to guests have in common: pages, headers, language and rate limits."""
+"""Build responses for guests: pages, headers, languages and rate limits."""
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache, wraps
@@ -16,20 +16,20 @@ from appliance.http.rate_limit import RateLimit
 from appliance.http.request import CALLER_OF, ENVIRONMENT, Handler, is_from_our_page
 from web.rendering import LANGUAGES, page_headers, render
 
-_POSTS_PER_MINUTE = 60  # per address: a whole party may share one router
+_POSTS_PER_MINUTE = 60  # per address, which many guests may share
 _HOUR = 3600.0
 _ALL_ADDRESSES = ""
 _MOST_ADDRESSES = 10_000
 _HEADERS = page_headers()
-# The time until which a phone may store a card (ms since 1970). The stored page ignores answers
-# without this header: they come from a captive portal or a tunnel, not from this box.
+# The header with the time until which a phone may store the card (ms since 1970). The stored page
+# ignores responses without it, because they come from a captive portal or a tunnel, not the box.
 LINK_ENDS = "Venuebox-Link-Ends"
 PARTNERS_LANGUAGE: web.RequestKey[str | None] = web.RequestKey("partners_language")
-"""The language that a partner chose for the guest whose link was opened."""
+"""The language that the partner has set for the guest whose link was opened."""
 
 
 class GuestLimits:
-    """The rate limits on guests' forms in one environment. Methods raise RateLimited."""
+    """Rate limits for guests' forms in one environment. Methods raise RateLimited if exceeded."""
 
     def __init__(self, environment: Environment, clock: Clock) -> None:
         booking = environment.settings.booking
@@ -37,19 +37,19 @@ class GuestLimits:
         self._bookings = RateLimit(clock, booking.hourly_for_address, _HOUR)
         self._all_bookings = RateLimit(clock, booking.hourly, _HOUR)
         self._open_for_address = booking.open_for_address
-        # The ids booked from each address; the cache drops the address that was idle longest.
+        # The ids booked from each address. The cache evicts the least recently used address.
         self._booked_from: Callable[[str], set[str]] = lru_cache(_MOST_ADDRESSES)(lambda _: set())
 
     def count_post(self, request: web.Request) -> None:
-        """Count a POST from a guest's page."""
+        """Count a form that a guest has sent."""
         self._posts.spend(request.app[CALLER_OF](request))
 
     def count_booking(self, request: web.Request) -> tuple[set[str], int]:
         """Count a booking request.
 
-        Return the ids booked from this address since the process started, and how many of them
-        may be active at a time. Once all addresses together reach their limit, that is 1, so that
-        new guests can still book.
+        Return the ids booked from this address since the process started, and the number of them
+        that may be active at a time. That number falls to 1 when all addresses together reach the
+        hourly limit, to let new guests still book.
         """
         caller = request.app[CALLER_OF](request)
         self._bookings.spend(caller)
@@ -64,21 +64,21 @@ GUEST_LIMITS: web.AppKey[dict[EnvironmentName, GuestLimits]] = web.AppKey("guest
 
 
 def make_guest_limits(app: web.Application, box: Box) -> None:
-    """Add the guest rate limits of each environment to `app`."""
+    """Create the guest rate limits for each environment and store them in `app`."""
     app[GUEST_LIMITS] = {each.name: GuestLimits(each, box.clock) for each in box.environments}
 
 
 def guest_limits_of(request: web.Request) -> GuestLimits:
-    """Return the guest rate limits of the request's environment."""
+    """Return the guest rate limits for the request's environment."""
     return request.app[GUEST_LIMITS][request[ENVIRONMENT].name]
 
 
 class DeadLink(Exception):
-    """The link or path leads to no reservation. Unknown and expired links get the same answer."""
+    """The URL leads to no reservation. Unknown and expired links get the same response."""
 
 
 def guest_page(handler: Handler) -> Handler:
-    """Wrap a handler: reject POSTs from other sites, limit POSTs, and show pages for errors."""
+    """Wrap a handler: rate-limit POSTs, reject those from other sites, and show error pages."""
 
     @wraps(handler)
     async def handle(request: web.Request) -> web.StreamResponse:
@@ -90,7 +90,7 @@ def guest_page(handler: Handler) -> Handler:
             return await handler(request)
         except DeadLink:
             return dead_link(request)
-        except RateLimited:  # the guest can continue in a minute
+        except RateLimited:
             response = page(request, "guest/slow_down.html", {}, status=429)
             response.headers["Retry-After"] = "60"
             return response
@@ -112,32 +112,32 @@ def page(
 
 
 def respond(headers: Mapping[str, str], **parts: Any) -> web.Response:
-    """Return an answer with `headers` and the headers of all guest pages."""
+    """Return a response with `headers` and the headers that all guest pages have."""
     if "text" in parts:
         parts["charset"] = "utf-8"
     return web.Response(headers={**_HEADERS, **headers}, **parts)
 
 
 def see_other(location: str) -> web.Response:
-    """Redirect with 303, so that reloading the page does not send the form again."""
+    """Redirect with 303, so reloading the target page does not send the form again."""
     return respond({"Location": location}, status=303)
 
 
 def file_answer(body: bytes, content_type: str, name: str) -> web.Response:
-    """Return a file to download."""
+    """Return a response that the browser saves as a file called `name`."""
     disposition = f'attachment; filename="{name}"'
     return respond({"Content-Disposition": disposition}, body=body, content_type=content_type)
 
 
 def dead_link(request: web.Request) -> web.Response:
-    """Return the page for dead links, the same for expired, unknown and malformed ones."""
+    """Return the page for expired, unknown and malformed links."""
     response = page(request, "guest/dead_link.html", {}, status=404)
     response.headers[LINK_ENDS] = "0"
     return response
 
 
 def language_of(request: web.Request) -> Language:
-    """Return the language of `?lang=`, else the partner's choice, else the browser's."""
+    """Return the language in `?lang=`, else the one set by the partner, else the browser's."""
     languages, partners = request.config_dict[LANGUAGES], request.get(PARTNERS_LANGUAGE)
     if partners is not None and "lang" not in request.query:
         return languages.get(partners)
@@ -145,13 +145,13 @@ def language_of(request: web.Request) -> Language:
 
 
 def environment_of(request: web.Request) -> Environment:
-    """Return the environment of the request."""
+    """Return the request's environment."""
     return request[ENVIRONMENT]
 
 
 def emails_are_sent(environment: Environment) -> bool:
-    """Return whether a new email is sent soon, or stored in the test environment's outbox.
+    """Return whether new emails are sent (live) or stored for `/test/outbox` (test).
 
-    Without a mail server, emails stay queued until one is configured.
+    In live without a mail server, emails stay in the queue until one is configured.
     """
     return environment.name == "test" or bool(environment.settings.mail.host)

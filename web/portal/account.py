@@ -1,4 +1,4 @@
-"""`/portal/account`: the person's own sessions, password and two-factor sign-in."""
+"""`/portal/account`: a staff member's own sessions, password and two-factor sign-in."""
 
 import asyncio
 
@@ -32,7 +32,7 @@ from web.portal.session import LIVE, SESSION, signed_out
 
 
 async def show_account(request: web.Request) -> web.Response:
-    """`GET /portal/account`: the page of the signed-in person."""
+    """`GET /portal/account`: show the signed-in staff member's own account."""
     database, person = request[LIVE].database, staff_of(request)
     sessions = await database.read(list_sessions, person.id)
     values = {
@@ -48,13 +48,13 @@ async def show_account(request: web.Request) -> web.Response:
 
 
 async def end_one(request: web.Request) -> web.StreamResponse:
-    """`POST /portal/account/sessions/{id}/end`: sign out another browser at once."""
+    """`POST /portal/account/sessions/{id}/end`: sign out one of the account's browsers at once."""
     await write_as_staff(request, end_session, staff_of(request).id, id_of(request))
     return see_other(request, "/account", "session-ended")
 
 
 async def end_others(request: web.Request) -> web.StreamResponse:
-    """`POST /portal/account/sessions/end-others`: sign out all other browsers."""
+    """`POST /portal/account/sessions/end-others`: sign out all browsers except this one."""
     session = request[SESSION]
     await request[LIVE].database.write(delete_other_sessions, session.person.id, session.id)
     return see_other(request, "/account", "session-ended")
@@ -62,7 +62,7 @@ async def end_others(request: web.Request) -> web.StreamResponse:
 
 @show_errors_on(show_account)
 async def set_new_password(request: web.Request, form: Form) -> web.StreamResponse:
-    """`POST /portal/account/password`: change the password and end all of the person's sessions."""
+    """`POST /portal/account/password`: change the password and end all sessions of the account."""
     person, database = staff_of(request), request[LIVE].database
     await reauthenticate(request, form.secret("password"))
     venue = await database.read(get_venue)
@@ -73,7 +73,7 @@ async def set_new_password(request: web.Request, form: Form) -> web.StreamRespon
 
 @show_errors_on(show_account)
 async def offer(request: web.Request, form: Form) -> web.Response:
-    """`POST …/second-step`: the QR code for two-factor sign-in, after a password check."""
+    """`POST …/second-step`: check the password and show the QR code for two-factor sign-in."""
     await reauthenticate(request, form.secret("password"))
     live = request[LIVE]
     secret = await live.database.write(offer_two_factor, live.keyring, staff_of(request).id)
@@ -82,7 +82,7 @@ async def offer(request: web.Request, form: Form) -> web.Response:
 
 @show_errors_on(show_account)
 async def confirm(request: web.Request, form: Form) -> web.Response:
-    """`POST …/second-step/confirm`: enable two-factor sign-in; shows the recovery codes once."""
+    """`POST …/second-step/confirm`: enable two-factor sign-in and show the recovery codes once."""
     live, person = request[LIVE], staff_of(request)
     codes = await live.database.write(
         confirm_two_factor, live.keyring, person.id, form.text("code")
@@ -98,7 +98,7 @@ async def confirm(request: web.Request, form: Form) -> web.Response:
 
 @show_errors_on(show_account)
 async def remove(request: web.Request, form: Form) -> web.StreamResponse:
-    """`POST …/second-step/remove`: disable two-factor sign-in, after a password check."""
+    """`POST …/second-step/remove`: check the password and disable two-factor sign-in."""
     await reauthenticate(request, form.secret("password"))
     await write_as_staff(request, remove_two_factor, staff_of(request).id)
     return see_other(request, "/account", "second-step-removed")

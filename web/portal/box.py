@@ -1,4 +1,4 @@
-"""`/portal/box`: state, settings and maintenance of the box, and the setup steps of a new one."""
+"""`/portal/box`: the box's state, settings, backups and clock, and a new box's setup steps."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -67,22 +67,22 @@ _Changes = Mapping[str, str | int | bool]
 async def show_box(
     request: web.Request, tried: Outcome | None = None, recipient: str = ""
 ) -> web.Response:
-    """`GET /portal/box`: the page; with `?again=1` all checks run again.
+    """`GET /portal/box`: show the box's state and settings. `?again=1` reruns all checks.
 
-    `tried` is the result of a test email to `recipient`.
+    `tried` is the result of sending a test email to `recipient`.
     """
     box, language, live = request.app[BOX], language_of(request), request[LIVE].database
     again = request.method == "GET" and "again" in request.query
     checks, checked_at = await request.app[EXAMINER].look(box, again=again) or ([], None)
     zone = await live.read(find_zone)
     alerts = [alert for e in box.environments for alert in await e.database.read(list_alerts)]
-    # The demo cannot restart and ignores settings.toml.
+    # The demo cannot be restarted, and it ignores settings.toml.
     saved = _saved_settings(request) if RESTART in request.app else box.settings
     typed = request[FORM].typed() if REFUSED in request else {}
     changing = "app_url" in typed or _NUMBERS[0] in typed
     values = {
         "lamp": worst(checks) if checked_at else None,
-        "checks": [  # alerts are listed separately
+        "checks": [  # without active alerts, which are listed separately
             check for check in checks if check.name != "conditions" or check.status == "ok"
         ],
         "said": partial(_text, language=language),
@@ -113,7 +113,7 @@ async def show_box(
 
 
 def _machine_time(request: web.Request, zone: ZoneInfo) -> datetime:
-    """Return the uncorrected system clock in venue time."""
+    """Return the time of the system clock, without the box's correction, in venue time."""
     return datetime.fromtimestamp(request.app[BOX].machine_clock.now() / 1000, zone)
 
 
@@ -122,14 +122,14 @@ def _in_full(time: datetime, language: Language) -> str:
 
 
 def _text(sentence: Sentence, language: Language) -> Markup:
-    """Replace Unicode isolates by elements, so that copied commands do not contain them."""
+    """Replace Unicode isolates with elements, to keep them out of commands that users copy."""
     text = Markup.escape(sentence.text(language))
     text = text.replace("\N{FIRST STRONG ISOLATE}", Markup('<bdi class="code">'))
     return text.replace("\N{POP DIRECTIONAL ISOLATE}", Markup("</bdi>"))
 
 
 async def show_backups(request: web.Request) -> web.Response:
-    """`GET /portal/box/backup`: the backup section; the page polls it while a backup runs."""
+    """`GET /portal/box/backup`: show the backup section. The page polls it during a backup."""
     values = {**await _read_backups(request), "is_part": True}
     return portal_page(request, "portal/box/backups.html", values)
 
@@ -137,7 +137,7 @@ async def show_backups(request: web.Request) -> web.Response:
 async def _read_backups(request: web.Request) -> dict[str, object]:
     box = request.app[BOX]
     venue = await box.live.database.read(get_venue)
-    # Read the stage before the list: if the backup ends in between, the page polls once more.
+    # Read the stage first. If the backup then ends before the list is read, the page polls again.
     making = request.app[BACKING_UP].stage
     folder, kept = await asyncio.to_thread(summarise_backups, box, venue.id)
     return {
@@ -150,7 +150,7 @@ async def _read_backups(request: web.Request) -> dict[str, object]:
 
 
 async def back_up(request: web.Request) -> web.StreamResponse:
-    """`POST /portal/box/backup`: start a backup; the page shows its progress."""
+    """`POST /portal/box/backup`: start a backup. The page shows its progress."""
     request.app[BACKING_UP].start(request.app[BOX])
     return see_other(request, "/box#backups")
 
@@ -169,13 +169,13 @@ async def send_test_email(request: web.Request) -> web.Response:
 
 @show_errors_on(show_box, "password")
 async def show_recovery_kit(request: web.Request, form: Form) -> web.Response:
-    """`POST /portal/box/recovery-kit`: the sheet to print, after a password check."""
+    """`POST /portal/box/recovery-kit`: check the password and show the printable recovery kit."""
     await reauthenticate(request, form.secret("password"))
     box, database = request.app[BOX], request[LIVE].database
     await database.write(record_audit, actor_of(request), "recovery_kit_shown")
     key = await asyncio.to_thread(ensure_recovery_key, directory_of(box), box.tokens)
     venue = await database.read(get_venue)
-    # The sheet contains its styles, so that a saved copy prints the same.
+    # The styles are in the page itself, because a saved copy must look the same.
     policy = content_policy(default_src="'none'", style_src="'unsafe-inline'", form_action="'none'")
     return web.Response(
         text=kit_html(key, venue.name),
@@ -187,9 +187,9 @@ async def show_recovery_kit(request: web.Request, form: Form) -> web.Response:
 
 @show_errors_on(show_box, "day")
 async def confirm(request: web.Request, form: Form) -> web.StreamResponse:
-    """`POST /portal/box/clock`: confirm the system clock, so that data may expire by it.
+    """`POST /portal/box/clock`: confirm that the system clock is right, so data may expire.
 
-    The owner enters the date. Declined if the clock shows another one.
+    Raises Declined if the date that the owner entered differs from the clock's.
     """
     zone = await request[LIVE].database.read(find_zone)
     if form.text("day") != _machine_time(request, zone).date().isoformat():
@@ -205,32 +205,32 @@ async def confirm(request: web.Request, form: Form) -> web.StreamResponse:
 
 
 async def restart(request: web.Request) -> web.Response:
-    """`POST /portal/box/restart`: apply the saved settings.
+    """`POST /portal/box/restart`: restart the box to apply the saved settings.
 
-    Requests in progress finish; new ones wait for one or two seconds.
+    Requests in progress are completed. New requests wait for one or two seconds.
     """
     if RESTART not in request.app:
         return await show_box(request)
     await request[LIVE].database.write(record_audit, actor_of(request), "restarted")
     request.app[RESTART]()
-    answer = portal_page(request, "portal/box/restarting.html", {})
-    answer.force_close()  # the next request must reach the restarted box
-    return answer
+    response = portal_page(request, "portal/box/restarting.html", {})
+    response.force_close()  # the next request must reach the restarted box
+    return response
 
 
 class Saved:
-    """The contents of settings.toml at the start, and the lock for changing it."""
+    """The settings in settings.toml when the box started, and a lock for changing the file."""
 
     def __init__(self, at_start: Settings | None) -> None:
         self.at_start = at_start
-        self.lock = asyncio.Lock()  # two forms at once must not overwrite each other
+        self.lock = asyncio.Lock()  # two concurrent forms must not overwrite each other's changes
 
 
 SAVED = web.AppKey("saved", Saved)
 
 
 def read_file(box: Box) -> Settings | None:
-    """Return settings.toml without environment variables; None if it is invalid."""
+    """Return the settings in settings.toml, ignoring environment variables; None if invalid."""
     try:
         return read_settings(directory_of(box).settings_file, {})
     except OperatorError:
@@ -243,26 +243,26 @@ def _saved_settings(request: web.Request) -> Settings:
 
 
 def _waits_for_restart(request: web.Request) -> bool:
-    """Return whether settings.toml has changed since the start, in the portal or by hand."""
+    """Return whether settings.toml has changed since the box started, so a restart is pending."""
     if RESTART not in request.app:
         return False
     return read_file(request.app[BOX]) not in (None, request.app[SAVED].at_start)
 
 
 def _next_settings(request: web.Request) -> Settings:
-    """Return the settings of the next start if a restart is pending, else the active ones."""
+    """Return the settings that apply after a pending restart, if any, else the active ones."""
     return _saved_settings(request) if _waits_for_restart(request) else request.app[BOX].settings
 
 
 def _setting(settings: Settings, name: str) -> object:
-    """Return the value of `section.name`."""
+    """Return the value of the setting `name`, which has the form `section.item`."""
     section, _, item = name.partition(".")
     return getattr(getattr(settings, section), item)
 
 
 @show_errors_on(show_box, "app_url", *_NUMBERS)
 async def save_settings(request: web.Request, form: Form) -> web.StreamResponse:
-    """`POST /portal/box/settings`: write settings.toml; applied at the next start."""
+    """`POST /portal/box/settings`: save general settings, which apply after the next restart."""
     return await _save(
         request,
         {
@@ -275,10 +275,10 @@ async def save_settings(request: web.Request, form: Form) -> web.StreamResponse:
 
 @show_errors_on(show_box, "host", "port", "security", "user", "sender")
 async def save_mail(request: web.Request, form: Form) -> web.StreamResponse:
-    """`POST /portal/box/mail`: set the mail server; applied at the next start.
+    """`POST /portal/box/mail`: save the mail server, which applies after the next restart.
 
-    An empty password keeps the stored one, unless the host changes: another server must not
-    receive it.
+    If the password is left empty, the stored one is kept, but only for the same host, because a
+    different server must not receive it.
     """
     stored = _saved_settings(request).mail
     host, user = form.text("host", _HOST_MAX), form.text("user")
@@ -304,9 +304,9 @@ async def save_mail(request: web.Request, form: Form) -> web.StreamResponse:
 
 
 async def _save(request: web.Request, changes: _Changes) -> web.Response:
-    """Write changed settings to settings.toml, and their names to the audit log.
+    """Write the changed settings to settings.toml and their names to the audit log.
 
-    Raises ValidationError for an invalid value.
+    Raises ValidationError if a value is invalid or the file cannot be read or edited.
     """
     file = directory_of(request.app[BOX]).settings_file
     async with request.app[SAVED].lock:
@@ -329,7 +329,7 @@ async def _save(request: web.Request, changes: _Changes) -> web.Response:
 
 
 def _field_error_of(changes: Iterable[str], failure: str) -> ValidationError:
-    """Return the error for the form's field whose setting the message `failure` names."""
+    """Return an error for the form field whose setting is named in the message `failure`."""
     wrong = next((name for name in changes if failure.startswith(f"{name} is ")), None)
     if wrong == "server.app_url":
         return field_error(
@@ -353,7 +353,10 @@ def _field_error_of(changes: Iterable[str], failure: str) -> ValidationError:
 
 
 async def steps_of(request: web.Request) -> list[tuple[str, bool]]:
-    """Return the owner's setup steps as (name, whether done); [] once all are done."""
+    """Return the setup steps as (name, is done) pairs.
+
+    The list is empty once all steps are done, in test, and for anyone but an owner.
+    """
     live = request[LIVE]
     if request[ENVIRONMENT] is not live or not staff_of(request).may("owner"):
         return []
@@ -367,13 +370,13 @@ async def steps_of(request: web.Request) -> list[tuple[str, bool]]:
 
 
 async def close_first_run(request: web.Request) -> web.Response:
-    """`POST /portal/box/setup-done`: hide the setup steps, even if some are not done."""
+    """`POST /portal/box/setup-done`: hide the setup steps, even if some are not done yet."""
     await request[LIVE].database.write(close_setup)
     return see_other(request, "/tonight")
 
 
 def _finished_steps(reader: Reader) -> set[str] | None:
-    """Return the steps that are done or skipped; None if this box has no setup to finish."""
+    """Return the setup steps that are done or skipped; None if the setup was never started."""
     setup = find_setup(reader)
     if setup is None:
         return None

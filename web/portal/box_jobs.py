@@ -1,4 +1,4 @@
-"""Backups and checks that the portal starts, one of each at a time."""
+"""Run backups and checks for the portal, at most one of each at a time."""
 
 import asyncio
 import logging
@@ -24,7 +24,7 @@ def directory_of(box: Box) -> DataDirectory:
 
 
 class BackingUp:
-    """Makes a backup like the nightly one; its result is in the record of the backup folder."""
+    """Makes backups like the nightly ones. The result is recorded in the data directory."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
@@ -32,7 +32,7 @@ class BackingUp:
 
     @property
     def stage(self) -> tuple[str, int] | None:
-        """Return the stage (copy, seal or prove) and its percentage; None if none is running."""
+        """Return the running backup's stage (copy, seal or prove) and percentage, else None."""
         return None if self._task is None or self._task.done() else self._stage
 
     def start(self, box: Box) -> None:
@@ -42,7 +42,7 @@ class BackingUp:
             self._task = asyncio.get_running_loop().create_task(self._make(box))
 
     async def close(self, _app: web.Application) -> None:
-        """Cancel a running backup; existing backups are unaffected."""
+        """Cancel the running backup, if any. Existing backups are unaffected."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -53,13 +53,13 @@ class BackingUp:
         )
         try:
             await run_in_daemon_thread(maker.make)
-        except OperatorError as failure:  # the page shows the record of the failure
+        except OperatorError as failure:  # the page shows the failure
             log.warning("portal: backup failed: %s", failure)
         except Exception as error:  # noqa: BLE001 - the failure must not stop the box
             log_exception("portal: backup", error)
 
     def _set_stage(self, stage: str, done: int, total: int) -> None:
-        """Set the stage and its percentage. The backup's thread calls this."""
+        """Set the stage and its percentage. Called from the backup thread."""
         self._stage = (stage, min(100, 100 * done // max(total, 1)))
 
 
@@ -67,9 +67,9 @@ BACKING_UP = web.AppKey("backing_up", BackingUp)
 
 
 def summarise_backups(box: Box, venue_id: str) -> tuple[Path | None, int]:
-    """Return the backup folder (None if missing) and the number of this venue's backups in it.
+    """Return the backup folder, or None if it is missing, and the number of the venue's backups.
 
-    Reads a header of each file: call it in a thread.
+    Call this in a thread, because it reads a header from each file.
     """
     try:
         folder = find_catalogue(directory_of(box), box.settings)
@@ -78,25 +78,25 @@ def summarise_backups(box: Box, venue_id: str) -> tuple[Path | None, int]:
         return None, 0
 
 
-_DEADLINE = 8.0  # seconds that a page waits; slower checks are shown on the next page
+_DEADLINE = 8.0  # seconds that a page waits for the checks; slower ones appear when it is reloaded
 _FRESH_MS = 60_000
 
 
 Findings = tuple[list[Check], int]
-"""The checks and when they ran (ms since 1970)."""
+"""The results of the checks and the time when they ran (ms since 1970)."""
 
 
 class Examiner:
-    """Runs doctor's checks and caches the findings for one minute."""
+    """Runs the checks of `venuebox doctor` and caches the findings for one minute."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[Findings] | None = None
         self._latest: Findings | None = None
 
     async def look(self, box: Box, *, again: bool) -> Findings | None:
-        """Return cached or new findings; None if the checks take longer than 8 s.
+        """Return cached or new findings, or None if the checks take longer than 8 s.
 
-        With `again`, the checks run even if the cached findings are fresh.
+        If `again` is true, run the checks even if the cached findings are fresh.
         """
         now, latest = box.clock.now(), self._latest
         if latest is not None and not again and 0 <= now - latest[1] < _FRESH_MS:
@@ -107,7 +107,7 @@ class Examiner:
         return self._latest if done else None
 
     async def close(self, _app: web.Application) -> None:
-        """Wait for running checks, because they read the databases."""
+        """Wait for running checks, which use the databases."""
         if self._task is not None:
             await asyncio.wait({self._task}, timeout=_DEADLINE)
 
@@ -120,13 +120,13 @@ EXAMINER = web.AppKey("examiner", Examiner)
 
 
 def _run_checks(box: Box) -> list[Check]:
-    # Imported here because it loads the mail client, which slows down the start of the box.
+    # Imported here because it loads the mail client, which would delay the start of the box.
     from appliance.doctor.checks import examine  # noqa: PLC0415
 
     directory = directory_of(box)
     settings: Settings | str = box.settings
     try:
         read_settings(directory.settings_file, {})
-    except OperatorError as failure:  # with this file, the next start would fail
+    except OperatorError as failure:  # the box would not start again with this file
         settings = str(failure)
     return examine(CheckContext(directory, settings, box.clock, box.zones))

@@ -1,4 +1,4 @@
-"""`/portal/integrations/deliveries` and `…/replay`: the delivery log and replays."""
+"""`/portal/integrations/deliveries` and `…/replay`: the webhook delivery log and replays."""
 
 import hashlib
 import re
@@ -49,7 +49,7 @@ _SOON_MS = 15_000
 
 
 async def show_deliveries(request: web.Request) -> web.Response:
-    """`GET …/deliveries`: a page of the log, newest event first."""
+    """`GET …/deliveries`: show a page of the delivery log, newest events first."""
     database, form = request[ENVIRONMENT].database, Form(request.query)
     asked = {name: form.text(name) for name in _FIELDS}
     chosen = _read_filter(form, database.peek(find_zone))
@@ -77,9 +77,9 @@ async def show_deliveries(request: web.Request) -> web.Response:
 
 
 def _read_filter(form: Form, zone: tzinfo) -> DeliveryFilter:
-    """Return the filter from `endpoint`, `state`, `type`, `from` and `to` (an inclusive day).
+    """Return the filter from the fields `endpoint`, `state`, `type`, `from` and `to`.
 
-    Raises ValidationError or InvalidDate.
+    The day in `to` is included. Raises ValidationError or InvalidDate if a field is invalid.
     """
     return DeliveryFilter(
         endpoint_id=_endpoint_id(form),
@@ -100,7 +100,10 @@ def _endpoint_id(form: Form) -> str | None:
 def _instant(
     form: Form, name: str, zone: tzinfo, pattern: str = "%Y-%m-%d", days: int = 0
 ) -> int | None:
-    """Return the field's date or minute in venue time, plus `days`, in ms since 1970."""
+    """Return the date or time in a field, plus `days`, in ms since 1970; None if it is empty.
+
+    The field is in venue time, in the format `pattern`. Raises InvalidDate if it is invalid.
+    """
     text = form.text(name)
     if not text:
         return None
@@ -112,7 +115,10 @@ def _instant(
 
 
 def _find(reader: Reader, text: str) -> tuple[str | None, str | None]:
-    """Return (delivery id, reservation id) for an id or an access code; one or both are None."""
+    """Find a delivery by its id, or a reservation by its id or access code.
+
+    Return (delivery id, reservation id); at most one of them is not None.
+    """
     found_id, code = parse_uuid(text), parse_access_code(text)
     if found_id is None:
         reservation = None if code is None else find_by_access_code(reader, code)
@@ -124,7 +130,10 @@ def _find(reader: Reader, text: str) -> tuple[str | None, str | None]:
 
 
 async def show_delivery(request: web.Request) -> web.Response:
-    """`GET …/deliveries/{id}`: attempts and request; `?part=1` omits the page around them."""
+    """`GET …/deliveries/{id}`: show a delivery's attempts and request.
+
+    `?part=1` returns them without the surrounding page.
+    """
     values = await request[ENVIRONMENT].database.read(_read_delivery, id_of(request))
     return integrations_page(request, "story" if "part" in request.query else "delivery", values)
 
@@ -144,11 +153,15 @@ def _read_delivery(reader: Reader, delivery_id: str) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class _RequestText:
-    """The request of a delivery as text.
+    """A delivery's HTTP request, as text.
 
-    `kind` is `sent` (the failed request that was sent at `at`), `gone` (the reservation no longer
-    exists), or says how the request would look now: `same` (the delivered body, byte for byte),
-    `now` (another body) or `next` (nothing has been delivered yet).
+    `kind` is one of:
+
+    - `sent`: this is the failed request that was sent at `at` (ms since 1970).
+    - `gone`: there is no text, because the reservation no longer exists.
+    - `same`: this is the request as it would be sent now; its body equals the delivered one.
+    - `now`: this is the request as it would be sent now; its body differs from any delivered one.
+    - `next`: this is the next request; nothing has been delivered yet.
     """
 
     kind: str
@@ -158,7 +171,7 @@ class _RequestText:
 
 
 def _request_text(reader: Reader, story: DeliveryStory, endpoint: Endpoint) -> _RequestText:
-    """Return the latest failed request, else the request with the current body."""
+    """Return the latest failed request, or else the request as it would be sent now."""
     if story.failed_request is not None:
         at, request = story.failed_request
         head, _, body = request.partition(b"\r\n\r\n")
@@ -176,7 +189,7 @@ def _request_text(reader: Reader, story: DeliveryStory, endpoint: Endpoint) -> _
 
 
 def _headers_text(delivery: ListedDelivery, length: int) -> str:
-    """Return the headers that are the same in each attempt."""
+    """Return the request line and those headers that are the same in every attempt."""
     try:
         receiver = parse_target_url(delivery.endpoint_url, allow_http=True)
     except InvalidWebhookUrl:
@@ -199,7 +212,7 @@ def _text(raw: bytes) -> str:
 
 @show_errors_on(show_delivery)
 async def replay_one(request: web.Request, _form: Form) -> web.Response:
-    """`POST …/deliveries/{id}/replay`: start one new attempt; a repeated form has no effect."""
+    """`POST …/deliveries/{id}/replay`: queue a delivery again. A repeated form has no effect."""
     delivery_id = id_of(request)
     replayed = await request[ENVIRONMENT].database.write(replay_delivery, delivery_id)
     note = "replayed" if replayed else "replayed-anyway"
@@ -207,9 +220,9 @@ async def replay_one(request: web.Request, _form: Form) -> web.Response:
 
 
 async def ask_replay(request: web.Request) -> web.Response:
-    """`GET …/replay`: choose deliveries and show their number.
+    """`GET …/replay`: show the form that selects deliveries to replay, and their number.
 
-    `?replayed=` is the number of deliveries that the previous form replayed.
+    `?replayed=` is the number of deliveries that the previous form has replayed.
     """
     database, form = request[ENVIRONMENT].database, Form(request.query)
     selection = _read_selection(form, database.peek(find_zone))
@@ -227,7 +240,10 @@ async def ask_replay(request: web.Request) -> web.Response:
 
 @show_errors_on(ask_replay)
 async def replay_many(request: web.Request, form: Form) -> web.Response:
-    """`POST …/replay`: replay page by page, one transaction each; a repeated form has no effect."""
+    """`POST …/replay`: replay the chosen deliveries. A repeated form has no effect.
+
+    The deliveries are replayed in batches, each in a transaction of its own.
+    """
     database = request[ENVIRONMENT].database
     selection = _read_selection(form, database.peek(find_zone))
     if selection is None:
@@ -240,9 +256,10 @@ async def replay_many(request: web.Request, form: Form) -> web.Response:
 
 
 def _read_selection(form: Form, zone: tzinfo) -> Selection | None:
-    """Return the selection from `endpoint`, `which` and the minutes `from` to `until` (exclusive).
+    """Return the deliveries selected with the fields `endpoint`, `which`, `from` and `until`.
 
-    None if no endpoint is chosen. Raises ValidationError or InvalidDate.
+    Return None if no endpoint is chosen. The time `until` is exclusive. Raises ValidationError or
+    InvalidDate if a field is invalid.
     """
     endpoint_id, which = _endpoint_id(form), form.one_of("which", ("", *_WHICH)) or "dead"
     first, last = (_instant(form, name, zone, "%Y-%m-%dT%H:%M") for name in ("from", "until"))

@@ -1,4 +1,4 @@
-"""`/portal/door`: terminals, scanners, conflicts, pairing, signing keys and the door log."""
+"""`/portal/door`: terminals, pairing, scanners, conflicts, signing keys and the door log."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -51,7 +51,7 @@ _KEY_DAYS_MAX = 365  # the page suggests a new signing key after a year
 
 
 async def show_door(request: web.Request) -> web.Response:
-    """`GET /portal/door`: terminals, scanners and unresolved conflicts."""
+    """`GET /portal/door`: show the terminals, scanners and unresolved conflicts."""
     environment = request[ENVIRONMENT]
     scanners = request.app[READERS].states
     values = {
@@ -66,7 +66,7 @@ async def show_door(request: web.Request) -> web.Response:
 
 
 async def show_terminal(request: web.Request) -> web.Response:
-    """`GET …/terminals/{id}`: rename, change the role of, or revoke a terminal."""
+    """`GET …/terminals/{id}`: show the forms for editing and revoking a terminal."""
     terminal = request[ENVIRONMENT].database.peek(get_terminal, _terminal_id(request))
     values = {
         "terminal": terminal,
@@ -78,7 +78,7 @@ async def show_terminal(request: web.Request) -> web.Response:
 
 
 async def edit(request: web.Request) -> web.Response:
-    """`POST …/terminals/{id}`: change name and role from the terminal's next request on."""
+    """`POST …/terminals/{id}`: change a terminal's name and role from its next request on."""
     terminal_id, form = _terminal_id(request), request[FORM]
     name, role = _read_terminal(form)
     await write_as_staff(request, edit_terminal, terminal_id, form.text("seen", 64), name, role)
@@ -86,19 +86,19 @@ async def edit(request: web.Request) -> web.Response:
 
 
 async def revoke(request: web.Request) -> web.Response:
-    """`POST …/terminals/{id}/revoke`: reject the terminal from its next request on."""
+    """`POST …/terminals/{id}/revoke`: revoke a terminal; all its further requests are rejected."""
     await write_as_staff(request, revoke_terminal, _terminal_id(request))
     return see_other(request, "/door", "terminal-revoked")
 
 
 async def acknowledge(request: web.Request) -> web.Response:
-    """`POST …/conflicts/{id}/acknowledge`: mark the conflict as resolved."""
+    """`POST …/conflicts/{id}/acknowledge`: mark a conflict as resolved."""
     await write_as_staff(request, acknowledge_conflict, id_of(request))
     return see_other(request, "/door", "conflict-seen")
 
 
 async def offer(request: web.Request) -> web.Response:
-    """`POST …/pair`: show a pairing code once, as QR code, digits and link."""
+    """`POST …/pair`: create a pairing code and show it once, as a QR code, digits and a link."""
     environment = request[ENVIRONMENT]
     name, role = _read_terminal(request[FORM])
     offered = await write_as_staff(request, offer_pairing, name, role)
@@ -118,7 +118,7 @@ async def offer(request: web.Request) -> web.Response:
 
 
 async def show_state(request: web.Request) -> web.Response:
-    """`GET …/pairings/{mark}`: the state of a pairing; the page polls it while it is open."""
+    """`GET …/pairings/{mark}`: show the state of a pairing. The page polls this until it ends."""
     mark = request.match_info["mark"]
     try:
         found = request[ENVIRONMENT].database.peek(find_offer, bytes.fromhex(mark))
@@ -130,7 +130,7 @@ async def show_state(request: web.Request) -> web.Response:
 
 
 async def issue(request: web.Request) -> web.Response:
-    """`POST …/issue`: create a terminal for a scanner or an agent; show its token once."""
+    """`POST …/issue`: create a terminal for a scanner or an agent and show its token once."""
     environment = request[ENVIRONMENT]
     name, role = _read_terminal(request[FORM])
     _, token = await write_as_staff(request, issue_terminal, name, role, language_of(request).code)
@@ -140,7 +140,7 @@ async def issue(request: web.Request) -> web.Response:
 
 
 async def show_keys(request: web.Request) -> web.Response:
-    """`GET …/keys`: the signing keys of the guest passes."""
+    """`GET …/keys`: show the keys that sign guest passes."""
     database = request[ENVIRONMENT].database
     keys = await database.read(list_key_ages)
     signing = next((key for key in keys if key.retired_at is None), None)
@@ -155,12 +155,15 @@ async def show_keys(request: web.Request) -> web.Response:
 
 
 async def rotate(request: web.Request) -> web.Response:
-    """`POST …/keys/rotate`: create a new signing key; existing passes stay valid."""
+    """`POST …/keys/rotate`: create a new signing key. Existing passes remain valid."""
     return await _rotate(request, leaked=False)
 
 
 async def replace_leaked(request: web.Request) -> web.Response:
-    """`POST …/keys/leaked`: invalidate all earlier passes; guests' links show new ones."""
+    """`POST …/keys/leaked`: replace a leaked signing key. Existing passes become invalid.
+
+    The guests' links show new passes.
+    """
     return await _rotate(request, leaked=True)
 
 
@@ -175,7 +178,7 @@ def _read_terminal(form: Form) -> tuple[str, str]:
 
 
 def _terminal_id(request: web.Request) -> str:
-    """Return the id in the path. NotFound for the terminal that stands for the portal."""
+    """Return the terminal id in the URL path. Raises NotFound for the portal's own terminal."""
     terminal_id = id_of(request)
     if terminal_id == PORTAL_TERMINAL_ID:
         raise NotFound
@@ -183,7 +186,7 @@ def _terminal_id(request: web.Request) -> str:
 
 
 def _describe_version(terminal: Terminal) -> str:
-    """Return the terminal's browser and system, else the version that it sent."""
+    """Return the terminal's browser and system, or else the version text that it sent."""
     return describe_device(terminal.version or "") or terminal.version or ""
 
 
@@ -198,7 +201,7 @@ def _read(reader: Reader) -> dict[str, object]:
 
 
 def _result_words(language: Language) -> dict[str, str]:
-    """Return the label of each verdict."""
+    """Return the labels of the verdicts by name."""
     words = door_words(language).items()
     return {name.removeprefix("word."): word for name, word in words if name.startswith("word.")}
 
@@ -209,8 +212,11 @@ _TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
 
 
 async def show_log(request: web.Request) -> web.Response:
-    """`GET …/log`: the scans of `?date=` or tonight; filters `result`, `terminal`, `q`, `page`."""
-    asked, page = date_parameter(request), number_parameter(request, "page") or 1
+    """`GET …/log`: list the scans for `?date=` (default: tonight).
+
+    The other query parameters are the filters `result`, `terminal` and `q`, and `page`.
+    """
+    chosen, page = date_parameter(request), number_parameter(request, "page") or 1
     wanted = LogFilter(
         refused=request.query.get("result") == "refused",
         terminal_id=parse_uuid(request.query.get("terminal", "")),
@@ -218,7 +224,7 @@ async def show_log(request: web.Request) -> web.Response:
     )
 
     def read(reader: Reader) -> dict[str, object]:
-        day = asked or find_tonight(reader)
+        day = chosen or find_tonight(reader)
         log = page_log(reader, *_evening_bounds(reader, day), wanted, _PAGE, page)
         return {
             "day": day,
@@ -242,7 +248,7 @@ async def show_log(request: web.Request) -> web.Response:
 
 
 async def check_log(request: web.Request) -> web.Response:
-    """`GET …/log/check`: verify the hash chain of the whole log."""
+    """`GET …/log/check`: verify the hash chain of the entire log."""
     count, broken = await request[ENVIRONMENT].database.read(
         lambda reader: (count_scans(reader), find_broken_link(reader))
     )
@@ -250,7 +256,10 @@ async def check_log(request: web.Request) -> web.Response:
 
 
 async def export_log(request: web.Request) -> web.StreamResponse:
-    """`GET …/log/export`: an evening (`?date=`) or the whole log, as signed JSON lines or CSV."""
+    """`GET …/log/export`: download the log, as signed JSON lines or CSV (`?format=csv`).
+
+    With `?date=`, the file contains only that evening.
+    """
     environment, day = request[ENVIRONMENT], date_parameter(request)
     database = environment.database
     kind: Format = "csv" if request.query.get("format") == "csv" else "jsonl"
@@ -269,7 +278,7 @@ async def export_log(request: web.Request) -> web.StreamResponse:
 
 
 def _evening_bounds(reader: Reader, day: date) -> tuple[int, int]:
-    """Return start and end of the evening of `day`, in ms since 1970."""
+    """Return the start and the end of the evening of `day`, in ms since 1970."""
     venue = get_venue(reader)
     zone = reader.zones.zone(venue.time_zone)
     begins = evening_end(day - timedelta(days=1), zone, venue.evening_ends_at)

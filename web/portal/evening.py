@@ -1,4 +1,4 @@
-"""`/portal/tonight`: the board of an evening (tables by slots) and its live feed."""
+"""`/portal/tonight`: an evening's board (a row per table, a column per slot) and live feed."""
 
 import asyncio
 import json
@@ -28,9 +28,10 @@ from web.portal.session import LIVE, SESSION
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A slot of the evening. A slot that is no longer offered has no name and no interval.
+    """A slot of the evening.
 
-    `holds` is the interval in minutes [starts, ends) from midnight of the evening's date.
+    `holds` is its time range [start, end), in minutes since midnight on the evening's date. A
+    slot that is no longer offered has no name, end or time range.
     """
 
     start: str
@@ -41,9 +42,10 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """The reservations of a table in `span` columns; `column` None is the whole evening.
+    """A table's reservations in one slot, or for the whole evening if `column` is None.
 
-    `taken` is the time range of a reservation in another slot that overlaps this one.
+    `span` is the number of columns that the cell covers. `taken` is the time range of a
+    reservation in a different slot that overlaps this slot.
     """
 
     column: _Column | None
@@ -53,7 +55,7 @@ class _Cell:
 
     @property
     def is_free(self) -> bool:
-        """Return whether staff can book the table in this cell."""
+        """Return whether staff can book this table at this time."""
         is_offered = self.column is None or self.column.holds is not None
         return is_offered and not self.reservations and self.taken is None
 
@@ -61,11 +63,12 @@ class _Cell:
 def _read_board(
     reader: Reader, day: date | None, position: str, tables: frozenset[str] | None = None
 ) -> dict[str, Any]:
-    """Return the board of `day`, or of tonight; only the rows of `tables` if given.
+    """Return the board for `day` (default: tonight), limited to the table ids `tables` if given.
 
-    `position` is the live feed's position before this read. `place` of a row is the table's index
-    in the venue. `waiting` lists reservations without an answer or a payment. `present` is the
-    start of the current or next slot, None on another evening. `requests` counts all evenings.
+    `position` is the live feed's position before this read. In the result, a row's `place` is the
+    table's index in the venue, `waiting` lists the reservations that still need an answer from
+    the venue or a payment, and `present` is the start of the current or next slot if the board is
+    tonight's. `requests` counts the open requests for tonight and all later evenings.
     """
     tonight, venue = find_tonight(reader), get_venue(reader)
     chosen = day or tonight
@@ -104,7 +107,7 @@ def _read_board(
 def _columns(
     slots: Iterable[Slot], held: Iterable[Reservation], day: date, evening_ends_at: str
 ) -> tuple[_Column, ...]:
-    """Return the slots of that weekday and any others that still have reservations."""
+    """Return the slots offered on `day` and any others that still have reservations, in order."""
     known = {
         s.start: _Column(s.start, s.name, s.end, interval(s, evening_ends_at))
         for s in offered_slots(slots, day)
@@ -112,12 +115,12 @@ def _columns(
     for reservation in held:
         if reservation.slot is not None:
             known.setdefault(reservation.slot, _Column(reservation.slot, "", ""))
-    # Times before the evening's end are after midnight and come last.
+    # A slot that starts before `evening_ends_at` is after midnight, so it comes last.
     return tuple(sorted(known.values(), key=lambda c: (c.start < evening_ends_at, c.start)))
 
 
 def _present(columns: tuple[_Column, ...], day: date, now: int, zone: ZoneInfo) -> str | None:
-    """Return the start of the first slot that has not ended at `now`, else of the last one."""
+    """Return the start of the first slot that has not ended at `now`, or else of the last slot."""
     for column in columns:
         if column.holds is not None and now < minute_of(day, column.holds[1], zone):
             return column.start
@@ -125,7 +128,7 @@ def _present(columns: tuple[_Column, ...], day: date, now: int, zone: ZoneInfo) 
 
 
 def _cells(columns: tuple[_Column, ...], held: list[Reservation]) -> Iterable[_Cell]:
-    """Yield the cells of a table's row; a booking of the whole evening takes all columns."""
+    """Yield the cells in a table's row: one per slot, or one for a whole-evening booking."""
     whole = tuple(r for r in held if r.slot is None)
     if whole or not columns:
         yield _Cell(None, max(1, len(columns)), whole)
@@ -136,7 +139,10 @@ def _cells(columns: tuple[_Column, ...], held: list[Reservation]) -> Iterable[_C
 
 
 def _taken(column: _Column, held: Iterable[Reservation]) -> str | None:
-    """Return the hours (`19:30–22:00`) of the first overlapping reservation in another slot."""
+    """Return the time range of the first overlapping reservation in a different slot, or None.
+
+    The range is text, such as `19:30–22:00`.
+    """
     wanted = column.holds
     if wanted is None:
         return None
@@ -154,18 +160,21 @@ _HEARTBEAT_SECONDS = 20.0
 
 
 async def show_board(request: web.Request) -> web.Response:
-    """`GET /portal/tonight`: the board of `?date=`, or of tonight."""
+    """`GET /portal/tonight`: show the board for `?date=` (default: tonight)."""
     return await _page(request, "page")
 
 
 async def show_rows(request: web.Request) -> web.Response:
-    """`GET …/rows`: the rows of `?tables=` (ids, separated by commas), totals and open requests."""
+    """`GET …/rows`: show the totals, the open requests and the rows for `?tables=`.
+
+    `?tables=` is a comma-separated list of table ids.
+    """
     tables = frozenset(request.query.get("tables", "").split(",")[:_ROWS_MAX])
     return await _page(request, "rows", tables)
 
 
 async def show_sheet(request: web.Request) -> web.Response:
-    """`GET …/sheet`: a printable list of the evening, to use during an outage."""
+    """`GET …/sheet`: show the evening's reservations as a printable list, for use in an outage."""
     return await _page(request, "sheet")
 
 
@@ -185,16 +194,20 @@ async def _page(
         "sees_guests": request[SESSION].person.may("host"),
         "in_words": moment_formatter(request),
     }
-    # In a thread: a large board takes tens of milliseconds, and scans must not wait for it.
+    # A large board takes tens of milliseconds to render. Use a thread, so as not to delay scans.
     template = f"portal/tonight/{template}.html"
     return await asyncio.to_thread(portal_page, request, template, values)
 
 
 async def board_events(request: web.Request) -> web.StreamResponse:
-    """`GET /portal/tonight/events?date=&after=`: server-sent events for one evening.
+    """`GET /portal/tonight/events?date=&after=`: stream an evening's changes (server-sent events).
 
-    The events are `row` (a changed reservation and its table), `totals` (read the totals again),
-    `reset` (read the whole board again) and `revoked` (the session has ended).
+    The events are:
+
+    - `row`: a reservation has changed; the data contain its id, table and version.
+    - `totals`: the totals have changed, so the page must read them again.
+    - `reset`: the page must read the whole board again.
+    - `revoked`: the session has ended.
     """
     day = date_parameter(request)
     return _BoardStream(request, day.isoformat() if day else None)
@@ -224,15 +237,16 @@ class _BoardStream(web.StreamResponse):
 
     def _concerns(self, change: Change) -> bool:
         found = change.reservation
-        if found is None or change.moved or found.source == "platform":  # a request is counted
+        # The board counts all open requests, and "platform" reservations may be requests.
+        if found is None or change.moved or found.source == "platform":
             return True
         return found.date == (self._day or change.evening)
 
     async def _send(self, listener: Listener) -> bool:
-        """Send the next changes or a heartbeat; return whether the stream continues."""
+        """Send the next changes, or a heartbeat, and return whether the stream continues."""
         changes = await listener.take(_HEARTBEAT_SECONDS)
-        # The feed of live ends when a session is revoked. Expired sessions, and all sessions in
-        # test, are checked here.
+        # The live feed stops by itself when a session is revoked. Check here whether the session
+        # has expired or, in test, was revoked.
         session = find_living_session(self._request, self._request[LIVE])
         if not listener.over.done() and session is None:
             changes = [Change(listener.position, "revoked")]

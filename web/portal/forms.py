@@ -1,4 +1,4 @@
-"""Read the portal's forms and query parameters; run a repeated form once."""
+"""Read forms and query parameters; run a form once, even if the browser sends it twice."""
 
 import asyncio
 import re
@@ -29,69 +29,80 @@ _ESCAPED = {(a + b).encode(): bytes([int(a + b, 16)]) for a in hexdigits for b i
 
 
 class UnsupportedForm(ValidationError):
-    """The body's type or charset is not supported."""
+    """The content type or charset of a request body is not supported."""
 
     status = 415
 
 
 class Form:
-    """The fields of a submitted form. Unknown fields are ignored; missing ones are empty."""
+    """The fields of a submitted form. A missing field has an empty value."""
 
     def __init__(self, fields: Mapping[str, str] | Iterable[tuple[str, str]]) -> None:
         self._fields: MultiDict[str] = MultiDict(fields)
 
     def text(self, name: str, longest: int = 200) -> str:
-        """Return one line with normalised spaces. ValidationError above `longest` characters."""
+        """Return the field as one line, with runs of white space replaced with one space.
+
+        Raises ValidationError if it is longer than `longest` characters or contains control
+        characters.
+        """
         value = " ".join(self._fields.get(name, "").split())
         return _checked(value, name, longest)
 
     def needed(self, name: str, rule_fr: str, rule: str, longest: int = 200) -> str:
-        """Return `text`. ValidationError with the rule if the field is empty."""
+        """Return a required field as one line, like `text`.
+
+        Raises ValidationError if the field is empty; its message quotes `rule` (`rule_fr` in
+        French).
+        """
         value = self.text(name, longest)
         if not value:
             raise ValidationError.of(name, Rule(f"il faut {rule_fr}", f"please give {rule}"))
         return value
 
     def name(self, longest: int = 200) -> str:
-        """Return the field `name`. ValidationError if it is empty."""
+        """Return the required field called `name`. Raises ValidationError if it is empty."""
         return self.needed("name", "un nom.", "a name.", longest)
 
     def one_of(self, name: str, choices: Collection[str]) -> str:
-        """Return one of `choices`. ValidationError for any other value."""
+        """Return the field's value. Raises ValidationError if it is not one of `choices`."""
         value = self._fields.get(name, "")
         if value not in choices:
             raise field_error(name, "un choix de la liste.", "one of the list.")
         return value
 
     def lines(self, name: str, longest: int = TEXT_MAX) -> str:
-        """Return several lines without surrounding spaces. Errors as in `text`."""
+        """Return a multi-line field without leading and trailing white space.
+
+        Raises ValidationError under the same conditions as `text`.
+        """
         value = self._fields.get(name, "").replace("\r\n", "\n").strip()
         return _checked(value, name, longest)
 
     def secret(self, name: str) -> str:
-        """Return a password unchanged."""
+        """Return a password exactly as entered."""
         return self._fields.get(name, "")
 
     def all(self, name: str) -> list[str]:
-        """Return every value of a field that has several check boxes."""
+        """Return the values of all selected check boxes that have this name."""
         return [_checked(value, name, TEXT_MAX) for value in self._fields.getall(name, [])]
 
     def typed(self) -> dict[str, str]:
-        """Return the values as entered, to fill the form again; missing fields are empty.
+        """Return the values as entered, for showing the form again. Missing fields are empty.
 
-        Contains passwords too: a page must not show those.
+        The result includes passwords, which a page must not show.
         """
         return defaultdict(str, self._fields)
 
     def days(self) -> tuple[int, ...]:
-        """Return the weekdays selected in `days` (0 = Sunday). ValidationError if invalid."""
+        """Return the selected weekdays (0 = Sunday). Raises ValidationError if one is invalid."""
         days = self.all("days")
         if not set(days) <= set("0123456"):
             raise field_error("days", "des jours de la semaine.", "weekdays.")
         return tuple(sorted({int(day) for day in days}))
 
     def pairs(self) -> list[tuple[str, str]]:
-        """Return the (name, value) pairs in the order of the form, to submit it again."""
+        """Return all (name, value) pairs in form order, for submitting the form again."""
         return list(self._fields.items())
 
     def checked(self, name: str) -> bool:
@@ -99,7 +110,10 @@ class Form:
         return bool(self._fields.get(name))
 
     def integer(self, name: str, smallest: int, largest: int) -> int:
-        """Return an integer from `smallest` to `largest`. ValidationError otherwise."""
+        """Return the field as an integer.
+
+        Raises ValidationError if it is not a whole number from `smallest` to `largest`.
+        """
         text = self.text(name)
         digits = text.removeprefix("-")
         fits = digits.isascii() and digits.isdecimal() and len(digits) <= 12
@@ -115,15 +129,15 @@ class Form:
 
 
 FORM: web.RequestKey[Form] = web.RequestKey("form", Form)
-"""The form of a portal POST. `guarded` reads it before it calls the handler."""
+"""The submitted form of a portal POST. `guarded` sets it before it calls the handler."""
 
 
 async def read_form(request: web.Request, *, takes_files: bool = False) -> Form:
-    """Return the form: URL-encoded UTF-8, or multipart if `takes_files`.
+    """Read and return the form. It must be URL-encoded UTF-8; `takes_files` also allows multipart.
 
-    Raises UnsupportedForm for another type or charset, ValidationError for a malformed form or
-    one that is not complete within 30 s, FormTooLarge above 64 KiB, and StaffRoleMissing if the
-    sender's access was revoked in the meantime.
+    Raises UnsupportedForm if the form has a different content type or charset, ValidationError if
+    it is malformed or does not arrive completely within 30 s, FormTooLarge if it exceeds 64 KiB,
+    and StaffRoleMissing if the sender's access was revoked while the form was being received.
     """
     kind = request.headers.get("Content-Type", "")
     if not kind and not request.can_read_body:
@@ -146,9 +160,10 @@ async def read_form(request: web.Request, *, takes_files: bool = False) -> Form:
 
 
 def _fields_of(raw: bytes) -> Iterable[tuple[str, str]]:
-    """Yield the fields of a URL-encoded form. ValueError or KeyError if malformed.
+    """Yield the fields of a URL-encoded form. Raises ValueError or KeyError if it is malformed.
 
-    Not aiohttp's parser or `parse_qsl`: 64 KiB of stray percent signs take them over 20 ms.
+    aiohttp's parser and `parse_qsl` are not used because they need more than 20 ms for 64 KiB of
+    stray percent signs.
     """
     if raw.count(b"&") >= _FIELDS_MAX:
         raise ValueError("too many fields")
@@ -159,13 +174,13 @@ def _fields_of(raw: bytes) -> Iterable[tuple[str, str]]:
 
 
 def _unquoted(text: bytes) -> str:
-    """Decode percent escapes. KeyError for a percent sign without two hexadecimal digits."""
+    """Decode percent escapes. Raises KeyError if a `%` is not followed by two hex digits."""
     first, *others = text.split(b"%")
     return b"".join([first, *(_ESCAPED[part[:2]] + part[2:] for part in others)]).decode()
 
 
 def _parts_of(raw: bytes, boundary: bytes) -> Iterable[tuple[str, str]]:
-    """Yield the parts of a multipart form, decoded as UTF-8. ValueError if malformed."""
+    """Yield the (name, UTF-8 text) parts of a multipart form. Raises ValueError if malformed."""
     _, *parts, end = (b"\r\n" + raw).split(b"\r\n--" + boundary, _PARTS_MAX + 1)
     if not end.startswith(b"--"):
         raise ValueError("too many parts, or no closing boundary")
@@ -178,9 +193,10 @@ def _parts_of(raw: bytes, boundary: bytes) -> Iterable[tuple[str, str]]:
 
 
 def date_parameter(request: web.Request) -> date | None:
-    """Return `?date=`, or None if it is missing. InvalidDate if it is not a date.
+    """Return the date in `?date=`, or None if there is none. Raises InvalidDate if it is invalid.
 
-    The first and last days of the calendar are invalid too: pages link to the adjacent days.
+    Dates at the very start or end of Python's calendar count as invalid, because pages link to
+    the days before and after.
     """
     text = request.query.get("date")
     if not text:
@@ -192,13 +208,13 @@ def date_parameter(request: web.Request) -> date | None:
 
 
 def number_parameter(request: web.Request, name: str) -> int | None:
-    """Return the query parameter `name`; None unless it is a number of at most 15 digits."""
+    """Return the query parameter `name`, or None if it is not a number of up to 15 digits."""
     text = request.query.get(name, "")
     return int(text) if re.fullmatch("[0-9]{1,15}", text) else None
 
 
 def field_error(field: str, rule_fr: str, rule: str, **blanks: object) -> ValidationError:
-    """Return the error of a field; `blanks` fill the placeholders of both rules."""
+    """Return an error for the given field. `blanks` fill the placeholders in both rules."""
     return ValidationError.of(field, Rule(f"il faut {rule_fr}", f"please give {rule}", blanks))
 
 
@@ -219,10 +235,10 @@ _Act = Callable[[], Awaitable[web.StreamResponse]]
 
 
 class Once:
-    """Stores, by session, the answers to recent forms and the secrets that no page has shown.
+    """Stores, per session, the responses to recent forms and new secrets until they are shown.
 
-    They exist only in this process and for two minutes. A secret is never in a URL, a file or a
-    log.
+    Entries are kept in memory only and expire after two minutes. Secrets never appear in a URL, a
+    file or a log.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -234,10 +250,11 @@ class Once:
     async def answer(
         self, session_id: str, token: str, act: _Act, show: _Act
     ) -> web.StreamResponse:
-        """Return the answer of `act()`; a repeated form gets the same answer without another call.
+        """Run `act()` once per form and return its response.
 
-        `token` identifies the form. A rejected form may be sent again. After the stored answer
-        has expired, a repeated form gets the answer of `show()`.
+        `token` identifies the form. If the form is sent again, the stored response is returned,
+        or that of `show()` if the stored one has expired. A form that was rejected with an error
+        runs `act()` again.
         """
         key = (session_id, token)
         if key not in self._done:
@@ -252,13 +269,13 @@ class Once:
         return await show()
 
     def put_secret(self, request: web.Request, subject: str, secret: str) -> None:
-        """Store the secret of `subject` until this session opens the page about it."""
+        """Store a secret for `take_secret`. `subject` is the id of the key or endpoint."""
         self._secrets[request[SESSION].id, subject] = (self._clock.monotonic() + _SECONDS, secret)
         if len(self._secrets) > _KEPT:
             self._secrets.popitem(last=False)
 
     def take_secret(self, request: web.Request, subject: str) -> str | None:
-        """Return and delete the stored secret; None for another session or after two minutes."""
+        """Return and delete this session's secret for `subject`; None if missing or expired."""
         self._drop_expired()
         found = self._secrets.pop((request[SESSION].id, subject), None)
         return None if found is None else found[1]

@@ -1,4 +1,4 @@
-"""Access checks of portal pages; password hashing and checking."""
+"""Access checks for portal pages; password hashing and verification."""
 
 import asyncio
 from collections.abc import Callable
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 def guarded(route: PortalRoute, services: Services, live: Environment) -> Handler:
-    """Wrap the route's handler in the access check. Staff accounts are stored in `live`."""
+    """Wrap the route's handler in the access check. `live` stores all staff accounts."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
         request[ENVIRONMENT] = services.environment
@@ -45,25 +45,29 @@ def guarded(route: PortalRoute, services: Services, live: Environment) -> Handle
             return page(request, "portal/insecure.html", {}, status=403)
         session = find_living_session(request, live)
         if session is None:
-            return _to_sign_in(request)
+            return _redirect_to_sign_in(request)
         request[SESSION] = session
         try:
             is_safe = request.method in SAFE or is_from_our_page(request, live.links.base)
             if not is_safe or not session.person.may(route.role):
                 raise StaffRoleMissing(role=route.role)
             request[RECHECK_AUTHORISATION] = lambda later: _recheck(later, live, route.role)
-            await _touch(live, session)
+            await _record_use(live, session)
             if request.method in SAFE:
                 return await route.handler(request)
-            return await _take_form(request, route)
+            return await _handle_form(request, route)
         except (ApiError, Declined) as refusal:
             return problem_page(request, refusal)
 
     return handle
 
 
-async def _take_form(request: web.Request, route: PortalRoute) -> web.StreamResponse:
-    """Read the form and run its action once, even if sent repeatedly (hidden field `once`)."""
+async def _handle_form(request: web.Request, route: PortalRoute) -> web.StreamResponse:
+    """Read the form and run the route's handler.
+
+    A form with a token in its hidden field `once` is processed only once, even if it is sent
+    repeatedly.
+    """
     form = request[FORM] = await read_form(request, takes_files=route.takes_files)
     token = form.text("once", 64)
     if not token:
@@ -77,7 +81,7 @@ async def _take_form(request: web.Request, route: PortalRoute) -> web.StreamResp
 
 
 def find_living_session(request: web.Request, live: Environment) -> Session | None:
-    """Return the session of the request's cookie; None if it is missing or has ended."""
+    """Return the session identified by the request's cookie, or None if there is no valid one."""
     secret = session_secret(request)
     if secret is None:
         return None
@@ -88,25 +92,25 @@ def find_living_session(request: web.Request, live: Environment) -> Session | No
 
 
 def staff_of(request: web.Request) -> StaffMember:
-    """Return the signed-in person."""
+    """Return the signed-in staff member."""
     return request[SESSION].person
 
 
 def actor_of(request: web.Request) -> str:
-    """Return the signed-in person as `actor` of the history and the audit log."""
+    """Return the signed-in staff member's `actor` for the history and the audit log."""
     return f"staff:{staff_of(request).id}"
 
 
 async def write_as_staff(
     request: web.Request, action: Callable[..., T], *args: object, **kwargs: object
 ) -> T:
-    """Run `action` in a transaction of the request's environment, with the person as `actor`."""
+    """Run `action` in a transaction, with the signed-in staff member as `actor`."""
     database = request[ENVIRONMENT].database
     return await database.write(action, *args, actor=actor_of(request), **kwargs)
 
 
 def id_of(request: web.Request) -> str:
-    """Return the id in the path. NotFound if it is not a UUID."""
+    """Return the id in the URL path. Raises NotFound if it is not a UUID."""
     found = parse_uuid(request.match_info["id"])
     if found is None:
         raise NotFound
@@ -119,27 +123,27 @@ def _recheck(request: web.Request, live: Environment, role: str) -> None:
         raise StaffRoleMissing(role=role)
 
 
-async def _touch(live: Environment, session: Session) -> None:
+async def _record_use(live: Environment, session: Session) -> None:
     """Record the session's last use at most once a minute."""
     if session.is_due_for_touch(live.database.clock.now()):
-        with suppress(Unavailable):  # on a full disk, pages can still be read
+        with suppress(Unavailable):  # pages must stay readable when the disk is full
             await live.database.write(touch_session, session.id)
 
 
-def _to_sign_in(request: web.Request) -> web.StreamResponse:
-    """Redirect to the sign-in page, with the requested page as `next`."""
+def _redirect_to_sign_in(request: web.Request) -> web.StreamResponse:
+    """Redirect to the sign-in page, with the requested page in `?next=`."""
     wanted = str(request.rel_url) if request.method in SAFE else nearest_page(request)
     target = str(URL("/portal/sign-in").with_query({"next": wanted}))
-    if "HX-Request" in request.headers:  # redirect the whole page, not a part of it
+    if "HX-Request" in request.headers:  # redirect the whole page, not just the updated part
         return web.Response(status=401, headers={"HX-Redirect": target})
     return web.Response(status=303, headers={"Location": target})
 
 
-_UNKNOWN_BROWSERS_MAX = 10  # queued hashes: a wait of one or two seconds
+_UNKNOWN_BROWSERS_MAX = 10  # checks in the queue, which take one or two seconds in all
 
 
 class Passwords:
-    """Hashes passwords one at a time: a hash takes 64 MiB and keeps a processor busy."""
+    """Hashes passwords one at a time, because each hash needs 64 MiB and a whole CPU core."""
 
     def __init__(self) -> None:
         self._hasher = argon2.PasswordHasher()  # RFC 9106's second recommended option: 64 MiB
@@ -147,17 +151,19 @@ class Passwords:
         self._unknown_browsers = 0
 
     async def hash(self, password: str) -> str:
-        """Return a new hash in argon2's encoded form."""
+        """Return the password's hash in argon2's encoded form."""
         async with self._lock:
             return await asyncio.to_thread(self._hasher.hash, password)
 
     async def matches(
         self, stored: str | None, password: str, *, is_stranger: bool = False
     ) -> bool:
-        """Return whether `password` matches; `stored` None (unknown name) takes the same time.
+        """Return whether `password` matches the hash `stored`.
 
-        `is_stranger`: the browser is unknown. RateLimited if ten checks of unknown browsers are
-        queued, so that known browsers do not wait for guesses.
+        If `stored` is None (unknown name), the check takes just as long and returns False.
+        `is_stranger` is true if the account has never signed in with this browser. Raises
+        RateLimited if ten checks for such browsers are already queued, because password guessing
+        must not delay known browsers.
         """
         if is_stranger and self._unknown_browsers >= _UNKNOWN_BROWSERS_MAX:
             raise RateLimited
@@ -184,7 +190,10 @@ PASSWORDS = web.AppKey("passwords", Passwords)
 
 
 async def hash_new_password(request: web.Request, password: str, names: tuple[str, ...]) -> str:
-    """Return the password's hash. Declined for a bad length, or if guessable from `names`."""
+    """Return the password's hash.
+
+    Raises Declined if the password is too short, too long or easy to guess, e.g. from `names`.
+    """
     _ = language_of(request).gettext
     limits = {"shortest": PASSWORD_MIN, "longest": PASSWORD_MAX}
     if not PASSWORD_MIN <= len(password) <= PASSWORD_MAX:
@@ -197,12 +206,15 @@ async def hash_new_password(request: web.Request, password: str, names: tuple[st
 
 
 async def reauthenticate(request: web.Request, password: str) -> None:
-    """Raise Declined unless `password` is the signed-in person's. Counts as a sign-in attempt."""
+    """Check the signed-in staff member's password. Counts as a sign-in attempt.
+
+    Raises Declined if the password is wrong.
+    """
     live, person = request[LIVE], staff_of(request)
     attempt = await live.database.write(begin_sign_in, person.name, device_secret(request))
     matches = await request.app[PASSWORDS].matches(attempt.password_hash, password)
     if matches and await live.database.write(right_password, attempt):
-        session = find_living_session(request, live)  # it may have ended during the hashing
+        session = find_living_session(request, live)  # it may have ended during the password check
         if session is not None and session.person.role == person.role:
             return
     sentence = language_of(request).gettext("The present password is another one.")

@@ -1,4 +1,4 @@
-"""`/portal/integrations`: overview, API keys and webhook endpoints (interface, section 2.8)."""
+"""`/portal/integrations`: API keys and webhook endpoints (interface, section 2.8)."""
 
 import hashlib
 from typing import Any
@@ -58,7 +58,7 @@ _EVENT_TYPES = (*EVENT_TYPES, *EXTRA_TYPES)
 def integrations_page(
     request: web.Request, template: str, values: dict[str, object]
 ) -> web.Response:
-    """Return `portal/integrations/<template>.html` with the variables that all its pages use."""
+    """Return the page `portal/integrations/<template>.html`, adding the variables that all use."""
     environment = request[ENVIRONMENT]
     common = {
         "moment": moment_formatter(request),
@@ -71,7 +71,7 @@ def integrations_page(
 
 
 async def show_overview(request: web.Request) -> web.Response:
-    """`GET /portal/integrations`: all keys and endpoints; inactive ones last and collapsed."""
+    """`GET /portal/integrations`: list all API keys and endpoints, with inactive ones collapsed."""
     database = request[ENVIRONMENT].database
     keys, endpoints, mismatches = await database.read(_read_overview)
     used, now = [(key, _counted(request, key, use)) for key, use in keys], database.clock.now()
@@ -89,7 +89,10 @@ async def show_overview(request: web.Request) -> web.Response:
 def _read_overview(
     reader: Reader,
 ) -> tuple[list[tuple[ApiKey, KeyUse]], list[tuple[Any, ...]], int]:
-    """Return (key, use) pairs, (endpoint, queue, health) triples and the number of mismatches."""
+    """Return the (key, use) pairs, (endpoint, queue, health) triples and number of mismatches.
+
+    A mismatch is an idempotency key that was reused with a different body.
+    """
     uses = list_key_use(reader)
     keys = [(key, uses.get(key.id, KeyUse())) for key in list_keys(reader)]
     endpoints = [
@@ -100,7 +103,10 @@ def _read_overview(
 
 
 def _health_of(reader: Reader, endpoint: Endpoint) -> str:
-    """Return the health: `switched_off`, `inactive`, `blocked`, `failing`, `new` or `good`."""
+    """Return the endpoint's health, as the name of a state.
+
+    The states are `switched_off`, `inactive`, `blocked`, `failing`, `new` and `good`.
+    """
     alerts = {alert.name for alert in list_alerts(reader) if alert.subject == endpoint.id}
     if SWITCHED_OFF in alerts:
         return "switched_off"
@@ -114,12 +120,12 @@ def _health_of(reader: Reader, endpoint: Endpoint) -> str:
 
 
 async def go_to_overview(request: web.Request) -> web.Response:
-    """`GET …/keys` and `…/endpoints`: redirect to the overview, which has both lists."""
+    """`GET …/keys|endpoints`: redirect to the overview, which lists keys and endpoints."""
     return see_other(request, "/integrations")
 
 
 async def show_warnings(request: web.Request) -> web.Response:
-    """`GET …/warnings`: idempotency keys that were repeated with another body, by API key."""
+    """`GET …/warnings`: list idempotency keys that were reused with a different body."""
     database = request[ENVIRONMENT].database
     keys, found = await database.read(lambda r: (list_keys(r), list_mismatches(r)))
     values: dict[str, object] = {
@@ -134,7 +140,7 @@ async def show_warnings(request: web.Request) -> web.Response:
 
 
 async def new_key(request: web.Request) -> web.Response:
-    """`GET …/keys/new`: the form for a new key."""
+    """`GET …/keys/new`: show the form for creating an API key."""
     form = request.get(FORM, Form({"access": "all"}))
     values: dict[str, object] = {
         "scopes": SCOPES,
@@ -147,7 +153,7 @@ async def new_key(request: web.Request) -> web.Response:
 
 @show_errors_on(new_key)
 async def create_key(request: web.Request, form: Form) -> web.Response:
-    """`POST …/keys`: create a key and show it once."""
+    """`POST …/keys`: create an API key and show it once."""
     name = form.needed("name", "un nom : à qui est cette clé ?", "a name: whose key is it?",
                        _KEY_NAME_MAX)  # fmt: skip
     environment_name = request[ENVIRONMENT].name
@@ -156,7 +162,10 @@ async def create_key(request: web.Request, form: Form) -> web.Response:
 
 
 async def show_key(request: web.Request) -> web.Response:
-    """`GET …/keys/{id}`: the key's name, scopes and use; the key itself only once."""
+    """`GET …/keys/{id}`: show an API key's name, scopes and use.
+
+    A new key itself is shown once.
+    """
     key_id = id_of(request)
     values = await request[ENVIRONMENT].database.read(_read_key, key_id)
     values |= {
@@ -179,14 +188,14 @@ def _read_key(reader: Reader, key_id: str) -> dict[str, Any]:
 
 
 async def rotate_one(request: web.Request) -> web.Response:
-    """`POST …/keys/{id}/rotate`: create the successor of a key and show it once."""
+    """`POST …/keys/{id}/rotate`: create a successor to an API key and show it once."""
     ends, environment_name = request[FORM].text("old") == "ends", request[ENVIRONMENT].name
     issued = await write_as_staff(request, rotate_key, environment_name, id_of(request), ends=ends)
     return _show_once(request, f"keys/{issued.id}", issued.id, issued.key)
 
 
 async def revoke_one(request: web.Request) -> web.Response:
-    """`POST …/keys/{id}/revoke`: reject the key from its next call on."""
+    """`POST …/keys/{id}/revoke`: revoke an API key; all its further calls are rejected."""
     key_id = id_of(request)
     if not await write_as_staff(request, revoke_key, key_id):
         raise NotFound
@@ -194,20 +203,23 @@ async def revoke_one(request: web.Request) -> web.Response:
 
 
 def _show_once(request: web.Request, path: str, subject: str, secret: str) -> web.Response:
-    """Redirect to the page at `path`, which shows the secret of `subject` once."""
+    """Redirect to the page at `path`, which shows `secret` once.
+
+    `subject` is the id of the key or endpoint to which the secret belongs.
+    """
     request.app[ONCE].put_secret(request, subject, secret)
     return see_other(request, f"/integrations/{path}")
 
 
 def _scopes_kind(key: ApiKey) -> str:
-    """Return `all`, `read` or `chosen`."""
+    """Return which scopes the key has: `all`, `read` (read-only) or `chosen` (a selection)."""
     if key.scopes == SCOPES:
         return "all"
     return "read" if key.scopes == READ_ONLY_SCOPES else "chosen"
 
 
 def _scopes(form: Form) -> tuple[str, ...]:
-    """Return the scopes of the new key. ValidationError if none is selected."""
+    """Return the scopes selected for a new key. Raises ValidationError if none is selected."""
     access = form.one_of("access", ("all", "read", "chosen"))
     if access != "chosen":
         return SCOPES if access == "all" else READ_ONLY_SCOPES
@@ -218,13 +230,16 @@ def _scopes(form: Form) -> tuple[str, ...]:
 
 
 def _counted(request: web.Request, key: ApiKey, use: KeyUse) -> KeyUse:
-    """Return `use` plus the calls that are counted in memory and not yet written."""
+    """Return `use` plus the calls that are counted in memory but not written to the database."""
     more = request[SERVICES].gate.unwritten(key.id)
     return KeyUse(use.today + more, use.week + more)
 
 
 async def new_endpoint(request: web.Request) -> web.Response:
-    """`GET …/endpoints/new`: the form, with the interface's six events selected."""
+    """`GET …/endpoints/new`: show the form for registering an endpoint.
+
+    The interface's six event types are selected by default.
+    """
     form = request.get(FORM, Form([("event", event) for event in EVENT_TYPES]))
     values: dict[str, object] = {
         "url": form.typed()["url"],
@@ -236,13 +251,13 @@ async def new_endpoint(request: web.Request) -> web.Response:
 
 @show_errors_on(new_endpoint)
 async def create_endpoint(request: web.Request, form: Form) -> web.Response:
-    """`POST …/endpoints`: register an endpoint and show its secret once.
+    """`POST …/endpoints`: register a webhook endpoint and show its secret once.
 
-    The URL and the events are validated as in the partner API.
+    The URL and the event types are validated in the same way as in the partner API.
     """
     environment, dispatcher = request[ENVIRONMENT], request[SERVICES].dispatcher
     url = await dispatcher.check_url(form.text("url", _URL_MAX))
-    recheck_authorisation(request)  # the DNS lookup may have taken time
+    recheck_authorisation(request)  # access may have been revoked during the DNS lookup
     events = parse_event_types(form.all("event"), _EVENT_TYPES)
     endpoint, secret = await write_as_staff(
         request, register_with_room, dispatcher.is_echo_receiver, environment.keyring, url, events
@@ -251,9 +266,9 @@ async def create_endpoint(request: web.Request, form: Form) -> web.Response:
 
 
 async def show_endpoint(request: web.Request) -> web.Response:
-    """`GET …/endpoints/{id}`: the endpoint's state, settings and latest deliveries.
+    """`GET …/endpoints/{id}`: show an endpoint's state, settings and latest deliveries.
 
-    After an error in the certificate form, that form is open with the entered values.
+    If the certificate form was rejected, it is shown open, with the entered values.
     """
     endpoint_id = id_of(request)
     values = await request[ENVIRONMENT].database.read(_read_endpoint, endpoint_id)
@@ -287,7 +302,7 @@ def _read_endpoint(reader: Reader, endpoint_id: str) -> dict[str, object]:
 
 @show_errors_on(show_endpoint)
 async def activate_one(request: web.Request, _form: Form) -> web.Response:
-    """`POST …/activate`: check the URL again, then activate."""
+    """`POST …/activate`: check the endpoint's URL again and activate the endpoint."""
     endpoint = await request[ENVIRONMENT].database.read(get_endpoint, id_of(request))
     await request[SERVICES].dispatcher.check_url(endpoint.url)
     recheck_authorisation(request)
@@ -296,23 +311,23 @@ async def activate_one(request: web.Request, _form: Form) -> web.Response:
 
 
 async def deactivate_one(request: web.Request) -> web.Response:
-    """`POST …/deactivate`: deactivate the endpoint and cancel its queued deliveries."""
+    """`POST …/deactivate`: deactivate an endpoint and cancel its queued deliveries."""
     await write_as_staff(request, deactivate_endpoint, id_of(request))
     return _to_endpoint(request, "endpoint-deactivated")
 
 
 @show_errors_on(show_endpoint)
 async def choose_for_one(request: web.Request, form: Form) -> web.Response:
-    """`POST …/events`: set the event types, including those beyond the interface's six."""
+    """`POST …/events`: set the event types that an endpoint receives."""
     events = parse_event_types(form.all("event"), _EVENT_TYPES)
     await write_as_staff(request, choose_events, id_of(request), events)
     return _to_endpoint(request, "endpoint-events-chosen")
 
 
 async def restrict_one(request: web.Request) -> web.Response:
-    """`POST …/references`: send the `externalRef` of every partner, or only of the endpoint's own.
+    """`POST …/references`: choose whether an endpoint receives every partner's `externalRef`.
 
-    Applies from the next attempt on.
+    Otherwise it receives only those of its own partner. Applies from the next attempt on.
     """
     own_refs = request[FORM].text("references") == "own"
     await write_as_staff(request, restrict_references, id_of(request), own_refs=own_refs)
@@ -321,7 +336,7 @@ async def restrict_one(request: web.Request) -> web.Response:
 
 @show_errors_on(show_endpoint)
 async def roll_one(request: web.Request, form: Form) -> web.Response:
-    """`POST …/roll`: create a secret and show it once; the old one also signs for 24 hours."""
+    """`POST …/roll`: create a new secret and show it once. The old one also signs for 24 hours."""
     keyring, endpoint_id = request[ENVIRONMENT].keyring, id_of(request)
     secret = await write_as_staff(request, _roll_seen, keyring, endpoint_id, form.text("seen"))
     return _show_once(request, f"endpoints/{endpoint_id}", endpoint_id, secret)
@@ -330,26 +345,29 @@ async def roll_one(request: web.Request, form: Form) -> web.Response:
 def _roll_seen(
     tx: Transaction, keyring: Keyring, endpoint_id: str, seen: str, *, actor: str
 ) -> str:
-    """Replace the secret. ChangedMeanwhile if it is not the one that the form showed."""
+    """Replace the secret. Raises ChangedMeanwhile if it has changed since the form was shown."""
     if seen != _secret_fingerprint(get_endpoint(tx, endpoint_id)):
         raise ChangedMeanwhile
     return roll_secret(tx, keyring, endpoint_id, actor=actor)
 
 
 def _secret_fingerprint(endpoint: Endpoint) -> str:
-    """Return a short hash that identifies the secret without revealing it."""
+    """Return a short hash that identifies the endpoint's secret without revealing it."""
     return hashlib.sha256(endpoint.secret).hexdigest()[:12]
 
 
 async def revoke_old(request: web.Request) -> web.Response:
-    """`POST …/revoke-old-secret`: stop signing with the old secret at once."""
+    """`POST …/revoke-old-secret`: stop signing with an endpoint's old secret at once."""
     await write_as_staff(request, revoke_old_secret, id_of(request))
     return _to_endpoint(request, "old-secret-revoked")
 
 
 @show_errors_on(show_endpoint)
 async def trust_one(request: web.Request, form: Form) -> web.Response:
-    """`POST …/trust`: set what the endpoint's TLS certificate is checked against."""
+    """`POST …/trust`: set what an endpoint's TLS certificate is checked against.
+
+    The choices are the system's authorities, an uploaded authority or a fingerprint.
+    """
     which = form.one_of("which", ("system", "ca", "pin"))
     ca = parse_ca(form.lines("ca", _CA_MAX)) if which == "ca" else None
     pin = parse_pin(form.text("pin")) if which == "pin" else None
@@ -359,7 +377,7 @@ async def trust_one(request: web.Request, form: Form) -> web.Response:
 
 @show_errors_on(show_endpoint)
 async def send_test(request: web.Request, _form: Form) -> web.Response:
-    """`POST …/test`: queue a signed `webhook.test` and show its delivery."""
+    """`POST …/test`: queue a signed `webhook.test` event and show its delivery."""
     delivery_ids = await request[ENVIRONMENT].database.write(send_test_event, id_of(request))
     if not delivery_ids:
         raise EndpointIsInactive(state="inactive")

@@ -1,4 +1,4 @@
-"""Portal navigation: the areas, the type of a route, and the page that shows a form."""
+"""Portal navigation: areas, routes, and finding the page to which a form belongs."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ StaffRole = Literal["owner", "manager", "host", "door"]
 
 @dataclass(frozen=True, slots=True)
 class PortalRoute:
-    """A route of the portal; `path` starts with `/portal`.
+    """A portal route. `path` starts with `/portal`.
 
-    `role` is the lowest role that may call it. A `live_only` route (people, the box) exists only
-    in live; other routes exist in test too, under `/test`. `takes_files`: the form may be
-    multipart.
+    `role` is the lowest role that may use the route. A `live_only` route, such as staff accounts
+    or the box, exists only in live; other routes also exist under `/test`. `takes_files` is true
+    if the form may be multipart.
     """
 
     method: Literal["GET", "POST"]
@@ -33,7 +33,7 @@ class PortalRoute:
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """An entry of the navigation; `label` is the English msgid."""
+    """An entry in the navigation. `label` is the English msgid."""
 
     name: str
     label: str
@@ -54,7 +54,7 @@ AREAS = (
 
 
 def areas_for(person: StaffMember, environment: str) -> list[Area]:
-    """Return the areas that `person` may open in that environment."""
+    """Return the areas that the staff member may open in the given environment."""
     return [
         area
         for area in AREAS
@@ -63,12 +63,12 @@ def areas_for(person: StaffMember, environment: str) -> list[Area]:
 
 
 def nearest_page(request: web.Request) -> str:
-    """Return the path of a GET request; for a form, that of the nearest page at or above it."""
+    """Return the request's path, or for a POST the path of the nearest page at or above it."""
     return request.path if request.method in SAFE else page_above(request) or "/portal"
 
 
 def page_above(request: web.Request) -> str:
-    """Return the path of the nearest page at or above the request's; "" if there is none."""
+    """Return the nearest path, at or above the request's, that has a page; "" if none has."""
     path = request.path
     while path and not _is_page(request, path):
         path = path.rpartition("/")[0]
@@ -76,7 +76,7 @@ def page_above(request: web.Request) -> str:
 
 
 def same_page(request: web.Request) -> str:
-    """Return the URL of the same page, without `note` and `lang`."""
+    """Return the current page's URL without the parameters `note` and `lang`."""
     if request.method not in SAFE:
         return nearest_page(request)
     return str(request.rel_url.without_query_params("note", "lang"))

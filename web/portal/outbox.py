@@ -1,6 +1,6 @@
 """`/test/outbox`: the emails that the test environment stores instead of sending them.
 
-Callers need a test key, or a browser on the same machine.
+Access requires a test API key or a browser on the box itself.
 """
 
 import base64
@@ -26,7 +26,7 @@ _HEADERS_SHOWN = ("Date", "From", "To", "Subject", "Message-ID", "Content-Langua
 
 
 async def list_outbox(request: web.Request, gate: Gate) -> web.Response:
-    """`GET /test/outbox`: the latest 200 emails, newest first."""
+    """`GET /test/outbox`: list the latest 200 emails, newest first."""
     environment = _admit(request, gate)
     emails = await environment.database.read(list_emails, limit=_SHOWN)
     rows = [(email, format_instant(email.created_at)) for email in emails]
@@ -34,7 +34,7 @@ async def list_outbox(request: web.Request, gate: Gate) -> web.Response:
 
 
 async def show_email(request: web.Request, gate: Gate) -> web.Response:
-    """`GET /test/outbox/{id}`: headers, plain part and HTML part of an email."""
+    """`GET /test/outbox/{id}`: show an email's headers, plain text, HTML and attachments."""
     environment = _admit(request, gate)
     email_id = parse_uuid(request.match_info["id"])
     if email_id is None:
@@ -60,7 +60,10 @@ OUTBOX_ROUTES = (("GET", "/test/outbox", list_outbox), ("GET", "/test/outbox/{id
 
 
 def _admit(request: web.Request, gate: Gate) -> Environment:
-    """Return the test environment. Unauthorized without a test key and from another machine."""
+    """Return the test environment.
+
+    Raises Unauthorized if the request neither has a test API key nor comes from this machine.
+    """
     if "Authorization" in request.headers:
         gate.admit(request, _SCOPE)
     elif not request.app[SECURE].is_this_machine(request):
@@ -74,7 +77,7 @@ def _part(message: EmailMessage, kind: str) -> str:
 
 
 def _html_part(message: EmailMessage) -> str:
-    """Return the HTML part with its pictures as data URLs; its links open in a new tab."""
+    """Return the HTML part, with its pictures as data URLs and links that open in a new tab."""
     html = _part(message, "html")
     for part in message.walk():
         if part.get_content_maintype() == "image" and part["Content-ID"]:

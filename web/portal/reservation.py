@@ -1,4 +1,4 @@
-"""`/portal/reservations/{id}`: the page of one reservation, and the actions of staff on it."""
+"""`/portal/reservations/{id}`: a reservation's page, and what staff can do with it."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
@@ -59,12 +59,12 @@ _OPEN = frozenset({"requested", "pending", "partial", "confirmed"})
 
 
 class _NotAdmitted(Declined):
-    """The check-in fails the checks of the door; staff may repeat it with a reason."""
+    """The check-in got a red or amber verdict, but staff may repeat it with a reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Rejected:
-    """The rejected form: its name, the entered values and the error. Empty if there is none."""
+    """A rejected form: its name, the entered values and the error. Empty if none was rejected."""
 
     form: str = ""
     typed: Mapping[str, str] = field(default_factory=dict)
@@ -73,16 +73,19 @@ class _Rejected:
 
     @property
     def may_override(self) -> bool:
-        """Return whether the form may be sent again with a reason or a confirmation."""
+        """Return whether staff may send the form again with a reason or a confirmation."""
         return isinstance(self.refusal, UnusualAmount | _NotAdmitted)
 
     def of(self, form: str) -> Mapping[str, str]:
-        """Return the values entered in `form`; empty if another form was rejected."""
+        """Return the values entered in `form`; empty if it is not the form that was rejected."""
         return self.typed if form == self.form else {}
 
 
 async def show_reservation(request: web.Request) -> web.Response:
-    """`GET /portal/reservations/{id}`: the page, or with `?part=1` the part for the drawer."""
+    """`GET /portal/reservations/{id}`: show a reservation.
+
+    `?part=1` returns a partial page for the drawer on the board.
+    """
     environment, refusal = request[ENVIRONMENT], request.get(REFUSED)
     rejected = _Rejected()
     if refusal is not None:
@@ -107,7 +110,7 @@ async def show_reservation(request: web.Request) -> web.Response:
 
 
 def _read(reader: Reader, reservation_id: str) -> dict[str, Any]:
-    """Return a reservation with its table, history and payments."""
+    """Return a reservation with its table, history and payments. Raises NotFound if unknown."""
     r, tables = get_reservation(reader, reservation_id), list_tables(reader)
     return {
         "reservation": r,
@@ -129,9 +132,9 @@ def _read(reader: Reader, reservation_id: str) -> dict[str, Any]:
 
 
 def _is_own_page(request: web.Request) -> bool:
-    """Return whether the page is that of the reservation, not the board with its drawer.
+    """Return whether the browser shows the reservation's own page, not the board with its drawer.
 
-    For a request of htmx, that page is in HX-Current-URL.
+    For requests that htmx sends, the header HX-Current-URL has the address of the page.
     """
     if "HX-Request" in request.headers:
         shown_on = urlsplit(request.headers.get("HX-Current-URL", "")).path
@@ -140,9 +143,9 @@ def _is_own_page(request: web.Request) -> bool:
 
 
 def _form(act: Act) -> Handler:
-    """Wrap a form's action: afterwards, show the reservation, with the error if there is one.
+    """Wrap a form's action: run it, then show the reservation.
 
-    After an error, the page keeps the entered values.
+    If the action fails, the page shows the error and the entered values.
     """
 
     @wraps(act)
@@ -162,33 +165,33 @@ def _form(act: Act) -> Handler:
 
 @_form
 async def amend(request: web.Request, form: Form) -> None:
-    """`POST …/amend`: change the number of guests, the customer or the notes."""
+    """`POST …/amend`: change the number of guests, the customer's details or the notes."""
     over_capacity = confirms_guests(form)
-    await _do(request, amend_reservation, read_guest(form), over_capacity=over_capacity)
+    await _run_action(request, amend_reservation, read_guest(form), over_capacity=over_capacity)
 
 
 @_form
 async def move(request: web.Request, form: Form) -> None:
-    """`POST …/move`: move to another table."""
-    await _do(request, move_to_table, parse_uuid(form.text("table")) or "")
+    """`POST …/move`: move the reservation to a different table."""
+    await _run_action(request, move_to_table, parse_uuid(form.text("table")) or "")
 
 
 @_form
 async def late(request: web.Request, form: Form) -> None:
-    """`POST …/late`: mark the guests as late, or as on time again."""
-    await _do(request, mark_late, late=form.checked("late"))
+    """`POST …/late`: mark the guests as late, or remove the mark."""
+    await _run_action(request, mark_late, late=form.checked("late"))
 
 
 @_form
 async def new_code(request: web.Request, _: Form) -> None:
-    """`POST …/new-code`: issue a new pass and invalidate the old one."""
-    await _do(request, reissue_pass)
+    """`POST …/new-code`: issue a new guest pass and invalidate the old one."""
+    await _run_action(request, reissue_pass)
 
 
 @_form
 async def pay(request: web.Request, form: Form) -> None:
-    """`POST …/payment`: record a payment; a repeated form records it once."""
-    await _do(
+    """`POST …/payment`: record a payment. A repeated form does not record it again."""
+    await _run_action(
         request,
         as_seen,
         record_payment,
@@ -201,16 +204,16 @@ async def pay(request: web.Request, form: Form) -> None:
 
 @_form
 async def void(request: web.Request, form: Form) -> None:
-    """`POST …/void`: void a payment."""
+    """`POST …/void`: void a payment. A reason is required."""
     reason = form.text("reason")
     if not reason:
         raise field_error("void_reason", "un motif.", "a reason.")
-    await _do(request, as_seen, void_payment, form.text("payment", 64), reason=reason)
+    await _run_action(request, as_seen, void_payment, form.text("payment", 64), reason=reason)
 
 
 @_form
 async def check_in_one(request: web.Request, form: Form) -> None:
-    """`POST …/check-in`: check in as at the door; an amber or red verdict needs a reason."""
+    """`POST …/check-in`: check the guests in. An amber or red verdict requires a reason."""
     environment = request[ENVIRONMENT]
     decided = await environment.database.write(
         check_in_by_staff,
@@ -229,38 +232,41 @@ async def check_in_one(request: web.Request, form: Form) -> None:
 
 @_form
 async def undo_one(request: web.Request, form: Form) -> None:
-    """`POST …/undo`: undo the latest check-in."""
+    """`POST …/undo`: undo the latest check-in. A reason is required."""
     reason, seen = form.needed("reason", "un motif.", "a reason."), _seen(form)
     await request[ENVIRONMENT].database.write(
         as_seen, id_of(request), seen, undo_by_staff, staff_of(request), reason
     )
 
 
-async def _do(
+async def _run_action(
     request: web.Request, action: Callable[..., object], *args: Any, **kwargs: Any
 ) -> None:
-    """Run `action`. ChangedMeanwhile if the reservation has changed since the form was shown."""
+    """Run `action` on the reservation.
+
+    Raises ChangedMeanwhile if the reservation has changed since the form was shown.
+    """
     await write_as_staff(request, action, id_of(request), _seen(request[FORM]), *args, **kwargs)
 
 
 def _seen(form: Form) -> int:
-    """Return the version of the reservation that the form showed."""
+    """Return the version that the reservation had when the form was shown."""
     return form.integer("seen", 1, 2**31)
 
 
 def form_without_fields(action: Callable[..., object]) -> Handler:
-    """Return a handler that runs `action` on the reservation of the path."""
+    """Return a handler that runs `action` on the reservation in the URL path."""
 
     async def act(request: web.Request, _: Form) -> None:
-        await _do(request, as_seen, action)
+        await _run_action(request, as_seen, action)
 
     return _form(act)
 
 
 async def export_one(request: web.Request) -> web.Response:
-    """`GET …/held.json`: all data about the guest of the reservation, as a file (law 09-08).
+    """`GET …/held.json`: download all data about the reservation's guest (law 09-08).
 
-    The guest's own page offers the same file.
+    Guests can download the same data from their own page.
     """
     database, reservation_id = request[ENVIRONMENT].database, id_of(request)
     held = await database.read(export_guests, [reservation_id])

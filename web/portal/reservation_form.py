@@ -1,4 +1,4 @@
-"""`/portal/reservations/new`: the form with which staff create a reservation."""
+"""`/portal/reservations/new`: the form in which staff create reservations."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -58,7 +58,7 @@ SOURCE_WORDS = {
     "manual": _("Entered here"),
 }
 
-_WHOLE = "whole"  # the choice of the whole evening, in place of a slot
+_WHOLE = "whole"  # the value of the field `slot` for the whole evening
 _GUESTS = 2
 _GUESTS_MAX = 10_000
 _GUESTS_DIGITS_MAX = 5
@@ -66,9 +66,9 @@ _HOUR_MS = 3_600_000
 
 
 async def show_new(request: web.Request) -> web.Response:
-    """`GET …/new`: the form, filled from `?date=`, `?slot=`, `?table=` and `?guests=`.
+    """`GET …/new`: show the form, filled in from `?date=`, `?slot=`, `?table=` and `?guests=`.
 
-    After a POST, it has the entered values and the tables that are free for them.
+    After a POST, the form shows the entered values and the tables that are free for them.
     """
     environment, refusal = request[ENVIRONMENT], request.get(REFUSED)
     known = ("date", "slot", "table", "guests")
@@ -76,11 +76,11 @@ async def show_new(request: web.Request) -> web.Response:
     if FORM in request:
         typed = request[FORM].typed()
     if isinstance(refusal, FormUsed):
-        del typed["token"]  # the form then gets a new token and creates another reservation
+        del typed["token"]  # with a new token, the form creates another reservation
     text = typed.get("guests", "")
     guests = int(text) if text.isdecimal() and len(text) <= _GUESTS_DIGITS_MAX else None
     offer = await environment.database.read(_offer, typed, guests)
-    # The form remembers a table that is not free now, to select it when it is free again.
+    # If the chosen table is not free, the form keeps its id and selects it once it is free again.
     wanted = typed.get("table") or typed.get("wanted", "")
     values = {
         "typed": typed,
@@ -99,7 +99,7 @@ async def show_new(request: web.Request) -> web.Response:
 
 @show_errors_on(show_new)
 async def make_new(request: web.Request, form: Form) -> web.StreamResponse:
-    """`POST …/new`: create the reservation; with `offer`, only show the free tables."""
+    """`POST …/new`: create a reservation. If `offer` is set, only show the free tables."""
     environment, letter = request[ENVIRONMENT], form.checked("letter")
     if form.checked("offer"):
         return await show_new(request)
@@ -118,12 +118,12 @@ async def make_new(request: web.Request, form: Form) -> web.StreamResponse:
 
 
 def confirms_guests(form: Form) -> bool:
-    """Return whether staff have confirmed this number of guests, too many for the table."""
+    """Return whether staff have confirmed a number of guests that exceeds the table's capacity."""
     return form.text("sure") == form.text("guests")
 
 
 def read_guest(form: Form) -> Amendment:
-    """Return the customer, the number of guests and the notes."""
+    """Return the entered customer details, number of guests and notes."""
     return Amendment(
         guests=form.integer("guests", 1, _GUESTS_MAX),
         customer_name=form.text("customer_name", NAME_MAX),
@@ -135,7 +135,7 @@ def read_guest(form: Form) -> Amendment:
 
 
 def _read_booking(form: Form, language: str) -> Booking:
-    """Return the entered booking. Raises the error of the first invalid field."""
+    """Return the entered booking. Raises an error about the first invalid field, if any."""
     day = parse_date(form.text("date"))
     if day is None:
         raise InvalidDate(field="date")
@@ -164,14 +164,15 @@ def _read_booking(form: Form, language: str) -> Booking:
 def _offer(reader: Reader, typed: Mapping[str, str], guests: int | None) -> dict[str, Any]:
     """Return the slots and the free tables for the entered date, slot and number of guests.
 
-    `slot` is the start of a slot, _WHOLE, or "" if the entered slot is not offered on that day.
+    In the result, `slot` is the start of the chosen slot, _WHOLE for the whole evening, or "" if
+    the entered slot is not offered on that day.
     """
     tonight, venue = find_tonight(reader), get_venue(reader)
     day = parse_date(typed.get("date")) or tonight
     zone, ends = reader.zones.zone(venue.time_zone), venue.evening_ends_at
     slots = sorted(offered_slots(list_slots(reader), day), key=lambda slot: interval(slot, ends))
     slot = typed.get("slot")
-    if slot is None:  # by default the next slot, or one that began within the last hour
+    if slot is None:  # default: the first slot that began within the last hour or begins later
         since = reader.now - _HOUR_MS
         recent = (s.start for s in slots if minute_of(day, interval(s, ends)[0], zone) >= since)
         slot = next(recent, slots[-1].start if slots else _WHOLE)
@@ -201,6 +202,6 @@ def _offer(reader: Reader, typed: Mapping[str, str], guests: int | None) -> dict
 
 
 def _usual_guests(reader: Reader, table_id: str | None) -> int:
-    """Return 2, or the nearest number of guests that the given table seats."""
+    """Return the default number of guests: 2, or the nearest number that the table can seat."""
     table = find_table(reader, table_id) if table_id else None
     return min(max(_GUESTS, table.capacity_min), table.capacity_max) if table else _GUESTS

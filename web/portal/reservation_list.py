@@ -1,4 +1,4 @@
-"""`/portal/reservations`: the list of reservations, with filters and as a CSV file."""
+"""`/portal/reservations`: the list of reservations, with filters and a CSV export."""
 
 from collections.abc import AsyncIterator
 from datetime import date, datetime
@@ -29,7 +29,7 @@ _BATCH = 500
 
 
 async def show_list(request: web.Request) -> web.Response:
-    """`GET /portal/reservations`: a page of the filtered reservations; open requests first."""
+    """`GET /portal/reservations`: show open requests and a page of the filtered reservations."""
     database = request[ENVIRONMENT].database
     tonight = await database.read(find_tonight)
     wanted = _read_wanted(request, tonight)
@@ -54,9 +54,10 @@ async def show_list(request: web.Request) -> web.Response:
 
 
 def _read_wanted(request: web.Request, tonight: date) -> Wanted:
-    """Return the filters of the URL; without any, the evenings from tonight on.
+    """Return the filters in the URL. The default is all evenings from tonight on.
 
-    Raises InvalidDate or InvalidDateRange. An unknown status, source or order is ignored.
+    Unknown statuses, sources and orders are ignored. Raises InvalidDate if a date is invalid, and
+    InvalidDateRange if `from` is after `to`.
     """
     form = Form(request.query)
     first, last = _read_date(form, "from"), _read_date(form, "to")
@@ -85,7 +86,7 @@ def _read_date(form: Form, name: str) -> str | None:
 def _read(reader: Reader, wanted: Wanted, page: int, tonight: str) -> dict[str, Any]:
     rows, total = page_found(reader, wanted, page, _PAGE)
     pages = max(1, -(-total // _PAGE))
-    if page > pages:  # the list has become shorter
+    if page > pages:  # the list is now shorter: show its last page
         page = pages
         rows, total = page_found(reader, wanted, page, _PAGE)
     requests = Wanted(first=tonight, statuses=("requested",))
@@ -103,7 +104,7 @@ def _read(reader: Reader, wanted: Wanted, page: int, tonight: str) -> dict[str, 
 
 
 async def export_list(request: web.Request) -> web.StreamResponse:
-    """`GET …/export.csv`: all pages of the filtered list, in the same order."""
+    """`GET …/export.csv`: download the whole filtered list as CSV, in the same order."""
     language, database = language_of(request), request[ENVIRONMENT].database
     wanted = _read_wanted(request, await database.read(find_tonight))
     seqs = await database.read(list_found, wanted)
@@ -141,7 +142,7 @@ async def export_list(request: web.Request) -> web.StreamResponse:
 
 
 def _columns(language: Language) -> list[str]:
-    """Return the column names; their order is the same in every language."""
+    """Return the column names in `language`. Their order is the same in every language."""
     _ = language.gettext
     return [
         _("Date"), _("Slot"), _("Table"), _("Name"), _("Phone"), _("Email"), _("Guests"),

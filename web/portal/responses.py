@@ -1,4 +1,4 @@
-"""The portal's responses: pages, page parts, error messages, redirects and files."""
+"""The portal's responses: pages, partial pages for htmx, error messages, redirects and files."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
@@ -20,7 +20,7 @@ from web.portal.navigation import SAFE, Handler, areas_for, nearest_page, same_p
 from web.portal.session import SESSION
 from web.rendering import LANGUAGES, page_headers, render
 
-# The label of each form field, for errors shown above the page.
+# The labels of form fields, for errors that are shown at the top of the page.
 _LABELS: Mapping[str, str] = {
     "access": _("Rights"),
     "ca": _("Certificates of the authority (PEM)"),
@@ -51,31 +51,31 @@ _LABELS: Mapping[str, str] = {
 
 
 HEADERS = page_headers(img_src="'self' data:")
-_WRITE_SECONDS = 5.0  # a browser that does not read must not delay a shutdown
+_WRITE_SECONDS = 5.0  # a browser that stops reading must not delay a shutdown
 
 
 class Declined(Exception):
-    """Rejects a form with a sentence in the person's language."""
+    """The form is rejected, for a reason given in the visitor's language."""
 
     headers: ClassVar[dict[str, str]] = {}
 
     def __init__(self, sentence: str, status: int = 400, field: str | None = None) -> None:
-        """`sentence` is shown beside the form's `field`, or above the page if that is None."""
+        """`sentence` is shown beside `field`, or at the top of the page if `field` is None."""
         super().__init__(sentence)
         self.sentence, self.status, self.field = sentence, status, field
 
 
 REFUSED: web.RequestKey["ApiError | Declined"] = web.RequestKey("refused")
-"""The error of this request, once it is known."""
+"""The error to show in the response; set only if the request has failed."""
 _FIELDS: web.RequestKey[Collection[str]] = web.RequestKey("fields")
 Act = Callable[[web.Request, Form], Awaitable[web.StreamResponse]]
 
 
 def show_errors_on(page: Handler, *fields: str) -> Callable[[Act], Handler]:
-    """Wrap a form's handler: after an error, show `page` with the entered values.
+    """Wrap a form's handler: after an error, show `page` with the entered values and the error.
 
-    The error is shown beside its field if that is one of `fields`, else above the page. The
-    template variables are `wrong`, `problem` and `typed`.
+    The error is shown beside its field (template variable `wrong`) if that is one of `fields`, or
+    else at the top of the page (`problem`). `typed` has the entered values.
     """
 
     def around(act: Act) -> Handler:
@@ -97,9 +97,9 @@ def show_errors_on(page: Handler, *fields: str) -> Callable[[Act], Handler]:
 def portal_page(
     request: web.Request, template: str, values: Mapping[str, object], status: int = 200
 ) -> web.Response:
-    """Return a page, or a part of a page for htmx, in the person's language.
+    """Return a page, or a partial page for htmx, in the staff member's language.
 
-    If the request has an error (REFUSED), the page shows it and has its status and headers.
+    If the request has failed (REFUSED), the page shows the error and has its status and headers.
     """
     language, environment = language_of(request), request[ENVIRONMENT]
     person = request[SESSION].person
@@ -109,7 +109,7 @@ def portal_page(
         "areas": areas_for(person, environment.name),
         "here": nearest_page(request),
         "again": same_page(request),
-        # The URL of a POST may contain the note about an earlier action: do not show it again.
+        # The URL of a POST may still have the note about an earlier action. Do not show it again.
         "note": request.query.get("note") if request.method == "GET" else None,
         "wrong": None,
         "problem": None,
@@ -136,7 +136,7 @@ def portal_page(
 
 
 def problem_page(request: web.Request, refusal: ApiError | Declined) -> web.Response:
-    """Return the error page, or the error as a page part for htmx."""
+    """Return a page that shows the error, or a partial page for htmx."""
     request[REFUSED] = refusal
     language, is_read = language_of(request), request.method in SAFE
     part = "HX-Request" in request.headers
@@ -147,15 +147,15 @@ def problem_page(request: web.Request, refusal: ApiError | Declined) -> web.Resp
         "field": refusal.field,
         "looked_at": is_read,
     }
-    answer = portal_page(request, f"portal/problem{'_part' if part else ''}.html", values)
-    if part:  # replace the page's error message, not the target of the request
-        answer.headers["HX-Retarget"] = "#problem"
-        answer.headers["HX-Reswap"] = "innerHTML"
-    return answer
+    response = portal_page(request, f"portal/problem{'_part' if part else ''}.html", values)
+    if part:  # replace the page's error message instead of the element that htmx would update
+        response.headers["HX-Retarget"] = "#problem"
+        response.headers["HX-Reswap"] = "innerHTML"
+    return response
 
 
 def refusal_text(refusal: ApiError | Declined, language: Language) -> str:
-    """Return the error's sentence in `language`; for a field, with its label."""
+    """Return the error message in `language`. If a field is wrong, the message names it."""
     if isinstance(refusal, Declined):
         return refusal.sentence
     rule, label = _fill_rule(refusal, language), _LABELS.get(refusal.field or "")
@@ -170,7 +170,7 @@ def refusal_text(refusal: ApiError | Declined, language: Language) -> str:
 
 
 def rule_text(refusal: ApiError | Declined, language: Language) -> str | None:
-    """Return the rule that the field breaks, to show beside it; None for other errors."""
+    """Return the rule that a field's value breaks, or None if no field is wrong."""
     rule = _fill_rule(refusal, language)
     return None if rule is None else rule[:1].upper() + rule[1:]
 
@@ -181,7 +181,7 @@ def _fill_rule(refusal: ApiError | Declined, language: Language) -> str | None:
 
 
 def _fill(french: str, english: str, blanks: Mapping[str, object], language: Language) -> str:
-    """Return the sentence in `language`, with `blanks` in its placeholders.
+    """Return the sentence in `language`, with its placeholders filled from `blanks`.
 
     Values that the venue entered are not translated.
     """
@@ -197,16 +197,17 @@ def _fill(french: str, english: str, blanks: Mapping[str, object], language: Lan
 
 
 def _in_arabic(name: str, value: object, language: Language) -> object:
-    """Return a value for an Arabic sentence: rules are translated, other text is isolated."""
+    """Return a value for an Arabic sentence: rules are translated, other strings bidi-isolated."""
     if name == "rule":
         return language.words.gettext(str(value))
     return isolate(value) if isinstance(value, str) else value
 
 
 def see_other(request: web.Request, path: str, note: str | None = None) -> web.Response:
-    """Redirect to `path` (below `/portal`, with a leading slash) of this environment.
+    """Redirect to a page of the portal in the request's environment.
 
-    `note` is the name of a sentence in note.html that the page shows.
+    `path` is relative to `/portal`, with a leading slash. `note` names the sentence in note.html
+    that the page shows.
     """
     target = f"{request[ENVIRONMENT].prefix}/portal{path}"
     if note is not None:
@@ -217,7 +218,7 @@ def see_other(request: web.Request, path: str, note: str | None = None) -> web.R
 
 
 def language_of(request: web.Request) -> Language:
-    """Return the language of `?lang=`, else the signed-in person's, else the browser's."""
+    """Return the language in `?lang=`, else the signed-in staff member's, else the browser's."""
     languages = request.config_dict[LANGUAGES]
     if "lang" in request.query or SESSION not in request:
         return languages.of(request)
@@ -232,9 +233,9 @@ def find_zone(reader: Reader) -> ZoneInfo:
 def moment(
     at: int | None, now: int, zone: ZoneInfo, language: Language, *, seconds: bool = False
 ) -> str:
-    """Return `sam. 21 nov. 19:05` in venue time for `at` (ms since 1970); "" for None.
+    """Format `at` (ms since 1970) in venue time, such as `sam. 21 nov. 19:05`; "" for None.
 
-    The year is added unless it is that of `now`.
+    The year is included unless it is the current year at `now`.
     """
     if at is None:
         return ""
@@ -244,14 +245,14 @@ def moment(
 
 
 def moment_formatter(request: web.Request) -> Callable[..., str]:
-    """Return `moment` with the venue's time zone and the language of this request."""
+    """Return `moment` with `now`, `zone` and `language` preset for this request."""
     database = request[ENVIRONMENT].database
     now, zone = database.peek(lambda reader: (reader.now, find_zone(reader)))
     return partial(moment, now=now, zone=zone, language=language_of(request))
 
 
 def download_headers(content_type: str, name: str) -> dict[str, str]:
-    """Return the headers of a file that the browser saves as `name`."""
+    """Return response headers that make the browser save the file as `name`."""
     disposition = f'attachment; filename="{name}"'
     return {**HEADERS, "Content-Type": content_type, "Content-Disposition": disposition}
 
@@ -259,7 +260,7 @@ def download_headers(content_type: str, name: str) -> dict[str, str]:
 async def send_file(
     request: web.Request, chunks: AsyncIterator[bytes], content_type: str, name: str
 ) -> web.StreamResponse:
-    """Stream a file to download. TimeoutError if the browser does not read for 5 s."""
+    """Stream a file download. Raises TimeoutError if the browser reads nothing for 5 s."""
     response = web.StreamResponse(headers=download_headers(content_type, name))
     await response.prepare(request)
     async for chunk in chunks:

@@ -1,4 +1,4 @@
-"""The portal's routes: method, path, minimum role, handler."""
+"""The portal's routes, with their methods, paths, minimum roles and handlers."""
 
 from functools import partial
 
@@ -58,7 +58,7 @@ PORTAL_ROUTES: tuple[PortalRoute, ...] = (
     _post(f"{_RESERVATION}/decline", "host", reservation.form_without_fields(decline)),
     _post(f"{_RESERVATION}/payment", "host", reservation.pay),
     _post(f"{_RESERVATION}/void", "host", reservation.void),
-    # Erases the guest's data; the reservation keeps its table (law 09-08).
+    # Erases the guest's data (law 09-08). The reservation itself remains and keeps its table.
     _post(f"{_RESERVATION}/erase", "manager", reservation.form_without_fields(erase_guest)),
     _get(f"{_RESERVATION}/held.json", "manager", reservation.export_one),
     _get(_ROOM, "manager", integrations.show_overview),

@@ -1,4 +1,4 @@
-"""The cookies of a signed-in browser, and the keys of portal requests."""
+"""Cookies of a signed-in browser, and the app and request keys that the portal uses."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ _SESSION = "__Host-venuebox-session"
 _DEVICE = "__Host-venuebox-device"
 _A_YEAR = 365 * 24 * 3600
 _SECRET_MAX = 64
-# Markers in the User-Agent and the names that they stand for; the first match counts.
+# Browsers and systems by their mark in the User-Agent header. The first match counts.
 _BROWSERS = {
     "Edg": "Edge", "OPR": "Opera", "SamsungBrowser": "Samsung Internet", "Firefox": "Firefox",
     "FxiOS": "Firefox", "CriOS": "Chrome", "Chrome": "Chrome", "Safari": "Safari",
@@ -24,17 +24,20 @@ _SYSTEMS = {
 
 
 def session_secret(request: web.Request) -> str | None:
-    """Return the session secret from the cookie; None if it is missing or too long."""
+    """Return the session secret in the cookie, or None if it is missing or too long."""
     return _read(request, _SESSION)
 
 
 def device_secret(request: web.Request) -> str | None:
-    """Return the secret that identifies this browser across sign-ins; None if it has none."""
+    """Return the secret that identifies this browser across sign-ins, or None."""
     return _read(request, _DEVICE)
 
 
 def signed_in(target: str, opened: OpenedSession) -> web.Response:
-    """Redirect to `target` and set both cookies: sent over TLS only, not readable by scripts."""
+    """Redirect to `target` and set the session and device cookies.
+
+    Browsers send the cookies over TLS only and hide them from scripts.
+    """
     response = web.Response(status=303, headers={"Location": target})
     _set(response, _SESSION, opened.secret, None)
     _set(response, _DEVICE, opened.device_secret, _A_YEAR)
@@ -42,7 +45,10 @@ def signed_in(target: str, opened: OpenedSession) -> web.Response:
 
 
 def signed_out(note: str) -> web.Response:
-    """Redirect to the sign-in page, which shows `note`; delete the session cookie only."""
+    """Delete the session cookie but not the device cookie, and redirect to the sign-in page.
+
+    `note` names the message that the page shows.
+    """
     response = web.Response(status=303, headers={"Location": f"/portal/sign-in?note={note}"})
     response.del_cookie(_SESSION, path="/", secure=True, httponly=True, samesite="Lax")
     return response
@@ -54,19 +60,19 @@ def _read(request: web.Request, name: str) -> str | None:
 
 
 def _set(response: web.StreamResponse, name: str, value: str, seconds: int | None) -> None:
-    # With `Strict`, a link to the portal in an email would open signed out.
+    # `Lax`, because with `Strict` a portal link in an email would open the sign-in page.
     response.set_cookie(
         name, value, max_age=seconds, path="/", secure=True, httponly=True, samesite="Lax"
     )
 
 
 def describe_browser(request: web.Request) -> str:
-    """Return the browser's name for the list of sessions: `Firefox, Windows`."""
+    """Return a description of the browser for the list of sessions, such as `Firefox, Windows`."""
     return describe_device(request.headers.get("User-Agent", ""))
 
 
 def describe_device(user_agent: str) -> str:
-    """Return browser and system from the User-Agent; "" if unknown."""
+    """Return the browser and system in a User-Agent header; "" if both are unknown."""
     found = (
         next((name for marker, name in known.items() if marker in user_agent), "")
         for known in (_BROWSERS, _SYSTEMS)
@@ -76,7 +82,7 @@ def describe_device(user_agent: str) -> str:
 
 BOX: web.AppKey[Box] = web.AppKey("box", Box)
 RESTART: web.AppKey[Callable[[], None]] = web.AppKey("restart")
-"""Restarts the box within the process, with the settings read again. Unset in the demo."""
+"""Rereads the settings and restarts the box in the same process. Not set in the demo."""
 LIVE: web.RequestKey[Environment] = web.RequestKey("live", Environment)
-"""The live environment: it stores the staff accounts of both environments."""
+"""The live environment, which stores the staff accounts for live and test."""
 SESSION: web.RequestKey[Session] = web.RequestKey("session", Session)

@@ -1,8 +1,8 @@
-"""Sign-in and sign-out, and the one-time links that set a password.
+"""Sign-in, sign-out, and the pages behind one-time links that set a password.
 
-The links are invitations, valid for 72 hours, and the link of a new box for its first owner,
-valid for 30 minutes. The secret follows `#`, so no request, log or referrer contains it before
-the form is sent (docs/security.md, S6 to S9 and S31).
+There are two kinds of link: invitations, valid for 72 hours, and the setup link with which a new
+box's first owner is created, valid for 30 minutes. The link's secret follows `#`, so it does not
+appear in any request, log or referrer until the form is sent (docs/security.md, S6 to S9 and S31).
 """
 
 from collections.abc import Awaitable, Callable
@@ -50,11 +50,11 @@ from web.portal.session import SESSION, describe_browser, device_secret, signed_
 from web.rendering import LANGUAGES
 
 _HOME = "/portal"
-_SIGN_INS_PER_MINUTE = 60  # per caller: checking a password takes 64 MiB
+_SIGN_INS_PER_MINUTE = 60  # per caller, because each password check needs 64 MiB
 _LINKS_PER_MINUTE = 10
 _SECRET_MAX = 100
-_LINK_MAX = 2000  # the whole link may be pasted into the form
-# A browser keeps the fragment, which contains the secret, unless the redirect has its own.
+_LINK_MAX = 2000  # the field also accepts the whole link, pasted
+# On a redirect, browsers keep the old fragment, here the secret, unless the target has its own.
 _FIRST_STEP = "/portal/venue/rules#begin"
 
 
@@ -62,13 +62,16 @@ def _public_page(
     request: web.Request, template: str, values: dict[str, object],
     refusal: ApiError | Declined | None = None,
 ) -> web.Response:  # fmt: skip
-    """Return a page for callers who are not signed in; `refusal` sets `problem` and status."""
+    """Return a page for visitors who are not signed in.
+
+    `refusal` is the error to show in it; it also sets the status and headers.
+    """
     if refusal is None:
         return page(request, template, {**values, "problem": None})
     problem = refusal_text(refusal, language_of(request))
-    answer = page(request, template, {**values, "problem": problem}, refusal.status)
-    answer.headers.update(refusal.headers)
-    return answer
+    response = page(request, template, {**values, "problem": problem}, refusal.status)
+    response.headers.update(refusal.headers)
+    return response
 
 
 class SignIn:
@@ -78,20 +81,20 @@ class SignIn:
         self._limit = RateLimit(clock, _SIGN_INS_PER_MINUTE)
 
     async def show(self, request: web.Request) -> web.StreamResponse:
-        """`GET /portal/sign-in`: the form, or a redirect if the browser is signed in."""
+        """`GET /portal/sign-in`: show the form, or redirect if the browser is already signed in."""
         if find_living_session(request, environment_of(request)) is not None:
             return _go_on(request)
         return await self._form(request)
 
     async def enter(self, request: web.Request) -> web.StreamResponse:
-        """`POST /portal/sign-in`: open a session; wrong names and passwords get the same error.
+        """`POST /portal/sign-in`: sign in. Wrong names and wrong passwords get the same error.
 
-        With two-factor, a second form asks for a code and posts here as well.
+        For accounts with two-factor sign-in, a second form asks for a code. It is also sent here.
         """
         if not is_from_our_page(request, environment_of(request).links.base):
-            answer = await self._form(request)
-            answer.set_status(403)
-            return answer
+            response = await self._form(request)
+            response.set_status(403)
+            return response
         name = ""
         try:
             self._limit.spend(_rate_limit_key(request))
@@ -117,14 +120,17 @@ class SignIn:
 
 
 async def _take_password(request: web.Request, name: str, password: str) -> web.StreamResponse:
-    """Open a session, or show the code form (two-factor). Declined if the password is wrong."""
-    database, known = environment_of(request).database, device_secret(request)
-    attempt = await database.write(begin_sign_in, name, known)
+    """Check the password, then sign in, or show the code form if two-factor sign-in is enabled.
+
+    Raises Declined if the name or the password is wrong.
+    """
+    database, device = environment_of(request).database, device_secret(request)
+    attempt = await database.write(begin_sign_in, name, device)
     passed: OpenedSession | CodeAsked | None = None
     if await request.app[PASSWORDS].matches(
         attempt.password_hash, password, is_stranger=attempt.is_strangers
     ):
-        passed = await database.write(pass_password, attempt, known, describe_browser(request))
+        passed = await database.write(pass_password, attempt, device, describe_browser(request))
     if passed is None:
         await database.write(note_wrong_password, attempt)
         _ = language_of(request).gettext
@@ -135,7 +141,10 @@ async def _take_password(request: web.Request, name: str, password: str) -> web.
 
 
 async def _take_code(request: web.Request, form: Form) -> web.StreamResponse:
-    """Open a session, or show the code form again. Declined after five minutes."""
+    """Sign in if the two-factor code is right, else show the code form again.
+
+    Raises Declined if the password was entered more than five minutes ago.
+    """
     live, _ = environment_of(request), language_of(request).gettext
     given = GivenCode(form.secret("asked"), form.text("code"), form.text("recovery"))
     device, browser = device_secret(request), describe_browser(request)
@@ -154,12 +163,12 @@ async def _take_code(request: web.Request, form: Form) -> web.StreamResponse:
 
 
 def _rate_limit_key(request: web.Request) -> str:
-    """Return the device of a known browser, else the client's address."""
-    known = device_secret(request)
-    if known is not None:
-        device = hash_token(known)
-        if environment_of(request).database.peek(is_known_browser, device):
-            return f"device {device.hex()}"
+    """Return the key for rate limits: a known browser's device, else the client's address."""
+    secret = device_secret(request)
+    if secret is not None:
+        device_hash = hash_token(secret)
+        if environment_of(request).database.peek(is_known_browser, device_hash):
+            return f"device {device_hash.hex()}"
     return request.app[SECURE].caller_of(request)
 
 
@@ -176,7 +185,7 @@ async def sign_out_browser(request: web.Request) -> web.StreamResponse:
 
 
 async def choose_language(request: web.Request) -> web.StreamResponse:
-    """`POST /portal/language`: set the person's language for the portal."""
+    """`POST /portal/language`: set the language in which the staff member sees the portal."""
     language = request.config_dict[LANGUAGES].get(request[FORM].text("language")).code
     await environment_of(request).database.write(set_language, staff_of(request).id, language)
     return _go_on(request)
@@ -185,9 +194,9 @@ async def choose_language(request: web.Request) -> web.StreamResponse:
 async def _code_form(
     request: web.Request, given: GivenCode, refusal: ApiError | Declined | None = None
 ) -> web.Response:
-    """Return the code form with the box's time, because the codes depend on it.
+    """Return the form for the two-factor code. It shows the box's time, on which codes depend.
 
-    The field for a recovery code is open if one was given.
+    If a recovery code was entered, the form shows the field for it.
     """
     database = environment_of(request).database
     zone = await database.read(find_zone)
@@ -202,7 +211,7 @@ async def _code_form(
 
 
 def _next_page(request: web.Request) -> str:
-    """Return `?next=`, the page that was requested before sign-in, else the portal's first page."""
+    """Return the page in `?next=`, requested before sign-in, or else the portal's first page."""
     return _safe_next(request.query.get("next"))
 
 
@@ -211,7 +220,7 @@ def _go_on(request: web.Request) -> web.Response:
 
 
 def _safe_next(target: str | None) -> str:
-    """Return `target` if it is a path of the portal, so that no redirect leaves this site."""
+    """Return `target`, or the portal's first page if `target` is not a portal path on this site."""
     if target is None or "\\" in target or not target.startswith("/") or target[:2] == "//":
         return _HOME
     if not target.isprintable():  # a line break is invalid in a header
@@ -225,11 +234,12 @@ Take = Callable[[web.Request, Form, bytes], Awaitable[web.Response | None]]
 
 
 class _LinkPage:
-    """A page whose form needs the secret of a link; limits the attempts of each caller.
+    """The page that a one-time link opens. Its form sets a password; attempts are rate-limited.
 
-    `take` sets the password from the form, given the hash of the secret. It returns None for an
-    invalid link and raises Declined for an invalid name or password. `dead` is the template for
-    invalid links. If `is_over` is true, all links are invalid.
+    `template` shows the form; `dead` is the template for invalid links. `take(request, form,
+    link_hash)` sets the password, where `link_hash` is the hash of the link's secret. It returns
+    None if the link is invalid, and raises Declined if the name or the password is. While
+    `is_over` returns true, the page treats every link as invalid.
     """
 
     def __init__(
@@ -240,17 +250,17 @@ class _LinkPage:
         self._template, self._dead, self._take, self._is_over = template, dead, take, is_over
 
     async def show(self, request: web.Request) -> web.Response:
-        """Show the form. A GET does not use up the link."""
+        """Show the form. Opening the page does not use up the link."""
         if await environment_of(request).database.read(self._is_over):
             return page(request, self._dead, {})
         return self._form(request)
 
     async def take(self, request: web.Request) -> web.Response:
-        """Set the password. Unknown, used and expired links get the same answer."""
+        """Set the password. Unknown, used and expired links all get the same response."""
         if not is_from_our_page(request, environment_of(request).links.base):
-            answer = self._form(request)
-            answer.set_status(403)
-            return answer
+            response = self._form(request)
+            response.set_status(403)
+            return response
         try:
             self._limit.spend(request.app[SECURE].caller_of(request))
         except RateLimited as refusal:
@@ -280,7 +290,7 @@ class _LinkPage:
 
 
 async def _welcome(request: web.Request, form: Form, link_hash: bytes) -> web.Response | None:
-    """Accept an invitation and set the password."""
+    """Accept an invitation by setting the password. Return None if the link is invalid."""
     database = environment_of(request).database
     person, venue = await database.read(lambda r: (find_invited(r, link_hash), get_venue(r)))
     if person is None:
@@ -292,7 +302,7 @@ async def _welcome(request: web.Request, form: Form, link_hash: bytes) -> web.Re
 
 
 async def _create_owner(request: web.Request, form: Form, link_hash: bytes) -> web.Response | None:
-    """Create the box's first owner and sign them in."""
+    """Create the box's first owner and sign them in. Return None if the link is invalid."""
     database, name = environment_of(request).database, form.text("name")
     if not await database.read(lambda r: not has_owner(r) and is_setup_link(r, link_hash)):
         return None
@@ -325,7 +335,7 @@ def _private_only(handler: Handler) -> Handler:
 
 
 def public_portal_routes(clock: Clock) -> tuple[tuple[str, str, Handler], ...]:
-    """Return the portal's public routes. They exist only in live, with the staff accounts."""
+    """Return the portal's public routes. They exist only in live, which has the staff accounts."""
     sign_in = SignIn(clock)
     welcome = _LinkPage(clock, "portal/welcome.html", "portal/dead_link.html", _welcome)
     first = _LinkPage(

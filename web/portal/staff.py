@@ -30,7 +30,10 @@ _PAGE = 100
 
 
 async def show_log(request: web.Request) -> web.Response:
-    """`GET /portal/people/log`: the audit log, newest entry first; `?environment=test` for test."""
+    """`GET /portal/people/log`: show the audit log, newest entries first.
+
+    `?environment=test` shows the log of the test environment.
+    """
     box = request.app[BOX]
     of_test = request.query.get("environment") == "test"
     database = (box.test if of_test else box.live).database
@@ -57,10 +60,10 @@ async def show_log(request: web.Request) -> web.Response:
 async def show_people(
     request: web.Request, link: tuple[str, Invitation] | None = None
 ) -> web.Response:
-    """`GET /portal/people`: all accounts.
+    """`GET /portal/people`: list all staff accounts.
 
-    `link` is the (name, invitation) to show once. An error in a form about one person is shown on
-    that person's card.
+    `link` is a staff member's name and new invitation, to be shown once. If a form about one
+    account is rejected, the error is shown on that account's card.
     """
     live = request[LIVE]
     inside = staff_base(live.links, live.settings.server)
@@ -79,7 +82,7 @@ async def show_people(
 
 @show_errors_on(show_people, "name", "role")
 async def invite(request: web.Request, form: Form) -> web.StreamResponse:
-    """`POST /portal/people`: invite a person; the link is shown once."""
+    """`POST /portal/people`: create an account and show its invitation link once."""
     name, role = form.name(), form.one_of("role", ROLES)
     try:
         made = await write_as_staff(request, create_staff, name, role)
@@ -91,7 +94,7 @@ async def invite(request: web.Request, form: Form) -> web.StreamResponse:
 
 @show_errors_on(show_people)
 async def make_link(request: web.Request, _form: Form) -> web.StreamResponse:
-    """`POST …/link`: a new link for a forgotten password; shown once."""
+    """`POST …/link`: create a link for setting a new password and show it once."""
     person_id = id_of(request)
     person = await request[LIVE].database.read(find_staff, person_id)
     made = await write_as_staff(request, invite_again, person_id)
@@ -100,27 +103,27 @@ async def make_link(request: web.Request, _form: Form) -> web.StreamResponse:
 
 @show_errors_on(show_people)
 async def set_role(request: web.Request, form: Form) -> web.StreamResponse:
-    """`POST …/role`: change the role, effective with the next request."""
-    return await _do(request, change_role, form.text("seen"), form.one_of("role", ROLES))
+    """`POST …/role`: change a staff member's role, starting with their next request."""
+    return await _run_action(request, change_role, form.text("seen"), form.one_of("role", ROLES))
 
 
 def form_without_fields(action: Callable[..., object]) -> Handler:
-    """Return a handler that runs `action` on the person of the path."""
+    """Return a handler that runs `action` on the staff member in the URL path."""
 
     async def act(request: web.Request, _form: Form) -> web.StreamResponse:
-        return await _do(request, action)
+        return await _run_action(request, action)
 
     return show_errors_on(show_people)(act)
 
 
 async def remove_two_factor_of(request: web.Request) -> web.StreamResponse:
-    """`POST …/second-step/remove`: disable two-factor sign-in of another person."""
+    """`POST …/second-step/remove`: disable two-factor sign-in for another staff member."""
     if id_of(request) == staff_of(request).id:
         raise NotFound
-    return await _do(request, remove_two_factor)
+    return await _run_action(request, remove_two_factor)
 
 
-async def _do(
+async def _run_action(
     request: web.Request, action: Callable[..., object], *args: object
 ) -> web.StreamResponse:
     await write_as_staff(request, action, id_of(request), *args)

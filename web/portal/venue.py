@@ -1,7 +1,7 @@
 """`/portal/venue`: tables and their order, slots, closing days, rules and policies.
 
 If a change affects future reservations, the page lists them and asks for confirmation. A change
-in live is repeated in test if the two were equal before.
+in live is also made in test if both environments were identical before.
 """
 
 import json
@@ -101,7 +101,7 @@ Parts = tuple[Venue, list[Table], list[Slot]]
 
 
 async def show_tables(request: web.Request) -> web.Response:
-    """`GET /portal/venue`: all tables, and a field to paste a list of new ones."""
+    """`GET /portal/venue`: show all tables and a field for pasting a list of new tables."""
     values = await request[ENVIRONMENT].database.read(_read_tables)
     moved, _, steps = request.query.get("moved", "").partition(":")
     values |= {"moved": moved, "move_steps": steps, "steps": await steps_of(request)}
@@ -111,25 +111,25 @@ async def show_tables(request: web.Request) -> web.Response:
 def _list_page(
     request: web.Request, text: str, found: PastedTables, status: int = 200
 ) -> web.Response:
-    """Return the page with the pasted list, the tables found in it, and its invalid lines."""
+    """Return a page that shows a pasted list, the tables found in it and its invalid lines."""
     values = {"text": text, "found": found}
     return portal_page(request, "portal/venue/preview.html", values, status)
 
 
 async def _show_list(request: web.Request) -> web.Response:
-    """Show the page with the rejected list."""
+    """Show the list that was entered, after an error."""
     return _list_page(request, request[FORM].typed()["list"], PastedTables((), ()))
 
 
 @show_errors_on(_show_list, "list", "file")
 async def preview(request: web.Request, form: Form) -> web.Response:
-    """`POST …/preview`: the tables that a pasted list would add, and its invalid lines."""
+    """`POST …/preview`: show the tables that a pasted list would add and its invalid lines."""
     return _list_page(request, *await _read_list(request, form))
 
 
 @show_errors_on(_show_list, "list", "file")
 async def add(request: web.Request, form: Form) -> web.Response:
-    """`POST …/tables`: add the previewed tables, or none if a line is invalid."""
+    """`POST …/tables`: add the listed tables, or none of them if any line is invalid."""
     text, found = await _read_list(request, form)
     if found.faults or not found.tables:
         return _list_page(request, text, found, 400)
@@ -138,7 +138,7 @@ async def add(request: web.Request, form: Form) -> web.Response:
 
 
 async def _read_list(request: web.Request, form: Form) -> tuple[str, PastedTables]:
-    """Return the uploaded or pasted list and its tables. ValidationError if it is empty."""
+    """Return the uploaded or pasted list and its tables. Raises ValidationError if it is empty."""
     text = form.lines("file", _LIST_MAX) or form.lines("list", _LIST_MAX)
     if not text:
         raise field_error("list", "au moins une ligne.", "at least one line.")
@@ -146,7 +146,7 @@ async def _read_list(request: web.Request, form: Form) -> tuple[str, PastedTable
 
 
 async def move(request: web.Request) -> web.Response:
-    """`POST …/move`: move a table up or down by one place."""
+    """`POST …/move`: move a table up or down one place in the list."""
     table, _, steps = request[FORM].text("move", 60).partition(":")
     table_id = parse_uuid(table)
     if table_id is None or steps not in {"1", "-1"}:
@@ -156,7 +156,7 @@ async def move(request: web.Request) -> web.Response:
 
 
 async def put_in_order(request: web.Request) -> web.Response:
-    """`POST …/order`: put all tables in the order of `ids`."""
+    """`POST …/order`: sort all tables in the order of the submitted ids."""
     form = request[FORM]
     ids = form.lines("ids", _LIST_MAX).split()
     await _write(request, order_tables, form.text("seen", 64), ids)
@@ -164,13 +164,13 @@ async def put_in_order(request: web.Request) -> web.Response:
 
 
 async def show_table(request: web.Request) -> web.Response:
-    """`GET …/tables/{id}`: the form of a table."""
+    """`GET …/tables/{id}`: show the form for editing a table."""
     values = await request[ENVIRONMENT].database.read(_read_table, id_of(request))
     return portal_page(request, "portal/venue/table.html", {**values, "types": _TYPES})
 
 
 async def edit(request: web.Request) -> web.Response:
-    """`POST …/tables/{id}`: save the table, or list the reservations that this affects."""
+    """`POST …/tables/{id}`: save the table, or list the affected reservations to confirm."""
     form = request[FORM]
     number = form.text("number", NUMBER_MAX)
     entry = Table(
@@ -189,20 +189,20 @@ async def edit(request: web.Request) -> web.Response:
 
 
 async def remove(request: web.Request) -> web.Response:
-    """`POST …/tables/{id}/remove`: remove a table that was never booked."""
+    """`POST …/tables/{id}/remove`: remove a table that has never been booked."""
     await _write(request, remove_table, id_of(request), request[FORM].text("seen", 64))
     return see_other(request, "/venue", "saved")
 
 
 async def show_slots(request: web.Request) -> web.Response:
-    """`GET …/slots`: all slots in evening order, and a form for a new one."""
+    """`GET …/slots`: list all slots in evening order, with a form for adding one."""
     values = await request[ENVIRONMENT].database.read(_read_slots)
     values |= {**_days(request), "steps": await steps_of(request)}
     return portal_page(request, "portal/venue/slots.html", values)
 
 
 async def show_slot(request: web.Request) -> web.Response:
-    """`GET …/slots/{id}`: the form of a slot."""
+    """`GET …/slots/{id}`: show the form for editing a slot."""
     slot = await request[ENVIRONMENT].database.read(get_slot, id_of(request))
     values = {"slot": slot, "seen": fingerprint(slot), **_days(request)}
     return portal_page(request, "portal/venue/slot.html", values)
@@ -217,26 +217,26 @@ async def add_one_slot(request: web.Request, form: Form) -> web.Response:
 
 @show_errors_on(show_slot, *_SLOT_FIELDS)
 async def edit_one_slot(request: web.Request, form: Form) -> web.Response:
-    """`POST …/slots/{id}`: save the slot, or list the reservations that this affects."""
+    """`POST …/slots/{id}`: save the slot, or list the affected reservations to confirm."""
     return await _save_or_ask(
         request, "/venue/slots", edit_slot, id_of(request), form.text("seen", 64), _slot(form)
     )
 
 
 async def remove_one_slot(request: web.Request) -> web.Response:
-    """`POST …/slots/{id}/remove`: remove the slot, or list the reservations that this affects."""
+    """`POST …/slots/{id}/remove`: remove a slot, or list the affected reservations to confirm."""
     seen = request[FORM].text("seen", 64)
     return await _save_or_ask(request, "/venue/slots", remove_slot, id_of(request), seen)
 
 
 async def show_closings(request: web.Request) -> web.Response:
-    """`GET …/closings`: the closings from tonight on, with the reservations that they affect."""
+    """`GET …/closings`: list current and future closings and the reservations they affect."""
     values = await request[ENVIRONMENT].database.read(_read_closings)
     return portal_page(request, "portal/venue/closings.html", values)
 
 
 async def close(request: web.Request) -> web.Response:
-    """`POST …/closings`: close a period, or list the reservations that this affects."""
+    """`POST …/closings`: add a closing, or list the affected reservations to confirm."""
     form = request[FORM]
     first = parse_date(form.text("first", 10))
     last = parse_date(form.text("last", 10)) if form.text("last", 10) else first
@@ -249,20 +249,20 @@ async def close(request: web.Request) -> web.Response:
 
 
 async def reopen(request: web.Request) -> web.Response:
-    """`POST …/closings/{id}/remove`: delete the closing, so that its days can be booked."""
+    """`POST …/closings/{id}/remove`: delete a closing, which makes its days bookable again."""
     await request[ENVIRONMENT].database.write(open_days, id_of(request))
     return see_other(request, "/venue/closings", "saved")
 
 
 async def show_rules(request: web.Request) -> web.Response:
-    """`GET …/rules`: the venue's description, booking rules and policies."""
+    """`GET …/rules`: show the forms for the venue's description, booking rules and policies."""
     stored = request[ENVIRONMENT].database.peek(get_venue)
     policies = stored.policies or {}
     venue, typed = stored, request[FORM].typed() if REFUSED in request else {}
-    if stored.name == UNFURNISHED.name:  # a new box: naming the venue also activates it
+    if stored.name == UNFURNISHED.name:  # on a new box, saving the venue's name also activates it
         venue = replace(stored, name="", slug="", status="active")
     values = {
-        # Only this form has a `slug`: if it was rejected, show the entered values.
+        # Only the rules form has a `slug`. If that form was rejected, show the entered values.
         "venue": {**asdict(venue), "auto_confirm": "", **typed} if "slug" in typed else venue,
         "seen": typed.get("seen") or fingerprint(stored),
         "statuses": STATUSES,
@@ -298,7 +298,7 @@ async def save_rules(request: web.Request, form: Form) -> web.Response:
 
 @show_errors_on(show_rules, *_KNOWN, "others")
 async def save_policies(request: web.Request, form: Form) -> web.Response:
-    """`POST …/policies`: save the policies; empty fields are left out."""
+    """`POST …/policies`: save the policies. Empty fields are omitted."""
     venue, seen = request[ENVIRONMENT].database.peek(get_venue), form.text("seen", 64)
     if fingerprint(venue) != seen:
         raise ChangedMeanwhile
@@ -312,7 +312,10 @@ async def save_policies(request: web.Request, form: Form) -> web.Response:
 
 
 def _make_slug(name: str) -> str:
-    """Return `riad-atlas` for `Riad Âtlas`; `venue` for a name without Latin letters or digits."""
+    """Return a URL slug for the name: `riad-atlas` for `Riad Âtlas`.
+
+    The slug of a name without Latin letters or digits is `venue`.
+    """
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:60].strip("-") or "venue"
 
@@ -322,7 +325,7 @@ async def _save_or_ask(
 ) -> web.Response:
     """Run `action` and redirect to `back`, or list the affected reservations to confirm.
 
-    The field `accepted` is the mark of the list that the person has confirmed.
+    The form field `accepted` identifies the list of reservations that has been confirmed.
     """
     form = request[FORM]
     clashes = await _write(request, action, *args, form.text("accepted", 64) or None)
@@ -339,13 +342,13 @@ async def _save_or_ask(
 
 
 async def _write(request: web.Request, action: Callable[..., T], *args: object) -> T:
-    """Run `action`. A change in live is repeated in test if the two were equal before."""
+    """Run `action`. Repeat a change to live in test if both environments were identical before."""
     box, environment = request.app[BOX], request[ENVIRONMENT]
     before = await environment.database.read(_parts)
     result = await environment.database.write(action, *args)
     after = await environment.database.read(_parts)
     if environment is box.live and after != before:
-        with suppress(ApiError):  # reservations in test may prevent the change there
+        with suppress(ApiError):  # reservations in test may prevent the change
             await box.test.database.write(_repeat_in_test, before, after)
     return result
 
@@ -354,18 +357,18 @@ def _repeat_in_test(tx: Transaction, before: Parts, after: Parts) -> None:
     venue, tables, slots = _parts(tx)
     if replace(venue, status="") == replace(before[0], status=""):
         stored = get_venue(tx)
-        # Keep the status of test: partners may test while the venue is inactive.
+        # Keep the test environment's status, because partners may test while live is inactive.
         status = after[0].status if stored.name == UNFURNISHED.name else stored.status
         edit_venue(tx, fingerprint(stored), replace(after[0], id=stored.id, status=status))
     numbers = {table.number for table in before[1]}
-    # `copy_room` keeps the booked tables of test and makes them unbookable: ignore these.
+    # Ignore booked tables that an earlier `copy_room` kept in test but made unbookable.
     tables = [table for table in tables if table.bookable or table.number in numbers]
     if (tables, slots) in (before[1:], ([], [])):
         copy_room(tx, *after[1:])
 
 
 def _parts(reader: Reader) -> Parts:
-    """Return the venue, tables and slots without ids, in a fixed order."""
+    """Return the venue, tables and slots in a fixed order and without ids, for comparison."""
     slots = sorted(list_slots(reader), key=lambda slot: (slot.start, slot.days_of_week))
     return (
         replace(get_venue(reader), id=""),
@@ -375,7 +378,11 @@ def _parts(reader: Reader) -> Parts:
 
 
 def _days(request: web.Request) -> dict[str, object]:
-    """Return `week`, as (number, short name) from Monday, and `ticked`, of a rejected form."""
+    """Return template values for the weekday check boxes.
+
+    `week` has the (number, short name) of each day from Monday on. `ticked` has the numbers that
+    were selected in a rejected form; it is None otherwise.
+    """
     names = language_of(request).locale.days["stand-alone"]["abbreviated"]
     return {
         "week": [(day, str(names[(day - 1) % 7])) for day in _WEEK],
@@ -395,7 +402,10 @@ def _slot(form: Form) -> Slot:
 
 
 def _read_others(form: Form) -> dict[str, Any]:
-    """Return the policies from the `name: value` lines of `others`. ValidationError if invalid."""
+    """Return the policies in the field `others`, which has lines like `name: value`.
+
+    Raises ValidationError if a line is invalid or there are too many.
+    """
     found: dict[str, Any] = {}
     for line in filter(str.strip, form.lines("others").split("\n")):
         name, _, text = (part.strip() for part in line.partition(":"))
@@ -410,7 +420,7 @@ def _read_others(form: Form) -> dict[str, Any]:
 
 
 def _read_value(text: str) -> Any:
-    """Return the value if `text` is JSON other than null, else `text`."""
+    """Parse `text` as JSON; return `text` itself if it is not JSON or is null."""
     try:
         members = parse_object(f'{{"value": {text}}}'.encode())
     except InvalidJson:
@@ -419,7 +429,7 @@ def _read_value(text: str) -> Any:
 
 
 def _write_value(value: object) -> str:
-    """Return one line of text from which `_read_value` returns `value`."""
+    """Return `value` as one line of text, which `_read_value` converts back to `value`."""
     if isinstance(value, str) and "\n" not in value and _read_value(value) == value:
         return value
     return json.dumps(value, ensure_ascii=False)
@@ -433,7 +443,7 @@ def _read_tables(reader: Reader) -> dict[str, Any]:
         "tables": tables,
         "seen": fingerprint([table.id for table in tables]),
         "seats": sum(table.capacity_max for table in tables if table.bookable),
-        # Reservations that do not fit the present tables, slots and closings.
+        # Future reservations that do not match the current tables, slots and closings.
         "misfits": standing_clashes(coming, tables, list_slots(reader), list_closings(reader)),
     }
 
