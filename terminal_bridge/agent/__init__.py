@@ -1,4 +1,4 @@
-"""`venuebox bridge`: run scanners at another door. The implementation is imported when it runs."""
+"""The command `venuebox bridge`, which imports its implementation only when it runs."""
 
 import argparse
 
@@ -19,7 +19,7 @@ def add(commands: Commands) -> None:
 
 
 def bridge(arguments: argparse.Namespace, console: Console) -> int:
-    """Pair if requested, then run until SIGTERM or SIGINT. Returns the exit status."""
+    """Pair if `--pair` is given, then run until SIGTERM or SIGINT. Return the exit status."""
     from terminal_bridge.agent.run import run_bridge  # noqa: PLC0415 - other commands start without aiohttp
 
     return run_bridge(arguments, console)
