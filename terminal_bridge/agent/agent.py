@@ -117,7 +117,7 @@ class Agent:
             if await self.spool.list_open(1):
                 return False
             if not self.is_online:
-                log.warning("agent: box reachable: the box decides")
+                log.warning("agent: box reachable again: the box decides scans")
             self.is_online, self.revoked = True, False
             return True
 
@@ -150,7 +150,7 @@ class Link:
     """Keeps the agent connected and synced while the bridge runs."""
 
     def __init__(self, agent: Agent, folder: Path) -> None:
-        """Create the link. `folder` holds `bridge.json`, which is updated if the box's keys change."""
+        """Create the link. `bridge.json` in `folder` is updated if the box's details change."""
         self._agent = agent
         self._folder = folder
         self._wake = asyncio.Event()
@@ -260,7 +260,7 @@ def _remark(scan: SpooledScan, result: dict[str, Any]) -> str | None:
     if result.get("conflict"):
         remark = "conflict"
     elif COLOURS.get(scan.result) == "green" and result["colour"] != "green":
-        remark = f"the box had decided {result['result']}, but its answer came too late"
+        remark = f"the box had decided {result['result']}, but its response came too late"
     else:
         return None
     log.warning("agent: party admitted offline: %s", remark)

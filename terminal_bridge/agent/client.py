@@ -107,7 +107,7 @@ def parse_box(url: str) -> str:
     parts = urlsplit(base)
     plain = not (parts.query or parts.fragment or parts.username)
     if parts.scheme not in {"http", "https"} or not parts.hostname or not plain:
-        raise OperatorError(f"--box is {url!r}: an address such as https://box.local is allowed")
+        raise OperatorError(f"--box must be a URL such as https://box.local, not {url!r}")
     return base
 
 
@@ -210,11 +210,11 @@ def _parse_response(status: int, raw: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict) or status >= 500 or 300 <= status < 400:
-        raise OutOfReach(f"the box answered {status}")
+        raise OutOfReach(f"the box returned status {status}")
     if status == 401:
         raise NotPaired(str(answer.get("error_en", "the box does not know this bridge")))
     if status >= 400:
-        raise Refused(status, str(answer.get("error", f"the box answered {status}")))
+        raise Refused(status, str(answer.get("error", f"the box returned status {status}")))
     return answer
 
 
@@ -226,12 +226,12 @@ def _make_ssl(identity: Identity) -> ssl.SSLContext | aiohttp.Fingerprint | bool
     try:
         return ssl.create_default_context(cadata=identity.ca)
     except ssl.SSLError:
-        raise OperatorError("--ca contains no certificate: give that of the box, as PEM") from None
+        raise OperatorError("--ca contains no certificate: give the box's certificate in PEM format") from None
 
 
 def _describe(error: Exception) -> str:
     if isinstance(error, _WRONG_CERTIFICATE):
         return "the box's certificate is not trusted: check --ca or --pin"
     if isinstance(error, TimeoutError):
-        return "the box did not answer in time"
+        return "the box did not respond in time"
     return f"the box cannot be reached ({type(error).__name__})"

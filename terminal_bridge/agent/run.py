@@ -39,7 +39,7 @@ def run_bridge(arguments: argparse.Namespace, console: Console) -> int:
     directory = console.directory(arguments)
     if directory.holds_a_box():
         raise OperatorError(
-            f"there is a box in {directory.root}: give the bridge a directory of its own"
+            f"{directory.root} contains a box: give the bridge a directory of its own"
         )
     directory.root.mkdir(parents=True, exist_ok=True)
     with directory.lock():
@@ -64,7 +64,7 @@ def read_bridge_settings(file: Path) -> tuple[ReaderSettings, ...]:
     readers = parse_readers(document.get("readers", []), on_a_bridge=True)
     if not readers:
         raise OperatorError(
-            f"{file} names no reader: write [[readers]] into it, see docs/guide/scanners.md"
+            f"{file} configures no reader: add [[readers]] to it (see docs/guide/scanners.md)"
         )
     return readers
 
@@ -100,7 +100,7 @@ async def _identify(arguments: argparse.Namespace, folder: Path) -> Identity:
     """Return the saved identity, updated from the arguments; pair first if `--pair` is given."""
     known = load_identity(folder)
     if known is None and not (arguments.pair and arguments.box):
-        raise OperatorError("this bridge is not paired: give --box URL and --pair CODE once")
+        raise OperatorError("this bridge is not paired: run it once with --box URL and --pair CODE")
     identity = known or Identity(parse_box(arguments.box))
     if arguments.box:
         identity = replace(identity, box=parse_box(arguments.box))
@@ -126,7 +126,7 @@ async def _pair(identity: Identity, code: str, name: str | None) -> Identity:
             answer = await client.pair(code, name)
             return replace(identity, token=answer["token"]).introduced(answer)
         except OutOfReach as error:
-            raise OperatorError(f"{error}: is {identity.box} right?") from None
+            raise OperatorError(f"{error}: check that {identity.box} is the right address") from None
         except (NotPaired, Refused) as error:
             raise OperatorError(f"the box refused the pairing: {error}") from None
         except (KeyError, TypeError):

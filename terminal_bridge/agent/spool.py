@@ -130,7 +130,7 @@ class Spool:
             return list(await self._connection.execute_fetchall(sql, values))
 
     async def _change(self, *statements: tuple[str, tuple[Any, ...]]) -> None:
-        """Run the statements in one transaction, which completes even if the caller is cancelled."""
+        """Run the statements in one transaction. It completes even if the caller is cancelled."""
         await asyncio.shield(self._transact(statements))
 
     async def _transact(self, statements: tuple[tuple[str, tuple[Any, ...]], ...]) -> None:

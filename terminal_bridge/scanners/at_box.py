@@ -82,9 +82,9 @@ def find_terminal(reader: Reader, named: str) -> Terminal:
     found = [each for each in terminals if each.id == named]
     found = found or [each for each in terminals if each.name == named and each.revoked_at is None]
     if len(found) > 1:
-        raise Undecided(f"several terminals are named {named}: put an id in the settings instead")
+        raise Undecided(f"several terminals are named {named}: use an id in the settings instead")
     if not found:
-        raise Undecided(f"there is no terminal {named}: create it with venuebox terminal create")
+        raise Undecided(f"there is no terminal {named}: create it with `venuebox terminal create`")
     if found[0].revoked_at is not None:
-        raise Undecided(f"the terminal {named} was revoked: name another in the settings")
+        raise Undecided(f"the terminal {named} is revoked: name a different one in the settings")
     return found[0]

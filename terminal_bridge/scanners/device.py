@@ -151,7 +151,7 @@ class Keyboard:
         self._rest = raw[whole:]
         for _, _, kind, code, value in EVENT.iter_unpack(raw[:whole]):
             if kind == _SYNCHRONISE and code == _DROPPED:
-                self._spoiled = "key events were lost; code dropped: scan again"
+                self._spoiled = "key events were lost and the code was dropped: scan again"
                 self._held.clear()
             elif kind == _KEY and value == _PRESSED:
                 found += self._press(code)
@@ -201,7 +201,7 @@ class Keyboard:
         text = read_strokes(self._strokes).strip()
         self._strokes.clear()
         if "\ufffd" in text:
-            self._spoiled = self._spoiled or "input with keys outside of any code dropped"
+            self._spoiled = self._spoiled or "input with keys that no code contains dropped"
         self.dropped, self._spoiled = self._spoiled, ""
         return [text] if text and not self.dropped else []
 
@@ -233,9 +233,9 @@ _CHUNK = 4096
 _REASONS = {
     (errno.ENOENT, errno.ENODEV, errno.ENXIO): "is not there: plug it in",
     (errno.EACCES, errno.EPERM): (
-        "may not be opened: add this user to the groups dialout and input"
+        "cannot be opened: add this user to the groups dialout and input"
     ),
-    (errno.EBUSY, errno.EAGAIN): "is held by another program: stop that one",
+    (errno.EBUSY, errno.EAGAIN): "is in use by another program: stop that program",
 }
 
 
@@ -375,6 +375,6 @@ def _write_answer(port: "serial.Serial", parts: Sequence[bytes]) -> None:
 
 def _describe(error: OSError) -> str:
     if error.errno is None:
-        return "does not answer: unplug it and plug it in again"
+        return "does not respond: unplug it and plug it in again"
     found = (reason for numbers, reason in _REASONS.items() if error.errno in numbers)
     return next(found, f"does not work ({error.strerror or type(error).__name__})")

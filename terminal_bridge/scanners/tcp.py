@@ -74,7 +74,7 @@ class TcpReader:
                 self._accept, self._settings.host, self._settings.port, limit=_CHUNK
             )
         except OSError as error:
-            self._watch.disconnected(f"cannot be listened on ({error.strerror or error})")
+            self._watch.disconnected(f"cannot listen ({error.strerror or error})")
             return None
         self._watch.connected()
         return server
