@@ -191,9 +191,7 @@ def run_demo(arguments: argparse.Namespace, console: Console) -> int:
     """
     host = arguments.host or _LOOPBACK
     if not is_loopback_host(host):
-        raise OperatorError(
-            f"the demo listens on this machine only, not on {host}: omit --host"
-        )
+        raise OperatorError(f"the demo listens on this machine only, not on {host}: omit --host")
     if arguments.data is not None:
         return _serve(console.directory(arguments), host, arguments, console)
     with tempfile.TemporaryDirectory(prefix="venuebox-demo-", ignore_cleanup_errors=True) as root:

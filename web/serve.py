@@ -77,7 +77,7 @@ class Stopping:
     def on_broken(self, error: BaseException) -> None:
         """Stop with status 1 after a disk failure. The next start checks the files."""
         print(
-            f"venuebox: the disk failed ({error}). The box stops: check the disk, then start it again",
+            f"venuebox: the disk failed ({error}). The box stops: check the disk, then restart",
             file=sys.stderr,
         )
         self.status = 1

@@ -226,7 +226,7 @@ def _make_ssl(identity: Identity) -> ssl.SSLContext | aiohttp.Fingerprint | bool
     try:
         return ssl.create_default_context(cadata=identity.ca)
     except ssl.SSLError:
-        raise OperatorError("--ca contains no certificate: give the box's certificate in PEM format") from None
+        raise OperatorError("--ca contains no certificate: give the box's, in PEM format") from None
 
 
 def _describe(error: Exception) -> str:

@@ -126,7 +126,7 @@ async def _pair(identity: Identity, code: str, name: str | None) -> Identity:
             answer = await client.pair(code, name)
             return replace(identity, token=answer["token"]).introduced(answer)
         except OutOfReach as error:
-            raise OperatorError(f"{error}: check that {identity.box} is the right address") from None
+            raise OperatorError(f"{error}: check the address {identity.box}") from None
         except (NotPaired, Refused) as error:
             raise OperatorError(f"the box refused the pairing: {error}") from None
         except (KeyError, TypeError):

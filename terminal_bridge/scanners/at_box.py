@@ -84,7 +84,7 @@ def find_terminal(reader: Reader, named: str) -> Terminal:
     if len(found) > 1:
         raise Undecided(f"several terminals are named {named}: use an id in the settings instead")
     if not found:
-        raise Undecided(f"there is no terminal {named}: create it with `venuebox terminal create`")
+        raise Undecided(f"there is no terminal {named}: create it with venuebox terminal create")
     if found[0].revoked_at is not None:
         raise Undecided(f"the terminal {named} is revoked: name a different one in the settings")
     return found[0]
