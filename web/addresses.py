@@ -158,7 +158,7 @@ def describe(
     slug: str, venue: str, addresses: Iterable[str], port: int, *, tls: bool
 ) -> "AsyncServiceInfo":
     """Return the mDNS service that announces the box's name, addresses and port."""
-    from zeroconf.asyncio import AsyncServiceInfo  # noqa: PLC0415 - see above
+    from zeroconf.asyncio import AsyncServiceInfo  # noqa: PLC0415 - see the module docstring
 
     kind = "_https._tcp.local." if tls else "_http._tcp.local."
     label = venue.replace(".", " ").encode()[:63].decode("utf-8", "ignore").strip() or slug
@@ -178,8 +178,8 @@ async def announced(info: "AsyncServiceInfo", addresses: Sequence[str]) -> Async
 
     Raises OSError or zeroconf's Error if this fails.
     """
-    from zeroconf import IPVersion  # noqa: PLC0415 - see above
-    from zeroconf.asyncio import AsyncZeroconf  # noqa: PLC0415 - see above
+    from zeroconf import IPVersion  # noqa: PLC0415 - see the module docstring
+    from zeroconf.asyncio import AsyncZeroconf  # noqa: PLC0415 - see the module docstring
 
     responder = AsyncZeroconf(interfaces=list(addresses), ip_version=IPVersion.All)
     try:

@@ -113,7 +113,7 @@ class Metrics:
 
         Allowed for the owner, with the metrics token, or from this machine; otherwise 404.
         """
-        if not self._may(request):
+        if not self._is_allowed(request):
             raise NotFound
         counts: dict[str, Counts] = {
             each.name: await each.database.read(count_for_metrics, self._scan_totals[each.name])
@@ -124,7 +124,7 @@ class Metrics:
         body, content_type = await asyncio.to_thread(_render, metrics)
         return web.Response(body=body, headers={"Content-Type": content_type})
 
-    def _may(self, request: web.Request) -> bool:
+    def _is_allowed(self, request: web.Request) -> bool:
         if self._has_token(request) or request.app[SECURE].is_this_machine(request):
             return True
         session = find_living_session(request, self._box.live)

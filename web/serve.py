@@ -55,7 +55,7 @@ _SWITCH_SECONDS = 0.0005  # allows 5,700 writes/s; the default allows 4,700
 
 @dataclass(slots=True)
 class Stopping:
-    """How the process is asked to stop. A signal or disk failure overrides a restart."""
+    """A request to stop the process. A signal or disk failure overrides a restart."""
 
     may_restart: bool
     requested: asyncio.Event = field(default_factory=asyncio.Event)

@@ -44,21 +44,21 @@ async def pair(request: web.Request) -> web.Response:
     environment = request[ENVIRONMENT]
     if not is_from_our_page(request, environment.links.base):
         raise PairingRefused
-    asked = parse_pairing(await read_object(request))
+    pairing = parse_pairing(await read_object(request))
     database, tries = environment.database, request.config_dict[PAIRING_TRIES]
-    if asked.is_typed:
+    if pairing.is_typed:
         device = request.config_dict[CALLER_OF](request)
         tries.spend(device)  # counted before the attempt, to include parallel attempts
-        paired = await database.write(pair_by_code, asked.code, asked.name, asked.language)
+        paired = await database.write(pair_by_code, pairing.code, pairing.name, pairing.language)
         if paired is not None:
             tries.give_back(device)
     else:
-        paired = await database.write(pair_by_secret, asked.code, asked.name, asked.language)
+        paired = await database.write(pair_by_secret, pairing.code, pairing.name, pairing.language)
     if paired is None:
         raise PairingRefused
     terminal_id, token = paired
     data = await database.read(_describe, terminal_id)
-    if not asked.cookie:
+    if not pairing.cookie:
         return answer({"token": token, **data})
     response = answer(data)
     keep_token(response, environment, token)

@@ -74,7 +74,7 @@ class ScanRequest:
 class PairingRequest:
     """A pairing request. With `cookie`, the browser stores the token in a cookie.
 
-    `code` is the digits that a user typed if `is_typed`, else the secret from a link.
+    `code` contains the typed digits if `is_typed`, else the secret from a link.
     """
 
     code: str
@@ -96,7 +96,7 @@ def parse_request(body: dict[str, Any], terminal: Terminal) -> ScanRequest:
 
 
 def parse_offline_scans(value: object, terminal: Terminal) -> list[ScanRequest]:
-    """Parse up to 500 offline scans, each with `at`.
+    """Parse up to 500 offline scans, each of which must have `at`.
 
     Raises ValidationError with a path such as `scans[3].at` if a member is invalid. Raises
     RoleMissing if a scan without `shown` contains an override and the terminal may not override.

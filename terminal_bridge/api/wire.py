@@ -62,7 +62,7 @@ def error_of(error: ApiError, scan_id: str, terminal: Terminal) -> _Json:
 
 
 def guest_of(reservation: Reservation) -> _Json:
-    """Return an entry of the evening list."""
+    """Return a reservation as an entry in the evening list."""
     return {
         "id": reservation.id,
         "accessCode": reservation.access_code,

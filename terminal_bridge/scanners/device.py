@@ -275,7 +275,7 @@ class DeviceReader:
         self._settings, self._watch = settings, watch
         self._open, self._decide = open_device, decide
         self._stopping = threading.Event()
-        self._asked: Future[Answer] = Future()
+        self._pending: Future[Answer] = Future()
         self._relay: serial.Serial | None = None  # the open `answer_device`
         # A daemon thread, because the process must be able to exit while a driver hangs.
         name = f"reader {settings.place}"
@@ -290,7 +290,7 @@ class DeviceReader:
         """Stop within 1 s, even if the driver hangs. A decision in progress still completes."""
         self._stopping.set()
         await asyncio.to_thread(self._thread.join, _CLOSE_SECONDS)
-        self._asked.cancel()
+        self._pending.cancel()
 
     def _run(self) -> None:
         wait = FIRST_WAIT
@@ -329,8 +329,8 @@ class DeviceReader:
     def _ask(self, code: str) -> Answer:
         deciding = self._decide(code)
         try:
-            self._asked = asyncio.run_coroutine_threadsafe(deciding, self._loop)
-            return self._asked.result(_DECISION_SECONDS)
+            self._pending = asyncio.run_coroutine_threadsafe(deciding, self._loop)
+            return self._pending.result(_DECISION_SECONDS)
         except RuntimeError:  # the event loop is closed
             deciding.close()
         except (TimeoutError, CancelledError):

@@ -98,7 +98,7 @@ class Watch:
         self._on_change = on_change
 
     def connected(self) -> None:
-        """Record that the device is connected or the port is listening."""
+        """Record that the device is connected, or that the port is open."""
         self.state.connected_since = self._clock.now()
         log.info("scanner: %s %s: connected", self.state.kind, self.state.place)
         self.decided(None)
@@ -114,7 +114,7 @@ class Watch:
         self.state.reads += 1
 
     def decided(self, trouble: str | None) -> None:
-        """Record that a code was decided, or with `trouble`, why it could not be decided."""
+        """Set the current fault to `trouble`, or clear it if `trouble` is None."""
         if self._set_trouble(trouble):
             self._on_change(self.state)
 
@@ -134,7 +134,7 @@ PAUSE_SECONDS = 0.5  # a gap this long ends a code
 ANSWER_PAUSE_SECONDS = 0.5  # pause between two parts of an answer
 FIRST_WAIT, LONGEST_WAIT = 0.25, 5.0  # seconds between attempts to open a device or port
 CODE_MAX = 2048  # characters; the same limit as `POST /scans`
-SHORTEST_BY_PAUSE = 4  # characters; shorter input that no Enter ends is dropped as stray keys
+SHORTEST_BY_PAUSE = 4  # characters; shorter input before a pause is dropped as stray keys
 _ENDS = b"\r\n\t"
 _FRAMES = b"\x00\x02\x03"  # some scanners send NUL after power-up, or STX and ETX around a code
 

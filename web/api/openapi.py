@@ -82,7 +82,7 @@ class _Call:
     refusals: Sequence[ApiError] = ()
     body: str = ""
     body_required: bool = True
-    headers: Sequence[str] = ()  # of the response with status 200
+    headers: Sequence[str] = ()  # additional headers in a 200 response
 
 
 _CALLS: Mapping[str, _Call] = {
