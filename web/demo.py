@@ -141,17 +141,17 @@ machine only{lifetime}.
 BOOKING=$(curl -s {test[base]}/v1/reservations -H 'Authorization: Bearer {test[key]}' \
 -H 'Content-Type: application/json' -d '{booking}'); echo "$BOOKING"
 
-2. Open the guest's link: the code to show at the door.
+2. Open the guest's link, which shows the code for the door.
 
 LINK=$(echo "$BOOKING" | grep -o 'http[^"]*/access/[^"]*'); echo "$LINK"
 
-3. Scan the code at the door. The page contains its text; scanning the link itself works too.
+3. Scan the code at the door. The page contains it as text; scanning the link itself also works.
 
 PASS=$(curl -s "$LINK" | grep -o 'data-pass="[^"]*' | cut -d'"' -f2); echo "$PASS"
 curl -s {test[base]}/terminal/v1/scans -H 'Authorization: Bearer {test[terminal_token]}' \
 -H 'Content-Type: application/json' -d "{{\\"scanId\\":\\"{scan_id}\\",\\"code\\":\\"$PASS\\"}}"
 
-4. See reservation.created and reservation.checked_in arrive, signed, at an echo receiver:
+4. Watch the signed events reservation.created and reservation.checked_in arrive:
 
 {watch}
 
@@ -160,19 +160,19 @@ Where to look
     sign in           {welcome}
                       (works once: choose a password; you are Yasmine, the owner)
   door, pair a phone  {live[pairing_link]}
-                      (works once, for {minutes} minutes; the portal makes another)
+                      (works once, for {minutes} minutes; the portal creates others)
   a guest's link      {live[guest_link]}
   booking page        {live[base]}/book
-  guide for partners  {live[base]}/docs
-  interface, to try   {test[base]}/docs/reference
+  partner guide       {live[base]}/docs
+  API explorer        {test[base]}/docs/reference
   sandbox             {test[base]}   (paste the test key: watch webhooks arrive)
   live                {live[base]}        key {live[key]}
   test                {test[base]}   key {test[key]}
   scanner, live       terminal token {live[terminal_token]}
   scanner, test       terminal token {test[terminal_token]}
   echo receiver       {watch}   (as JSON: {receiver})
-  emails of test      {test[base]}/outbox
-  what was sent       {program} deliveries --data {directory} --environment test --json
+  test emails         {test[base]}/outbox
+  list deliveries     {program} deliveries --data {directory} --environment test --json
 """
 
 

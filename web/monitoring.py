@@ -147,7 +147,7 @@ def collect(box: Box, counts: Mapping[str, Counts], requests: int, late: float) 
 
     yield CounterMetricFamily("venuebox_requests", "requests since the start", value=requests)
     yield GaugeMetricFamily(
-        "venuebox_loop_late_seconds", "delay of the event loop at this moment", value=late
+        "venuebox_loop_late_seconds", "current delay of the event loop", value=late
     )
     backed_up = read_record(box.live.database.path.parent).at
     if backed_up is not None:
@@ -162,10 +162,10 @@ def collect(box: Box, counts: Mapping[str, Counts], requests: int, late: float) 
     gauges = {
         name: GaugeMetricFamily(f"venuebox_{name}", meaning, labels=["environment", *labels])
         for name, meaning, *labels in (
-            ("writes_waiting", "write actions in the queue"),
+            ("writes_waiting", "queued write actions"),
             ("database_bytes", "size of the database file"),
             ("wal_bytes", "size of the write-ahead log"),
-            ("disk_full", "1 while only the door can write"),
+            ("disk_full", "1 if the disk is full and only the door can write"),
             ("deliveries", "webhook deliveries", "state"),
             ("scans", "decided scans", "result"),
             ("reservations", "reservations", "status"),

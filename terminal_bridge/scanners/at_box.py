@@ -51,7 +51,7 @@ def _write_alert(tx: Transaction, state: ReaderState) -> None:
     if state.trouble is None:
         drop_alert(tx, READER_TROUBLE, state.place)
     else:
-        detail = f"The reader {state.place} {state.trouble}."
+        detail = f"Scanner {state.place}: {state.trouble}."
         put_alert(tx, Alert(READER_TROUBLE, state.place, tx.now, detail))
 
 
