@@ -1,1 +1,1 @@
-"""The door: the protocol of terminals, attached scanners, and the bridge at another door."""
+"""The door: the terminal protocol, attached scanners, and the bridge for a remote door."""

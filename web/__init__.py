@@ -1,1 +1,1 @@
-"""HTTP: partner API, guest pages, portal, command line; and the composition root."""
+"""The web server: partner API, guest pages and portal. Also the command line."""

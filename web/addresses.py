@@ -1,7 +1,7 @@
 """Find the machine's addresses; update links, certificate and mDNS name when they change.
 
-After a power cut the box may start before the router and have no address yet. Functions import
-zeroconf when they need it: a box on loopback does not.
+After a power cut, the box may start before the router and have no address yet. zeroconf is
+imported only where it is needed, because a box on loopback does not use it.
 """
 
 import asyncio
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-ANY = ("0.0.0.0", "::")  # noqa: S104 - compared, not listened on
+ANY = ("0.0.0.0", "::")  # noqa: S104 - only compared with
 _LOOPBACK = "127.0.0.1"
 _LOOK_SECONDS = 60.0
-_LOOK_WITHOUT_SECONDS = 5.0  # while the box has no address
+_LOOK_WITHOUT_SECONDS = 5.0  # used while the box has no address
 
 
 def find_address(host: str, port: int, remembered: str | None) -> str:
     """Return the plain http URL at which other machines reach the box.
 
-    Without a network, return `remembered`: the router usually assigns the same address again.
-    If `remembered` is None or has another port, return the loopback address.
+    Without a network, return `remembered`, because the router usually assigns the same address
+    again. If `remembered` is None or has a different port, return the loopback address.
     """
     if host not in ANY:
         return f"http://{in_url(host)}:{port}"
@@ -48,9 +48,9 @@ def find_address(host: str, port: int, remembered: str | None) -> str:
 
 
 def find_local_address(host: str, port: int) -> str:
-    """Return the plain http URL of the box on this machine; "" if it listens at one LAN address.
+    """Return the box's plain http URL on this machine, or "" if it listens on a LAN address only.
 
-    A connection to a LAN address may leave the machine, so it must not carry a password.
+    A connection to a LAN address may leave the machine, so passwords must not be sent over it.
     """
     if host in ANY:
         return f"http://{_LOOPBACK}:{port}"
@@ -58,7 +58,7 @@ def find_local_address(host: str, port: int) -> str:
 
 
 def in_url(host: str) -> str:
-    """Return `host` in URL syntax (IPv6 in brackets)."""
+    """Return `host` as written in a URL, i.e. with brackets around an IPv6 address."""
     return f"[{host}]" if ":" in host else host
 
 
@@ -92,7 +92,7 @@ class _AddressWatch:
             self._venue_changed.set()
 
     async def run(self) -> None:
-        """Run until cancelled. Log a repeated failure once and retry at the next check."""
+        """Check until cancelled. Retry after a failure; log the same failure only once."""
         failure = ""
         async with AsyncExitStack() as announcement:
             while True:
@@ -105,7 +105,7 @@ class _AddressWatch:
                         log_exception("addresses: check", error)
                     failure = str(error)
                 seconds = _LOOK_SECONDS if self._addresses else _LOOK_WITHOUT_SECONDS
-                if failure:  # a failed `_move` has set the event: waiting for it would not wait
+                if failure:  # `_move` has set the event, so waiting for it would return immediately
                     await asyncio.sleep(seconds)
                     continue
                 with suppress(TimeoutError):
@@ -132,7 +132,7 @@ class _AddressWatch:
             return
         log.info("addresses: now %s", ", ".join(addresses) or "none")
         box.move(address)
-        box.look_for_changes()  # renews the certificate, which names addresses too
+        box.look_for_changes()  # also renews the certificate, which contains the addresses
         self._directory.remember_address(address)
 
     async def _announce(
@@ -157,8 +157,8 @@ class _AddressWatch:
 def describe(
     slug: str, venue: str, addresses: Iterable[str], port: int, *, tls: bool
 ) -> "AsyncServiceInfo":
-    """Return the mDNS service to announce: the box's name, addresses and port."""
-    from zeroconf.asyncio import AsyncServiceInfo  # noqa: PLC0415 - see above
+    """Return the mDNS service that announces the box's name, addresses and port."""
+    from zeroconf.asyncio import AsyncServiceInfo  # noqa: PLC0415 - see the module docstring
 
     kind = "_https._tcp.local." if tls else "_http._tcp.local."
     label = venue.replace(".", " ").encode()[:63].decode("utf-8", "ignore").strip() or slug
@@ -174,16 +174,16 @@ def describe(
 
 @asynccontextmanager
 async def announced(info: "AsyncServiceInfo", addresses: Sequence[str]) -> AsyncIterator[None]:
-    """Announce `info` on these addresses by multicast DNS during the block.
+    """Announce `info` on `addresses` by multicast DNS during the block.
 
-    Raises OSError or zeroconf's Error.
+    Raises OSError or zeroconf's Error if this fails.
     """
-    from zeroconf import IPVersion  # noqa: PLC0415 - see above
-    from zeroconf.asyncio import AsyncZeroconf  # noqa: PLC0415 - see above
+    from zeroconf import IPVersion  # noqa: PLC0415 - see the module docstring
+    from zeroconf.asyncio import AsyncZeroconf  # noqa: PLC0415 - see the module docstring
 
     responder = AsyncZeroconf(interfaces=list(addresses), ip_version=IPVersion.All)
     try:
-        # On a name conflict the service name gets a number; the host name stays.
+        # On a conflict, a number is added to the service name, not to the host name.
         await responder.async_register_service(info, allow_name_change=True)
         yield
     finally:

@@ -1,4 +1,4 @@
-"""The composition root: builds one aiohttp application from one box."""
+"""Builds the aiohttp application for a box."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -50,22 +50,22 @@ from web.rendering import STATIC_ROUTES, prepare_pages
 from web.routes import GUEST_ROUTES, PARTNER_ROUTE_TABLE
 from web.sandbox import Sandbox
 
-_PHONES_PER_MINUTE = 30  # per terminal: trying all four last digits takes over five hours
-_STOP_WITHIN = 3.0  # seconds for deliveries in progress when the application stops
+_PHONES_PER_MINUTE = 30  # per terminal; trying all four-digit endings takes over five hours
+_STOP_WITHIN = 3.0  # seconds that deliveries in progress get when the application stops
 
 
 def build_application(
     box: Box, certificates: Certificates | None = None, directory: DataDirectory | None = None
 ) -> web.Application:
-    """Build the application that serves both environments of `box`. The caller closes the box.
+    """Build the application that serves both environments of `box`.
 
-    `certificates` belong to the TLS port; None without TLS. Nightly work stores backups in
-    `directory`; without it, there is no nightly work.
+    `certificates` is None without TLS. The nightly jobs store backups in `directory`, and do not
+    run without it. The caller must close the box.
     """
     app = web.Application(client_max_size=BODY_LIMIT)
 
     async def end_feeds(_app: web.Application) -> None:
-        """Close the feeds: an open feed would delay the shutdown."""
+        """Close the live feeds, because an open feed would delay the shutdown."""
         for environment in box.environments:
             environment.feed.close()
 
@@ -108,7 +108,7 @@ def build_application(
 
 
 def _add_shared_routes(app: web.Application, box: Box) -> None:
-    """Add the public routes that belong to no environment."""
+    """Add the public routes that exist only once, not per environment."""
     health = Health(box)
     app.cleanup_ctx.append(health.running)
     shared = (
@@ -124,7 +124,7 @@ def _add_shared_routes(app: web.Application, box: Box) -> None:
 
 
 def _add_routes(app: web.Application, box: Box, services: Services, sandbox: Sandbox) -> None:
-    """Add the routes of one environment; only test has the sandbox and the outbox."""
+    """Add one environment's routes. Only test has the sandbox and the outbox."""
     environment = services.environment
     prefix, is_test = environment.prefix, environment is box.test
     for route in (*PARTNER_ROUTE_TABLE, *(sandbox.key_routes if is_test else ())):
@@ -142,7 +142,7 @@ def _add_routes(app: web.Application, box: Box, services: Services, sandbox: San
             _add(app, page.method, prefix + page.path, handler, principal)
     if is_test:
         for method, path, shown in OUTBOX_ROUTES:
-            # `docs/generate.py` reads the docstring of the wrapped handler.
+            # `docs/generate.py` reads the docstring that `update_wrapper` copies.
             outbox = update_wrapper(partial(shown, gate=services.gate), shown)
             handler = in_environment(outbox, environment)
             _add_readable(app, method, path, handler, ANYBODY)
@@ -153,7 +153,7 @@ def _add_routes(app: web.Application, box: Box, services: Services, sandbox: San
 def _add(
     app: web.Application, method: str, path: str, handler: Handler, principal: Principal
 ) -> None:
-    """Add a route and declare its allowed callers."""
+    """Add a route and declare who may call it."""
     app.router.add_route(method, path, handler)
     app[PRINCIPALS][method, path] = principal
 
@@ -161,7 +161,7 @@ def _add(
 def _add_readable(
     app: web.Application, method: str, path: str, handler: Handler, principal: Principal
 ) -> None:
-    """Like `_add`; GET routes also answer HEAD, which link previews send."""
+    """Add a route like `_add`. GET routes also accept HEAD, which link previews send."""
     _add(app, method, path, handler, principal)
     if method == "GET":
         _add(app, "HEAD", path, handler, principal)
@@ -173,7 +173,7 @@ def _background(
     certificates: Certificates | None,
     directory: DataDirectory | None,
 ) -> Callable[[web.Application], AsyncIterator[None]]:
-    """Return a context that starts the background work, and stops it in reverse order."""
+    """Return a cleanup context that starts the background jobs, and later stops them."""
     scheduler = Scheduler(box.clock)
     erasures = [Erasures(services.environment) for services in served]
     jobs = [erasure.job for erasure in erasures]
@@ -190,14 +190,15 @@ def _background(
 
     async def run(_app: web.Application) -> AsyncIterator[None]:
         for services, erasure in zip(served, erasures, strict=True):
-            await erasure.start()  # before anything is sent: a restored backup contains erased data
+            # Before anything is sent, because a restored backup may contain erased data.
+            await erasure.start()
             await services.dispatcher.start()
             await services.email_worker.start()
             services.dispatcher.clock_gate.watch(scheduler.wake)
         scheduler.start(*jobs)
         yield
         await scheduler.close()
-        # In parallel: each may wait for a remote server, and the box must stop within 10 s.
+        # In parallel, because each may wait for a remote server, and the box must stop within 10 s.
         await asyncio.gather(
             *(services.email_worker.close() for services in served),
             *(services.dispatcher.close(_STOP_WITHIN) for services in served),
@@ -209,7 +210,7 @@ def _background(
 
 
 async def _run_scanners(app: web.Application) -> AsyncIterator[None]:
-    """Run the scanners at this computer. Stop them first, so that no new scans arrive."""
+    """Run the scanners attached to this computer. At the end, they are stopped first."""
     await app[READERS].start()
     yield
     await app[READERS].close()

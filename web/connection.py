@@ -1,7 +1,7 @@
-"""HTTP connections: limits, timeouts, and documented answers to malformed requests.
+"""HTTP connections: limits, timeouts, and documented responses to malformed requests.
 
-aiohttp's default answers and log entries quote the request, which may contain a key, a guest's
-link or a name.
+aiohttp's own responses and log entries are replaced, because they quote the request, which may
+contain a key, a guest's link or a name.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from appliance.core.errors import InternalError, MalformedRequest, log_exception
 from appliance.http.request import caller_key, is_in, is_loopback, networks_of, refuse
 from web.middleware import set_headers
 
-# aiohttp parses each read in one step: 256 KiB of tiny chunks would take 50 ms.
+# aiohttp parses each read in one step, which would take 50 ms for 256 KiB of tiny chunks.
 READ_AT_ONCE = 16 * 1024
 _FILES_WANTED = 4096
 _PER_ADDRESS = 200
@@ -24,13 +24,13 @@ _DEVICES_OF_A_NETWORK = 4
 
 
 class ConnectionLimit:
-    """Limits connections: `total` overall, `per_address` from one address.
+    """Limits the connections to `total` overall, and to `per_address` from one address.
 
-    The addresses of an IPv6 /64 count as one with four times the limit: the network may be one
-    device or a whole building. Trusted proxies and this machine have no limit per address.
+    An IPv6 /64 network may be one device or a whole building, so it counts as one address with
+    four times the limit. Trusted proxies and this machine have no limit per address.
 
-    When `total` is reached, the address with the most connections loses its oldest one to an
-    address with fewer: many connections cannot lock out a new client.
+    When `total` is reached, a new connection replaces the oldest one from the address with the
+    most connections, unless the new one's address has as many. No client can lock out the others.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class ConnectionLimit:
         return True
 
     def leave(self, connection: asyncio.BaseTransport) -> None:
-        """Stop counting a connection; no effect if it is not counted."""
+        """Stop counting a connection. Does nothing if it is not counted."""
         address = self._address_of.pop(connection, None)
         if address is not None:
             del self._open[address][connection]
@@ -65,7 +65,7 @@ class ConnectionLimit:
                 del self._open[address]
 
     def _make_room(self, held: int) -> bool:
-        """Return whether an address with `held` connections gets another; closes one if needed."""
+        """Return whether an address with `held` connections gets another; evict one if needed."""
         if len(self._address_of) < self._total:
             return True
         largest = max(self._open.values(), key=len, default={})
@@ -81,7 +81,7 @@ def affordable_connections() -> int:
     """Return half of the process's open file limit, after raising the soft limit.
 
     The other half is for databases, deliveries and emails. Without this limit, `accept` would
-    reach the system's limit and log errors endlessly.
+    fail at the system's limit and log errors endlessly.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < _FILES_WANTED and soft < hard:
@@ -91,7 +91,7 @@ def affordable_connections() -> int:
 
 
 class Connection(web.RequestHandler):
-    """Serves the requests of one connection, one after the other."""
+    """Handles the requests on one connection, one after another."""
 
     def __init__(
         self,
@@ -102,17 +102,18 @@ class Connection(web.RequestHandler):
         patience: float = 10.0,
         reading_patience: float = 30.0,
     ) -> None:
-        """Wait `patience` seconds for the first request's head, `keep_alive` for later ones.
+        """Set the timeouts, in seconds.
 
-        Closes the connection if `limit` rejects it, or if the client reads nothing of an answer
-        for `reading_patience` seconds.
+        The first request must arrive within `patience`, each later one within `keep_alive`. The
+        connection is closed if `limit` rejects it, or if the client reads none of a response for
+        `reading_patience`.
         """
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
             keepalive_timeout=keep_alive,
-            access_log=None,  # type: ignore[arg-type] # it would contain link tokens
-            auto_decompress=False,  # decompression would let a small body cost much CPU time
+            access_log=None,  # type: ignore[arg-type] # the log would contain tokens from links
+            auto_decompress=False,  # a small compressed body could cost much CPU time
         )
         self._limit = limit
         self._transport: asyncio.BaseTransport | None = None
@@ -128,12 +129,12 @@ class Connection(web.RequestHandler):
         self._transport = transport
         cast("Any", transport).max_size = READ_AT_ONCE
         super().connection_made(transport)
-        # With these limits, `pause_writing` is called as soon as one byte stays unsent.
+        # With these limits, `pause_writing` is called as soon as data remains unsent.
         cast("asyncio.Transport", transport).set_write_buffer_limits(high=1, low=0)
         self._head_timer = self._loop.call_later(self._patience, self._close_without_request)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Stop counting the connection and cancel its timers, so that an idle box sleeps."""
+        """Stop counting the connection and cancel its timers."""
         for timer in (self._head_timer, self._read_timer):
             if timer is not None:
                 timer.cancel()
@@ -142,12 +143,12 @@ class Connection(web.RequestHandler):
             super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Start checking whether the client reads: some data is still unsent."""
+        """Start checking that the client reads, because some data is still unsent."""
         super().pause_writing()
         self._check_reading(sys.maxsize)
 
     def resume_writing(self) -> None:
-        """Stop checking whether the client reads: all data was sent."""
+        """Stop checking that the client reads, because all data has been sent."""
         super().resume_writing()
         if self._read_timer is not None:
             self._read_timer.cancel()
@@ -169,26 +170,29 @@ class Connection(web.RequestHandler):
         request: web.BaseRequest,
         status: int = InternalError.status,
         exc: BaseException | None = None,
-        message: str | None = None,  # noqa: ARG002 - it quotes the request
+        message: str | None = None,  # noqa: ARG002 - unused, because it quotes the request
     ) -> web.StreamResponse:
-        """Return the documented error for a request that no handler answered, and close."""
+        """Return the documented error for a failed request, and close the connection.
+
+        Raises ConnectionError if part of a response has already been sent.
+        """
         is_client_error = status == MalformedRequest.status
         if exc is not None and not is_client_error:
             self.log_exception(exc_info=exc)
         if request.writer.output_size > 0:
-            raise ConnectionError("the answer has already started")
+            raise ConnectionError("the response has already started")
         return _closing_answer(MalformedRequest() if is_client_error else InternalError())
 
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
-        """Replace aiohttp's answer to an unknown `Expect` header by the documented error."""
+        """Replace aiohttp's response to an unknown `Expect` header with the documented error."""
         if isinstance(resp, web.HTTPExpectationFailed):
             resp = _closing_answer(MalformedRequest())
         return await super().finish_response(request, resp, start_time)
 
     def log_exception(self, *_words: Any, **details: Any) -> None:
-        """Log an exception without its text; ignore incomplete request bodies."""
+        """Log an exception without its message. Incomplete request bodies are not logged."""
         error = details.get("exc_info")
         if isinstance(error, BaseException) and not isinstance(error, web.RequestPayloadError):
             log_exception("http: connection", error)

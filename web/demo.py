@@ -1,4 +1,4 @@
-"""`venuebox serve --demo`: a sample venue and evening, and the printed guide."""
+"""`venuebox serve --demo`: a box with sample data, and a printed guide."""
 
 import argparse
 import json
@@ -57,9 +57,9 @@ _TONIGHT = {
 
 
 async def _prepare(environment: Environment, webhook_url: str | None) -> dict[str, str]:
-    """Create key, endpoint, terminal and tonight's reservations through the real actions.
+    """Create a key, an endpoint, a terminal and tonight's reservations.
 
-    Return the values that the guide prints about the environment.
+    Return the environment's values for the guide.
     """
     database, links = environment.database, environment.links
     issued = await database.write(issue_key, environment.name, "Demo partner")
@@ -93,7 +93,7 @@ def _reserve(
     source, table, slot, guests, name = sample
     tables, day = _tables_and_tonight(tx)
     is_partners = source == "partner"
-    # Only the test environment stores emails; its outbox shows this one.
+    # Only the test environment keeps emails instead of sending them; its outbox shows this one.
     sends_email = environment.name == "test" and is_partners
     booking = Booking(
         table_id=tables[table],
@@ -112,13 +112,13 @@ def _reserve(
     if source == "manual":
         return enter_by_staff(tx, booking, actor="box")
     key = find_key(tx, issued.id)
-    assert key is not None  # noqa: S101 - it was issued just before
+    assert key is not None  # noqa: S101 - the key has just been issued
     granted = reserve(tx, environment.name, key, booking)
     return get_reservation(tx, granted.issued.reservation_id)
 
 
 def _still_bookable(reader: Reader, start: str | None, day: date) -> str | None:
-    """Return `start`, or None (whole evening) if the demo starts after the slot's end."""
+    """Return `start`, or None (the whole evening) if that slot has already ended."""
     venue = get_venue(reader)
     slot = find_slot(list_slots(reader), start, day) if start else None
     ended = has_ended(slot, day, venue, reader.zones.zone(venue.time_zone), reader.now)
@@ -141,17 +141,17 @@ machine only{lifetime}.
 BOOKING=$(curl -s {test[base]}/v1/reservations -H 'Authorization: Bearer {test[key]}' \
 -H 'Content-Type: application/json' -d '{booking}'); echo "$BOOKING"
 
-2. Open the guest's link: the code to show at the door.
+2. Open the guest's link, which shows the code for the door.
 
 LINK=$(echo "$BOOKING" | grep -o 'http[^"]*/access/[^"]*'); echo "$LINK"
 
-3. Scan the code at the door. The page contains its text; scanning the link itself works too.
+3. Scan the code at the door. The page contains it as text; scanning the link itself also works.
 
 PASS=$(curl -s "$LINK" | grep -o 'data-pass="[^"]*' | cut -d'"' -f2); echo "$PASS"
 curl -s {test[base]}/terminal/v1/scans -H 'Authorization: Bearer {test[terminal_token]}' \
 -H 'Content-Type: application/json' -d "{{\\"scanId\\":\\"{scan_id}\\",\\"code\\":\\"$PASS\\"}}"
 
-4. See reservation.created and reservation.checked_in arrive, signed, at an echo receiver:
+4. Watch the signed events reservation.created and reservation.checked_in arrive:
 
 {watch}
 
@@ -160,19 +160,19 @@ Where to look
     sign in           {welcome}
                       (works once: choose a password; you are Yasmine, the owner)
   door, pair a phone  {live[pairing_link]}
-                      (works once, for {minutes} minutes; the portal makes another)
+                      (works once, for {minutes} minutes; the portal creates others)
   a guest's link      {live[guest_link]}
   booking page        {live[base]}/book
-  guide for partners  {live[base]}/docs
-  interface, to try   {test[base]}/docs/reference
+  partner guide       {live[base]}/docs
+  API explorer        {test[base]}/docs/reference
   sandbox             {test[base]}   (paste the test key: watch webhooks arrive)
   live                {live[base]}        key {live[key]}
   test                {test[base]}   key {test[key]}
   scanner, live       terminal token {live[terminal_token]}
   scanner, test       terminal token {test[terminal_token]}
   echo receiver       {watch}   (as JSON: {receiver})
-  emails of test      {test[base]}/outbox
-  what was sent       {program} deliveries --data {directory} --environment test --json
+  test emails         {test[base]}/outbox
+  list deliveries     {program} deliveries --data {directory} --environment test --json
 """
 
 
@@ -186,14 +186,12 @@ _WHOLE_DAY = 24 * 60
 def run_demo(arguments: argparse.Namespace, console: Console) -> int:
     """Run `venuebox serve --demo` and return the exit status.
 
-    Each start creates a new evening: in a temporary directory, or in `--data DIR`, which must be
-    empty or contain an earlier demo.
+    Each start creates a new box in a temporary directory or in `--data DIR`, which must be empty
+    or contain an earlier demo.
     """
     host = arguments.host or _LOOPBACK
     if not is_loopback_host(host):
-        raise OperatorError(
-            f"the demo listens on this machine only, not on {host}: leave --host out"
-        )
+        raise OperatorError(f"the demo listens on this machine only, not on {host}: omit --host")
     if arguments.data is not None:
         return _serve(console.directory(arguments), host, arguments, console)
     with tempfile.TemporaryDirectory(prefix="venuebox-demo-", ignore_cleanup_errors=True) as root:
@@ -214,7 +212,7 @@ def _serve(
 
 
 async def _print_guide(box: Box, *, directory: DataDirectory, is_temporary: bool) -> None:
-    """Prepare both environments and print the guide. Each command is a single line, to copy."""
+    """Prepare both environments and print the guide, with each command on a single line."""
     token = box.test.keyring.echo_token(box.tokens.new_id(box.clock.now()))
     receiver = f"{box.test.links.base}/echo/{token}"
     live, test = await _prepare(box.live, None), await _prepare(box.test, receiver)
@@ -247,7 +245,7 @@ async def _print_guide(box: Box, *, directory: DataDirectory, is_temporary: bool
 
 
 def _create_box(directory: DataDirectory, console: Console) -> None:
-    """Create the demo's box; replaces an earlier demo in the same directory."""
+    """Create the demo's box. Replaces an earlier demo in the same directory."""
     mark = directory.root / _MARK
     if mark.exists():
         with directory.lock():
@@ -258,7 +256,7 @@ def _create_box(directory: DataDirectory, console: Console) -> None:
 
 
 def _demo_settings(settings: Settings) -> Settings:
-    """Allow webhooks to this machine, check-in at any hour, and booking; links use loopback."""
+    """Allow webhooks to this machine, early check-in and online booking; use loopback links."""
     webhooks = settings.webhooks
     return replace(
         settings,
@@ -275,6 +273,6 @@ def _demo_settings(settings: Settings) -> Settings:
 
 
 def _program() -> str:
-    """Return the shell command of this program; `make` installs it outside PATH."""
+    """Return the shell command that runs this program; it may be a path outside PATH."""
     called = Path(sys.argv[0])
     return shlex.quote(str(called)) if called.name == "venuebox" else "venuebox"

@@ -30,7 +30,7 @@ from web.rendering import public_page
 from web.routes import PARTNER_ROUTE_TABLE
 
 FRONT = "index"
-# The titles of the folders, in this order; other folders follow.
+# Section titles by folder, in display order. Other folders follow.
 _SECTIONS = {
     "": "Start here",
     "guide": "Guide",
@@ -49,25 +49,25 @@ _LINK = re.compile(r"\]\(([^)\s#]+)")
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A file of docs/. `name` is its path without extension, such as `partners/guide`."""
+    """A file in docs/. `name` is its path without the extension, e.g. `partners/guide`."""
 
     name: str
     title: str
 
     @property
     def section(self) -> str:
-        """Return the title of the folder's section."""
+        """Return the title of the document's section."""
         folder = self.name.rpartition("/")[0].partition("/")[0]
         return _SECTIONS.get(folder, folder.capitalize())
 
     def address(self, prefix: str) -> str:
-        """Return the document's path on the box; `prefix` is that of the environment."""
+        """Return the document's path on the box. `prefix` is the environment's path prefix."""
         return f"{prefix}/docs" if self.name == FRONT else f"{prefix}/docs/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A document as HTML without its title, and its sections as (fragment, title)."""
+    """A document as HTML, without its title. `contents` are pairs of fragment and title."""
 
     document: Document
     body: Markup
@@ -75,7 +75,7 @@ class Page:
 
 
 class Documents:
-    """The Markdown files of a folder, read once."""
+    """The Markdown files in a folder, which are read once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -94,18 +94,18 @@ class Documents:
 
         documents = [Document(name, _title(text, name)) for name, text in self._texts.items()]
         self._documents = {each.name: each for each in sorted(documents, key=order)}
-        self._pages: dict[tuple[str, str], Page] = {}  # only names of documents, so it stays small
+        self._pages: dict[tuple[str, str], Page] = {}  # limited by the number of documents
 
     def sections(self) -> Sequence[tuple[str, Sequence[Document]]]:
-        """Return (title, documents) of each section; the front page comes first.
+        """Return each section's title and documents; the front page comes first.
 
-        Documents are in the order of the front page's links, then by name.
+        Documents are in the order in which the front page links to them, then by name.
         """
         grouped = groupby(self._documents.values(), key=lambda each: each.section)
         return [(title, list(documents)) for title, documents in grouped]
 
     def page(self, name: str, prefix: str) -> Page | None:
-        """Return the rendered page of a document, with links for `prefix`. Cached."""
+        """Return a document as a page whose links use `prefix`, or None if there is none."""
         document = self._documents.get(name)
         if document is None:
             return None
@@ -114,7 +114,7 @@ class Documents:
         return self._pages[name, prefix]
 
     def _render(self, document: Document, prefix: str) -> Page:
-        """Render a document. HTML in the text is escaped; tables scroll if they are too wide."""
+        """Render a document. HTML in its text is escaped, and wide tables scroll."""
         markdown = _markdown()
         tokens = markdown.parse(self._texts[document.name])
         contents = [(name, title) for tag, name, title in _name_headings(tokens) if tag == "h2"]
@@ -127,12 +127,12 @@ class Documents:
         scrolls = '<div class="scrolls" tabindex="0" role="group" aria-label="Table">'
         html = html.replace("<table>", f"{scrolls}<table>").replace("</table>", "</table></div>")
         html = html.replace("<pre>", '<pre tabindex="0">')
-        return Page(document, Markup(html), contents)  # noqa: S704 - its texts are escaped
+        return Page(document, Markup(html), contents)  # noqa: S704 - the text is escaped
 
     def _with_links(
         self, tokens: list[Token] | None, document: Document, prefix: str
     ) -> list[Token] | None:
-        """Rewrite links to paths on the box; replace links to missing documents by their text."""
+        """Change links to paths on the box; replace links to missing documents with their text."""
         if tokens is None:
             return None
         kept, dropped = [], False
@@ -164,7 +164,7 @@ class Documents:
         return f"/static/documents/{path}" if is_ours else None
 
     def _programs(self, items: str) -> str:
-        """Render a list of example programs with their source."""
+        """Return a list of links to example programs as HTML with their source code."""
         parts = ['<div class="programs">']
         for address, language, name in re.findall(_PROGRAM, items):
             path = self._folder / address.removeprefix("/static/documents/")
@@ -181,7 +181,7 @@ class Documents:
 
 @cache
 def all_documents() -> Documents:
-    """Return all documents of this box."""
+    """Return the documentation that this box serves."""
     return Documents(Path(__file__).parent / "static" / "documents")
 
 
@@ -190,12 +190,12 @@ def _markdown() -> MarkdownIt:
 
 
 def headings(text: str) -> list[tuple[str, str]]:
-    """Return (fragment, title) of each heading of a Markdown text."""
+    """Return the fragment and title of each heading in a Markdown text."""
     return [(fragment, title) for _tag, fragment, title in _name_headings(_markdown().parse(text))]
 
 
 def _name_headings(tokens: list[Token]) -> list[tuple[str, str, str]]:
-    """Give each heading the fragment that code hosts use; return (tag, fragment, title) of each."""
+    """Give each heading the id that GitHub would; return each tag, id and title."""
     seen: Counter[str] = Counter()
     found = []
     for token, inline in pairwise(tokens):
@@ -219,7 +219,7 @@ _DAYS_AHEAD, _DAYS_TRIED, _PARTY = 7, 14, 2
 
 
 async def show_document(request: web.Request) -> web.Response:
-    """`GET /openapi.json`: the OpenAPI 3.1 document, this environment's server first."""
+    """`GET /openapi.json`: the OpenAPI 3.1 document, with this environment's server first."""
     environment = request[ENVIRONMENT]
     servers = describe_servers(_base(request), environment.name)
     example = environment.database.peek(_find_example)
@@ -228,9 +228,9 @@ async def show_document(request: web.Request) -> web.Response:
 
 
 async def show_page(request: web.Request) -> web.Response:
-    """`GET /docs/{name}`: a document, such as `/docs/partners/guide`, or the front page.
+    """`GET /docs/{name}`: a document, e.g. `/docs/partners/guide`, or the front page.
 
-    Documents are read and rendered on a thread at the first request.
+    Documents are read and rendered in a thread at the first request.
     """
     prefix = path_prefix(request[ENVIRONMENT].name)
     documents = await asyncio.to_thread(all_documents)
@@ -247,14 +247,14 @@ async def show_page(request: web.Request) -> web.Response:
 
 
 async def show_reference(request: web.Request) -> web.Response:
-    """`GET /docs/reference`: the API explorer. Loads nothing from outside the box."""
+    """`GET /docs/reference`: the API explorer. It loads nothing from outside the box."""
     # The policy also allows data: images, because Swagger UI's stylesheet embeds its icons.
     values = page_addresses(request)
     return public_page(request, "docs/reference.html", values, img_src="'self' data:")
 
 
 def page_addresses(request: web.Request) -> dict[str, object]:
-    """Return the addresses that these pages show, for the host of this request."""
+    """Return the URLs that these pages show, for the host in this request."""
     name, base = request[ENVIRONMENT].name, _base(request)
     prefix, test = path_prefix(name), path_prefix("test")
     return {
@@ -271,9 +271,10 @@ def page_addresses(request: web.Request) -> dict[str, object]:
 
 
 def _base(request: web.Request) -> str:
-    """Return the base URL of live: `server.app_url` if the request used that host.
+    """Return the live environment's base URL.
 
-    Otherwise return the request's origin, because a page may only call its own origin.
+    It is `server.app_url` if the request used that host, and the request's origin otherwise,
+    because a page may only call its own origin.
     """
     base = request[ENVIRONMENT].settings.server.app_url
     if base and urlsplit(base).netloc == request.host:
@@ -283,10 +284,10 @@ def _base(request: web.Request) -> str:
 
 
 def _find_example(reader: Reader) -> ExampleBooking:
-    """Return a booking that this box would accept in about a week, as the example to try out.
+    """Return an example booking, about a week ahead, that this box would accept.
 
-    It stays the same all day, so a second try shows a replay. Without a bookable table or slot,
-    only the date is real.
+    The example stays the same all day, so sending it twice shows a replay. Without a bookable
+    table or slot, only the date is real.
     """
     venue, closings, slots = get_venue(reader), list_closings(reader), list_slots(reader)
     today = tonight(reader.now, reader.zones.zone(venue.time_zone), venue.evening_ends_at)

@@ -1,7 +1,7 @@
 """The door app's page, manifest and service worker, and their routes.
 
 The page is the same for every caller and contains no secret and no reservations, so the service
-worker may cache it. Its data comes over the terminal protocol.
+worker may cache it. The page loads its data through the terminal protocol.
 """
 
 import hashlib
@@ -29,13 +29,13 @@ _HEADERS = {
 _READER_POLICY = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'"
 _SCRIPT, _READER, _WORKER = "door.js", "door-reader.js", "door-service-worker.js"
 _WASM = "zxing_reader.wasm"
-# A number of each category of Unicode's plural rules.
+# An example number for each of Unicode's plural categories.
 _PLURAL_NUMBERS = {"zero": 0, "one": 1, "two": 2, "few": 3, "many": 11, "other": 100}
 _ICONS = (("door-192.png", "192x192"), ("door-512.png", "512x512"))
 
 
 async def door_page(request: web.Request) -> web.Response:
-    """`GET /door`: the app."""
+    """`GET /door`: the door app's page."""
     language = request.config_dict[LANGUAGES].of(request)
     response = html_answer(request, "door/app.html", language, _values(request, language), _HEADERS)
     response.enable_compression()
@@ -43,7 +43,7 @@ async def door_page(request: web.Request) -> web.Response:
 
 
 async def manifest(request: web.Request) -> web.Response:
-    """`GET /door/manifest.webmanifest`: the manifest with which a phone installs the app."""
+    """`GET /door/manifest.webmanifest`: the manifest that a phone needs to install the app."""
     language = request.config_dict[LANGUAGES].of(request)
     start = _start(request)
     is_test = request[ENVIRONMENT].name == "test"
@@ -73,9 +73,9 @@ async def manifest(request: web.Request) -> web.Response:
 
 
 async def service_worker(request: web.Request) -> web.Response:
-    """`GET /door/service-worker.js`: caches the app on the phone and updates it with the box.
+    """`GET /door/service-worker.js`: the script that caches the app on the phone.
 
-    The text changes with every cached file, so browsers detect updates.
+    The script changes whenever a cached file does, so browsers detect an update.
     """
     shell = json.dumps(_shell(request))
     script = f"self.shell={shell};\nimportScripts({json.dumps(_asset(request, _WORKER))});\n"
@@ -86,7 +86,7 @@ async def service_worker(request: web.Request) -> web.Response:
 
 
 async def reader(request: web.Request) -> web.StreamResponse:
-    """`GET /door/reader.js`: the worker that decodes QR codes in pictures."""
+    """`GET /door/reader.js`: the worker script that decodes QR codes in images."""
     response = request.config_dict[STATIC_FILES].respond(_READER, request.query.get("v", ""))
     response.headers["Content-Security-Policy"] = _READER_POLICY
     return response
@@ -96,7 +96,7 @@ async def reader(request: web.Request) -> web.StreamResponse:
 def door_words(language: Language) -> dict[str, str]:
     """Return the app's texts by name. The script replaces placeholders such as `{count}`.
 
-    `guests.<category>` is the text for a category of Unicode's plural rules, as `guests.few`.
+    `guests.<category>` is the text for a Unicode plural category, e.g. `guests.few`.
     """
     template = make_templates().get_template("door/words.html")
     words: dict[str, str] = dict(vars(template.make_module({"_": language.gettext}))["words"])

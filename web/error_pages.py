@@ -1,4 +1,4 @@
-"""HTML error pages for browsers, with a link back; API clients receive JSON."""
+"""HTML error pages for browsers, each with a link back. API clients receive JSON."""
 
 from aiohttp import web
 from yarl import URL
@@ -19,8 +19,8 @@ _SHOWN = {kind.status: kind for kind in (FormTooLarge, Unavailable)}
 def error_page(request: web.Request, error: Exception) -> web.StreamResponse | None:
     """Return the page for a 404, 413 or 5xx, or a redirect if a form's URL was opened as a page.
 
-    Return None for other errors: the caller sends the documented answer. Logs unexpected
-    exceptions.
+    Return None for other errors, for which the caller sends the documented response. Logs
+    unexpected exceptions.
     """
     is_read = request.method in {"GET", "HEAD"}
     if isinstance(error, web.HTTPNotFound):
@@ -55,9 +55,9 @@ def _failed(request: web.Request, refusal: ApiError) -> web.Response:
 
 
 def _is_in_the_portal(request: web.Request) -> bool:
-    """Return whether a signed-in person requested a page of the portal.
+    """Return whether a signed-in user requested a portal page.
 
-    Sets SESSION: the portal's frame shows the person's name.
+    If so, also set SESSION, because the portal's frame shows the user's name.
     """
     box = request.app[BOX]
     request[ENVIRONMENT] = box.test if request.path.startswith("/test/") else box.live

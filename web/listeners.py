@@ -27,7 +27,7 @@ from web.connection import READ_AT_ONCE, ConnectionLimit
 
 @dataclass(slots=True)
 class Listening:
-    """The listening sockets of a box. `tls` is None without TLS."""
+    """The box's listening sockets. `tls` is None without TLS."""
 
     host: str
     plain: socket.socket
@@ -35,12 +35,12 @@ class Listening:
 
     @property
     def port(self) -> int:
-        """Return the port of plain http; the assigned one if 0 was requested."""
+        """Return the plain http port. If port 0 was requested, this is the assigned port."""
         return int(self.plain.getsockname()[1])
 
     @contextmanager
     def bind_tls(self, tls_port: int) -> Iterator[None]:
-        """Bind the TLS port during the block; a port in use stops the start early."""
+        """Bind the TLS port during the block. Raises OperatorError if it is in use."""
         if not serves_tls(self.host, tls_port):
             yield
             return
@@ -50,7 +50,7 @@ class Listening:
 
 
 def listen(host: str, port: int, option: str = "--host and --port") -> socket.socket:
-    """Return a bound socket that does not accept yet. Raises OperatorError if that fails."""
+    """Return a bound socket that does not listen yet. Raises OperatorError if binding fails."""
     try:
         kind, _, _, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -65,20 +65,20 @@ def listen(host: str, port: int, option: str = "--host and --port") -> socket.so
     except OSError as error:
         raise OperatorError(
             f"cannot listen on {in_url(host)}:{port} ({error.strerror}): "
-            f"choose another with {option}"
+            f"choose another address with {option}"
         ) from None
     listener.setblocking(False)  # noqa: FBT003 - the library's API
     return listener
 
 
 HANDSHAKE_SECONDS = 10
-# Each TLS handshake costs a signature: a thousand at once would delay scans.
+# A TLS handshake computes a signature, so a thousand at once would delay scans.
 _BACKLOG, _ACCEPTED_AT_ONCE = 1024, 4
 _DAY_MS = 86_400_000
 
 
 class CountedTls(SSLProtocol):
-    """TLS around a connection. `limit` counts the connection before the handshake."""
+    """A connection over TLS. `limit` counts it before the handshake."""
 
     max_size = READ_AT_ONCE
 
@@ -116,7 +116,7 @@ async def accept_tls(
     context: ssl.SSLContext,
     limit: ConnectionLimit,
 ) -> asyncio.Server:
-    """Serve TLS on `listener` from now on; `inner` creates the protocol of each connection."""
+    """Start serving TLS on `listener`. `inner` creates the protocol for each connection."""
     loop = asyncio.get_running_loop()
     server = await loop.create_server(
         lambda: cast("asyncio.Protocol", CountedTls(inner(), context, limit)),
@@ -128,7 +128,10 @@ async def accept_tls(
 
 
 def open_certificates(directory: DataDirectory, box: Box) -> Certificates:
-    """Return the box's certificates; creates missing ones. Raises OperatorError if damaged."""
+    """Return the box's certificates, and create those that are missing.
+
+    Raises OperatorError if the files are damaged.
+    """
 
     def venue() -> Venue:
         return box.live.database.peek(get_venue)
@@ -145,7 +148,10 @@ def open_certificates(directory: DataDirectory, box: Box) -> Certificates:
 
 
 def renewal(certificates: Certificates, database: Database, may_renew: Callable[[], bool]) -> Job:
-    """Return the job that checks the certificate: at the start, daily, and on venue changes."""
+    """Return the job that renews the certificate if needed.
+
+    It runs at the start, once a day, and whenever the venue changes.
+    """
     checked_at: int | None = None
 
     def next_due(_reader: Reader) -> int:

@@ -1,4 +1,4 @@
-"""The command line: parse the arguments of all commands, and run the chosen one."""
+"""The command line: parse the arguments and run the chosen command."""
 
 import argparse
 import errno
@@ -34,7 +34,10 @@ _REMEDIES = {
 
 
 def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = None) -> int:
-    """Run `venuebox` and return its exit status: 0, 1 (error) or 2 (usage). No tracebacks."""
+    """Run `venuebox` and return its exit status: 0, 1 (error), 2 (usage) or 130 (interrupted).
+
+    Errors are printed as one sentence, without a traceback.
+    """
     console = Console(SystemClock(), Tokens(), os.environ if environ is None else environ)
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.WARNING)
     try:
@@ -46,7 +49,7 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = 
         return int(leaving.code or 0)
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # the reader closed the pipe, as in `venuebox deliveries | head`
+    except BrokenPipeError:  # output was piped to a program that has ended, such as `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:  # noqa: BLE001 - print one sentence on the console
@@ -56,7 +59,10 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = 
 
 
 def make_parser(*, serves: bool = False) -> argparse.ArgumentParser:
-    """Return the parser of all commands, or of `serve` only, which starts without their modules."""
+    """Return the parser for all commands.
+
+    With `serves`, it only knows `serve`, and the modules of other commands are not imported.
+    """
     parser: argparse.ArgumentParser = _Parser(
         prog="venuebox", description="runs a venue's reservations, guest passes and door"
     )
@@ -82,7 +88,7 @@ def _add_others(commands: Commands) -> None:
         webhooks,
     )
     from appliance.commands import door_log as doorlog  # noqa: PLC0415 - not needed by `serve`
-    from terminal_bridge import agent as bridge  # noqa: PLC0415 - as above
+    from terminal_bridge import agent as bridge  # noqa: PLC0415 - not needed by `serve`
 
     for command in (
         init, keys, terminal, staff, guest, webhooks, health, doorlog, tls, bridge, backup, service,
@@ -91,15 +97,15 @@ def _add_others(commands: Commands) -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Reports a usage error in one sentence."""
+    """An argument parser that reports a usage error in one sentence."""
 
     def error(self, message: str) -> NoReturn:
-        """Exit with status 2."""
+        """Print the error and exit with status 2."""
         self.exit(_USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
 class _Version(argparse.Action):
-    """Prints one line, as other programs do; `venuebox version` also lists the components."""
+    """Prints the version on one line; `venuebox version` also lists the components."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         from appliance.environment import own_version  # noqa: PLC0415 - not needed by `serve`
@@ -119,7 +125,7 @@ def _add_serve(commands: Commands) -> None:
 
 
 def _serve(arguments: argparse.Namespace, console: Console) -> int:
-    # Only this command imports the web package: the others start much faster.
+    # Imported here because other commands start much faster without the web package.
     with _importing():
         if arguments.demo:
             from web.demo import run_demo as run  # noqa: PLC0415
@@ -130,11 +136,11 @@ def _serve(arguments: argparse.Namespace, console: Console) -> int:
 
 @contextmanager
 def _importing() -> Iterator[None]:
-    """Import without garbage collection, and with environment variables that aiohttp reads.
+    """Disable garbage collection and set environment variables for aiohttp during an import.
 
-    SSL_CERT_FILE stops aiohttp's client, which is not used here, from loading the system's
-    certificates; this saves 2 MB and 40 ms. appliance/webhooks/client.py loads them when needed.
-    AIOHTTP_NOSENDFILE: sendfile(2) would wait endlessly for a client that does not read.
+    SSL_CERT_FILE saves 2 MB and 40 ms: it stops aiohttp's client, which is not used here, from
+    loading the system's certificates (appliance/webhooks/client.py loads them when needed).
+    AIOHTTP_NOSENDFILE disables sendfile(2), which waits forever for a client that does not read.
     """
     changed = {"SSL_CERT_FILE": os.devnull, "AIOHTTP_NOSENDFILE": "1"}
     before = dict(os.environ)

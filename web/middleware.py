@@ -1,4 +1,4 @@
-"""Checks before every handler (Host, first start, https, API key), error answers and headers."""
+"""Checks before every handler (Host, first start, https, API key); error responses; headers."""
 
 import asyncio
 import re
@@ -56,7 +56,7 @@ ErrorPage = Callable[[web.Request, Exception], web.StreamResponse | None]
 SETUP_PATH = "/portal/setup"
 _OPEN_AT_FIRST_START = frozenset({SETUP_PATH, "/health", "/ready"})
 _HOST = re.compile(r"(?:([a-z0-9._-]+)|\[([0-9a-f:.]+)\])(?::\d{1,5})?", re.ASCII | re.IGNORECASE)
-_API_PATHS = re.compile(r"(?:/test)?/*(?:v1|terminal|static)(?:/|\Z)")  # have no error pages
+_API_PATHS = re.compile(r"(?:/test)?/*(?:v1|terminal|static)(?:/|\Z)")  # without error pages
 _PARTNER_PATHS = re.compile(r"(?:/test)?/+v1(?:/|\Z)")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._~-]{1,64}")
 _FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Via")
@@ -68,39 +68,42 @@ _ONE_YEAR = "max-age=31536000"
 
 @dataclass(slots=True)
 class Requests:
-    """Counts the application's requests, and waits for the last one at the shutdown."""
+    """Counts the application's requests, and waits for the last one at shutdown."""
 
     total: int = 0
     in_progress: int = 0
     is_draining: bool = False
 
     async def drain(self, seconds: float) -> bool:
-        """Wait at most `seconds` until no request is in progress; return whether that succeeded.
+        """Wait up to `seconds` for all requests to finish; return whether they did.
 
-        Call this before aiohttp's own clean-up, which stops reading at once and would cut off a
-        booking whose body is still arriving. New requests on open keep-alive connections are
-        answered, and the connection is closed.
+        Call this before aiohttp's own cleanup, which stops reading immediately and would cut off
+        a booking whose body is still arriving. Meanwhile, a new request on a keep-alive connection
+        is still handled, and then its connection is closed.
         """
         self.is_draining = True
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while self.in_progress:  # noqa: ASYNC110 - only at the shutdown
+                while self.in_progress:  # noqa: ASYNC110 - only at shutdown
                     await asyncio.sleep(_DRAIN_STEP_SECONDS)
         return self.in_progress == 0
 
 
 class Hosts:
-    """Checks the Host header (docs/security.md, S14). Allows addresses and the box's own names.
+    """Checks the Host header (docs/security.md, S14).
 
-    Another site can make its own name resolve to the box's address and then read the box's
-    answers in the visitor's browser (DNS rebinding). That is impossible with an IP address and
-    with the box's own names.
+    Only IP addresses and the box's own names are allowed. This prevents DNS rebinding: another
+    site could make its name resolve to the box's address, and then read the box's responses in
+    the visitor's browser.
     """
 
     def __init__(
         self, addresses: tuple[str, ...], names: tuple[str, ...], slug: Callable[[], str]
     ) -> None:
-        """`addresses` are our URLs; `slug` returns the venue's: the box is `<slug>.local`."""
+        """Allow the hosts in the URLs `addresses`, and `names`.
+
+        `slug` returns the venue's slug, because the box is also called `<slug>.local`.
+        """
         own = (urlsplit(address).hostname or "" for address in addresses)
         machine = gethostname()
         known = ("localhost", machine, f"{machine}.local", *own, *names)
@@ -108,9 +111,9 @@ class Hosts:
         self._slug = slug
 
     def allows(self, host: str) -> bool:
-        """Return whether requests for `host` are answered.
+        """Return whether requests for `host` are allowed.
 
-        `host` is a name or address with an optional port: no user, zone or path (RFC 9110, 7.2).
+        `host` must be a name or address with an optional port (RFC 9110, section 7.2).
         """
         found = _HOST.fullmatch(host)
         if found is None:
@@ -127,7 +130,7 @@ class HttpsPolicy:
     """Finds the box's https address, and decides which requests need https."""
 
     def __init__(self, server: ServerSettings, tls_port: int) -> None:
-        """`tls_port` is the port on which this box serves TLS, 0 if it serves none."""
+        """Read the settings. `tls_port` is the port on which this box serves TLS, or 0 for none."""
         self.tls_port = tls_port
         self._proxies = networks_of(server.trusted_proxies)
         self._allow_http = server.allow_http
@@ -137,28 +140,29 @@ class HttpsPolicy:
         self._public_name = url.hostname if is_https else None
         self._has_public_address = is_public(server.app_url)
         is_strict = is_https and self._has_public_address and not server.allow_http
-        # HSTS covers every port of a name, so plain http on another port would stop working.
+        # HSTS applies to all ports of a name, so plain http on another port would stop working.
         self._hsts_host = url.hostname if is_strict and url.port in {None, 443} else None
 
     def is_private(self, request: web.Request) -> bool:
-        """Return whether a password may travel on this connection (docs/security.md, S6)."""
+        """Return whether a password may be sent over this connection (docs/security.md, S6)."""
         return is_private(request, self._proxies)
 
     def caller_of(self, request: web.Request) -> str:
-        """Return the client address for counting attempts, also behind trusted proxies."""
+        """Return the client's address for rate limits, even if it is behind trusted proxies."""
         return caller_key(peer_of(request, self._proxies))
 
     def demand(self, request: web.Request) -> None:
-        """Raise HttpsRequired if a key or token came over plain http, unless that is allowed."""
+        """Raise HttpsRequired if the request came over plain http, unless the settings allow it."""
         if not self._allow_http and not self.is_private(request):
             raise HttpsRequired
 
     def is_this_machine(self, request: web.Request) -> bool:
         """Return whether the caller is on this machine.
 
-        A proxy or tunnel on the box also connects from loopback, and so does a page whose name
-        resolves to loopback. So Host must be this machine's, without forwarding headers. On a box
-        with a public address the result is always False: a tunnel could forward any header.
+        A loopback connection alone does not prove this: it may come from a proxy or tunnel on the
+        box, or from a page whose host name resolves to loopback. Host must therefore name this
+        machine, and there must be no forwarding headers. On a box with a public address, return
+        False, because a tunnel could forward any header.
         """
         if self._has_public_address or any(name in request.headers for name in _FORWARDED):
             return False
@@ -166,27 +170,27 @@ class HttpsPolicy:
         return is_loopback(request.remote or "") and (host == "localhost" or is_loopback(host))
 
     async def add_hsts(self, request: web.Request, response: web.StreamResponse) -> None:
-        """Add Strict-Transport-Security to https answers under the public address.
+        """Add Strict-Transport-Security to https responses for the public host name.
 
-        Not under local names: a phone must reach them over http to install the certificate.
+        Local names are excluded, because a phone uses http to install the box's certificate.
         """
         if request.host.lower() == self._hsts_host and self.is_private(request):
             response.headers["Strict-Transport-Security"] = _ONE_YEAR
 
     def base_for(self, request: web.Request) -> str | None:
-        """Return the box's https base URL for this request; None without https.
+        """Return the box's https base URL for this request, or None without https.
 
-        Under the public name this is the public URL, under another name the URL of the box's own
-        TLS port. Without a TLS port it is always the public URL.
+        If the request used the public name, or the box has no TLS port, return the public URL.
+        Otherwise return the URL of the box's own TLS port.
         """
         own = None if self._uses_public_name(request) else self._own_base(request)
         return own or self._public or None
 
     def redirect_base(self, request: web.Request) -> str | None:
-        """Return the https base URL to which a plain http request is redirected; None if it is not.
+        """Return the https base URL to redirect a plain http request to, or None for no redirect.
 
-        Under the public name only a trusted proxy's X-Forwarded-Proto proves plain http. Without
-        that header, a redirect could lead back to itself.
+        If the request used the public name, redirect only if a trusted proxy's X-Forwarded-Proto
+        header shows plain http. Otherwise the redirect could loop.
         """
         if self.is_private(request) or claims_https(request):
             return None
@@ -196,10 +200,10 @@ class HttpsPolicy:
         return self._public if is_known else None
 
     def redirect(self, request: web.Request) -> web.Response | None:
-        """Return a redirect to https if a page was requested over plain http by the public name.
+        """Return a redirect to https if a page was requested over plain http at the public name.
 
-        Local names are not redirected: the door works without the internet, and guests' phones do
-        not trust the box's own certificate.
+        Local names are not redirected, because the door must work without the internet and
+        guests' phones do not trust the box's own certificate.
         """
         is_page = request.method in _READING and wants_page(request)
         if not is_page or not self._uses_public_name(request):
@@ -216,7 +220,7 @@ class HttpsPolicy:
 
 
 def requested_name(request: web.Request) -> str:
-    """Return the host in the request's Host header, in lower case; "" if it is invalid."""
+    """Return the host from the request's Host header in lower case, or "" if it is invalid."""
     try:
         return urlsplit(f"//{request.host}").hostname or ""
     except ValueError:  # an unclosed bracket
@@ -226,7 +230,7 @@ def requested_name(request: web.Request) -> str:
 class FirstStart:
     """Restricts a box without an owner to its setup page (docs/security.md, S8).
 
-    Makes no more queries once the box has an owner.
+    Once the box has an owner, the database is no longer queried.
     """
 
     def __init__(self, database: Database) -> None:
@@ -237,7 +241,7 @@ class FirstStart:
         """Return a redirect to the setup page, or None if the request is allowed.
 
         The setup page itself is redirected from plain http to https; browsers keep the secret
-        after the # on a redirect. Raises NotSetUp for requests that cannot be redirected.
+        after the #. Raises NotSetUp for a request that cannot be redirected.
         """
         self._is_closed = self._is_closed and self._database.peek(is_closed)
         if not self._is_closed:
@@ -260,13 +264,13 @@ class Turns:
         self._locks: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
 
     def take(self, name: Hashable) -> asyncio.Lock:
-        """Return the lock of `name`, for `async with`."""
+        """Return the lock for `name`, to use in `async with`."""
         return self._locks.setdefault(name, asyncio.Lock())
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The services of one environment while the application runs."""
+    """One environment's services while the application runs."""
 
     environment: Environment
     gate: Gate
@@ -281,14 +285,14 @@ SECURE = web.AppKey("secure", HttpsPolicy)
 FIRST_START = web.AppKey("first_start", FirstStart)
 SERVICES: web.RequestKey[Services] = web.RequestKey("services", Services)
 REQUEST_ID: web.RequestKey[str] = web.RequestKey("request id", str)
-"""The `X-Request-ID` of a call to the partner API: as sent if it is valid, else a new one."""
+"""The `X-Request-ID` of a partner API call: the client's if it is valid, else a new one."""
 ERROR_PAGE: web.AppKey[ErrorPage] = web.AppKey("error_page")
-"""Returns the HTML page for a browser's failed request, None to send the documented error."""
+"""Returns the error page for a browser's request, or None to send the documented error."""
 
 
 @web.middleware
 async def answer_everything(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer every request in the documented form, and set the headers of every answer."""
+    """Convert every error to its documented response, and set the headers of every response."""
     requests = request.app[REQUESTS]
     requests.total += 1
     requests.in_progress += 1
@@ -297,13 +301,13 @@ async def answer_everything(request: web.Request, handler: Handler) -> web.Strea
         request[REQUEST_ID] = sent if _REQUEST_ID.fullmatch(sent) else str(uuid4())
     try:
         if not request.app[HOSTS].allows(request.host):
-            raise Misdirected  # noqa: TRY301 - answered below like every error
+            raise Misdirected  # noqa: TRY301 - converted to a response below
         response = await handler(request)
     except ApiError as refusal:
         response = refuse(refusal)
     except web.HTTPException as exception:
         response = _documented(exception)
-    except Exception as error:  # noqa: BLE001 - any exception is answered and logged
+    except Exception as error:  # noqa: BLE001 - converted to a response and logged
         note_exception(request, error)
         response = refuse(InternalError())
     finally:
@@ -319,16 +323,16 @@ async def answer_everything(request: web.Request, handler: Handler) -> web.Strea
 
 @web.middleware
 async def keep_closed(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer only setup requests until the box has an owner."""
+    """Allow only setup requests until the box has an owner."""
     redirect = request.app[FIRST_START].redirect(request)
     return await handler(request) if redirect is None else redirect
 
 
 @web.middleware
 async def show_error_pages(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer browsers with an HTML page on errors (web/error_pages.py).
+    """Send browsers an HTML page if a request fails (web/error_pages.py).
 
-    Programs receive the documented JSON, whatever their Accept header says.
+    Under API paths, errors are JSON, whatever the Accept header says.
     """
     if not wants_page(request) or _API_PATHS.match(request.path):
         return await handler(request)
@@ -342,7 +346,7 @@ async def show_error_pages(request: web.Request, handler: Handler) -> web.Stream
 
 
 def add_checks(app: web.Application, box: Box, tls_port: int, error_page: ErrorPage) -> None:
-    """Add this module's middlewares and their objects to `app`. `tls_port` as in HttpsPolicy."""
+    """Add this module's middlewares, and the objects that they need, to `app`."""
     server = box.settings.server
 
     def slug() -> str:
@@ -359,13 +363,13 @@ def add_checks(app: web.Application, box: Box, tls_port: int, error_page: ErrorP
 
 
 def set_headers(response: web.StreamResponse) -> None:
-    """Set the standard headers that the answer does not set itself."""
+    """Add the common headers that the response does not already have."""
     for name, value in COMMON_HEADERS.items():
         response.headers.setdefault(name, value)
 
 
 def _documented(exception: web.HTTPException) -> web.StreamResponse:
-    """Convert aiohttp's errors to error bodies (interface, section 7); keep redirects."""
+    """Convert aiohttp's errors to documented ones (interface, section 7); keep redirects."""
     kind = next((kind for kind in _DOCUMENTED if kind.status == exception.status), None)
     if kind is None:
         return exception
@@ -376,10 +380,13 @@ def _documented(exception: web.HTTPException) -> web.StreamResponse:
 
 
 def note_exception(request: web.Request, error: Exception) -> None:
-    """Log method, route, request id and traceback; no ConnectionError after the client left."""
+    """Log an exception with method, route and request id.
+
+    A ConnectionError is not logged if the client has disconnected.
+    """
     has_left = request.transport is None or request.transport.is_closing()
     if not (has_left and isinstance(error, ConnectionError)):
-        # The route's pattern, because the path may contain a token.
+        # Log the route's pattern, because the path may contain a token.
         resource = request.match_info.route.resource
         path = resource.canonical if resource is not None else "an unknown path"
         name = f" (request {request[REQUEST_ID]})" if REQUEST_ID in request else ""
@@ -387,7 +394,7 @@ def note_exception(request: web.Request, error: Exception) -> None:
 
 
 def with_key(handler: Handler, scope: str, services: Services) -> Handler:
-    """Wrap a handler of the partner API: check https, key, rate and scope before it runs."""
+    """Wrap a partner API handler: check https, key, rate limit and scope before it runs."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
         request.app[SECURE].demand(request)
@@ -403,9 +410,9 @@ def in_environment(
     environment: Environment,
     check: Callable[[web.Request], web.Response | None] = lambda _request: None,
 ) -> Handler:
-    """Wrap a public handler, or one that authenticates its caller by a link or terminal token.
+    """Wrap a handler that is public or authenticates its caller itself.
 
-    `check` runs first and may answer instead of the handler.
+    `check` runs first. If it returns a response, the handler is not called.
     """
 
     async def handle(request: web.Request) -> web.StreamResponse:

@@ -32,11 +32,11 @@ from web.portal.guard import find_living_session
 
 _DEADLINE_SECONDS = 2.0
 _FRESH_SECONDS = 1.0
-_FREE_BYTES_MIN = 1 << 20  # with less free space the next commits fail
+_FREE_BYTES_MIN = 1 << 20  # with less free space, the next commits would fail
 
 
 def free_bytes(folder: Path) -> int:
-    """Return the free space on the volume of `folder`, in bytes."""
+    """Return the free space on the volume that contains `folder`, in bytes."""
     return shutil.disk_usage(folder).free
 
 
@@ -49,7 +49,7 @@ class Health:
         free: Callable[[Path], int] = free_bytes,
         deadline: float = _DEADLINE_SECONDS,
     ) -> None:
-        """`free` returns the bytes free on a volume; `deadline` limits the whole check (s)."""
+        """Create the checks. `free` returns a volume's free bytes; `deadline` is in seconds."""
         self._box = box
         self._free = free
         self._deadline = deadline
@@ -59,7 +59,7 @@ class Health:
         self._is_serving = False
 
     async def running(self, _app: web.Application) -> AsyncIterator[None]:
-        """Report ready from the end of the start-up to the beginning of the shutdown."""
+        """Report the box as ready from when it has started until it begins to shut down."""
         self._is_serving = True
         yield
         self._is_serving = False
@@ -67,26 +67,26 @@ class Health:
             await asyncio.wait({self._check}, timeout=self._deadline)
 
     async def show_health(self, _request: web.Request) -> web.Response:
-        """`GET /health`: 200, or 503 when the disk is full, slow or broken."""
+        """`GET /health`: 200, or 503 if the disk is full, slow or broken."""
         if not await self._is_healthy():
             raise Unavailable
         return answer({"status": "ok"})
 
     async def show_ready(self, request: web.Request) -> web.Response:
-        """`GET /ready`: like `/health`, and 503 while the box is starting or stopping."""
+        """`GET /ready`: like `/health`, but also 503 while the box is starting or stopping."""
         if not self._is_serving:
             raise Unavailable
         return await self.show_health(request)
 
     async def _is_healthy(self) -> bool:
         if any(environment.database.is_full for environment in self._box.environments):
-            return False  # bookings already fail, whatever the last check showed
+            return False  # bookings already fail, even if the last check succeeded
         clock = self._box.clock
         if clock.monotonic() - self._checked_at < _FRESH_SECONDS:
             return self._is_good
         if self._check is None or self._check.done():
             self._check = asyncio.gather(*map(self._check_database, self._box.environments))
-        # While the disk hangs there is one check, not one for each request.
+        # While the disk hangs, all requests share one check.
         await asyncio.wait({self._check}, timeout=self._deadline)
         self._is_good = self._check.done() and self._check.exception() is None
         self._checked_at = clock.monotonic()
@@ -102,15 +102,18 @@ class Health:
 
 
 class Metrics:
-    """Renders `/metrics` for each request."""
+    """Collects the metrics and serves them at `/metrics`."""
 
     def __init__(self, box: Box) -> None:
         self._box = box
         self._scan_totals = {each.name: ScanTotals() for each in box.environments}
 
     async def show(self, request: web.Request) -> web.Response:
-        """`GET /metrics`: for the owner, with the token, or on this machine; 404 for others."""
-        if not self._may(request):
+        """`GET /metrics`: the metrics, for Prometheus.
+
+        Allowed for the owner, with the metrics token, or from this machine; otherwise 404.
+        """
+        if not self._is_allowed(request):
             raise NotFound
         counts: dict[str, Counts] = {
             each.name: await each.database.read(count_for_metrics, self._scan_totals[each.name])
@@ -121,14 +124,14 @@ class Metrics:
         body, content_type = await asyncio.to_thread(_render, metrics)
         return web.Response(body=body, headers={"Content-Type": content_type})
 
-    def _may(self, request: web.Request) -> bool:
+    def _is_allowed(self, request: web.Request) -> bool:
         if self._has_token(request) or request.app[SECURE].is_this_machine(request):
             return True
         session = find_living_session(request, self._box.live)
         return session is not None and session.person.may("owner")
 
     def _has_token(self, request: web.Request) -> bool:
-        """Return whether the request has the token `server.metrics_token` (Prometheus)."""
+        """Return whether the request's bearer token is `server.metrics_token`."""
         expected = self._box.settings.server.metrics_token
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         is_bearer = bool(expected) and scheme.lower() == "bearer"
@@ -136,12 +139,15 @@ class Metrics:
 
 
 def collect(box: Box, counts: Mapping[str, Counts], requests: int, late: float) -> Iterator[Any]:
-    """Yield every metric with its description: `requests` since the start, `late` in seconds."""
+    """Yield every metric.
+
+    `requests` is the number since the start; `late` is the event loop's delay in seconds.
+    """
     from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily  # noqa: PLC0415
 
     yield CounterMetricFamily("venuebox_requests", "requests since the start", value=requests)
     yield GaugeMetricFamily(
-        "venuebox_loop_late_seconds", "delay of the event loop at this moment", value=late
+        "venuebox_loop_late_seconds", "current delay of the event loop", value=late
     )
     backed_up = read_record(box.live.database.path.parent).at
     if backed_up is not None:
@@ -156,10 +162,10 @@ def collect(box: Box, counts: Mapping[str, Counts], requests: int, late: float) 
     gauges = {
         name: GaugeMetricFamily(f"venuebox_{name}", meaning, labels=["environment", *labels])
         for name, meaning, *labels in (
-            ("writes_waiting", "write actions in the queue"),
+            ("writes_waiting", "queued write actions"),
             ("database_bytes", "size of the database file"),
             ("wal_bytes", "size of the write-ahead log"),
-            ("disk_full", "1 while only the door can write"),
+            ("disk_full", "1 if the disk is full and only the door can write"),
             ("deliveries", "webhook deliveries", "state"),
             ("scans", "decided scans", "result"),
             ("reservations", "reservations", "status"),
@@ -182,7 +188,7 @@ def collect(box: Box, counts: Mapping[str, Counts], requests: int, late: float) 
 
 
 def _render(metrics: Callable[[], Iterator[Any]]) -> tuple[bytes, str]:
-    """Return the page and its content type. Imports the library only when it is requested."""
+    """Return the metrics in Prometheus's format, and its content type."""
     from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest  # noqa: PLC0415
     from prometheus_client.registry import Collector  # noqa: PLC0415
 
@@ -213,9 +219,9 @@ _MINUTE = 60.0
 class ProxyWatch:
     """Detects misconfigured proxies; writes at most one alert per address and minute.
 
-    Callers through a proxy that is not in `server.trusted_proxies` count as one caller, and so do
-    those through a trusted proxy that sends neither the client's address nor the scheme.
-    `doctor` and the portal say what to configure (docs/operations/https.md).
+    All callers behind such a proxy count as one caller. The proxy is either not listed in
+    `server.trusted_proxies`, or does not send both the client's address and the scheme. `doctor`
+    and the portal show what to configure (docs/operations/https.md).
     """
 
     def __init__(self, box: Box) -> None:
@@ -235,7 +241,7 @@ class ProxyWatch:
         app.cleanup_ctx.append(self._run)
 
     async def _run(self, _app: web.Application) -> AsyncIterator[None]:
-        """Drop the alerts of the previous run: the settings may have changed."""
+        """Delete the previous run's alerts, because the settings may have changed since."""
         with suppress(Unavailable):
             await self._database.write(drop_alerts, {PROXY_UNKNOWN, PROXY_SILENT})
         yield
@@ -245,8 +251,8 @@ class ProxyWatch:
         """Record what the request's headers reveal about a proxy."""
         remote, headers = request.remote or "", request.headers
         is_public = self._public is not None and requested_name(request) == self._public
-        # Browsers send Sec-Fetch-Mode only to https and loopback URLs. With plain http from
-        # another machine, it means that a proxy removed TLS.
+        # Browsers send Sec-Fetch-Mode only to https and loopback URLs. In a plain http request
+        # from another machine, it means that a proxy has removed TLS.
         is_remote = is_public if is_loopback(remote) else "Sec-Fetch-Mode" in headers
         is_forwarded = is_remote and not request.secure
         if self._networks and is_trusted(request, self._networks):
@@ -257,7 +263,7 @@ class ProxyWatch:
                 self._note(PROXY_SILENT, remote, _NGINX, is_active=True)
         elif is_forwarded or any(name in headers for name in _FORWARDED_HEADERS):
             line = f"trusted_proxies = {json.dumps([*self._trusted, remote])}"
-            # Internet clients may send such headers; the venue's proxies have private addresses.
+            # Internet clients may forge these headers; the venue's proxies have private addresses.
             address = address_of(remote)
             if address is not None and not address.is_global:
                 self._note(PROXY_UNKNOWN, remote, line, is_active=True)
@@ -280,5 +286,5 @@ class ProxyWatch:
                 await self._database.write(put_alert, alert)
             else:
                 await self._database.write(drop_alert, *key)
-        except Unavailable:  # try again at the next request after a minute
+        except Unavailable:  # retried at the first request after a minute
             self._known[key] = not is_active, self._known[key][1]

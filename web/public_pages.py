@@ -1,4 +1,4 @@
-"""Public pages: the start page, and `/trust`, which explains how to trust the box's certificate."""
+"""The start page, and `/trust`, which explains how to make a device trust the box."""
 
 import plistlib
 import uuid
@@ -15,7 +15,7 @@ from web.middleware import SECURE
 from web.rendering import LANGUAGES, public_page
 
 CERTIFICATES: web.AppKey[Certificates | None] = web.AppKey("certificates")
-# Marks in the User-Agent for each kind of device. Others choose from a list on the page.
+# User-Agent substrings that identify a device. Other devices choose from a list on the page.
 _KINDS = (
     ("iphone", ("iPhone", "iPad", "iPod")),
     ("android", ("Android",)),
@@ -26,7 +26,7 @@ _KINDS = (
 
 
 async def show_home(request: web.Request) -> web.Response:
-    """`GET /`: the start page for browsers; API clients get the 404 of an unknown path."""
+    """`GET /`: the start page for browsers. API clients receive 404."""
     if not wants_page(request):
         raise NotFound
     venue = await request[ENVIRONMENT].database.read(get_venue)
@@ -36,7 +36,7 @@ async def show_home(request: web.Request) -> web.Response:
 
 
 async def show_guide(request: web.Request) -> web.Response:
-    """`GET /trust`: the steps for this kind of phone, and whether they are done."""
+    """`GET /trust`: the steps to trust the box on this device, and whether they are done."""
     certificates = request.app[CERTIFICATES]
     base = request.app[SECURE].base_for(request)
     venue = await request[ENVIRONMENT].database.read(get_venue)
@@ -48,13 +48,13 @@ async def show_guide(request: web.Request) -> web.Response:
         "fingerprint": certificates.fingerprint() if certificates is not None else "",
     }
     language = request.config_dict[LANGUAGES].of(request)
-    # The page requests `base` to see whether the browser trusts it.
+    # The page sends a request to `base` to check whether the browser trusts it.
     connect_src = f"'self' {base or ''}".strip()
     return public_page(request, "trust.html", values, language, connect_src=connect_src)
 
 
 async def send_authority(request: web.Request) -> web.Response:
-    """`GET /trust/ca.crt`: the authority's certificate, in the format that phones install."""
+    """`GET /trust/ca.crt`: the certificate of the box's authority, to install on a device."""
     return web.Response(
         body=_read_authority(request),
         content_type="application/x-x509-ca-cert",
@@ -63,7 +63,7 @@ async def send_authority(request: web.Request) -> web.Response:
 
 
 async def send_profile(request: web.Request) -> web.Response:
-    """`GET /trust/ca.mobileconfig`: the certificate as a profile, for iPhone and iPad."""
+    """`GET /trust/ca.mobileconfig`: the authority's certificate as an iPhone and iPad profile."""
     der = _read_authority(request)
     venue = await request[ENVIRONMENT].database.read(get_venue)
     return web.Response(
@@ -74,12 +74,12 @@ async def send_profile(request: web.Request) -> web.Response:
 
 
 async def confirm_trust(_request: web.Request) -> web.Response:
-    """`GET /trust/check`: reachable over https only if the browser trusts the box."""
+    """`GET /trust/check`: a browser can load this over https only if it trusts the box."""
     return web.Response(text="yes", headers={"Cache-Control": "no-store"})
 
 
 def profile(venue: str, der: bytes) -> bytes:
-    """Return a configuration profile with the authority; identical for the same authority."""
+    """Return a configuration profile with the authority. The same input gives the same profile."""
     digest = x509.load_der_x509_certificate(der).fingerprint(hashes.SHA256())
     authority = {
         **_payload("com.apple.security.root", digest[:16], venue),
@@ -102,7 +102,7 @@ def _payload(kind: str, random: bytes, name: str) -> dict[str, object]:
 
 
 def device_kind(user_agent: str) -> str:
-    """Return `iphone`, `android`, `windows`, `mac` or `linux`; "" for others."""
+    """Return "iphone", "android", "windows", "mac" or "linux", or "" for any other device."""
     found = (kind for kind, marks in _KINDS if any(mark in user_agent for mark in marks))
     return next(found, "")
 

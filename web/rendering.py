@@ -1,4 +1,4 @@
-"""Rendering: Jinja templates, static files and their addresses, page headers."""
+"""Jinja templates, static files and page headers."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ _KEEP = "public, max-age=31536000, immutable"
 
 
 class StaticFiles:
-    """The static files of some folders, listed once at the start; other names are not served."""
+    """The static files in the given folders, which are listed once, at the start."""
 
     def __init__(self, *folders: Path) -> None:
         self._files = {
@@ -36,13 +36,16 @@ class StaticFiles:
         }
 
     def url(self, name: str) -> str:
-        """Return the URL of a file; it changes with the file's contents."""
+        """Return a file's URL, which changes when the file's content does."""
         if name not in self._files:
             return f"/static/{name}"
         return f"/static/{name}?v={self._files[name][1]}"
 
     def respond(self, name: str, version: str) -> web.StreamResponse:
-        """Return the file, cacheable for a year if `version` matches. Raises HTTPNotFound."""
+        """Return the file, cacheable for a year if `version` matches.
+
+        Raises HTTPNotFound if there is no such file.
+        """
         if name not in self._files:
             raise web.HTTPNotFound
         path, current = self._files[name]
@@ -55,7 +58,7 @@ STATIC_FILES = web.AppKey("static_files", StaticFiles)
 
 
 async def static_file(request: web.Request) -> web.StreamResponse:
-    """`GET /static/{name}`."""
+    """`GET /static/{name}`: a static file."""
     files = request.config_dict[STATIC_FILES]
     return files.respond(request.match_info["name"], request.query.get("v", ""))
 
@@ -76,23 +79,23 @@ _SOURCES = {
 
 
 def content_policy(**sources: str) -> str:
-    """Return a Content-Security-Policy that allows own files only and no framing.
+    """Return a Content-Security-Policy that allows only this box's files and forbids framing.
 
-    `sources` replaces directives: `img_src="'self' data:"` sets `img-src` (docs/security.md, S11
-    and S16).
+    `sources` adds or replaces directives: `img_src="'self' data:"` sets `img-src`
+    (docs/security.md, S11 and S16).
     """
     changed = {name.replace("_", "-"): value for name, value in sources.items()}
     return "; ".join(f"{name} {value}" for name, value in {**_SOURCES, **changed}.items())
 
 
 def page_headers(**sources: str) -> dict[str, str]:
-    """Return the headers of a page; `sources` as in `content_policy`."""
+    """Return the headers for a page. `sources` is passed to `content_policy`."""
     return {
         "Cache-Control": "no-store",
         "Content-Security-Policy": content_policy(**sources),
         "Cross-Origin-Opener-Policy": "same-origin",
         "Permissions-Policy": "camera=(self)",
-        "Referrer-Policy": "same-origin",  # with `no-referrer` our forms would send `Origin: null`
+        "Referrer-Policy": "same-origin",  # with `no-referrer`, forms would send `Origin: null`
         "X-Content-Type-Options": "nosniff",
         "X-Robots-Tag": "noindex",
     }
@@ -107,9 +110,9 @@ def prepare_pages(app: web.Application) -> None:
 
 
 def make_templates(asset_url: Callable[[str], str] = "/static/{}".format) -> jinja2.Environment:
-    """Return the templates: values are escaped, and undefined names are errors.
+    """Return the templates, which escape values and raise errors for undefined names.
 
-    `asset_url` maps the name of a bundled file to its URL.
+    `asset_url` returns a static file's URL by name.
     """
     templates = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE / "templates"),
@@ -125,7 +128,7 @@ def make_templates(asset_url: Callable[[str], str] = "/static/{}".format) -> jin
 def render(
     request: web.Request, template: str, language: Language, values: dict[str, object]
 ) -> str:
-    """Return `template` rendered with `values` for this request's environment."""
+    """Return `template` rendered with `values` and the request's environment."""
     page = request.config_dict[TEMPLATES].get_template(template)
     return page.render(
         values,
@@ -146,7 +149,7 @@ def public_page(
 ) -> web.Response:
     """Return a page that loads only this box's own files, in English by default.
 
-    `sources` changes the policy, as in `content_policy`.
+    `sources` adds or replaces directives, as in `content_policy`.
     """
     own = {"default_src": "'none'", "form_action": "'none'"}
     own |= dict.fromkeys(("script_src", "style_src", "img_src", "connect_src"), "'self'")
@@ -167,7 +170,7 @@ def html_answer(
     values: dict[str, object],
     headers: Mapping[str, str],
 ) -> web.Response:
-    """Return the rendered template as an answer with `headers` and Content-Language."""
+    """Return a response with the rendered template, `headers` and Content-Language."""
     return web.Response(
         text=render(request, template, language, values),
         content_type="text/html",

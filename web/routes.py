@@ -1,4 +1,4 @@
-"""The routes of the partner API (interface, section 4) and of the guests' pages."""
+"""The routes of the partner API (interface, section 4) and the guest pages."""
 
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ from web.guest.my_reservations import (
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A call of the partner API, relative to the environment's base URL."""
+    """A partner API call. `path` is relative to the environment's base URL."""
 
     method: str
     path: str
@@ -50,7 +50,7 @@ PARTNER_ROUTE_TABLE: tuple[Route, ...] = (
     Route("POST", "/v1/webhooks/test", "webhooks:manage", send_test_webhook, "testWebhook"),
 )  # fmt: skip
 
-# A token matches any text, so that a damaged link gets the guest's error page.
+# `{token:.*}` matches any text, so a damaged link also leads to an error page for guests.
 GUEST_ROUTES = (
     ("GET", "/access/service-worker.js", service_worker),
     ("GET", "/access/{token}/calendar.ics", calendar_file),

@@ -1,9 +1,9 @@
-"""The test environment's sandbox: echo receivers that show each delivery to a partner.
+"""The test environment's sandbox: echo receivers that show a partner each webhook delivery.
 
-Receivers are kept in memory only. Partners use them as any other endpoint (interface, sections
-6.1 and 6.3). A token is an id and its MAC, so strangers cannot invent tokens to fill the memory,
-and a receiver works again after a restart. Only the test environment delivers to them; in live
-the URL policy rejects the box's own address.
+Partners register a receiver like any other endpoint (interface, sections 6.1 and 6.3). Receivers
+are kept in memory only. A receiver's token is an id with its MAC, so strangers cannot invent
+tokens to fill the memory, and tokens stay valid after a restart. Only the test environment
+delivers to receivers; in live, the URL policy rejects the box's own address.
 """
 
 import asyncio
@@ -40,24 +40,24 @@ from web.rendering import public_page
 from web.routes import Route
 
 KEPT_DELIVERIES = 50
-KEPT_BYTES = 256 * 1024  # per receiver, as JSON
+KEPT_BYTES = 256 * 1024  # JSON per receiver
 KEPT_RECEIVERS = 32
 BODY_SHOWN = 16 * 1024
-# The HTTP status of each mode; `slow` waits SLOW_SECONDS first.
+# The HTTP status returned in each mode; `slow` waits SLOW_SECONDS first.
 MODES = {"normal": 204, "slow": 204, "fail": 500}
 SLOW_SECONDS = 5.0
-_HEADERS_KEPT, _HEADER_KEPT = 50, 1024  # deliveries have ten; more headers must not fill the memory
-_REQUESTS_A_MINUTE = 240  # per address: a page polls every second
+_HEADERS_KEPT, _HEADER_KEPT = 50, 1024  # a delivery has ten headers
+_REQUESTS_A_MINUTE = 240  # per client address; a page sends one every second
 _TOLERANCE_SECONDS = 300
 _DIGITS_MAX = 15
-_HANG_UP_SECONDS = 0.1  # aiohttp takes 0 as no limit
+_HANG_UP_SECONDS = 0.1  # aiohttp interprets 0 as no limit
 
 
 def verify(secrets: Sequence[str], header: str, raw: bytes, now_ms: int) -> dict[str, Any]:
-    """Check the `X-Service-Signature` of a raw body against each of `secrets`.
+    """Check the `X-Service-Signature` header for the body `raw` against each secret.
 
-    Return the steps and the verdict: `valid`, `missing`, `too old` or `wrong`. The age (s) is
-    negative if the sender's clock is ahead; `expected` has one digest per secret.
+    Return the steps of the check, and the verdict: "valid", "missing", "too old" or "wrong".
+    `ageSeconds` is negative if the sender's clock is ahead; `expected` has a digest per secret.
     """
     parts = [part.strip().partition("=") for part in header.split(",")]
     given = [value for name, _, value in parts if name == "v1"]
@@ -80,7 +80,7 @@ def _is_number(text: str) -> bool:
 
 @dataclass(slots=True)
 class EchoReceiver:
-    """An echo receiver: its mode, and (delivery, size in bytes), newest first."""
+    """An echo receiver. `echoes` are pairs of delivery and size in bytes, newest first."""
 
     mode: str = "normal"
     received: int = 0
@@ -89,7 +89,7 @@ class EchoReceiver:
     )
 
     def add(self, **delivery: Any) -> None:
-        """Store a delivery; drop the oldest ones over the size limit."""
+        """Store a delivery. Drop the oldest deliveries if the total exceeds KEPT_BYTES."""
         self.received += 1
         delivery["number"] = self.received
         size = len(json.dumps(delivery, ensure_ascii=False).encode())
@@ -99,9 +99,9 @@ class EchoReceiver:
 
 
 class Sandbox:
-    """The echo receivers of one box, and their HTTP handlers.
+    """The box's echo receivers and their HTTP handlers.
 
-    Deliveries of this box reach them through socket pairs, without a network connection.
+    The box delivers to its own receivers through socket pairs, without a network connection.
     """
 
     def __init__(self, test: Environment, clock: Clock, tokens: Tokens) -> None:
@@ -114,7 +114,7 @@ class Sandbox:
         self._base = f"{test.links.base}/echo/"
 
     def dependencies_of(self, environment: Environment) -> Dependencies:
-        """Return a dispatcher's dependencies; only those of test reach the echo receivers."""
+        """Return the dispatcher's dependencies. In test, they include the echo receivers."""
         dependencies = make_dependencies(environment.settings.webhooks)
         if environment.name != "test":
             return dependencies
@@ -127,28 +127,31 @@ class Sandbox:
             await self._server.shutdown(_HANG_UP_SECONDS)
 
     def new_token(self) -> str:
-        """Return the token of a new receiver; nothing is stored until it receives a delivery."""
+        """Return a new receiver's token. Nothing is stored until the token is used."""
         return self._test.keyring.echo_token(self._tokens.new_id(self._clock.now()))
 
     def url(self, token: str) -> str:
-        """Return the URL to register for a token."""
+        """Return the endpoint URL of the receiver with this token."""
         return self._base + token
 
     async def show(self, request: web.Request) -> web.Response:
-        """`GET /test`: the page, for browsers."""
+        """`GET /test`: the sandbox page, for browsers."""
         if not wants_page(request):
             raise NotFound
         values = {**page_addresses(request), "kept": KEPT_DELIVERIES}
         return public_page(request, "sandbox.html", values)
 
     async def create(self, request: web.Request) -> web.Response:
-        """`POST /test/echo`: a new receiver for a test key. Registering it is a separate call."""
+        """`POST /test/echo`: create a receiver. Requires a test key.
+
+        To use the receiver, register its URL as an endpoint.
+        """
         token = self.new_token()
         watch = f"{request[ENVIRONMENT].links.base}#{token}"
         return answer({"url": self.url(token), "token": token, "watch": watch}, 201)
 
     async def receive(self, request: web.Request) -> web.StreamResponse:
-        """`POST /test/echo/{token}`: receive a delivery, or any request with the token."""
+        """`POST /test/echo/{token}`: record a delivery, or any other request with the token."""
         token = self._token_of(request)
         raw = await read_body(request)
         if raw is None:
@@ -156,7 +159,10 @@ class Sandbox:
         return await self._receive(request, token, raw)
 
     async def list_deliveries(self, request: web.Request) -> web.Response:
-        """`GET /test/echo/{token}`: deliveries received after `?after=`, newest first."""
+        """`GET /test/echo/{token}`: list the deliveries after number `?after=`, newest first.
+
+        Browsers are redirected to the sandbox page.
+        """
         token = self._token_of(request)
         receiver, after = self._find(token), request.query.get("after", "0")
         if not _is_number(after):
@@ -182,7 +188,7 @@ class Sandbox:
         )
 
     async def set_mode(self, request: web.Request) -> web.Response:
-        """`PUT /test/echo/{token}`: set the mode of later answers."""
+        """`PUT /test/echo/{token}`: set how the receiver responds from now on."""
         receiver = self._find(self._token_of(request))
         mode = (await read_object(request)).get("mode")
         if not isinstance(mode, str) or mode not in MODES:
@@ -192,7 +198,7 @@ class Sandbox:
 
     @property
     def open_routes(self) -> tuple[tuple[str, str, Handler], ...]:
-        """Return the routes without a key: the page, and those with a receiver's token."""
+        """Return the routes that need no key: the page, and the routes with a receiver's token."""
         return (
             ("GET", "/test", self.show),
             ("GET", "/test/echo/{token}", self.list_deliveries),
@@ -206,16 +212,20 @@ class Sandbox:
         return (Route("POST", "/echo", "webhooks:manage", self.create, "createEchoReceiver"),)
 
     def _token_of(self, request: web.Request) -> str:
-        """Return the token in the path. Raises NotFound if not issued here, or RateLimited."""
+        """Return the token in the path.
+
+        Raises NotFound if this box did not issue it, and RateLimited after too many requests.
+        """
         self._limit.spend(request.app[CALLER_OF](request))
         token = request.match_info["token"]
         self._find(token)
         return token
 
     def _find(self, token: str) -> EchoReceiver:
-        """Return the receiver of a token. Raises NotFound for a token not issued here.
+        """Return the receiver with this token, and create it if necessary.
 
-        Only the recently used receivers are kept: the least recently used one is dropped.
+        If there are then more than KEPT_RECEIVERS, drop the least recently used one. Raises
+        NotFound if this box did not issue the token.
         """
         receiver_id = self._test.keyring.read_echo_token(token)
         if receiver_id is None:
@@ -229,7 +239,7 @@ class Sandbox:
     async def _receive(
         self, request: web.BaseRequest, token: str, raw: bytes
     ) -> web.StreamResponse:
-        """Record a request with the body `raw`, and answer it in the receiver's mode."""
+        """Record a request with the body `raw`; return the response for the receiver's mode."""
         receiver, now = self._find(token), self._clock.now()
         headers, mode = request.headers, receiver.mode
         delivery_id = headers.get("X-Service-Delivery", "")
@@ -268,18 +278,18 @@ class Sandbox:
         return [keyring.unwrap(secret).decode() for secret in wrapped]
 
     def _attempt(self, delivery_id: str, endpoints: Sequence[Endpoint]) -> int | None:
-        """Return the number of this attempt, None if it is not a delivery of this box."""
+        """Return the attempt's number, or None if this box did not send the delivery."""
         ids = {endpoint.id for endpoint in endpoints}
         earlier = self._test.database.peek(count_attempts, delivery_id, ids)
         return None if earlier is None else earlier + 1
 
     def _is_ours(self, url: str) -> bool:
-        """Return whether `url` is exactly that of an echo receiver."""
+        """Return whether `url` is an echo receiver's URL."""
         token = url.removeprefix(self._base)
         return url == self.url(token) and self._test.keyring.read_echo_token(token) is not None
 
     async def _connect(self, _addresses: Sequence[IpAddress], _port: int) -> socket.socket:
-        """Return one end of a new socket pair; the server of the receivers serves the other end."""
+        """Return one end of a new socket pair. The other end is connected to the receivers."""
         if self._server is None:
             self._server = web.Server(self._serve, access_log=None)
         ours, theirs = socket.socketpair()

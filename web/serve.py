@@ -1,4 +1,4 @@
-"""Run the box: open it, listen, report ready, and shut down cleanly."""
+"""Start the box, serve requests, and shut down cleanly."""
 
 import argparse
 import asyncio
@@ -41,21 +41,21 @@ from web.portal.session import RESTART
 log = logging.getLogger(__name__)
 
 _BLACK_ON_WHITE, _RESET = "\x1b[97;40m", "\x1b[0m"
-_MORE_TIME = f"EXTEND_TIMEOUT_USEC={10 * 60 * 1_000_000}"  # for a large box on a slow volume
+_MORE_TIME = f"EXTEND_TIMEOUT_USEC={10 * 60 * 1_000_000}"  # in case a large box is on a slow volume
 _UMASK = 0o077
 _BACKLOG = 1024
 _ACCEPTED_AT_ONCE = 16
 _KEEP_ALIVE_SECONDS = 30.0
-# Together with closing the databases, below the promised 10 s.
+# These and the time to close the databases must add up to less than the promised 10 s.
 _DRAIN_SECONDS = 5.5  # a booking may wait 5 s for the mail server
 _CLEAN_UP_SECONDS = 4.0
 _CUT_OFF_SECONDS = 0.5
-_SWITCH_SECONDS = 0.0005  # the writer thread runs sooner: 5,700 writes/s instead of 4,700
+_SWITCH_SECONDS = 0.0005  # allows 5,700 writes/s; the default allows 4,700
 
 
 @dataclass(slots=True)
 class Stopping:
-    """Why and when the process ends. A signal or a disk failure overrides a restart."""
+    """A request to stop the process. A signal or disk failure overrides a restart."""
 
     may_restart: bool
     requested: asyncio.Event = field(default_factory=asyncio.Event)
@@ -64,7 +64,7 @@ class Stopping:
     kept: socket.socket | None = None
 
     def on_restart(self) -> None:
-        """Restart to apply the saved settings."""
+        """Restart the box with the saved settings, unless it is already stopping."""
         if not self.requested.is_set():
             self.restarts = True
             self.requested.set()
@@ -75,9 +75,9 @@ class Stopping:
         self.requested.set()
 
     def on_broken(self, error: BaseException) -> None:
-        """Stop with status 1 after a disk failure; the next start verifies the files."""
+        """Stop with status 1 after a disk failure. The next start checks the files."""
         print(
-            f"venuebox: the disk failed ({error}), the box stops: check the disk, then start again",
+            f"venuebox: the disk failed ({error}). The box stops: check the disk, then restart",
             file=sys.stderr,
         )
         self.status = 1
@@ -99,7 +99,7 @@ def run_serve(arguments: argparse.Namespace, console: Console) -> int:
     try:
         listener = listen(host, port)
     except OperatorError:
-        with directory.lock():  # if this box already runs, the lock's error says so
+        with directory.lock():  # if the box is already running, this raises a clearer error
             raise
     port = listener.getsockname()[1]
 
@@ -124,9 +124,9 @@ def serve_directory(
 ) -> int:
     """Serve the box in `directory` on `listener` until a signal; return the exit status.
 
-    Awaits `on_open` with the open box, then prints `ready http://H:P` and accepts requests.
-    `may_restart`: the owner may restart it with the saved settings; new connections wait.
-    Raises OperatorError if another process serves the directory.
+    Awaits `on_open` with the open box, then prints `ready http://H:P` and accepts requests. With
+    `may_restart`, the owner may restart the box to apply settings; meanwhile, new connections
+    wait. Raises OperatorError if another process already serves the directory.
     """
     os.umask(_UMASK)
     sys.setswitchinterval(_SWITCH_SECONDS)
@@ -135,7 +135,7 @@ def serve_directory(
         reserve.release_if_full()
         directory.sweep()
         open_log(directory.root / "log")
-        tempfile.tempdir = str(directory.tmp)  # the system's folder may be full or cleaned
+        tempfile.tempdir = str(directory.tmp)  # the system's folder may be full or cleared
         _prepare_upgrade(directory, settings, console)
         while True:
             stopping = Stopping(may_restart)
@@ -163,7 +163,7 @@ async def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.on_signal)
     host, port = listening.host, listening.port
-    # From here on, the settings contain the host and port of the command line.
+    # From here on, the settings contain the host and port from the command line.
     settings = replace(settings, server=replace(settings.server, host=host, port=port))
     address = find_address(host, port, directory.remembered_address())
     uptime = SystemUptime()
@@ -223,18 +223,18 @@ async def _accept_until_stopped(
             connection, sock=listening.plain, backlog=_ACCEPTED_AT_ONCE
         )
         servers = [plain]
-        # asyncio also accepts `backlog` sockets at once: with 1024 it would count none until then.
+        # Not set above, because asyncio would accept `backlog` connections before it counts any.
         listening.plain.listen(_BACKLOG)
         if listening.tls and certificates:
             uncounted = ConnectionLimit(sys.maxsize, per_address=sys.maxsize)
             inner = partial(Connection, runner.server, uncounted, keep_alive=_KEEP_ALIVE_SECONDS)
             context = certificates.context
             servers.append(await accept_tls(listening.tls, inner, context, limit))
-        gc.freeze()  # loaded code needs no garbage collection
+        gc.freeze()  # exclude the loaded code from garbage collection
         print(f"ready http://{in_url(listening.host)}:{listening.port}", flush=True)
         sd_notify(os.environ, "READY=1")
         await stopping.requested.wait()
-        if stopping.restarts:  # new connections wait in this socket's queue
+        if stopping.restarts:  # meanwhile, new connections queue at this socket
             stopping.kept = listening.plain.dup()
             stopping.kept.setblocking(False)  # noqa: FBT003 - the library's API
         for server in servers:
@@ -250,9 +250,9 @@ async def _accept_until_stopped(
 
 
 def _prepare_upgrade(directory: DataDirectory, settings: Settings, console: Console) -> None:
-    """Back up before a new version changes a schema; show progress and log the result.
+    """Back up the box if this new version will change a schema. Log the result.
 
-    Extends systemd's start timeout. The caller holds the lock.
+    Shows the progress and extends systemd's start timeout. The caller must hold the lock.
     """
 
     def show_progress(step: str, done: int, total: int) -> None:
@@ -266,10 +266,11 @@ def _prepare_upgrade(directory: DataDirectory, settings: Settings, console: Cons
 
 
 async def show_setup_link(box: Box, local: str, *, as_qr: bool) -> None:
-    """Print a new one-time link if the box has no owner; earlier links become invalid.
+    """If the box has no owner, print a new one-time setup link; older links become invalid.
 
-    `local` is the box's address on this machine. A second link uses https and is for other
-    machines: the password must not travel over plain http. `as_qr` prints it as a QR code too.
+    `local` is the box's base URL on this machine. If the box has https, also print a link for
+    other machines, because the password must not be sent over plain http. With `as_qr`, also
+    print the last link as a QR code.
     """
     if not box.live.database.peek(is_closed):
         return

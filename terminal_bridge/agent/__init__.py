@@ -1,4 +1,4 @@
-"""`venuebox bridge`: run scanners at another door. The implementation is imported when it runs."""
+"""The command `venuebox bridge`, which imports its implementation only when it runs."""
 
 import argparse
 
@@ -7,19 +7,19 @@ from appliance.commands.console import Commands, Console, add_command
 
 def add(commands: Commands) -> None:
     """Add the command to the command line."""
-    meaning = "run scanners at another door, away from the box"
+    meaning = "run scanners at a door away from the box"
     parser = add_command(commands, "bridge", bridge, meaning, "--data")
-    parser.add_argument("--box", metavar="URL", help="the box's address; /test at its end for test")
-    meaning = "the one-time code of venuebox terminal pair"
+    parser.add_argument("--box", metavar="URL", help="the box's base URL; for test, append /test")
+    meaning = "the one-time code from venuebox terminal pair"
     parser.add_argument("--pair", metavar="CODE", help=meaning)
-    parser.add_argument("--name", metavar="N", help="name of this bridge at the box")
+    parser.add_argument("--name", metavar="N", help="name under which the box lists this bridge")
     parser.add_argument("--ca", metavar="FILE", help="PEM certificate to trust for the box's https")
     meaning = "fingerprint of the box's certificate, instead of --ca"
     parser.add_argument("--pin", metavar="SHA256", help=meaning)
 
 
 def bridge(arguments: argparse.Namespace, console: Console) -> int:
-    """Pair if requested, then run until SIGTERM or SIGINT. Returns the exit status."""
+    """Pair if `--pair` is given, then run until SIGTERM or SIGINT. Return the exit status."""
     from terminal_bridge.agent.run import run_bridge  # noqa: PLC0415 - other commands start without aiohttp
 
     return run_bridge(arguments, console)

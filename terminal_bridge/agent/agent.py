@@ -1,4 +1,4 @@
-"""Scans of the bridge. The box decides them; while it is unreachable, the bridge decides."""
+"""Scans at a bridge. The box decides them or, while it is unreachable, the bridge does."""
 
 import asyncio
 import logging
@@ -20,16 +20,16 @@ from terminal_bridge.scanners.scanner import ARRIVALS, Answer, Undecided
 log = logging.getLogger(__name__)
 
 RENEW_SECONDS = 60.0
-_SETTLE_SECONDS = 0.5  # wait after a change, so that several changes cause one sync
+_SETTLE_SECONDS = 0.5  # wait after a change, to sync several changes at once
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 10.0
 _BATCH = 50
-_CLOCK_TOLERANCE_MS = 1000  # a smaller difference to the box's clock may be network delay
+_CLOCK_TOLERANCE_MS = 1000  # a smaller difference from the box's clock may be network delay
 _REVOKED = "Ce terminal n'est plus relié à la box : appelez le responsable."
 
 
 class Agent:
-    """Decides one scan at a time. Each scan is stored in the spool before it is decided."""
+    """Stores each scan in the spool, then decides it. Handles one scan at a time."""
 
     def __init__(
         self, spool: Spool, client: BoxClient, clock: Clock, tokens: Tokens, zones: ZoneDatabase
@@ -47,16 +47,16 @@ class Agent:
         self._turn = asyncio.Lock()
 
     async def load(self) -> None:
-        """Load the snapshot stored before a restart."""
+        """Load the stored snapshot after a restart."""
         signed = await self.spool.find_snapshot()
         self._snapshot = read_snapshot(signed, self.client.identity) if signed else None
 
     def now(self) -> int:
-        """The time by the box's clock, as last measured, in ms since 1970."""
+        """Return the estimated time on the box's clock, in ms since 1970."""
         return self._clock.now() + self._ahead
 
     async def __call__(self, code: str) -> Answer:
-        """Decide `code`. Scan and outcome are on disk on return.
+        """Decide `code`. When this returns, the scan and its result are on disk.
 
         Raises Undecided if the bridge is revoked or the box rejects the scan.
         """
@@ -90,7 +90,7 @@ class Agent:
         return answer
 
     async def _record_error(self, scan_id: str, sentence: str) -> Undecided:
-        """Record a rejected scan: nothing admitted, nothing to sync. Returns the error to raise."""
+        """Record that a scan was rejected and admitted nobody. Return the error to raise."""
         await self.spool.decide(scan_id, "error", None, 0, settled=True)
         return Undecided(sentence)
 
@@ -105,24 +105,24 @@ class Agent:
         return decision.answer
 
     def go_offline(self, reason: str) -> None:
-        """Switch to offline decisions until every offline scan is synced."""
+        """Decide scans offline until `go_online` succeeds."""
         if self.is_online:
             log.warning("agent: box unreachable, deciding offline: %s", reason)
         self.is_online = False
         self.on_lost()
 
     async def go_online(self) -> bool:
-        """Switch back to online decisions if every scan is synced. Returns whether it did."""
+        """Let the box decide again if every scan is synced. Return whether it does."""
         async with self._turn:
             if await self.spool.list_open(1):
                 return False
             if not self.is_online:
-                log.warning("agent: box reachable: the box decides")
+                log.warning("agent: box reachable again: the box decides scans")
             self.is_online, self.revoked = True, False
             return True
 
     def set_clock(self, box_time: str) -> None:
-        """Follow the box's clock: a small computer may have no real-time clock."""
+        """Follow the box's clock, because a small computer may have no real-time clock."""
         ahead = parse_instant(box_time) - self._clock.now()
         self._ahead = 0 if abs(ahead) < _CLOCK_TOLERANCE_MS else ahead
 
@@ -139,7 +139,7 @@ class Agent:
             self._snapshot = snapshot
 
     async def revoke(self) -> None:
-        """Stop deciding and delete the snapshot, because the box revoked this bridge."""
+        """Stop deciding and delete the snapshot, after the box has revoked this bridge."""
         if not self.revoked:
             log.error("agent: the box revoked this bridge; pair it again with --pair")
         self.is_online, self.revoked, self._snapshot = False, True, None
@@ -150,7 +150,7 @@ class Link:
     """Keeps the agent connected and synced while the bridge runs."""
 
     def __init__(self, agent: Agent, folder: Path) -> None:
-        """`folder` is the directory of `bridge.json`, which is saved when the box's keys change."""
+        """Create the link. `bridge.json` in `folder` is updated if the box's details change."""
         self._agent = agent
         self._folder = folder
         self._wake = asyncio.Event()
@@ -175,7 +175,7 @@ class Link:
                 await asyncio.gather(self._listening, return_exceptions=True)
 
     async def _try(self) -> bool:
-        """Connect and sync once. Returns whether the box was reached and all scans are synced."""
+        """Connect and sync once. Return whether the box was reached and every scan is synced."""
         try:
             try:
                 await self._connect()
@@ -184,7 +184,7 @@ class Link:
                 return False
         except OutOfReach as error:
             self._agent.go_offline(str(error))
-        except Exception as error:  # noqa: BLE001 - the bridge goes on offline
+        except Exception as error:  # noqa: BLE001 - the bridge continues offline
             self._agent.go_offline("unexpected error")
             log_exception("agent: sync", error)
         else:
@@ -216,8 +216,8 @@ class Link:
     async def _sync(self) -> None:
         """Send all offline scans, oldest first.
 
-        After the box has rejected a batch, send its scans one by one. A scan that is rejected
-        alone is settled, with the reason as its remark.
+        If the box rejects a batch, send the oldest scans one by one until one is rejected. Settle
+        that scan with the reason as its remark, then continue with full batches.
         """
         size = _BATCH
         while batch := await self._agent.spool.list_open(size):
@@ -249,18 +249,18 @@ def _to_wire(scan: SpooledScan) -> dict[str, Any]:
     wire["at"] = format_instant(scan.at)
     if scan.admitted > 0:
         wire["arrivals"] = scan.admitted
-    # A pass identifies its guest. The box may resolve a typed code differently than the bridge.
+    # A pass identifies its guest, but the box might match a typed code to a different guest.
     if scan.reservation_id is not None and not resembles_pass(scan.code):
         wire["reservationId"] = scan.reservation_id
     return wire
 
 
 def _remark(scan: SpooledScan, result: dict[str, Any]) -> str | None:
-    """Log and return a remark if the box disagrees with an offline admission; else return None."""
+    """Log and return a remark if the box disagrees with an offline admission, else None."""
     if result.get("conflict"):
         remark = "conflict"
     elif COLOURS.get(scan.result) == "green" and result["colour"] != "green":
-        remark = f"the box had decided {result['result']}, but its answer came too late"
+        remark = f"the box had decided {result['result']}, but its response came too late"
     else:
         return None
     log.warning("agent: party admitted offline: %s", remark)

@@ -1,4 +1,4 @@
-"""The bridge's identity and its HTTP calls to the box, each with a deadline."""
+"""The bridge's identity, and its HTTP client for the box."""
 
 import asyncio
 import base64
@@ -19,21 +19,21 @@ from appliance.core.files import atomic_write
 SCAN_SECONDS = 2.0
 CALL_SECONDS = 10.0
 _WRONG_CERTIFICATE = (aiohttp.ClientConnectorCertificateError, aiohttp.ServerFingerprintMismatch)
-_SILENT_SECONDS = 60.0  # the feed has a heartbeat every 20 s
+_SILENT_SECONDS = 60.0  # the box sends a heartbeat every 20 s
 _HEARTBEAT = b":"
 _PIN = re.compile(r"[0-9a-f]{64}")
 
 
 class OutOfReach(Exception):
-    """The box did not respond in time, or responded with an error (5xx). The outcome is unknown."""
+    """The box sent no usable response in time. It may still have processed the request."""
 
 
 class NotPaired(Exception):
-    """The box does not know this bridge, or has revoked it."""
+    """The box does not know this bridge or has revoked its token (401)."""
 
 
 class Refused(Exception):
-    """The box rejected the request (4xx). A retry would fail too."""
+    """The box rejected the request (4xx); a retry would be rejected too."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -42,10 +42,11 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The content of `bridge.json`. `keys` are (id, Ed25519 public key) of the box.
+    """The content of `bridge.json`.
 
-    `box` is the base URL of the environment, without a trailing slash. `ca` is a PEM certificate,
-    `pin` the SHA-256 of one in hex; both are empty for plain http and public certificates.
+    `box` is the environment's base URL, without a trailing slash. `keys` are pairs of key id and
+    base64url Ed25519 public key. `ca` is a PEM certificate, and `pin` is a certificate's SHA-256
+    in hex; both are empty if the box uses plain http or a public certificate.
     """
 
     box: str
@@ -61,16 +62,16 @@ class Identity:
 
     @property
     def environment(self) -> str:
-        """`test` if the base URL ends in /test, else `live`."""
+        """Return "test" if the base URL ends in /test, else "live"."""
         return "test" if self.box.endswith("/test") else "live"
 
     def public_key(self, kid: int) -> bytes | None:
-        """Return the 32-byte public key with id `kid`; None if unknown."""
+        """Return the 32-byte public key with id `kid`, or None if it is unknown."""
         text = dict(self.keys).get(kid)
         return None if text is None else base64.urlsafe_b64decode(text + "=")
 
     def introduced(self, me: dict[str, Any]) -> "Identity":
-        """Return a copy updated with terminal, venue and keys from a `GET /me` response."""
+        """Return a copy with the terminal, venue and keys from a `GET /me` response."""
         terminal, venue = me["terminal"], me["venue"]
         return replace(
             self, terminal=terminal["name"], language=terminal["language"],
@@ -80,12 +81,15 @@ class Identity:
         )  # fmt: skip
 
     def save(self, folder: Path) -> None:
-        """Write `bridge.json`, readable only by its owner, because it contains the token."""
+        """Write `bridge.json`. Only its owner may read it, because it contains the token."""
         atomic_write(folder / "bridge.json", json.dumps(asdict(self), indent=1).encode())
 
 
 def load_identity(folder: Path) -> Identity | None:
-    """Load `bridge.json` from `folder`; None if it is missing. OperatorError if unreadable."""
+    """Load `bridge.json` from `folder`; return None if it is missing.
+
+    Raises OperatorError if the file is unreadable or invalid.
+    """
     path = folder / "bridge.json"
     try:
         saved = json.loads(path.read_text("utf-8"))
@@ -98,17 +102,17 @@ def load_identity(folder: Path) -> Identity | None:
 
 
 def parse_box(url: str) -> str:
-    """Return the base URL without a trailing slash. Raises OperatorError if it is invalid."""
+    """Return `url` without a trailing slash. Raises OperatorError if it is not a base URL."""
     base = url.strip().rstrip("/")
     parts = urlsplit(base)
     plain = not (parts.query or parts.fragment or parts.username)
     if parts.scheme not in {"http", "https"} or not parts.hostname or not plain:
-        raise OperatorError(f"--box is {url!r}: an address such as https://box.local is allowed")
+        raise OperatorError(f"--box must be a URL such as https://box.local, not {url!r}")
     return base
 
 
 def parse_pin(text: str) -> str:
-    """Parse a fingerprint, hex with or without colons. Raises OperatorError if it is invalid."""
+    """Parse a fingerprint in hex, with or without colons. Raises OperatorError if invalid."""
     pin = text.replace(":", "").strip().lower()
     if not _PIN.fullmatch(pin):
         raise OperatorError("--pin must be the SHA-256 of the box's certificate: 64 hex digits")
@@ -116,10 +120,13 @@ def parse_pin(text: str) -> str:
 
 
 class BoxClient:
-    """Async client of the terminal protocol. Calls raise OutOfReach, NotPaired or Refused."""
+    """Asynchronous client for the terminal protocol.
+
+    Every call except `listen` may raise OutOfReach, NotPaired or Refused.
+    """
 
     def __init__(self, identity: Identity) -> None:
-        """Raises OperatorError if the identity's certificate is invalid."""
+        """Prepare TLS. Raises OperatorError if the identity's `ca` is not a certificate."""
         self.identity = identity
         self._ssl = _make_ssl(identity)
         self._session: aiohttp.ClientSession
@@ -137,29 +144,29 @@ class BoxClient:
         await self._session.close()
 
     async def pair(self, code: str, name: str | None) -> dict[str, Any]:
-        """`POST /pair`."""
+        """Send `POST /pair` and return the response."""
         return await self._call("POST", "/pair", {"code": code} | ({"name": name} if name else {}))
 
     async def me(self) -> dict[str, Any]:
-        """`GET /me`."""
+        """Send `GET /me` and return the response."""
         return await self._call("GET", "/me")
 
     async def scan(self, body: dict[str, Any]) -> dict[str, Any]:
-        """`POST /scans`, with a deadline of 2 s, because a guest is waiting."""
+        """Send `POST /scans` and return the verdict. The deadline is 2 s: a guest is waiting."""
         return await self._call("POST", "/scans", body, SCAN_SECONDS)
 
     async def sync(self, scans: list[dict[str, Any]], sent_at: str) -> list[dict[str, Any]]:
-        """`POST /sync`: return the box's verdict on each scan. `sent_at` is the bridge's time."""
+        """Send `POST /sync` and return the box's verdicts. `sent_at` is the current time here."""
         answer = await self._call("POST", "/sync", {"sentAt": sent_at, "scans": scans})
         results: list[dict[str, Any]] = answer["results"]
         return results
 
     async def snapshot(self) -> dict[str, Any]:
-        """`GET /snapshot`: return payload, key id and signature."""
+        """Send `GET /snapshot` and return the payload, key id and signature."""
         return await self._call("GET", "/snapshot")
 
     async def listen(self, on_change: Callable[[], None]) -> None:
-        """`GET /events`: call `on_change` on every change, until the feed ends."""
+        """Read `GET /events` until it ends, and call `on_change` after each event."""
         try:
             async with self._session.get(
                 f"{self.identity.box}/terminal/v1/events",
@@ -195,19 +202,19 @@ class BoxClient:
 def _parse_response(status: int, raw: bytes) -> dict[str, Any]:
     """Return the JSON object of a 2xx response.
 
-    Raises OutOfReach for 3xx, 5xx and bodies that are no JSON object, NotPaired for 401, Refused
-    for other 4xx.
+    Raises OutOfReach for 3xx, 5xx or a body that is not a JSON object, NotPaired for 401, and
+    Refused for any other 4xx.
     """
     try:
         answer = json.loads(raw)
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict) or status >= 500 or 300 <= status < 400:
-        raise OutOfReach(f"the box answered {status}")
+        raise OutOfReach(f"the box returned status {status}")
     if status == 401:
         raise NotPaired(str(answer.get("error_en", "the box does not know this bridge")))
     if status >= 400:
-        raise Refused(status, str(answer.get("error", f"the box answered {status}")))
+        raise Refused(status, str(answer.get("error", f"the box returned status {status}")))
     return answer
 
 
@@ -219,12 +226,12 @@ def _make_ssl(identity: Identity) -> ssl.SSLContext | aiohttp.Fingerprint | bool
     try:
         return ssl.create_default_context(cadata=identity.ca)
     except ssl.SSLError:
-        raise OperatorError("--ca contains no certificate: give that of the box, as PEM") from None
+        raise OperatorError("--ca contains no certificate: give the box's, in PEM format") from None
 
 
 def _describe(error: Exception) -> str:
     if isinstance(error, _WRONG_CERTIFICATE):
         return "the box's certificate is not trusted: check --ca or --pin"
     if isinstance(error, TimeoutError):
-        return "the box did not answer in time"
+        return "the box did not respond in time"
     return f"the box cannot be reached ({type(error).__name__})"

@@ -1,6 +1,7 @@
-"""The snapshot, and offline verdicts while the box is unreachable (docs/decisions/door.md).
+"""Snapshots, and verdicts while the box is unreachable (docs/decisions/door.md).
 
-A verdict is green only for a listed guest who is not yet in, with a snapshot under 12 h old.
+An offline verdict is green only if the guest is in a snapshot less than 12 h old and has not yet
+arrived.
 """
 
 import base64
@@ -27,14 +28,14 @@ from terminal_bridge.scanners.scanner import ARRIVALS, Answer
 
 _MINUTE = 60_000
 _CONTEXT = b"svc-snapshot-v1"
-_AHEAD_MS = 10 * 60_000  # a snapshot from further in the future is not used for admissions
-# Amber results that occur only offline.
+_AHEAD_MS = 10 * 60_000  # a snapshot dated further in the future admits nobody
+# Amber results that only occur offline.
 OFFLINE: Mapping[str, str] = {
     "unlisted": _("Genuine pass that is not on the list: ask the host."),
     "old_list": _("The list is too old and the box out of reach: ask the host."),
     "needs_box": _("The box is out of reach: ask for the QR code."),
 }
-# The usual sentences of these results name the guest, who is unknown if not on tonight's list.
+# The usual sentences for these results name the guest, but only tonight's guests are known.
 _OTHER_EVENING = frozenset({"not_yet", "too_late"})
 _DATE_ONLY = _("Pass of another evening: ask the host.")
 
@@ -43,7 +44,7 @@ _DATE_ONLY = _("Pass of another evening: ask the host.")
 class Snapshot:
     """Tonight's passes as of `made_at`. Times are in ms since 1970.
 
-    `entries` are the first check-ins by reservation id, with an empty `clock`.
+    `entries` maps reservation ids to first check-ins, whose `clock` is empty.
     """
 
     made_at: int
@@ -54,15 +55,15 @@ class Snapshot:
     entries: Mapping[str, FirstCheckIn]
 
     def is_fresh(self, now: int) -> bool:
-        """Whether guests may be admitted by it: it is under 12 h old, and not from the future."""
+        """Whether it may admit guests, i.e. is less than 12 h old and not dated in the future."""
         return self.made_at - _AHEAD_MS < now < self.expires_at
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Data for an offline verdict.
+    """The data for an offline verdict. `now` is in ms since 1970.
 
-    `arrived`: the people admitted by this bridge since the snapshot, by reservation id.
+    `arrived` maps reservation ids to the people this bridge admitted since the snapshot.
     """
 
     identity: Identity
@@ -74,7 +75,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An offline verdict. `admitted` is the number of people that it admits."""
+    """An offline verdict. `admitted` is the number of people it admits."""
 
     result: str
     answer: Answer
@@ -83,7 +84,7 @@ class Decision:
 
 
 def decide_offline(code: str, context: Context) -> Decision:
-    """Decide `code` by the snapshot. The caller stores the admission."""
+    """Decide `code` from the snapshot. The caller must store the admission."""
     kind, value = classify(code)
     if kind == "pass":
         return _decide_pass(code, context)
@@ -115,7 +116,7 @@ def _decide_pass(code: str, context: Context) -> Decision:
 
 
 def _decide_access_code(access_code: str, context: Context, *, may_be_name: bool) -> Decision:
-    """Decide an access code of tonight's list. Other evenings and names need the box."""
+    """Decide an access code from tonight's list. For other evenings, the box is needed."""
     snapshot = context.snapshot
     if snapshot is None or snapshot.evening != _tonight(context):
         return _decision("needs_box", context)
@@ -147,7 +148,7 @@ def _decide_guest(listed: Reservation, generation: int | None, context: Context)
 
 
 def _opens_at(guest: Reservation, snapshot: Snapshot, context: Context) -> int:
-    """Return when admission for the guest's slot begins, in ms since 1970; 0 without a slot."""
+    """Return when the guest's slot opens for admission, in ms since 1970; 0 without a slot."""
     if guest.slot is None:
         return 0
     day = date.fromisoformat(guest.date)
@@ -184,8 +185,8 @@ def _decision(
 def read_snapshot(signed: dict[str, Any], identity: Identity) -> Snapshot | None:
     """Parse a signed snapshot.
 
-    Returns None if the signature is invalid, the content is malformed, or the snapshot belongs to
-    another venue or environment.
+    Return None if the signature is invalid, the content is malformed, or the snapshot is from a
+    different venue or environment.
     """
     try:
         payload, key = str(signed["payload"]), identity.public_key(int(signed["kid"]))
@@ -216,7 +217,7 @@ def read_snapshot(signed: dict[str, Any], identity: Identity) -> Snapshot | None
 
 
 def _reservation(listed: dict[str, Any], evening: str) -> Reservation:
-    """Convert a snapshot entry to a reservation; fields that it lacks are None."""
+    """Convert a snapshot entry to a reservation. Fields missing from the entry are None."""
     missing: dict[str, Any] = dict.fromkeys(Reservation.__slots__)
     return Reservation(**missing | {
         "id": listed["reservationId"], "status": listed["state"],

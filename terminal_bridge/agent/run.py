@@ -1,4 +1,4 @@
-"""Run a bridge: pair once, then read scanners, decide, sync, and shut down cleanly."""
+"""Run a bridge: pair it once, read its scanners, sync with the box, and shut down cleanly."""
 
 import argparse
 import asyncio
@@ -34,22 +34,25 @@ _STOP_SECONDS = 5.0
 
 
 def run_bridge(arguments: argparse.Namespace, console: Console) -> int:
-    """Run `venuebox bridge`. Returns the exit status."""
+    """Run `venuebox bridge`. Return the exit status."""
     os.umask(_PRIVATE)
     directory = console.directory(arguments)
     if directory.holds_a_box():
         raise OperatorError(
-            f"there is a box in {directory.root}: give the bridge a directory of its own"
+            f"{directory.root} contains a box: give the bridge a directory of its own"
         )
     directory.root.mkdir(parents=True, exist_ok=True)
     with directory.lock():
         readers = read_bridge_settings(directory.settings_file)
-        load_languages()  # before the first scan, which would wait for it
+        load_languages()  # now, because loading takes too long during a scan
         return asyncio.run(_run(arguments, console, directory.root, readers))
 
 
 def read_bridge_settings(file: Path) -> tuple[ReaderSettings, ...]:
-    """Read the scanners in the bridge's settings.toml. Raises OperatorError if there are none."""
+    """Read the scanners from the bridge's settings.toml.
+
+    Raises OperatorError if the file is unreadable or invalid, or configures no scanner.
+    """
     try:
         document = tomllib.loads(file.read_text("utf-8")) if file.exists() else {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -61,7 +64,7 @@ def read_bridge_settings(file: Path) -> tuple[ReaderSettings, ...]:
     readers = parse_readers(document.get("readers", []), on_a_bridge=True)
     if not readers:
         raise OperatorError(
-            f"{file} names no reader: write [[readers]] into it, see docs/guide/scanners.md"
+            f"{file} configures no reader: add [[readers]] to it (see docs/guide/scanners.md)"
         )
     return readers
 
@@ -94,10 +97,10 @@ async def _run(
 
 
 async def _identify(arguments: argparse.Namespace, folder: Path) -> Identity:
-    """Return the saved identity, updated by the arguments, or pair with the given code."""
+    """Return the saved identity, updated from the arguments; pair first if `--pair` is given."""
     known = load_identity(folder)
     if known is None and not (arguments.pair and arguments.box):
-        raise OperatorError("this bridge is not paired: give --box URL and --pair CODE once")
+        raise OperatorError("this bridge is not paired: run it once with --box URL and --pair CODE")
     identity = known or Identity(parse_box(arguments.box))
     if arguments.box:
         identity = replace(identity, box=parse_box(arguments.box))
@@ -111,7 +114,7 @@ async def _identify(arguments: argparse.Namespace, folder: Path) -> Identity:
         except OperatorError as error:
             if known is None:
                 raise
-            log.warning("agent: pairing failed, keeping the previous one: %s", error)
+            log.warning("agent: pairing failed, keeping the previous pairing: %s", error)
     if identity != known:
         identity.save(folder)
     return identity
@@ -123,7 +126,7 @@ async def _pair(identity: Identity, code: str, name: str | None) -> Identity:
             answer = await client.pair(code, name)
             return replace(identity, token=answer["token"]).introduced(answer)
         except OutOfReach as error:
-            raise OperatorError(f"{error}: is {identity.box} right?") from None
+            raise OperatorError(f"{error}: check the address {identity.box}") from None
         except (NotPaired, Refused) as error:
             raise OperatorError(f"the box refused the pairing: {error}") from None
         except (KeyError, TypeError):

@@ -1,7 +1,7 @@
-"""The bridge's SQLite file: scans, each stored before its verdict is shown, and the snapshot.
+"""The bridge's SQLite file, which holds the snapshot and the scans.
 
-One connection locks the file exclusively. A scan has four states: noted (`result` is NULL),
-decided and shown (`result` is set), settled (the box has it), counted (the snapshot includes it).
+Each scan is stored before its verdict is shown. It passes through four states: noted (`result` is
+NULL), decided (`result` is set), settled (the box has it) and counted (the snapshot includes it).
 """
 
 import asyncio
@@ -30,35 +30,36 @@ CREATE INDEX IF NOT EXISTS scan_open ON scan (seq) WHERE settled = 0;
 CREATE INDEX IF NOT EXISTS scan_uncounted ON scan (seq) WHERE counted = 0;
 CREATE TABLE IF NOT EXISTS kept (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 """
-# An undecided scan is continued if the same code is scanned again within this time.
+# If a code is scanned again within this time, its undecided scan is resumed.
 _CONTINUE_MS = 10 * 60_000
 _RETENTION_MS = 7 * 24 * 3600_000
 
 
 @dataclass(frozen=True, slots=True)
 class SpooledScan:
-    """A scan that is not yet sent to the box. `at` is in ms since 1970."""
+    """A scan not yet sent to the box. `at` is in ms since 1970."""
 
     scan_id: str
     code: str
     at: int
     result: str
-    reservation_id: str | None = None  # the guest it was matched to
+    reservation_id: str | None = None  # of the guest that the code was matched to
     admitted: int = 0
 
 
 class Spool:
-    """The open file. Every change is on disk when its call returns."""
+    """The open file. When a method returns, its changes are on disk."""
 
     def __init__(self, connection: aiosqlite.Connection) -> None:
         self._connection = connection
         self._turn = asyncio.Lock()
 
     async def note(self, scan_id: str, code: str, at: int) -> str:
-        """Store that `code` was read, before it is decided. Returns the scan id to use.
+        """Store a scan of `code` before it is decided. Return the scan id to use.
 
-        That is `scan_id`, unless a crash left an undecided scan of the same code; then it is the
-        id of that scan. The box may have decided it already, and repeats the verdict for its id.
+        This is usually `scan_id`. If a crash left an undecided scan of the same code, return that
+        scan's id instead, because the box may already have decided it: for a known id, the box
+        repeats its verdict.
         """
         sql = """SELECT scan_id FROM scan WHERE result IS NULL AND code = ? AND at > ?
                  ORDER BY seq DESC LIMIT 1"""
@@ -72,7 +73,7 @@ class Spool:
     async def decide(
         self, scan_id: str, result: str, reservation_id: str | None, admitted: int, *, settled: bool
     ) -> None:
-        """Store the result that will be shown. `settled` means that the box decided."""
+        """Store the result that will be shown. `settled` is true if the box decided the scan."""
         update = """UPDATE scan SET result = ?, reservation_id = ?, admitted = ?, settled = ?
                     WHERE scan_id = ?"""
         await self._change((update, (result, reservation_id, admitted, int(settled), scan_id)))
@@ -84,17 +85,20 @@ class Spool:
         return [SpooledScan(*row) for row in await self._rows(sql, (limit,))]
 
     async def settle(self, remarks: Iterable[tuple[str, str | None]]) -> None:
-        """Mark scans as settled; `remarks` are pairs of scan id and remark."""
+        """Mark scans as settled. `remarks` contains pairs of scan id and remark."""
         update = "UPDATE scan SET settled = 1, remark = ? WHERE scan_id = ?"
         await self._change(*((update, (remark, scan_id)) for scan_id, remark in remarks))
 
     async def list_settled(self) -> list[int]:
-        """List the scans (`seq`) that the box has and the next snapshot will include."""
+        """Return the `seq` of each settled scan that the stored snapshot does not include."""
         rows = await self._rows("SELECT seq FROM scan WHERE settled = 1 AND counted = 0")
         return [row[0] for row in rows]
 
     async def keep_snapshot(self, signed: dict[str, Any], counted: list[int], at: int) -> None:
-        """Replace the snapshot by one that includes `counted`; delete scans older than 7 days."""
+        """Store a new snapshot, mark the scans `counted`, and delete those older than 7 days.
+
+        `at` is the current time in ms since 1970.
+        """
         await self._change(
             *(("UPDATE scan SET counted = 1 WHERE seq = ?", (seq,)) for seq in counted),
             ("DELETE FROM scan WHERE counted = 1 AND at < ?", (at - _RETENTION_MS,)),
@@ -102,23 +106,23 @@ class Spool:
         )
 
     async def find_snapshot(self) -> dict[str, Any] | None:
-        """Return the signed snapshot as the box sent it; None if there is none."""
+        """Return the signed snapshot as the box sent it, or None if none is stored."""
         found = await self._rows("SELECT value FROM kept WHERE name = 'snapshot'")
         signed: dict[str, Any] | None = json.loads(found[0][0]) if found else None
         return signed
 
     async def forget_snapshot(self) -> None:
-        """Delete the snapshot; a revoked bridge must not keep guest data."""
+        """Delete the snapshot, because a revoked bridge must not keep guest data."""
         await self._change(("DELETE FROM kept WHERE name = 'snapshot'", ()))
 
     async def count_arrived(self) -> dict[str, int]:
-        """Return the people admitted here but not in the snapshot, by reservation id."""
+        """Count the people admitted here that the snapshot does not include, by reservation id."""
         sql = """SELECT reservation_id, sum(admitted) FROM scan
                  WHERE counted = 0 AND admitted > 0 GROUP BY reservation_id"""
         return dict(await self._rows(sql))
 
     async def close(self) -> None:
-        """Close the file, and end aiosqlite's thread, so that the process can exit."""
+        """Close the file and end aiosqlite's thread, which would keep the process alive."""
         await self._connection.close()
 
     async def _rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
@@ -126,7 +130,7 @@ class Spool:
             return list(await self._connection.execute_fetchall(sql, values))
 
     async def _change(self, *statements: tuple[str, tuple[Any, ...]]) -> None:
-        """Run the statements in one transaction, which continues if the caller is cancelled."""
+        """Run the statements in one transaction. It completes even if the caller is cancelled."""
         await asyncio.shield(self._transact(statements))
 
     async def _transact(self, statements: tuple[tuple[str, tuple[Any, ...]], ...]) -> None:
@@ -142,10 +146,10 @@ class Spool:
 
 
 async def open_spool(path: Path) -> Spool:
-    """Open or create the file. The caller closes it."""
+    """Open or create the file. The caller must close it."""
     connection = await aiosqlite.connect(path, isolation_level=None)
     try:
-        # Exclusive: no other process can read or checkpoint the file.
+        # Prevent other processes from reading or checkpointing the file.
         await connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         await connection.execute("PRAGMA journal_mode = WAL")
         await connection.execute("PRAGMA synchronous = FULL")

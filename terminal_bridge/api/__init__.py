@@ -1,4 +1,4 @@
-"""The door protocol: its routes as method, path and handler (docs/guide/door-protocol.md).
+"""The routes of the door protocol: method, path, handler (docs/guide/door-protocol.md).
 
 Every handler except `pair` calls `authenticate` first.
 """

@@ -28,14 +28,14 @@ from terminal_bridge.api.wire import conflict_of, encode, guest_of
 
 SNAPSHOT_CONTEXT = b"svc-snapshot-v1"
 LIFE_MS = 12 * 3600 * 1000
-_RENEWED_EVERY = 3600 * 1000  # ms; then an unchanged snapshot gets a new ETag and expiry
+_RENEWED_EVERY = 3600 * 1000  # ms; how often an unchanged snapshot gets a new ETag and expiry
 
 
 async def evening(request: web.Request) -> web.Response:
-    """`GET /evening?date=&q=`: return the matching guests and the totals of the evening.
+    """`GET /evening?date=&q=`: return the matching guests and the evening's totals.
 
-    Raises InvalidDate, and RateLimited if the terminal searches too many phone numbers
-    (docs/security.md, S4).
+    Raises InvalidDate if `date` is invalid, and RateLimited if the terminal searches for too many
+    phone numbers (docs/security.md, S4).
     """
     terminal = await authenticate(request, "search")
     day = parse_date(request.query.get("date"))
@@ -59,10 +59,10 @@ def _list(reader: Reader, terminal: Terminal, day: date | None, query: str) -> d
 
 
 async def snapshot(request: web.Request) -> web.Response:
-    """`GET /snapshot`: return tonight's passes, signed; 304 if If-None-Match has the ETag.
+    """`GET /snapshot`: return tonight's passes, signed, or 304 if the ETag matches.
 
-    The snapshot contains no contact data and no notes. While the list does not change, the ETag
-    stays the same for an hour.
+    The snapshot contains no contact details and no notes. If the list does not change, the ETag
+    changes once an hour.
     """
     await authenticate(request)
     environment = request[ENVIRONMENT]

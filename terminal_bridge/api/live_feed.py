@@ -14,15 +14,15 @@ from terminal_bridge.api.request import authenticate
 from terminal_bridge.api.wire import encode, event_of
 
 HEARTBEAT_SECONDS = 20.0
-_BATCH = 8  # changes to serialise before yielding to the event loop
-_SEND_SECONDS = 30.0  # after this time, disconnect a listener that does not read
+_BATCH = 8  # changes serialised before yielding to the event loop
+_SEND_SECONDS = 30.0  # a listener that reads nothing for this long is disconnected
 
 
 async def events(request: web.Request) -> web.StreamResponse:
     """`GET /events`: stream check-ins and changes to tonight's list as they are committed.
 
-    `Last-Event-ID`, or `?after=` if a page cannot set it, resumes without loss. If that is not
-    possible, the stream begins with `reset`, and the terminal must reload the evening.
+    `Last-Event-ID`, or `?after=` if a page cannot set the header, resumes the stream without
+    loss. If it cannot be resumed, it begins with `reset`: the terminal must reload the evening.
     """
     terminal = await authenticate(request)
     if request.method == "HEAD":
@@ -32,7 +32,7 @@ async def events(request: web.Request) -> web.StreamResponse:
 
 
 class _EventStream(web.StreamResponse):
-    """A streaming body, written after the middlewares have set the common headers."""
+    """A response whose body is streamed after the middlewares have set the common headers."""
 
     def __init__(self, request: web.Request, terminal: Terminal, after: str | None) -> None:
         super().__init__(headers={"X-Accel-Buffering": "no"})
@@ -43,7 +43,7 @@ class _EventStream(web.StreamResponse):
         self._after = after
 
     async def write_eof(self, data: bytes = b"") -> None:
-        """Stream until the listener leaves, the box stops, or the terminal changes role."""
+        """Stream until the listener leaves, the box stops, or the terminal's role changes."""
         feed = self._environment.feed
         with suppress(Unavailable):  # the box is stopping
             listener = await feed.listen(self._terminal.id, self._after, _concerns_tonight)
@@ -55,10 +55,10 @@ class _EventStream(web.StreamResponse):
         await super().write_eof(data)
 
     async def _send_changes(self, listener: Listener) -> bool:
-        """Wait for changes and send them. Returns whether to continue."""
+        """Wait for changes and send them. Return whether to continue."""
         changes = await listener.take(HEARTBEAT_SECONDS)
         terminal = self._terminal
-        # A command in another process may have changed this terminal: read it again.
+        # A command in another process may have changed this terminal, so read it again.
         if any(change.kind in {"reset", "totals"} for change in changes):
             terminal = self._environment.database.peek(get_terminal, terminal.id)
         if terminal.role != self._terminal.role:
@@ -66,7 +66,7 @@ class _EventStream(web.StreamResponse):
         events = []
         for number, change in enumerate(changes, 1):
             events.append(self._event(change))
-            if number % _BATCH == 0:  # yield, so that pending scans are not delayed
+            if number % _BATCH == 0:  # yield, because scans may be waiting
                 await asyncio.sleep(0)
         is_over = listener.over.done()
         if not changes and not is_over:  # heartbeat; the id advances past filtered changes
@@ -83,7 +83,7 @@ class _EventStream(web.StreamResponse):
         return f"event: {change.kind}\nid: {change.position}\ndata: {data}\n\n"
 
     async def _send(self, chunk: bytes, listener: Listener) -> bool:
-        """Write a chunk. Returns False if the listener does not read it in time."""
+        """Write a chunk. Return False if the listener does not read it in time."""
         writing = asyncio.ensure_future(self.write(chunk))
         is_over = listener.over.done()
         await asyncio.wait(
@@ -99,9 +99,10 @@ class _EventStream(web.StreamResponse):
 
 
 def _concerns_tonight(change: Change) -> bool:
-    """Filter: guests of this evening, guests just moved from it, and all conflicts.
+    """Return whether a change concerns tonight's list.
 
-    Conflicts of earlier evenings are included, because terminals may sync the next morning.
+    This includes guests just moved to a different evening. It also includes conflicts from earlier
+    evenings, because a terminal may sync only the next morning.
     """
     found = change.reservation
     if found is None or change.conflict is not None:

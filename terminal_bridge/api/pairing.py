@@ -1,4 +1,4 @@
-"""Pairing of terminals, and `GET /me`."""
+"""Terminal pairing, and `GET /me`."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -24,41 +24,41 @@ from appliance.http.request import (
 from appliance.venue.rows import find_tonight, get_venue
 from terminal_bridge.api.request import authenticate, keep_token, parse_pairing
 
-# Five wrong codes from all devices together close the pairing codes (appliance/door/terminals.py).
-# A lower limit per device prevents one device from closing them alone.
+# After five wrong attempts from all devices, pairing codes stop working
+# (appliance/door/terminals.py). The limit per device is lower, so one device cannot cause this.
 _TRIES_PER_DEVICE = 3
 _OFFER_SECONDS = 600.0
 
 
 def pairing_tries(clock: Clock) -> RateLimit:
-    """Create the rate limit of wrong pairing codes per client address (docs/security.md, S13)."""
+    """Create the per-address rate limit for wrong pairing codes (docs/security.md, S13)."""
     return RateLimit(clock, _TRIES_PER_DEVICE, _OFFER_SECONDS, PairingLater)
 
 
 async def pair(request: web.Request) -> web.Response:
-    """`POST /pair`: exchange the secret of a one-time link, or its typed code, for a token.
+    """`POST /pair`: exchange a one-time link's secret, or a typed code, for a token.
 
-    Raises PairingRefused for an invalid code, PairingLater after three wrong typed codes. With
-    `cookie: true`, the token is set as a cookie that scripts cannot read.
+    With `cookie: true`, the token is set as a cookie that scripts cannot read. Raises
+    PairingRefused if the code is invalid, and PairingLater after three wrong typed codes.
     """
     environment = request[ENVIRONMENT]
     if not is_from_our_page(request, environment.links.base):
         raise PairingRefused
-    asked = parse_pairing(await read_object(request))
+    pairing = parse_pairing(await read_object(request))
     database, tries = environment.database, request.config_dict[PAIRING_TRIES]
-    if asked.is_typed:
+    if pairing.is_typed:
         device = request.config_dict[CALLER_OF](request)
-        tries.spend(device)  # before the attempt, so that parallel attempts all count
-        paired = await database.write(pair_by_code, asked.code, asked.name, asked.language)
+        tries.spend(device)  # counted before the attempt, to include parallel attempts
+        paired = await database.write(pair_by_code, pairing.code, pairing.name, pairing.language)
         if paired is not None:
             tries.give_back(device)
     else:
-        paired = await database.write(pair_by_secret, asked.code, asked.name, asked.language)
+        paired = await database.write(pair_by_secret, pairing.code, pairing.name, pairing.language)
     if paired is None:
         raise PairingRefused
     terminal_id, token = paired
     data = await database.read(_describe, terminal_id)
-    if not asked.cookie:
+    if not pairing.cookie:
         return answer({"token": token, **data})
     response = answer(data)
     keep_token(response, environment, token)
@@ -76,7 +76,7 @@ async def unpair(request: web.Request) -> web.Response:
 
 
 async def me(request: web.Request) -> web.Response:
-    """`GET /me`: return terminal, venue, evening, the box's time and the public keys."""
+    """`GET /me`: return the terminal, venue, current evening, box time and public keys."""
     terminal = await authenticate(request)
     return answer(await request[ENVIRONMENT].database.read(_describe, terminal.id))
 
@@ -92,7 +92,7 @@ def _describe(reader: Reader, terminal_id: str) -> dict[str, Any]:
                   "timeZone": venue.time_zone, "eveningEndsAt": venue.evening_ends_at},
         "evening": find_tonight(reader).isoformat(),
         "boxTime": format_instant(reader.now),
-        # A phone's time zone rules may be years old, so the box sends the offset.
+        # A phone's time zone data may be years old, so the box sends the offset.
         "utcOffsetMinutes": round(offset.total_seconds() / 60),
         "publicKeys": [
             {"kid": key.kid, "publicKey": encode_url_safe(key.public_key)}

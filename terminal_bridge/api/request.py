@@ -1,4 +1,4 @@
-"""Terminal requests: authentication and parsing."""
+"""Authentication and parsing of terminal requests."""
 
 import re
 from contextlib import suppress
@@ -46,10 +46,10 @@ _TOKEN_LENGTH = len("term_") + 64
 
 @dataclass(frozen=True, slots=True)
 class ScanRequest:
-    """A scan or manual check-in. `device_at` is ms since 1970 by the terminal's clock.
+    """A scan or manual check-in. `device_at` is the terminal's time in ms since 1970.
 
-    An offline scan also has `code` or `reservation_id`, and `shown`, the result that the terminal
-    displayed.
+    An offline scan also has a `code` or `reservation_id`. `shown` is the result that the terminal
+    displayed while offline, if any.
     """
 
     scan_id: str
@@ -62,7 +62,7 @@ class ScanRequest:
     shown: str | None = None
 
     def to_scan(self, reading: Reading, happened_at: int | None = None) -> Scan:
-        """Convert to a Scan. `happened_at` is ms since 1970 by the box's clock; None means now."""
+        """Convert to a Scan. `happened_at` is the box's time in ms since 1970; None means now."""
         return Scan(
             id=self.scan_id, reading=reading, arrivals=self.arrivals, reason=self.reason,
             simulate=self.simulate, device_at=self.device_at, shown=self.shown,
@@ -72,9 +72,9 @@ class ScanRequest:
 
 @dataclass(frozen=True, slots=True)
 class PairingRequest:
-    """A pairing request. With `cookie`, the browser stores the token.
+    """A pairing request. With `cookie`, the browser stores the token in a cookie.
 
-    `code` contains the digits if `is_typed`, else the secret of a link.
+    `code` contains the typed digits if `is_typed`, else the secret from a link.
     """
 
     code: str
@@ -85,7 +85,10 @@ class PairingRequest:
 
 
 def parse_request(body: dict[str, Any], terminal: Terminal) -> ScanRequest:
-    """Parse scanId, arrivals, override, simulate, at. Raises ValidationError, RoleMissing."""
+    """Parse scanId, arrivals, override, simulate and at.
+
+    Raises ValidationError if a member is invalid, and RoleMissing if the terminal may not override.
+    """
     request = _parse_members(body)
     if request.reason is not None and not terminal.may("override"):
         raise RoleMissing(role="override")
@@ -93,11 +96,11 @@ def parse_request(body: dict[str, Any], terminal: Terminal) -> ScanRequest:
 
 
 def parse_offline_scans(value: object, terminal: Terminal) -> list[ScanRequest]:
-    """Parse up to 500 offline scans, each with `at`.
+    """Parse up to 500 offline scans, each of which must have `at`.
 
-    Raises ValidationError, whose path is like `scans[3].at`, and RoleMissing for an override in a
-    scan without `shown`, which is decided now. The role for the other scans is checked when they
-    are counted, because it may have changed since.
+    Raises ValidationError with a path such as `scans[3].at` if a member is invalid. Raises
+    RoleMissing if a scan without `shown` contains an override and the terminal may not override.
+    For scans with `shown`, `sync_scans` checks the role.
     """
     if not isinstance(value, list) or len(value) > SCANS_MAX:
         raise field_invalid("scans", "list_at_most", longest=SCANS_MAX)
@@ -105,21 +108,24 @@ def parse_offline_scans(value: object, terminal: Terminal) -> list[ScanRequest]:
 
 
 def parse_scan_id(value: object) -> str:
-    """Parse a terminal's scan id: 1 to 64 letters, digits or `._~-`. Raises ValidationError."""
+    """Parse a scan id: 1 to 64 letters, digits or `._~-`. Raises ValidationError if invalid."""
     if not isinstance(value, str) or not _SCAN_ID.fullmatch(value):
         raise field_invalid("scanId", "scan_id")
     return value
 
 
 def parse_code(value: object) -> str:
-    """Parse a scanned or typed code, up to 2048 characters. Raises ValidationError."""
+    """Parse a scanned or typed code.
+
+    Raises ValidationError if it is blank or longer than 2048 characters.
+    """
     if not isinstance(value, str) or not value.strip() or len(value) > CODE_MAX:
         raise field_invalid("code", "text_of", longest=CODE_MAX)
     return value
 
 
 def parse_reservation_id(value: object) -> str:
-    """Parse the id of a reservation. Raises ValidationError if it is no UUID."""
+    """Parse a reservation id. Raises ValidationError if it is not a UUID."""
     reservation_id = parse_uuid(value)
     if reservation_id is None:
         raise field_invalid("reservationId", "uuid")
@@ -127,9 +133,9 @@ def parse_reservation_id(value: object) -> str:
 
 
 def parse_reason(value: object, field: str) -> str | None:
-    """Parse an optional reason, up to 200 characters; None if absent or blank.
+    """Parse an optional reason; return None if it is absent or blank.
 
-    Raises ValidationError.
+    Raises ValidationError if it is longer than 200 characters.
     """
     if value is None:
         return None
@@ -139,7 +145,7 @@ def parse_reason(value: object, field: str) -> str | None:
 
 
 def parse_needed_reason(value: object, field: str) -> str:
-    """Parse a required reason. Raises ValidationError if it is absent or blank."""
+    """Parse a required reason. Raises ValidationError if it is absent, blank or too long."""
     reason = parse_reason(value, field)
     if reason is None:
         raise field_invalid(field, "reason")
@@ -147,7 +153,7 @@ def parse_needed_reason(value: object, field: str) -> str:
 
 
 def parse_pairing(body: dict[str, Any]) -> PairingRequest:
-    """Parse code, name, language and cookie. Raises ValidationError."""
+    """Parse code, name, language and cookie. Raises ValidationError if one is invalid."""
     given = body.get("code")
     code = given.strip() if isinstance(given, str) else ""
     is_typed = _PAIRING_SECRET.fullmatch(code) is None
@@ -205,7 +211,7 @@ def _parse_offline_scan(item: object, terminal: Terminal, path: str) -> ScanRequ
 
 
 def _parse_shown(value: object) -> str | None:
-    """Parse the result that the terminal showed, including offline-only results."""
+    """Parse the result that the terminal showed. It may be one that only occurs offline."""
     if value is not None and (not isinstance(value, str) or not _RESULT.fullmatch(value)):
         raise field_invalid("shown", "result")
     return value
@@ -219,7 +225,10 @@ def _parse_override(value: object) -> str | None:
 
 
 def parse_people(value: object, field: str) -> int | None:
-    """Parse a number of people, 1 to 999; None if absent. Raises ValidationError."""
+    """Parse a number of people; return None if absent.
+
+    Raises ValidationError if it is not a whole number from 1 to 999.
+    """
     if value is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= ARRIVALS_MAX:
@@ -230,8 +239,9 @@ def parse_people(value: object, field: str) -> int | None:
 async def authenticate(request: web.Request, role: str = "scan") -> Terminal:
     """Return the terminal that sent `request`.
 
-    Raises TerminalNotPaired; TerminalRevoked, or BrowserRevoked if the token is in a cookie, so
-    that the browser deletes its data; RoleMissing if the terminal's role does not include `role`.
+    Raises TerminalNotPaired if the token is missing or unknown, and RoleMissing if the terminal's
+    role does not include `role`. If the terminal is revoked, raises TerminalRevoked, or
+    BrowserRevoked for a token in a cookie: the browser must then delete its data.
     """
     environment = request[ENVIRONMENT]
     terminal = _identify(request, role)
@@ -254,7 +264,7 @@ def _identify(request: web.Request, role: str) -> Terminal:
 
 
 def keep_token(response: web.Response, environment: Environment, token: str) -> None:
-    """Set the token as a cookie that scripts cannot read; "" deletes the cookie."""
+    """Store the token in a cookie that scripts cannot read; "" deletes the cookie."""
     name, max_age = cookie_name(environment), _A_YEAR if token else 0
     response.set_cookie(name, token, max_age=max_age, secure=True, httponly=True, samesite="Strict")
 
@@ -262,15 +272,15 @@ def keep_token(response: web.Response, environment: Environment, token: str) -> 
 def cookie_name(environment: Environment) -> str:
     """Return the environment's cookie name.
 
-    Live and test share a host, and a `__Host-` cookie cannot be limited to a path.
+    The names differ because live and test share a host, and a `__Host-` cookie covers all paths.
     """
     return f"__Host-venuebox-terminal{'' if environment.name == 'live' else '-test'}"
 
 
 def _read_token(request: web.Request, environment: Environment) -> str | None:
-    """Return the token of the header or the cookie.
+    """Return the token from the Authorization header, or else from the cookie.
 
-    Ignores the cookie of a request from another site, unless it is a GET or HEAD (CSRF).
+    To prevent CSRF, ignore the cookie if a different site sent the request, except GET and HEAD.
     """
     header = request.headers.get("Authorization")
     if header is not None:
@@ -285,7 +295,7 @@ def _read_token(request: web.Request, environment: Environment) -> str | None:
 
 
 async def touch(environment: Environment, terminal: Terminal, agent: str | None = None) -> None:
-    """Record the terminal's activity, at most once a minute and not while the disk is full."""
+    """Record the terminal's activity, at most once a minute. Does nothing if the disk is full."""
     seen = terminal.last_seen_at
     if seen is None or not 0 <= environment.database.clock.now() - seen < _MINUTE:
         with suppress(Unavailable):

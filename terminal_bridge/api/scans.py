@@ -31,9 +31,9 @@ from terminal_bridge.api.request import (
 )
 from terminal_bridge.api.wire import conflict_of, error_of, verdict_of
 
-SYNC_LIMIT = 512 * 1024  # bytes: 500 scans with their reasons
+SYNC_LIMIT = 512 * 1024  # bytes; enough for 500 scans with reasons
 _OLDEST_MS = 48 * 3600 * 1000
-_BATCH = 25  # scans per transaction, so that other doors do not wait for the whole batch
+_BATCH = 25  # scans per transaction; other doors wait while it runs
 
 
 async def scan(request: web.Request) -> web.Response:
@@ -46,7 +46,7 @@ async def scan(request: web.Request) -> web.Response:
 
 
 async def check_in_by_hand(request: web.Request) -> web.Response:
-    """`POST /check-ins`: return the verdict on a guest picked from the evening list."""
+    """`POST /check-ins`: check in a guest picked from the evening list; return the verdict."""
     terminal = await authenticate(request, "search")
     body = await read_object(request)
     picked = parse_request(body, terminal)
@@ -57,7 +57,7 @@ async def check_in_by_hand(request: web.Request) -> web.Response:
 async def _answer(
     deciding: Awaitable[dict[str, Any]], scan_request: ScanRequest, terminal: Terminal
 ) -> web.Response:
-    """Return the verdict, or the error as a grey verdict if the box is unavailable."""
+    """Return the verdict, or a grey verdict with the error if the box is unavailable."""
     try:
         return answer(await deciding)
     except Unavailable as error:
@@ -90,13 +90,13 @@ async def undo_by_hand(request: web.Request) -> web.Response:
 async def decide_code(
     environment: Environment, terminal: Terminal, scan_request: ScanRequest, code: str
 ) -> dict[str, Any]:
-    """Decide a code and return the verdict as JSON types, for `POST /scans` and for scanners.
+    """Decide a code for `POST /scans` or an attached scanner. Return the verdict's JSON object.
 
-    Raises the errors of `check_in`, and Unavailable if the box cannot decide.
+    Raises the same errors as `check_in`, and Unavailable if the box cannot decide.
     """
     database, by_name = environment.database, terminal.may("search")
     scanned = environment.keyring, environment.name, code
-    if len(code) >= TEXT_LENGTH:  # a pass needs one indexed lookup; typed text may need a search
+    if len(code) >= TEXT_LENGTH:  # a pass is found by index; typed text may need a slow search
         reading = database.peek(look_up_code, *scanned, by_name=by_name)
     else:
         reading = await database.read(look_up_code, *scanned, by_name=by_name)
@@ -113,10 +113,10 @@ async def _decide(
 
 
 async def sync(request: web.Request) -> web.Response:
-    """`POST /sync`: decide offline scans in chronological order; return a verdict on each.
+    """`POST /sync`: decide offline scans in chronological order; return a verdict for each.
 
-    `sentAt` is the device's current time, if given; the box corrects the scan times by it and
-    clamps them to the last 48 hours.
+    The optional `sentAt` is the device's current time. The box uses it to correct the scan times,
+    which it then clamps to the last 48 hours.
     """
     terminal = await authenticate(request)
     environment = request[ENVIRONMENT]
@@ -136,7 +136,10 @@ async def sync(request: web.Request) -> web.Response:
 
 
 async def acknowledge(request: web.Request) -> web.Response:
-    """`POST /conflicts/{id}/acknowledge`: mark a conflict as handled. Raises NotFound."""
+    """`POST /conflicts/{id}/acknowledge`: mark a conflict as handled.
+
+    Raises NotFound if there is no such conflict.
+    """
     terminal = await authenticate(request, "override")
     conflict_id = parse_uuid(request.match_info["id"])
     if conflict_id is None:
@@ -151,12 +154,12 @@ def _order(
     reader: Reader, environment: Environment, terminal: Terminal, requests: list[ScanRequest],
     sent_at: int | None,
 ) -> list[tuple[int, Scan]]:  # fmt: skip
-    """Return (index in the request, scan) pairs in chronological order."""
+    """Return the scans in chronological order, each with its index in the request."""
     now = reader.now
     ahead = 0 if sent_at is None else sent_at - now
     found = []
     for index, scan_request in enumerate(requests):
-        device_at = scan_request.device_at or 0  # never None here: the parser requires it
+        device_at = scan_request.device_at or 0  # never None, because the parser requires it
         at = min(max(device_at - ahead, now - _OLDEST_MS), now)
         reading = _reading(reader, environment, terminal, scan_request, at)
         found.append((index, scan_request.to_scan(reading, at)))
@@ -168,7 +171,7 @@ def _reading(
 ) -> Reading:
     may_search = terminal.may("search")
     if scan_request.reservation_id is not None:
-        # With `shown`, the terminal matched the guest offline. Without it, this is a search by id.
+        # With `shown`, the terminal had already matched the guest; without it, this is a search.
         if scan_request.shown is None and not may_search:
             raise RoleMissing(role="search")
         return Reading("list", (scan_request.reservation_id,))

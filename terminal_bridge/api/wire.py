@@ -1,4 +1,4 @@
-"""JSON of the door protocol's responses, without contact data (docs/guide/door-protocol.md)."""
+"""The door protocol's JSON, which contains no contact details (docs/guide/door-protocol.md)."""
 
 import json
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from appliance.reservations.model import Reservation
 encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _Json = dict[str, Any]
 _NOWHERE: _Json = {"terminalId": None, "terminal": None}
-# Actions that a terminal may offer after a result, besides `override`.
+# Actions other than `override` that a terminal may offer after a result.
 _ACTIONS: Mapping[str, tuple[str, ...]] = {
     "checked_in": ("undo",),
     "party_added": ("undo",),
@@ -31,7 +31,7 @@ _ACTIONS: Mapping[str, tuple[str, ...]] = {
 def verdict_of(
     decided: Decided, scan_id: str, terminal: Terminal, *, simulated: bool = False
 ) -> _Json:
-    """Return a verdict in the terminal's language, with the actions that it may offer next."""
+    """Return a verdict in the terminal's language, with the actions the terminal may offer."""
     verdict = decided.verdict
     current = {reservation.id: reservation for reservation in decided.reservations}
     sentences = phrase(verdict, terminal.language)
@@ -57,12 +57,12 @@ def verdict_of(
 
 
 def error_of(error: ApiError, scan_id: str, terminal: Terminal) -> _Json:
-    """Return a server error: error body (interface, section 7) and grey verdict combined."""
+    """Return a grey verdict that also has the members of an error (interface, section 7)."""
     return error.body() | verdict_of(Decided(Verdict("error"), ()), scan_id, terminal)
 
 
 def guest_of(reservation: Reservation) -> _Json:
-    """Return an entry of the evening list."""
+    """Return a reservation as an entry in the evening list."""
     return {
         "id": reservation.id,
         "accessCode": reservation.access_code,
@@ -83,7 +83,7 @@ def guest_of(reservation: Reservation) -> _Json:
 
 
 def first_check_in_of(first: FirstCheckIn | None) -> _Json | None:
-    """Return time, terminal and staff member of the first check-in; None without one."""
+    """Return the first check-in's time, terminal and staff member, or None."""
     if first is None:
         return None
     return {"at": format_instant(first.at), "terminal": first.terminal, "by": first.by}
@@ -95,7 +95,7 @@ def _actions(result: str, terminal: Terminal, *, overridable: bool) -> list[str]
 
 
 def _seen(seen: Seen | None, current: Mapping[str, Reservation]) -> _Json | None:
-    """Return the reservation as of the scan, with the current name, code and notes."""
+    """Return the reservation as it was at the scan, but with the current name, code and notes."""
     if seen is None:
         return None
     now = current.get(seen.id)
@@ -115,7 +115,7 @@ def _seen(seen: Seen | None, current: Mapping[str, Reservation]) -> _Json | None
 
 
 def event_of(change: Change, terminal: Terminal) -> _Json:
-    """Return the data of a feed event. Notes are included only with the role `search`."""
+    """Return a feed event's data. Only terminals with the role `search` receive notes."""
     data: _Json = {}
     if change.totals is not None:
         data |= {"evening": change.evening, "totals": asdict(change.totals)}
@@ -135,10 +135,10 @@ def event_of(change: Change, terminal: Terminal) -> _Json:
 
 
 def conflict_of(conflict: Conflict, terminal: Terminal) -> _Json:
-    """Return a conflict from this terminal's view: `other` is the admission elsewhere.
+    """Return a conflict as seen from `terminal`: `other` is the admission at another terminal.
 
-    `admissions` lists both in the order in which they happened. Without a second admission,
-    `other` has the time of this one and no terminal.
+    `admissions` lists both admissions in chronological order. If there was only one, `other` has
+    its time and no terminal.
     """
     other = conflict.other
     if other is not None and other.terminal_id == terminal.id != conflict.this.terminal_id:

@@ -1,4 +1,4 @@
-"""Scanners at the box itself. Their codes are decided as those of a terminal's `POST /scans`."""
+"""Scanners attached to the box. A code is decided like a terminal's `POST /scans` request."""
 
 import asyncio
 from contextlib import suppress
@@ -16,11 +16,11 @@ from terminal_bridge.api.scans import decide_code
 from terminal_bridge.scanners.scanner import ARRIVALS, Answer, Decide, ReaderState, Undecided
 from terminal_bridge.scanners.scanners import Readers
 
-READER_TROUBLE = "reader_trouble"  # name of the alert
+READER_TROUBLE = "reader_trouble"  # alert name
 
 
 def readers_of(box: Box) -> Readers:
-    """Create the scanners in the box's settings. Their faults become alerts for `doctor`."""
+    """Create the scanners from the box's settings. `doctor` shows their faults as alerts."""
     writing: set[asyncio.Task[None]] = set()
 
     async def write(state: ReaderState) -> None:
@@ -28,13 +28,13 @@ def readers_of(box: Box) -> Readers:
             await _environment(box, state.environment).database.write(_write_alert, state)
 
     def write_soon(state: ReaderState) -> None:
-        """Write the alert in the background, so that a full disk does not delay scans."""
+        """Write the alert in the background, because a write to a full disk would delay scans."""
         task = asyncio.ensure_future(write(state))
         writing.add(task)
         task.add_done_callback(writing.discard)
 
     async def drop_old_alerts() -> None:
-        """Drop alerts from before a restart, which may concern removed scanners."""
+        """Delete alerts from before the restart; their scanners may have been removed."""
         for environment in box.environments:
             with suppress(Unavailable):
                 await environment.database.write(drop_alerts, [READER_TROUBLE])
@@ -51,7 +51,7 @@ def _write_alert(tx: Transaction, state: ReaderState) -> None:
     if state.trouble is None:
         drop_alert(tx, READER_TROUBLE, state.place)
     else:
-        detail = f"The reader {state.place} {state.trouble}."
+        detail = f"Scanner {state.place}: {state.trouble}."
         put_alert(tx, Alert(READER_TROUBLE, state.place, tx.now, detail))
 
 
@@ -73,18 +73,18 @@ def _decider(box: Box, settings: ReaderSettings) -> Decide:
 
 
 def find_terminal(reader: Reader, named: str) -> Terminal:
-    """Find the terminal by id, else the active one by name.
+    """Return the terminal with the id `named`, or else the active terminal with that name.
 
-    Raises Undecided if there is none, if several have the name, or if it is revoked. Called at
-    each scan, so that a revoked terminal is rejected from the next scan on.
+    Raises Undecided if there is no such terminal, if it is revoked, or if several have the name.
+    Called for each scan, because a terminal can be revoked at any time.
     """
     terminals = list_terminals(reader)
     found = [each for each in terminals if each.id == named]
     found = found or [each for each in terminals if each.name == named and each.revoked_at is None]
     if len(found) > 1:
-        raise Undecided(f"several terminals are named {named}: put an id in the settings instead")
+        raise Undecided(f"several terminals are named {named}: use an id in the settings instead")
     if not found:
         raise Undecided(f"there is no terminal {named}: create it with venuebox terminal create")
     if found[0].revoked_at is not None:
-        raise Undecided(f"the terminal {named} was revoked: name another in the settings")
+        raise Undecided(f"the terminal {named} is revoked: name a different one in the settings")
     return found[0]

@@ -1,8 +1,8 @@
 """Serial and evdev scanners, each read in its own thread.
 
-The kernel reports keys, not characters. So the keyboard layout of this computer has no effect, but
-the layout that the scanner is set to has: a scanner set to French presses other keys for the same
-text. The US and the French layout are both tried.
+The kernel reports keys, not characters, so this computer's keyboard layout has no effect. The
+scanner's own layout does: for the same text, a scanner set to French presses other keys than one
+set to US. Input is therefore decoded with both layouts.
 """
 
 import asyncio
@@ -51,13 +51,13 @@ KEYPAD_DIGITS: Mapping[int, str] = dict(
 )
 _KEYPAD: Mapping[int, str] = {**KEYPAD_DIGITS, 55: "*", 74: "-", 78: "+", 83: ".", 98: "/"}
 
-# Stricter than the box's pattern, which allows for other layouts: they are tried here already.
+# Stricter than the box's pattern, which also matches passes typed with the wrong layout.
 _PASS = re.compile(r"SVC1[A-Z2-7]{135}")
 _Layout = Mapping[int, tuple[str, str]]
 
 
 def _layout(*rows: tuple[int, str, str]) -> _Layout:
-    """Build a layout from rows of adjacent keys: first key code, characters, with Shift."""
+    """Build a layout from rows: code of the first key, its characters, those with Shift held."""
     keypad = {code: (sign, sign) for code, sign in _KEYPAD.items()}
     keys = {
         first + n: pair
@@ -87,7 +87,7 @@ _FRENCH = _layout(
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """A key press. `text` is a character typed as Alt plus its number on the keypad."""
+    """A key press, or with `text`, a character typed as Alt plus its number on the keypad."""
 
     code: int
     shift: bool = False
@@ -96,8 +96,8 @@ class Stroke:
 
 
 def read_strokes(strokes: Sequence[Stroke]) -> str:
-    """Decode key presses by the first layout that gives a venuebox code, else by the US layout."""
-    # On Windows, Caps Lock also shifts the digits of a French keyboard.
+    """Decode key presses with the layout that yields a venuebox code, else with the US layout."""
+    # On Windows, Caps Lock also shifts the digit keys of the French layout.
     layouts = ((_US, False), (_FRENCH, False), (_FRENCH, True))
     texts = ["".join(_decode(stroke, *layout) for stroke in strokes) for layout in layouts]
     whole = (text for text in texts if _is_code(text))
@@ -139,11 +139,11 @@ class Keyboard:
         self._spoiled = ""
 
     def fileno(self) -> int:
-        """File descriptor for `select`."""
+        """Return the file descriptor for `select`."""
         return self._handle
 
     def feed(self, raw: bytes) -> list[str]:
-        """Return the codes that `raw` completes; `dropped` is then the reason for lost input."""
+        """Return the codes that `raw` completes. Sets `dropped` to the reason if input is lost."""
         self.dropped = ""
         found: list[str] = []
         raw = self._rest + raw
@@ -151,7 +151,7 @@ class Keyboard:
         self._rest = raw[whole:]
         for _, _, kind, code, value in EVENT.iter_unpack(raw[:whole]):
             if kind == _SYNCHRONISE and code == _DROPPED:
-                self._spoiled = "key events were lost; code dropped: scan again"
+                self._spoiled = "key events were lost and the code was dropped: scan again"
                 self._held.clear()
             elif kind == _KEY and value == _PRESSED:
                 found += self._press(code)
@@ -160,14 +160,14 @@ class Keyboard:
         return found
 
     def pause(self) -> list[str]:
-        """Return the code that a pause completes, if any."""
+        """End the current code after a pause; return it unless it is too short."""
         self.dropped = ""
         if len(self._strokes) < SHORTEST_BY_PAUSE:
             self._strokes.clear()
         return self._end()
 
     def close(self) -> None:
-        """Close the device, which also releases the grab."""
+        """Close the device. This also ends the exclusive grab."""
         os.close(self._handle)
 
     def _press(self, code: int) -> list[str]:
@@ -201,15 +201,16 @@ class Keyboard:
         text = read_strokes(self._strokes).strip()
         self._strokes.clear()
         if "\ufffd" in text:
-            self._spoiled = self._spoiled or "input with keys outside of any code dropped"
+            self._spoiled = self._spoiled or "input with keys that no code contains dropped"
         self.dropped, self._spoiled = self._spoiled, ""
         return [text] if text and not self.dropped else []
 
 
 def open_keyboard(settings: ReaderSettings) -> Keyboard:
-    """Open and grab the keyboard at `settings.device`, so that no other program gets its input.
+    """Open the keyboard at `settings.device` and grab it, which hides its input from others.
 
-    Raises OSError, with EBUSY if another program has grabbed it. A plain file is not grabbed.
+    A regular file is opened without a grab. Raises OSError if the device cannot be opened; its
+    errno is EBUSY if another program has grabbed the device.
     """
     handle = os.open(settings.device, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
@@ -226,20 +227,20 @@ if TYPE_CHECKING:
     import serial
 
 _WRITE_SECONDS = 1.0
-_DECISION_SECONDS = 10.0  # guests do not wait longer
+_DECISION_SECONDS = 10.0  # after this time the guest gets a grey answer
 _CLOSE_SECONDS = 1.0
 _CHUNK = 4096
 _REASONS = {
     (errno.ENOENT, errno.ENODEV, errno.ENXIO): "is not there: plug it in",
     (errno.EACCES, errno.EPERM): (
-        "may not be opened: add this user to the groups dialout and input"
+        "cannot be opened: add this user to the groups dialout and input"
     ),
-    (errno.EBUSY, errno.EAGAIN): "is held by another program: stop that one",
+    (errno.EBUSY, errno.EAGAIN): "is in use by another program: stop that program",
 }
 
 
 class SerialScanner(Lines):
-    """A serial or USB-CDC scanner with its port open exclusively."""
+    """A serial or USB-CDC scanner whose port is open and locked."""
 
     def __init__(self, port: "serial.Serial") -> None:
         super().__init__()
@@ -251,10 +252,10 @@ Device = SerialScanner | Keyboard
 
 
 def open_serial(settings: ReaderSettings) -> SerialScanner:
-    """Open the scanner at `settings.device`. Raises OSError."""
+    """Open the scanner at `settings.device`. Raises OSError if it cannot be opened."""
     port = _open(settings.device, settings.baud)
     try:
-        port.reset_input_buffer()  # discard a partial code from before the start
+        port.reset_input_buffer()  # it may hold part of a code scanned earlier
     except Exception as error:
         port.close()
         raise OSError(errno.ENODEV, "the device is gone") from error
@@ -262,9 +263,9 @@ def open_serial(settings: ReaderSettings) -> SerialScanner:
 
 
 class DeviceReader:
-    """Opens the device when it is present, reads codes, calls `decide`, and writes the answers.
+    """Opens the device once it is present, reads codes, calls `decide` and writes the answers.
 
-    Handles one code at a time; further input stays in the kernel's buffer.
+    Handles one code at a time; meanwhile, further input waits in the kernel's buffer.
     """
 
     def __init__(
@@ -274,22 +275,22 @@ class DeviceReader:
         self._settings, self._watch = settings, watch
         self._open, self._decide = open_device, decide
         self._stopping = threading.Event()
-        self._asked: Future[Answer] = Future()
-        self._relay: serial.Serial | None = None  # the port `answer_device`
-        # A daemon thread, so that the process can exit while a driver hangs.
+        self._pending: Future[Answer] = Future()
+        self._relay: serial.Serial | None = None  # the open `answer_device`
+        # A daemon thread, because the process must be able to exit while a driver hangs.
         name = f"reader {settings.place}"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     async def start(self) -> None:
-        """Start the thread, whether or not the device is present."""
+        """Start the thread, even if the device is absent."""
         self._loop = asyncio.get_running_loop()
         self._thread.start()
 
     async def close(self) -> None:
-        """Stop within 1 s, even if the driver hangs. A running decision still completes."""
+        """Stop within 1 s, even if the driver hangs. A decision in progress still completes."""
         self._stopping.set()
         await asyncio.to_thread(self._thread.join, _CLOSE_SECONDS)
-        self._asked.cancel()
+        self._pending.cancel()
 
     def _run(self) -> None:
         wait = FIRST_WAIT
@@ -301,7 +302,7 @@ class DeviceReader:
                     self._read(device)
             except OSError as error:
                 self._watch.disconnected(_describe(error))
-            except Exception as error:  # noqa: BLE001 - the other scanners go on
+            except Exception as error:  # noqa: BLE001 - the scanner is opened again
                 log_exception(f"scanner: {self._settings.place}", error)
                 self._watch.disconnected(f"failed unexpectedly ({type(error).__name__})")
             self._stopping.wait(wait)
@@ -310,7 +311,7 @@ class DeviceReader:
             self._relay.close()
 
     def _read(self, device: Device) -> None:
-        """Read codes until the box stops. Raises OSError if the device is gone."""
+        """Read codes until `close` is called. Raises OSError if the device is gone."""
         while not self._stopping.is_set():
             ready, _, _ = select.select([device.fileno()], [], [], PAUSE_SECONDS)
             raw = os.read(device.fileno(), _CHUNK) if ready else b""
@@ -328,16 +329,19 @@ class DeviceReader:
     def _ask(self, code: str) -> Answer:
         deciding = self._decide(code)
         try:
-            self._asked = asyncio.run_coroutine_threadsafe(deciding, self._loop)
-            return self._asked.result(_DECISION_SECONDS)
-        except RuntimeError:  # the loop is closed
+            self._pending = asyncio.run_coroutine_threadsafe(deciding, self._loop)
+            return self._pending.result(_DECISION_SECONDS)
+        except RuntimeError:  # the event loop is closed
             deciding.close()
         except (TimeoutError, CancelledError):
             pass
         return TROUBLE
 
     def _answer(self, device: Device, parts: Sequence[bytes]) -> None:
-        """Write the answer to the scanner, or to `answer_device`, whose failure is only logged."""
+        """Write the answer to `answer_device` if set, else to a serial scanner.
+
+        A failure of `answer_device` is recorded as a fault. Raises OSError if the scanner fails.
+        """
         settings = self._settings
         if isinstance(device, SerialScanner) and not settings.answer_device:
             _write_answer(device.port, parts)
@@ -348,7 +352,7 @@ class DeviceReader:
                 self._relay = _open(settings.answer_device, settings.answer_baud)
             _write_answer(self._relay, parts)
         except OSError as error:
-            relay, self._relay = self._relay, None  # the next answer opens it again
+            relay, self._relay = self._relay, None  # the next answer reopens it
             with suppress(OSError):
                 if relay is not None:
                     relay.close()
@@ -356,7 +360,7 @@ class DeviceReader:
 
 
 def _open(path: str, baud: int) -> "serial.Serial":
-    import serial  # noqa: PLC0415 - a box without scanners does not load it
+    import serial  # noqa: PLC0415 - a box without scanners does not need it
 
     return serial.Serial(path, baud, timeout=0, write_timeout=_WRITE_SECONDS, exclusive=True)
 
@@ -371,6 +375,6 @@ def _write_answer(port: "serial.Serial", parts: Sequence[bytes]) -> None:
 
 def _describe(error: OSError) -> str:
     if error.errno is None:
-        return "does not answer: unplug it and plug it in again"
+        return "does not respond: unplug it and plug it in again"
     found = (reason for numbers, reason in _REASONS.items() if error.errno in numbers)
     return next(found, f"does not work ({error.strerror or type(error).__name__})")

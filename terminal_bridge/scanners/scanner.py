@@ -1,4 +1,4 @@
-"""Code shared by all scanners: line parsing, answers and state."""
+"""Code shared by all scanner types: line parsing, answers and state."""
 
 import logging
 from collections.abc import Callable, Coroutine, Mapping
@@ -12,14 +12,14 @@ log = logging.getLogger(__name__)
 
 
 class Undecided(Exception):
-    """The scan was not decided. The message names the reason, which the operator can fix."""
+    """Raised if a scan cannot be decided. The message says what the operator must fix."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to a scan. `party` is arrived/guests, "" without a reservation.
+    """The answer to a scan. `party` is "arrived/guests", or "" if there is no reservation.
 
-    `is_repeated`: the same code was scanned less than 3 s ago, and its answer is reused.
+    `is_repeated` is true if the same code was scanned less than 3 s ago and its answer is reused.
     """
 
     colour: str
@@ -31,9 +31,9 @@ class Answer:
 
     @classmethod
     def of(cls, verdict: Mapping[str, Any]) -> Self:
-        """Convert a verdict of `POST /scans`. Raises KeyError, TypeError or AttributeError.
+        """Convert a verdict returned by `POST /scans`.
 
-        These errors mean that the verdict lacks a member, or has one of another type.
+        Raises KeyError, TypeError or AttributeError if a member is missing or has the wrong type.
         """
         reservation = verdict.get("reservation") or {}
         table = (reservation.get("table") or {}).get("name") or ""
@@ -43,16 +43,16 @@ class Answer:
 
 
 Decide = Callable[[str], Coroutine[Any, Any, Answer]]
-ARRIVALS = 1  # people per scan: a turnstile admits one
+ARRIVALS = 1  # people admitted per scan, because a turnstile lets one person through
 TROUBLE = Answer("grey", "error", sentence="Incident : scannez de nouveau.")
 
 
 def line_of(answer: Answer, *, is_same: bool = False) -> bytes:
-    """Format `GREEN checked_in T5 1/4 Entrée validée…`: five fields separated by spaces.
+    """Format an answer as a line of five fields, e.g. `GREEN checked_in T5 1/4 Entrée validée…`.
 
-    The first field is the colour, or `SAME` for a reused answer. Spaces in the table name become
-    `_`; `-` means no table or no party. Only the fifth field, the sentence for the staff, may
-    contain spaces. The line is UTF-8 and ends with CR LF.
+    The fields are separated by spaces. The first is the colour, or `SAME` for a reused answer.
+    Spaces in the table name become `_`; `-` marks an empty field. Only the last field, the
+    sentence for the staff, may contain spaces. The line is UTF-8 and ends with CR LF.
     """
     fields = (
         "SAME" if is_same else answer.colour.upper(),
@@ -66,9 +66,9 @@ def line_of(answer: Answer, *, is_same: bool = False) -> bytes:
 
 @dataclass(slots=True)
 class ReaderState:
-    """State of one scanner. Instants are ms since 1970; `trouble` is the current fault or None.
+    """State of one scanner. Times are in ms since 1970.
 
-    `connected_since` is None while the device is absent.
+    `connected_since` is None while the device is absent. `trouble` is the current fault, if any.
     """
 
     kind: str
@@ -83,13 +83,13 @@ class ReaderState:
 
 
 class Watch:
-    """Tracks the state of one scanner and logs changes. Safe to call from its thread."""
+    """Tracks one scanner's state and logs changes. May be called from the scanner's thread."""
 
     def __init__(
         self, settings: ReaderSettings, clock: Clock,
         on_change: Callable[[ReaderState], None] = lambda _: None,
     ) -> None:  # fmt: skip
-        """`on_change` is called, in any thread, when a fault begins or ends."""
+        """Create the state. `on_change` is called, in any thread, when a fault begins or ends."""
         self.settings = settings
         self.state = ReaderState(
             settings.kind, settings.place, settings.terminal, settings.environment
@@ -98,13 +98,13 @@ class Watch:
         self._on_change = on_change
 
     def connected(self) -> None:
-        """Record that the device is connected or the port is listening."""
+        """Record that the device is connected, or that the port is open."""
         self.state.connected_since = self._clock.now()
         log.info("scanner: %s %s: connected", self.state.kind, self.state.place)
         self.decided(None)
 
     def disconnected(self, why: str) -> None:
-        """Record that the device is absent; repeated calls with one reason are logged once."""
+        """Record that the device is absent. The same reason is not logged twice in a row."""
         self.state.connected_since = None
         self.decided(why)
 
@@ -114,12 +114,12 @@ class Watch:
         self.state.reads += 1
 
     def decided(self, trouble: str | None) -> None:
-        """Record that a code was decided, or that it was not, for the reason `trouble`."""
+        """Set the current fault to `trouble`, or clear it if `trouble` is None."""
         if self._set_trouble(trouble):
             self._on_change(self.state)
 
     def drop(self, why: str) -> None:
-        """Record that input was dropped, for the reason `why`."""
+        """Record that input was dropped, and why."""
         self.state.dropped += 1
         self._set_trouble(why)
 
@@ -130,17 +130,17 @@ class Watch:
         return trouble != known
 
 
-PAUSE_SECONDS = 0.5  # of silence end a code
-ANSWER_PAUSE_SECONDS = 0.5  # between two parts of an answer
-FIRST_WAIT, LONGEST_WAIT = 0.25, 5.0  # seconds before a device or port is opened again
-CODE_MAX = 2048  # characters, as in `POST /scans`
-SHORTEST_BY_PAUSE = 4  # shorter input before a pause is dropped as stray key presses
+PAUSE_SECONDS = 0.5  # a gap this long ends a code
+ANSWER_PAUSE_SECONDS = 0.5  # pause between two parts of an answer
+FIRST_WAIT, LONGEST_WAIT = 0.25, 5.0  # seconds between attempts to open a device or port
+CODE_MAX = 2048  # characters; the same limit as `POST /scans`
+SHORTEST_BY_PAUSE = 4  # characters; shorter input before a pause is dropped as stray keys
 _ENDS = b"\r\n\t"
-_FRAMES = b"\x00\x02\x03"  # NUL after power-up, STX and ETX around a code
+_FRAMES = b"\x00\x02\x03"  # some scanners send NUL after power-up, or STX and ETX around a code
 
 
 class Lines:
-    """Assembles bytes into codes. Drops garbage and overlong input."""
+    """Splits a byte stream into codes. Drops unreadable and overlong input."""
 
     def __init__(self) -> None:
         self.dropped = ""
@@ -149,11 +149,11 @@ class Lines:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether an unfinished code is buffered, which a pause would end."""
+        """Whether a code has begun that a pause would end."""
         return bool(self._bytes) or self._overlong
 
     def feed(self, raw: bytes) -> list[str]:
-        """Return the codes that `raw` completes; `dropped` is then the reason for lost input."""
+        """Return the codes that `raw` completes. Sets `dropped` to the reason if input is lost."""
         found = []
         self.dropped = ""
         for byte in raw:
@@ -167,7 +167,7 @@ class Lines:
         return found
 
     def pause(self) -> list[str]:
-        """Return the code that a pause of PAUSE_SECONDS completes; drop it if too short."""
+        """End the current code after a pause of PAUSE_SECONDS; return it unless it is too short."""
         self.dropped = ""
         if len(self._bytes) < SHORTEST_BY_PAUSE:
             self._bytes.clear()

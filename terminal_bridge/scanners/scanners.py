@@ -1,4 +1,4 @@
-"""The scanners of one computer, started and stopped together."""
+"""All scanners on one computer, started and stopped together."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,17 +18,18 @@ REPEATED_WITHIN_SECONDS = 3.0
 
 
 class Readers:
-    """All configured scanners. A failure of one does not affect the others."""
+    """All configured scanners. If one scanner fails, the others keep working."""
 
     def __init__(
         self, settings: Sequence[ReaderSettings], decider: Callable[[ReaderSettings], Decide],
         clock: Clock, on_change: Callable[[ReaderState], None] = lambda _: None,
         before: Callable[[], Awaitable[None]] | None = None,
     ) -> None:  # fmt: skip
-        """`decider` returns the function that decides the codes of a scanner.
+        """Set up the scanners without starting them.
 
-        `on_change` is called in the event loop when a fault begins or ends. `start` awaits
-        `before` first.
+        `decider` returns the function that decides the codes from one scanner. `on_change` is
+        called in the event loop when a fault begins or ends. `start` awaits `before` before it
+        starts the scanners.
         """
         self._before, self._on_change = before, on_change
         self._watches = [Watch(each, clock, self._report) for each in settings]
@@ -39,7 +40,7 @@ class Readers:
 
     @property
     def states(self) -> list[ReaderState]:
-        """State of each scanner, in the order of the settings."""
+        """Return each scanner's state, in the order of the settings."""
         return [watch.state for watch in self._watches]
 
     async def start(self) -> None:
@@ -58,14 +59,15 @@ class Readers:
                 log_exception("scanner: close", result)
 
     def _report(self, state: ReaderState) -> None:
-        with suppress(RuntimeError):  # the loop is closed
+        with suppress(RuntimeError):  # the event loop is closed
             self._loop.call_soon_threadsafe(self._on_change, state)
 
 
 class Once:
-    """Decides each code once in 3 s, because guests hold a pass there until they see a reaction.
+    """Decides each code at most once every 3 s.
 
-    A repeated scan gets the same answer with `is_repeated` set.
+    Guests hold a pass in front of the scanner until they see a reaction, so the scanner reads it
+    several times. A repeated scan gets the first answer again, with `is_repeated` set.
     """
 
     def __init__(self, decide: Decide, clock: Clock) -> None:
@@ -74,7 +76,7 @@ class Once:
         self._shown: dict[str, tuple[float, asyncio.Future[Answer]]] = {}
 
     async def __call__(self, code: str) -> Answer:
-        """Return the answer to `code`. Grey answers are not reused; the next scan tries again."""
+        """Return the answer to `code`. A grey answer is not reused; the next scan tries again."""
         now = self._clock.monotonic()
         self._shown = {
             text: (at, decision)
@@ -97,7 +99,7 @@ def _watched(decide: Decide, watch: Watch) -> Decide:
         except Undecided as why:
             watch.decided(str(why))
             return Answer("grey", "error", sentence=str(why))
-        except Exception as error:  # noqa: BLE001 - the guest gets the grey answer
+        except Exception as error:  # noqa: BLE001 - the guest gets a grey answer
             log_exception(f"scanner: {watch.state.place}", error)
             return TROUBLE
         watch.decided(None)

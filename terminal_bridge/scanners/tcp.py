@@ -1,4 +1,4 @@
-"""Network scanners over TCP: a line in, a line out (docs/guide/scanners.md)."""
+"""Network scanners: each sends codes as lines over TCP (docs/guide/scanners.md)."""
 
 import asyncio
 from collections import Counter
@@ -19,7 +19,7 @@ from terminal_bridge.scanners.scanner import (
 )
 
 MOST_CONNECTIONS = 16
-MOST_PER_ADDRESS = 8  # a serial device server may connect eight scanners from one address
+MOST_PER_ADDRESS = 8  # a serial device server may connect eight scanners from one IP address
 IDLE_SECONDS = 600.0
 _WRITE_SECONDS = 5.0
 _CHUNK = 4096
@@ -28,7 +28,7 @@ _FULL = b"GREY error - - Trop de connexions.\r\n"
 
 @dataclass(eq=False, slots=True)
 class _Connection:
-    """A connection served by `task`. `received_at` is the loop time of its latest bytes."""
+    """A connection served by `task`. `received_at` is the event-loop time of the latest input."""
 
     address: str
     task: asyncio.Task[None]
@@ -37,7 +37,7 @@ class _Connection:
 
 
 class TcpReader:
-    """Listens on the configured address; retries until the address can be bound."""
+    """Serves the scanners that connect to the configured address."""
 
     def __init__(self, settings: ReaderSettings, decide: Decide, watch: Watch) -> None:
         self._settings, self._decide, self._watch = settings, decide, watch
@@ -50,7 +50,7 @@ class TcpReader:
         self._listening = asyncio.create_task(self._serve(server))
 
     async def close(self) -> None:
-        """Stop at once and close every connection."""
+        """Stop listening and close every connection immediately."""
         tasks = [each.task for each in self._connections]
         tasks += [self._listening] if self._listening else []
         for task in tasks:
@@ -74,7 +74,7 @@ class TcpReader:
                 self._accept, self._settings.host, self._settings.port, limit=_CHUNK
             )
         except OSError as error:
-            self._watch.disconnected(f"cannot be listened on ({error.strerror or error})")
+            self._watch.disconnected(f"cannot listen ({error.strerror or error})")
             return None
         self._watch.connected()
         return server
@@ -83,7 +83,7 @@ class TcpReader:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a running coroutine has a task
         peer = writer.get_extra_info("peername")
-        address = str(peer[0]) if peer else ""  # None: already disconnected
+        address = str(peer[0]) if peer else ""  # no peer name if already disconnected
         connection = _Connection(address, task, asyncio.get_running_loop().time())
         try:
             if self._make_room(address):
@@ -92,16 +92,16 @@ class TcpReader:
             else:
                 writer.write(_FULL)
         except (OSError, TimeoutError, asyncio.CancelledError):
-            pass  # disconnected or evicted; asyncio would log the exception
+            pass  # disconnected or evicted; without this, asyncio would log the exception
         finally:
             self._connections.discard(connection)
             writer.close()
 
     def _make_room(self, address: str) -> bool:
-        """Return whether another connection fits; evict the one that was idle longest if needed.
+        """Return whether there is room for another connection; evict an idle one if needed.
 
         At the limit per address, evict a connection from that address. At the total limit, evict
-        one from the address with the most connections, so that no device blocks the others.
+        one from the address with the most connections. Of these, the longest idle one is evicted.
         """
         held = Counter(each.address for each in self._connections)
         if held[address] >= MOST_PER_ADDRESS:
@@ -133,7 +133,7 @@ class TcpReader:
                     return
                 codes = lines.pause()
             else:
-                is_over = not raw  # the end of the input also ends a code, which is answered
+                is_over = not raw  # a code before the end of input is still decided
                 codes = lines.pause() if is_over else lines.feed(raw)
                 connection.received_at = loop.time()
             if lines.dropped:
@@ -148,7 +148,7 @@ class TcpReader:
             connection.is_busy = False
 
     async def _send(self, writer: asyncio.StreamWriter, answer: Answer) -> None:
-        """Send the bytes that the settings define for this colour, else the answer line."""
+        """Send the bytes configured for the answer's colour, or else the answer line."""
         parts = self._settings.answer.get(answer.colour) or (
             line_of(answer, is_same=answer.is_repeated and not self._settings.repeat_answer),
         )

@@ -1,1 +1,1 @@
-"""The partner API over HTTP (interface, sections 2 to 8)."""
+"""The partner API (interface, sections 2 to 8)."""

@@ -23,7 +23,7 @@ _WRITE_SECONDS = 60.0
 
 
 class Gate:
-    """Authenticates the callers of one environment's partner API."""
+    """Authenticates callers of an environment's partner API."""
 
     def __init__(self, environment: Environment, clock: Clock) -> None:
         api = environment.settings.api
@@ -31,16 +31,17 @@ class Gate:
         self._clock = clock
         self._key_limit = RateLimit(clock, api.rate_limit_per_minute)
         self._address_limit = RateLimit(clock, api.unauthenticated_per_minute)
-        self._written_at: dict[str, float] = {}  # by key id, monotonic seconds
-        # By key id: the time of the first unwritten call (ms since 1970) and the number of calls.
+        self._written_at: dict[str, float] = {}  # monotonic time (s) by key id
+        # By key id: time of the first unwritten call (ms since 1970), number of unwritten calls.
         self._unwritten: dict[str, tuple[int, int]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def admit(self, request: web.Request, scope: str) -> ApiKey:
-        """Return the calling key and count the call.
+        """Return the request's key and count the call.
 
-        Raises Unauthorized, KeyRevoked, RateLimited or ScopeMissing. Calls without a valid key
-        count for the caller's address.
+        Calls without a valid key are counted against the caller's address. Raises Unauthorized,
+        OtherEnvironment or KeyRevoked if the key is not valid here, RateLimited after too many
+        calls, and ScopeMissing if the key lacks `scope`.
         """
         try:
             key = self._identify(request)
@@ -55,7 +56,7 @@ class Gate:
         return key
 
     def unwritten(self, key_id: str) -> int:
-        """Return the number of calls of a key that are not yet written to the database."""
+        """Return the number of calls with a key that are not yet written to the database."""
         return self._unwritten.get(key_id, (0, 0))[1]
 
     async def close(self) -> None:
@@ -78,9 +79,9 @@ class Gate:
         return key
 
     def _remember_use(self, key: ApiKey) -> None:
-        """Record the time and the number of calls, in at most one write per key and minute.
+        """Count a call with `key`. Each key causes at most one write per minute.
 
-        Calls in between are counted in memory and written with the next write.
+        Calls in between are counted in memory and stored by the next write.
         """
         now = self._clock.monotonic()
         if now - self._written_at.get(key.id, float("-inf")) < _WRITE_SECONDS:
@@ -94,7 +95,7 @@ class Gate:
     def _write_soon(
         self, key_id: str, counts: Sequence[tuple[int, int]], *, just_now: bool
     ) -> None:
-        """Write `counts` in a background task; with `just_now`, set `lastUsedAt` to now too."""
+        """Write `counts` in a background task. With `just_now`, also set `lastUsedAt` to now."""
 
         async def write() -> None:
             try:

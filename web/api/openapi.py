@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, built from the routes, `web.api.wire`, the errors and openapi.md."""
+"""The OpenAPI 3.1 document, built from routes, `web.api.wire`, errors and openapi.md."""
 
 import json
 import re
@@ -50,10 +50,10 @@ _EVENT_EXAMPLES: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section of openapi.md: paragraphs, descriptions of members, JSON.
+    """A section in openapi.md. `members` maps member names to descriptions.
 
-    `json` is the example of an object, the parameters of a call, or headers. `schema` is set for
-    request objects only; `web.api.wire` defines the schemas of answers.
+    `json` contains an object's example, a call's parameters, or headers. `schema` is only set for
+    request objects; `web.api.wire` defines the response schemas.
     """
 
     paragraphs: tuple[str, ...]
@@ -64,7 +64,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class ExampleBooking:
-    """Values for the booking example. A running box uses a booking that it would accept."""
+    """The values in the booking example. A running box replaces them with its own."""
 
     table_id: str = "0198f0a2-5c1e-7b3d-9a40-2f6c1d8e7b11"
     date: str = "2026-11-21"
@@ -75,14 +75,14 @@ class ExampleBooking:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """Details of a call that openapi.md does not contain. `refusals` are its specific errors."""
+    """A call's details that are not in openapi.md. `refusals` are errors specific to it."""
 
     tag: str
     answers: Mapping[int, type[wire.Answer]]
     refusals: Sequence[ApiError] = ()
     body: str = ""
     body_required: bool = True
-    headers: Sequence[str] = ()  # of the answer with status 200
+    headers: Sequence[str] = ()  # additional headers in a 200 response
 
 
 _CALLS: Mapping[str, _Call] = {
@@ -104,7 +104,7 @@ _CALLS: Mapping[str, _Call] = {
     "createReservation": _Call(
         "Reservations",
         {201: wire.CreationResult, 200: wire.CreationResult},
-        (  # in the order of the checks
+        (  # in the order in which they are checked
             errors.InvalidDate(field="date"),
             errors.DateOutOfRange(field="date"),
             errors.InvalidSlot(field="slot"),
@@ -156,9 +156,9 @@ _CALLS: Mapping[str, _Call] = {
 def build_document(
     routes: Sequence[Route], servers: list[Schema], booking: ExampleBooking | None = None
 ) -> Schema:
-    """Return the OpenAPI document of `routes`, served at `servers`; `booking` is its example.
+    """Return the OpenAPI document for `routes` at `servers`, with `booking` as the example.
 
-    Raises KeyError for a route or a member that openapi.md does not describe.
+    Raises KeyError if openapi.md does not describe a route or a member.
     """
     refusals, sections = _all_refusals(), _sections()
     paths: Schema = {}
@@ -189,14 +189,14 @@ def build_document(
 
 
 def describe_servers(base: str, environment: str) -> list[Schema]:
-    """Return both servers, that of `environment` first; `base` is the base URL of live."""
+    """Return both servers, with `environment` first. `base` is the live base URL."""
     live: Schema = {"url": base, "description": "Live: keys that start with svc_live_"}
     test: Schema = {"url": f"{base}/test", "description": "Test: keys that start with svc_test_"}
     return [test, live] if environment == "test" else [live, test]
 
 
 def example(name: str, booking: ExampleBooking | None = None) -> Any:
-    """Return the example of an object; `booking` replaces values of a CreateReservation."""
+    """Return an object's example. `booking` replaces values in a CreateReservation."""
     value = deepcopy(_sections()[name].json)
     if name == "CreateReservation" and booking:
         value |= {
@@ -211,17 +211,17 @@ def example(name: str, booking: ExampleBooking | None = None) -> Any:
 
 
 def sample_event(event_type: str) -> Schema:
-    """Return a sample delivery body of an event type."""
+    """Return a sample delivery body for an event type."""
     body = example("Event")
     body["data"]["reservation"].update(_EVENT_EXAMPLES.get(event_type, {}))
     return {**body, "type": event_type}
 
 
 def describe_callbacks() -> dict[str, Schema]:
-    """Return a callback for each event type. Raises KeyError for a type without a description.
+    """Return a callback for each event type. Raises KeyError if one has no description.
 
-    Callbacks are used instead of the section `webhooks`, from which openapi-generator generates
-    files that neither Python nor TypeScript can parse.
+    Callbacks are used instead of the section `webhooks`, because openapi-generator turns that
+    section into invalid Python and TypeScript.
     """
     return {
         event_type: {"{$request.body#/url}": {"post": _delivery(event_type)}}
@@ -230,14 +230,14 @@ def describe_callbacks() -> dict[str, Schema]:
 
 
 def _source() -> tuple[str, str]:
-    """Return the two parts of openapi.md: the guide for partners, and the sections."""
+    """Return the two parts of openapi.md: the partner guide, and the sections."""
     guide, _, sections = _TEXTS.read_text("utf-8").partition("\n# Words of the document\n")
     return guide, sections
 
 
 @cache
 def _sections() -> Mapping[str, Section]:
-    """Return the sections of openapi.md by name."""
+    """Return the sections in openapi.md by name."""
     sections = {}
     for part in re.split(r"^## ", _source()[1], flags=re.MULTILINE)[1:]:
         name, _, text = part.partition("\n")
@@ -260,7 +260,7 @@ def _one_line(text: str) -> str:
 
 
 def _guide(refusals: Iterable[ApiError]) -> str:
-    """Return the guide for partners, with the scopes and a table of all errors."""
+    """Return the partner guide, with the scopes and a table of all errors."""
     meanings = _sections()["Scopes"].members
     rows = (
         f"| {refusal.status} | `{refusal.code}` | {_PLACEHOLDERS.sub('…', refusal.english)} |"
@@ -279,7 +279,7 @@ def _ref(kind: str, name: str) -> Schema:
 
 
 def _schemas(refusals: Iterable[ApiError]) -> Schema:
-    """Return the component schemas by name; `refusals` are all errors of the API."""
+    """Return the component schemas by name. `refusals` are all of the API's errors."""
     answers = {kind: None for call in _CALLS.values() for kind in call.answers.values()}
     _, schemas = msgspec.json.schema_components(
         [*answers, wire.Error, wire.Event], ref_template="#/components/schemas/{name}"
@@ -296,7 +296,7 @@ def _schemas(refusals: Iterable[ApiError]) -> Schema:
 
 
 def _describe(section: Section, schema: Schema) -> None:
-    """Add descriptions, and rewrite msgspec's schema into a form that client generators support."""
+    """Add descriptions to msgspec's schema, and simplify it for client generators."""
     schema.pop("title", None)
     schema["description"] = section.paragraphs[0]
     for name, part in schema["properties"].items():
@@ -317,7 +317,7 @@ def _describe(section: Section, schema: Schema) -> None:
 
 
 def _operation(route: Route, booking: ExampleBooking) -> Schema:
-    """Return the Operation Object of a route; its security requirement names the scope."""
+    """Return a route's Operation Object, which names the required scope."""
     call, section = _CALLS[route.operation_id], _sections()[route.operation_id]
     summary, *description = section.paragraphs
     operation: Schema = {
@@ -354,7 +354,7 @@ def _content(name: str, booking: ExampleBooking) -> Schema:
 
 
 def _described(name: str) -> dict[str, Schema]:
-    """Return the parameters or headers in the JSON of a section, with their descriptions."""
+    """Return the parameters or headers from a section's JSON, with their descriptions."""
     section = _sections()[name]
     return {
         member: {"description": section.members[member], **more}
@@ -388,7 +388,7 @@ def _delivery(event_type: str) -> Schema:
 
 
 def _all_refusals() -> list[ApiError]:
-    """Return each error code of the API once, ordered by HTTP status."""
+    """Return one error for each of the API's error codes, ordered by HTTP status."""
     specific = [refusal for call in _CALLS.values() for refusal in call.refusals]
     common = (errors.InvalidJson(), errors.HttpsRequired(), errors.ScopeMissing(scope=""))
     shared = [kind() for kinds in _SHARED_RESPONSES.values() for kind in kinds]
@@ -399,7 +399,7 @@ def _all_refusals() -> list[ApiError]:
 
 
 def _refusal_responses(call: _Call, scope: str) -> dict[str, Schema]:
-    """Return the error responses of a call by status: its specific errors and the shared ones."""
+    """Return a call's error responses by status, both specific and shared."""
     refusals = [errors.HttpsRequired(), errors.ScopeMissing(scope=scope), *call.refusals]
     shared = ["Unauthorized", "RateLimited", "InternalError", "Unavailable"]
     if call.body:
@@ -415,7 +415,7 @@ def _refusal_responses(call: _Call, scope: str) -> dict[str, Schema]:
 
 
 def _shared_responses() -> dict[str, Schema]:
-    """Return the component responses by name, including those that belong to no operation."""
+    """Return the component responses by name, including those that no operation uses."""
     responses = {
         name: _error_response(name, [kind() for kind in kinds])
         for name, kinds in _SHARED_RESPONSES.items()
@@ -425,7 +425,7 @@ def _shared_responses() -> dict[str, Schema]:
 
 
 def _error_response(name: str, refusals: Sequence[ApiError]) -> Schema:
-    """Return a response with one example for each error; openapi.md describes it under `name`."""
+    """Return a response with an example of each error. `name` is its name in openapi.md."""
     description = _sections()["Responses"].members[name]
     examples = {each.code: {"summary": each.code, "value": each.body()} for each in refusals}
     media = {"schema": _ref("schemas", "Error"), "examples": examples}

@@ -40,10 +40,10 @@ _FILTERS = ("from", "to", "status", "externalRef", "updatedSince", "page", "limi
 
 
 async def list_reservations(request: web.Request) -> web.Response:
-    """Return a page of the venue's reservations from every source.
+    """Return a page of the venue's reservations from all sources.
 
-    Raises InvalidDateRange or ValidationError for an invalid filter, page or limit, and
-    ValidationError for an unknown parameter: a misspelt filter would return everything.
+    Raises InvalidDateRange or ValidationError for an invalid filter, page or limit. Raises
+    ValidationError for an unknown parameter, because a misspelt filter would return everything.
     """
     query = read_query(request)
     for name in query:
@@ -70,13 +70,16 @@ async def list_reservations(request: web.Request) -> web.Response:
 
 
 async def show_reservation(request: web.Request) -> web.Response:
-    """Return one reservation of any source, as the list does. Raises NotFound if unknown."""
+    """Return one reservation from any source, in the list's form.
+
+    Raises NotFound if there is none.
+    """
     id_, lineage = read_id(request.match_info["id"]), request[KEY].lineage
     return answer(request[ENVIRONMENT].database.peek(_read_one, id_, lineage))
 
 
 async def create_reservation(request: web.Request) -> web.Response:
-    """Reserve a table, or return the original result for a replayed idempotency key."""
+    """Reserve a table, or return the original result if the idempotency key is known."""
     booking = parse_booking(await read_object(request))
     services, key = request[SERVICES], request[KEY]
     async with services.turns.take((key.lineage, booking.idempotency_key)):
@@ -91,7 +94,7 @@ async def create_reservation(request: web.Request) -> web.Response:
 
 
 async def cancel_reservation(request: web.Request) -> web.Response:
-    """Cancel a reservation that was created with this key or with a key that it replaced.
+    """Cancel a reservation created with this key or with a key it replaced.
 
     Raises NotFound for any other id, and ValidationError for an invalid `notifyCustomer`.
     """
@@ -137,7 +140,7 @@ def _whole_number(query: Mapping[str, str], name: str, default: int, largest: in
 def _read_page(
     reader: Reader, wanted: Wanted, page: int, limit: int, lineage: str
 ) -> ReservationPage:
-    """Return a page; contact details only if the venue shows them (interface, section 4)."""
+    """Return a page, with contact details if the venue shows them (interface, section 4)."""
     shows_contacts = get_venue(reader).shows_contacts
     found, total = page_found(reader, wanted, page, limit)
     items = [_list_item(each, lineage, shows_contacts=shows_contacts) for each in found]
@@ -152,7 +155,7 @@ def _read_one(reader: Reader, reservation_id: str, lineage: str) -> Reservation:
 def _list_item(
     reservation: model.Reservation, lineage: str, *, shows_contacts: bool
 ) -> Reservation:
-    """Return the reservation with the fields that `lineage` may see (interface, section 2.5)."""
+    """Return the fields that a key of `lineage` may see (interface, section 2.5)."""
     own = reservation.lineage == lineage and reservation.external_ref is not None
     return Reservation.of(
         reservation,
@@ -167,7 +170,7 @@ def _list_item(
 
 
 async def _grant_and_notify(services: Services, key: ApiKey, booking: Booking) -> Granted:
-    """Reserve a table. If an email is due, wait up to 5 s for it and store its outcome."""
+    """Reserve a table. If an email is due, wait up to 5 s for it and store the outcome."""
     environment = services.environment
     granted = await environment.database.write(reserve, environment.name, key, booking)
     if granted.email_id is None or granted.issued.email_outcome is not None:
@@ -175,13 +178,13 @@ async def _grant_and_notify(services: Services, key: ApiKey, booking: Booking) -
     outcome = await services.email_worker.send_now(granted.email_id)
     try:
         settled = await environment.database.write(settle_email, granted.issued, outcome)
-    except Unavailable:  # the booking is committed, so return what a replay would
+    except Unavailable:  # the booking is committed, so return the same result as a replay
         settled = replace(granted.issued, email_outcome="failed")
     return Granted(settled, replayed=False)
 
 
 def _creation_result(issued: model.Issued, environment: Environment) -> CreationResult:
-    """Return the creation result (interface, section 2.7), the same for each replay."""
+    """Return the response to a booking and its replays (interface, section 2.7)."""
     keyring, links = environment.keyring, environment.links
     return CreationResult(
         service_reservation_id=issued.reservation_id,

@@ -37,9 +37,9 @@ async def show_venue(request: web.Request) -> web.Response:
 
 
 async def show_availability(request: web.Request) -> web.Response:
-    """Return the state of each table on a date or in one of its slots; indicative only.
+    """Return whether each table is free on a date or in a slot. This does not reserve it.
 
-    Raises InvalidDate, DateOutOfRange or InvalidSlot.
+    Raises InvalidDate, DateOutOfRange or InvalidSlot if a parameter is invalid.
     """
     query = read_query(request)
     day, start = parse_date(query.get("date")), query.get("slot")

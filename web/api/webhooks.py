@@ -27,21 +27,22 @@ from web.middleware import SERVICES
 
 
 async def list_webhooks(request: web.Request) -> web.Response:
-    """Return all endpoints of the venue and the available event types."""
+    """Return all of the venue's endpoints and the available event types."""
     endpoints = request[ENVIRONMENT].database.peek(list_endpoints)
     items = [_list_item(endpoint, request[KEY].lineage) for endpoint in endpoints]
     return answer(WebhookEndpointList(items=items, events=EVENT_TYPES))
 
 
 async def create_webhook(request: web.Request) -> web.Response:
-    """Register an endpoint; only this answer contains its secret.
+    """Register an endpoint. Only this response contains its secret.
 
-    Raises InvalidWebhookUrl, InvalidEventType or TooManyEndpoints.
+    Raises InvalidWebhookUrl or InvalidEventType if a member is invalid, and TooManyEndpoints if
+    the limit is reached.
     """
     body, environment = await read_object(request), request[ENVIRONMENT]
     dispatcher = request[SERVICES].dispatcher
     url = await dispatcher.check_url(body.get("url"))
-    recheck_authorisation(request)  # the DNS lookup may have taken time
+    recheck_authorisation(request)  # the key may have been revoked during the DNS lookup
     events = parse_event_types(body.get("events"))
     endpoint, secret = await environment.database.write(
         register_with_room,
@@ -59,7 +60,7 @@ async def create_webhook(request: web.Request) -> web.Response:
 async def delete_webhook(request: web.Request) -> web.Response:
     """Deactivate an endpoint and cancel its queued deliveries.
 
-    Raises NotFound for an unknown id.
+    Raises NotFound if the id is unknown.
     """
     endpoint_id = read_id(request.match_info["id"])
     await request[ENVIRONMENT].database.write(deactivate_by_key, endpoint_id, request[KEY])
@@ -67,7 +68,7 @@ async def delete_webhook(request: web.Request) -> web.Response:
 
 
 async def send_test_webhook(request: web.Request) -> web.Response:
-    """Queue a signed `webhook.test` for one endpoint, or for all active ones.
+    """Queue a signed `webhook.test` event for one endpoint, or for all active ones.
 
     Raises ValidationError if `endpointId` is not a string, and NotFound if it is unknown.
     """
@@ -81,7 +82,7 @@ async def send_test_webhook(request: web.Request) -> web.Response:
 
 
 def _list_item(endpoint: Endpoint, lineage: str) -> WebhookEndpoint:
-    """Return a list item. Omit the URL's query, which may be a secret, for other lineages."""
+    """Return a list item. For other lineages, omit the URL's query: it may be a secret."""
     own = endpoint.lineage == lineage
     return WebhookEndpoint.of(
         endpoint,

@@ -1,8 +1,8 @@
-"""The objects that the partner API returns, as structs; and parsing of ids and query strings.
+"""The objects that the partner API returns, as structs; parsing of ids and query strings.
 
-`web.api.openapi` generates the schemas of answers from these structs, with the descriptions in
-openapi.md. Request bodies are parsed by hand, so that each error has its documented code and
-field; their schemas are in openapi.md too.
+`web.api.openapi` generates the response schemas from these structs and the descriptions in
+openapi.md. Request bodies are parsed by hand, because each error has a documented code and field;
+their schemas are in openapi.md.
 """
 # ruff: noqa: D101 - openapi.md describes each object and member
 
@@ -41,9 +41,9 @@ Reference = Annotated[str, Meta(min_length=1, max_length=REFERENCE_MAX)]
 
 
 def read_query(request: web.Request) -> dict[str, str]:
-    """Return the query parameters. The values of a repeated parameter are joined with a comma.
+    """Return the query parameters. A repeated parameter's values are joined with commas.
 
-    `status` is a comma-separated list; every other parameter rejects the joined value.
+    Only `status` accepts a comma-separated list; other parameters reject the joined value.
     """
     return {name: ",".join(request.query.getall(name)) for name in request.query}
 
@@ -57,11 +57,11 @@ def read_id(text: str) -> str:
 
 
 class Answer(Struct, rename="camel"):
-    """An object in an answer. Its schema allows more members, which later versions may add."""
+    """An object in a response. Later versions may add members, which its schema allows."""
 
     @classmethod
     def of(cls, row: object, **others: Any) -> Self:
-        """Build the object from `others` and, for the remaining fields, attributes of `row`."""
+        """Build the object from `others`, and from attributes of `row` for the remaining fields."""
         for name in cls.__struct_fields__:
             if name not in others:
                 others[name] = getattr(row, name)
