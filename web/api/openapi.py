@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, built from routes, `web.api.wire`, errors and openapi.md."""
+"""The OpenAPI 3.1 document, built from routes, `web.api.schemas`, errors and openapi.md."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from appliance.core import errors
 from appliance.core.errors import ApiError
 from appliance.outbox import EVENT_TYPES, EXTRA_TYPES
 from appliance.reservations.model import SOURCES, STATUSES
-from web.api import wire
+from web.api import schemas
 from web.routes import Route
 
 Schema = dict[str, Any]
@@ -53,7 +53,7 @@ class Section:
     """A section in openapi.md. `members` maps member names to descriptions.
 
     `json` contains an object's example, a call's parameters, or headers. `schema` is only set for
-    request objects; `web.api.wire` defines the response schemas.
+    request objects; `web.api.schemas` defines the response schemas.
     """
 
     paragraphs: tuple[str, ...]
@@ -78,7 +78,7 @@ class _Call:
     """A call's details that are not in openapi.md. `refusals` are errors specific to it."""
 
     tag: str
-    answers: Mapping[int, type[wire.Answer]]
+    answers: Mapping[int, type[schemas.Answer]]
     refusals: Sequence[ApiError] = ()
     body: str = ""
     body_required: bool = True
@@ -86,24 +86,24 @@ class _Call:
 
 
 _CALLS: Mapping[str, _Call] = {
-    "getVenue": _Call("Venue", {200: wire.Venue}),
+    "getVenue": _Call("Venue", {200: schemas.Venue}),
     "getAvailability": _Call(
         "Venue",
-        {200: wire.Availability},
+        {200: schemas.Availability},
         (errors.InvalidDate(field="date"), errors.InvalidSlot(field="slot")),
     ),
     "listReservations": _Call(
         "Reservations",
-        {200: wire.ReservationPage},
+        {200: schemas.ReservationPage},
         (
             errors.InvalidDateRange(field="from"),
             errors.field_invalid("limit", "whole_number", largest=200),
         ),
     ),
-    "getReservation": _Call("Reservations", {200: wire.Reservation}, (errors.NotFound(),)),
+    "getReservation": _Call("Reservations", {200: schemas.Reservation}, (errors.NotFound(),)),
     "createReservation": _Call(
         "Reservations",
-        {201: wire.CreationResult, 200: wire.CreationResult},
+        {201: schemas.CreationResult, 200: schemas.CreationResult},
         (  # in the order in which they are checked
             errors.InvalidDate(field="date"),
             errors.DateOutOfRange(field="date"),
@@ -126,13 +126,13 @@ _CALLS: Mapping[str, _Call] = {
     ),
     "cancelReservation": _Call(
         "Reservations",
-        {200: wire.Cancellation},
+        {200: schemas.Cancellation},
         (errors.field_invalid("notifyCustomer", "true_or_false"), errors.NotFound()),
     ),
-    "listWebhooks": _Call("Webhook endpoints", {200: wire.WebhookEndpointList}),
+    "listWebhooks": _Call("Webhook endpoints", {200: schemas.WebhookEndpointList}),
     "createWebhook": _Call(
         "Webhook endpoints",
-        {201: wire.NewWebhookEndpoint},
+        {201: schemas.NewWebhookEndpoint},
         (
             errors.InvalidWebhookUrl(field="url", rule_fr="https attendu.", rule="https expected."),
             errors.InvalidEventType(field="events"),
@@ -141,11 +141,11 @@ _CALLS: Mapping[str, _Call] = {
         body="RegisterWebhookEndpoint",
     ),
     "deleteWebhook": _Call(
-        "Webhook endpoints", {200: wire.DeactivatedWebhookEndpoint}, (errors.NotFound(),)
+        "Webhook endpoints", {200: schemas.DeactivatedWebhookEndpoint}, (errors.NotFound(),)
     ),
     "testWebhook": _Call(
         "Webhook endpoints",
-        {202: wire.WebhookTestResult},
+        {202: schemas.WebhookTestResult},
         (errors.field_invalid("endpointId", "text"), errors.NotFound()),
         body="WebhookTest",
         body_required=False,
@@ -281,18 +281,18 @@ def _ref(kind: str, name: str) -> Schema:
 def _schemas(refusals: Iterable[ApiError]) -> Schema:
     """Return the component schemas by name. `refusals` are all of the API's errors."""
     answers = {kind: None for call in _CALLS.values() for kind in call.answers.values()}
-    _, schemas = msgspec.json.schema_components(
-        [*answers, wire.Error, wire.Event], ref_template="#/components/schemas/{name}"
+    _, components = msgspec.json.schema_components(
+        [*answers, schemas.Error, schemas.Event], ref_template="#/components/schemas/{name}"
     )
     sections = _sections()
-    schemas |= {name: deepcopy(each.schema) for name, each in sections.items() if each.schema}
-    for name, schema in schemas.items():
+    components |= {name: deepcopy(each.schema) for name, each in sections.items() if each.schema}
+    for name, schema in components.items():
         _describe(sections[name], schema)
     enums = {**_ENUMS, "ErrorCode": list(dict.fromkeys(refusal.code for refusal in refusals))}
     for name, values in enums.items():
         text = sections[name].paragraphs[0]
-        schemas[name] = {"type": "string", "enum": list(values), "description": text}
-    return dict(sorted(schemas.items()))
+        components[name] = {"type": "string", "enum": list(values), "description": text}
+    return dict(sorted(components.items()))
 
 
 def _describe(section: Section, schema: Schema) -> None:

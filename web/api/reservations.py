@@ -21,7 +21,7 @@ from appliance.reservations.search import Wanted, page_found
 from appliance.venue.model import parse_date
 from appliance.venue.rows import get_venue
 from web.api.authentication import KEY
-from web.api.wire import (
+from web.api.schemas import (
     Cancellation,
     CreationResult,
     Notifications,

@@ -20,7 +20,7 @@ from appliance.venue.model import (
     tonight,
 )
 from appliance.venue.rows import get_venue, list_closings, list_slots, list_tables
-from web.api.wire import (
+from web.api.schemas import (
     Availability,
     Slot,
     Table,

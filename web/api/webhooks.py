@@ -15,7 +15,7 @@ from appliance.webhooks.endpoints import (
     send_test_event,
 )
 from web.api.authentication import KEY
-from web.api.wire import (
+from web.api.schemas import (
     DeactivatedWebhookEndpoint,
     NewWebhookEndpoint,
     WebhookEndpoint,
