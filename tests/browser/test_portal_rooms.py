@@ -145,8 +145,8 @@ async def test_a_host_is_invited_made_a_manager_signed_out_and_let_in_no_more(po
     await press(owner, "Déconnecter partout", within=KARIM)
     await karim.wait_for_url("**/portal/sign-in?next=**")  # his session has ended
     await owner.locator(f"{KARIM} .chip.good").wait_for(state="detached")
-    await press(owner, "Ne plus laisser entrer", within=KARIM)
-    await press(owner, "Oui, ne plus laisser entrer", within=KARIM)
+    await press(owner, "Désactiver le compte", within=KARIM)
+    await press(owner, "Oui, le désactiver", within=KARIM)
     await owner.locator(f"{KARIM} .chip.bad").wait_for()
     await sign_in(karim, "Karim")
     await karim.locator(".problem").wait_for()

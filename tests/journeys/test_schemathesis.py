@@ -38,6 +38,8 @@ apiKey = {{ bearer = "{key}" }}
 [checks]
 # The check in {HOOKS.name} takes its place: dates, slots and capacities are refused with 400.
 positive_data_acceptance = {{ enabled = false }}
+# DELETE cancels a reservation, which can still be read.
+use_after_free = {{ enabled = false }}
 
 [[operations]]
 # Its path is also DELETE /v1/webhooks/{{id}} with an id that is no UUID: 404, not 405.
