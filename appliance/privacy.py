@@ -243,7 +243,10 @@ def erase_guest(tx: Transaction, reservation_id: str, *, actor: str) -> None:
 
 
 def erase_past_guests(tx: Transaction, reservation_ids: Sequence[str]) -> None:
-    """Erase guests by age. After a restore they are erased by age again, so they are not listed."""
+    """Erase guests older than the retention period.
+
+    They are not added to the erasure list: after a restore, their age erases them again.
+    """
     for reservation_id in reservation_ids:
         _erase(tx, reservation_id, "box")
 

@@ -55,7 +55,7 @@ _SWITCH_SECONDS = 0.0005  # allows 5,700 writes/s; the default allows 4,700
 
 @dataclass(slots=True)
 class Stopping:
-    """A request to stop the process. A signal or disk failure overrides a restart."""
+    """A request to stop or restart the process. A signal or disk failure always stops it."""
 
     may_restart: bool
     requested: asyncio.Event = field(default_factory=asyncio.Event)

@@ -253,7 +253,7 @@ def count_missing_frames(connection: apsw.Connection, files: FilesBeside) -> int
         salt, frames = mark[:8], int.from_bytes(mark[8:12], "big")
         if mark != _encode(salt, frames):
             return 0
-        with contextlib.suppress(apsw.LockedError):  # in a read transaction: count in the file
+        with contextlib.suppress(apsw.LockedError):  # in a read transaction: read the file
             if _count_frames(connection) >= frames:
                 return 0
         wal = files.read_log()

@@ -78,7 +78,7 @@ async def read_object(
 ) -> dict[str, Any]:
     """Read and parse the JSON object in the body; an `optional` body may be empty.
 
-    Raises InvalidJson for other bodies and incomplete ones, and the errors of `read_body`.
+    Raises InvalidJson if the body is incomplete or not a JSON object, and what `read_body` raises.
     """
     try:
         raw = await read_body(request, limit)
@@ -121,8 +121,8 @@ def parse_object(raw: bytes) -> dict[str, Any]:
     """Parse a JSON object (docs/decisions/requests-and-errors.md).
 
     Raises InvalidJson for values other than objects, invalid UTF-8, duplicate members, NaN and
-    infinities (1e999 too), lone surrogates, NUL characters, numbers of thousands of digits, and
-    more than 32 levels. The error for bytes, syntax and duplicates says where.
+    infinities (1e999 too), lone surrogates, NUL characters, numbers with thousands of digits, and
+    more than 32 levels. For invalid UTF-8, syntax errors and duplicates it names the position.
     """
     try:
         text = raw.decode("utf-8")

@@ -24,7 +24,7 @@ from appliance.http.request import (
 from appliance.venue.rows import find_tonight, get_venue
 from terminal_bridge.api.request import authenticate, keep_token, parse_pairing
 
-# After five wrong attempts from all devices, pairing codes stop working
+# After five wrong attempts in total, across all devices, pairing codes stop working
 # (appliance/door/terminals.py). The limit per device is lower, so one device cannot cause this.
 _TRIES_PER_DEVICE = 3
 _OFFER_SECONDS = 600.0

@@ -78,7 +78,7 @@ async def test_without_the_authority_the_page_says_what_to_do(served, browser):
 
     await page.goto(f"{plain}/trust")
 
-    await page.locator("[data-state=todo]").wait_for()
+    await page.locator("[data-state=untrusted]").wait_for()
     assert await page.evaluate("isSecureContext") is False
     assert await page.locator("[data-check=camera]").get_attribute("data-holds") == "no"
     assert await page.locator("[data-check=offline]").get_attribute("data-holds") == "no"

@@ -37,7 +37,7 @@ async function check(): Promise<void> {
   };
   for (const [name, holds] of Object.entries(checks)) showCheck(name, holds);
   if (Object.values(checks).every(Boolean)) return show("done");
-  show((await isTrusted()) ? "trusted" : "todo");
+  show((await isTrusted()) ? "trusted" : "untrusted");
 }
 
 main.querySelector("[data-again]")?.addEventListener("click", () => void check());
