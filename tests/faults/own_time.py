@@ -4,7 +4,9 @@ libfaketime changes the wall clock and leaves the monotonic clocks alone, like a
 the clock is synchronised is read from a file instead of the kernel.
 """
 
+import select
 import sys
+import time
 from pathlib import Path
 
 from tests.journeys.box_process import BoxProcess
@@ -28,13 +30,18 @@ class OwnTime:
         aside.write_text(shift)
         aside.replace(self._shift)  # atomically: it may be read at any moment
 
+    @property
+    def wrapper(self):
+        """What to put before a command, so that it runs with `run`."""
+        return (sys.executable, __file__, str(self._server))
+
     def box(self, founded, folder, settings=None):
         """Return a box process with this clock, and the default clock grace of ten minutes."""
         [library] = LIBRARIES
         return BoxProcess(
             founded.data,
             log=folder / "box.log",
-            wrapper=(sys.executable, __file__, str(self._server)),
+            wrapper=self.wrapper,
             settings={
                 "LD_PRELOAD": str(library),
                 "FAKETIME_TIMESTAMP_FILE": str(self._shift),
@@ -51,6 +58,8 @@ def run(server, argv):
     """Run `venuebox`; a file tells whether the clock is synchronised."""
     from appliance import clock as clock_trust  # noqa: PLC0415 - changed before anybody has taken it over
 
+    # libfaketime 0.9.10 makes every time.sleep raise EINVAL, which a waiting SQLite would meet.
+    time.sleep = lambda seconds: select.select((), (), (), seconds)
     clock_trust.kernel_is_synchronised = lambda: Path(server).read_text() == "yes"
     from web.main import main  # noqa: PLC0415 - after it
 

@@ -171,7 +171,7 @@ async def test_no_restart_lets_things_expire_by_a_clock_of_next_year_but_a_perso
             assert found[house.booked[0]["serviceReservationId"]]["status"] == "confirmed"
 
             box.start()
-            confirm(box, founded)
+            confirm(box, founded, time)
 
             async with asyncio.timeout(60):
                 while True:
@@ -182,11 +182,14 @@ async def test_no_restart_lets_things_expire_by_a_clock_of_next_year_but_a_perso
                     await asyncio.sleep(0.1)
 
 
-def confirm(box, founded):
+def confirm(box, founded, time):
     """Confirm the date on this machine by the command."""
     environ = clean_environ(box.settings)
     day = subprocess.run(
         ["date", "-u", "+%F"], env=environ, capture_output=True, text=True, check=True
     )
-    words = ("clock", "confirm", day.stdout.strip(), "--data", str(founded.data))
-    subprocess.run([PROGRAM, *words], env=environ, check=True, capture_output=True)
+    words = (PROGRAM, "clock", "confirm", day.stdout.strip(), "--data", str(founded.data))
+    done = subprocess.run(
+        [*time.wrapper, *words], env=environ, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
