@@ -48,7 +48,7 @@ OWN_DISK    := { unshare -rm mount -t tmpfs tmpfs /mnt || unshare -m mount -t tm
 OWN_NETWORK := unshare -rn true
 
 # The tests among the checks. `make check test` runs them once.
-CHECKED := tests/test_architecture.py tests/test_docs.py tests/attacks/test_no_secrets.py
+CHECKED := tests/test_architecture.py tests/test_docs.py tests/promises/attacks/test_no_secrets.py
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -104,7 +104,7 @@ rest: setup
 	@test -n "$(FAKETIME)" || $(call apt,libfaketime) || true
 	@$(call say,testing what make test left out)
 	@said="left out: tests/journeys/test_binary.py, which needs the built file: make journey"; \
-	said="$$said\nleft out: tests/attacks/test_no_secrets.py, which make check runs"; \
+	said="$$said\nleft out: tests/promises/attacks/test_no_secrets.py, which make check runs"; \
 	said="$$said\nleft out: tests/clients, which needs generators of clients: make clients"; \
 	test -x $(CHROMIUM) || { without="$$without --ignore=tests/browser"; \
 		said="$$said\nleft out: tests/browser, because there is no Chromium at $(CHROMIUM) (CHROMIUM=/path/to/it says where)"; }; \
@@ -115,12 +115,12 @@ rest: setup
 			said="$$said\nleft out: the partners' examples in $$program, because there is no $$program here"; }; \
 	done; \
 	set -- /usr/lib/*/faketime/libfaketime.so.1; \
-	test -e "$$1" || { without="$$without --ignore=tests/faults/test_clock_faults.py"; \
-		said="$$said\nleft out: tests/faults/test_clock_faults.py, because there is no libfaketime here"; }; \
-	$(OWN_DISK) 2>/dev/null || said="$$said\nleft out: the tests that fill a small volume (tests/faults), because this user may not mount one here"; \
+	test -e "$$1" || { without="$$without --ignore=tests/promises/test_clock_faults.py"; \
+		said="$$said\nleft out: tests/promises/test_clock_faults.py, because there is no libfaketime here"; }; \
+	$(OWN_DISK) 2>/dev/null || said="$$said\nleft out: the tests that fill a small volume (tests/promises), because this user may not mount one here"; \
 	$(OWN_NETWORK) 2>/dev/null || said="$$said\nleft out: a link that comes up (tests/journeys/test_network_comes_late.py), because this user may have no network of its own here"; \
 	command -v systemd-analyze >/dev/null || said="$$said\nleft out: what systemd itself says of the unit, because there is no systemd-analyze here"; \
-	$(TEST) -n $$(($(CORES) + 2)) --ignore=tests/attacks/test_no_secrets.py -m "($(REST)) and not smoke and not soak" $$without $(PYTEST_ARGS); status=$$?; \
+	$(TEST) -n $$(($(CORES) + 2)) --ignore=tests/promises/attacks/test_no_secrets.py -m "($(REST)) and not smoke and not soak" $$without $(PYTEST_ARGS); status=$$?; \
 	printf '%b\n' "$$said"; \
 	exit $$status
 

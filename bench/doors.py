@@ -33,8 +33,8 @@ from appliance.outbox import EVENT_TYPES
 from appliance.webhooks.endpoints import register_endpoint
 from bench.children import BenchError, Children, free_port, wait_until_answers
 from bench.doors_client import Terminals
+from tests.app.terminal_bridge.many_doors import Crowd, expect
 from tests.journeys.box_process import ROOMY, clean_environ, found_box
-from tests.terminal_bridge.many_doors import Crowd, expect
 
 HERE = Path(__file__).parent
 EACH_PER_SECOND = 5.0  # of one terminal; the busiest of doors lets one guest in each second

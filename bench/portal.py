@@ -23,11 +23,11 @@ from appliance.door.check_in import check_in
 from appliance.door.scan import Reading, Scan
 from appliance.door.terminals import get_portal_terminal
 from appliance.reservations.model import Reservation
-from tests.appliance.arrivals import add_reservation
 from tests.browser.chromium import running_chromium
 from tests.browser.portal_world import PortalWorld, portal_world
 from tests.builders import TONIGHT
 from tests.conftest import with_settings
+from tests.unit.arrivals import add_reservation
 
 TABLES, SLOTS, RESERVATIONS = 200, ("19:30", "20:30", "21:30", "22:30"), 400
 PAGES, SCANS = 40, 25

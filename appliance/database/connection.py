@@ -145,8 +145,8 @@ def check_pages() -> None:
     """Enable page checksums in this process, so that reading a damaged page raises an error.
 
     SQLite's own checks examine only the structure and find one in ten changed bytes. Checksums find
-    every changed byte (tests/faults/test_corruption.py). Raises OperatorError if checksums are not
-    available.
+    every changed byte (tests/promises/test_corruption.py). Raises OperatorError if checksums are
+    not available.
     """
     connection = apsw.Connection(":memory:")
     try:

@@ -16,12 +16,12 @@ from appliance.door.terminals import offer_pairing
 from appliance.environment import Environment
 from appliance.reservations.model import Reservation
 from appliance.reservations.rows import get_reservation
-from tests.appliance.arrivals import add_reservation
 from tests.application import application_of
 from tests.browser.chromium import Chromium
 from tests.browser.phones import PHONE, Phone
 from tests.conftest import opened_box
 from tests.ports import kept_port
+from tests.unit.arrivals import add_reservation
 
 
 @dataclass

@@ -15,13 +15,13 @@ from appliance.outbox import announce
 from appliance.privacy import ask_erasure
 from appliance.reservations.emails import KINDS, WITH_PASS, queue_email
 from appliance.webhooks.endpoints import register_endpoint
-from tests.appliance.email import conftest as mail
 from tests.browser.accessibility import violations
 from tests.browser.chromium import browser_fixture
 from tests.browser.films import film
 from tests.browser.guest_look import a_guests_page, picture
 from tests.browser.keyboard import is_within
 from tests.conftest import with_settings
+from tests.unit.email import conftest as mail
 
 NARROW, DESK = {"width": 320, "height": 640}, {"width": 1280, "height": 800}
 LOOKS = pytest.mark.parametrize(

@@ -7,7 +7,10 @@ from PIL import Image
 
 from appliance.core.qr import qr_png
 from appliance.door.terminals import offer_pairing
-from tests.appliance.door.test_keyboard_layouts import (
+from tests.browser.accessibility import violations
+from tests.browser.films import film
+from tests.browser.phones import eventually
+from tests.unit.door.test_keyboard_layouts import (
     ARABIC,
     ARABIC_WITH_SHIFT,
     AZERTY,
@@ -15,9 +18,6 @@ from tests.appliance.door.test_keyboard_layouts import (
     QWERTZ,
     typed,
 )
-from tests.browser.accessibility import violations
-from tests.browser.films import film
-from tests.browser.phones import eventually
 
 LAYOUTS = {
     "azerty": AZERTY,

@@ -4,12 +4,12 @@ import re
 
 import pytest
 
+from tests.app.guest.booking_form import a_form
+from tests.app.guest.guest_world import guest_worlds
 from tests.browser.chromium import browser_fixture
 from tests.browser.guest_look import a_guests_page
 from tests.builders import table_id
 from tests.conftest import with_settings
-from tests.web.guest.booking_form import a_form
-from tests.web.guest.guest_world import guest_worlds
 from web.guest.booking_form import new_token
 
 TWO = table_id("T2")

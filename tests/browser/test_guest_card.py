@@ -6,13 +6,13 @@ import pytest
 import zxingcpp
 from aiohttp import web
 
+from tests.app.guest.guest_world import guest_application, guest_worlds
 from tests.browser.chromium import browser_fixture
 from tests.browser.guest_look import DESKTOP, PHONE, a_guests_page, picture
 from tests.browser.keyboard import is_within
 from tests.builders import table_id
 from tests.conftest import with_settings
 from tests.ports import kept_port
-from tests.web.guest.guest_world import guest_application, guest_worlds
 
 A4 = (210, 297)
 FAR = 4_000_000_000_000  # a link expiry far in the future

@@ -10,14 +10,14 @@ from appliance.backup.catalogue import Record, write_record
 from appliance.backup.recovery_key import ensure_recovery_key, key_rows
 from appliance.core.data_directory import DataDirectory
 from appliance.core.tokens import Tokens
-from tests.appliance.email.mail_servers import smtp_server
+from tests.app.processes import Serving
 from tests.browser.accessibility import violations
 from tests.browser.keyboard import enter_room, follow, is_within, press, reach, write
 from tests.browser.phones import PHONE, Phone
 from tests.browser.portal_world import DESK, TABLET
 from tests.conftest import MASTER_KEY
 from tests.journeys.partner_side import Caller, Receiver
-from tests.web.processes import Serving
+from tests.unit.email.mail_servers import smtp_server
 
 OLD = "le thé est servi à minuit"
 HASH = argon2.PasswordHasher(memory_cost=64, parallelism=1, time_cost=1).hash(OLD)

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from tests.appliance.webhooks.receivers import OK, Receiver, a_server, an_answer
+from tests.app.portal.people import a_person
 from tests.browser.chromium import browser_fixture
 from tests.browser.keyboard import press, reach, write
 from tests.conftest import with_settings
-from tests.web.portal.people import a_person
+from tests.webhooks.receivers import OK, Receiver, a_server, an_answer
 
 ROOM = "/test/portal/integrations"
 

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import schemathesis
 
-from tests.web.api.closed import close_answers
+from tests.app.api.closed import close_answers
 
 RECEIVER = "https://127.0.0.1:9009/hook"  # no server listens there
 SLOTS = ("19:30", "22:00")

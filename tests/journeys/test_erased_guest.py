@@ -15,9 +15,9 @@ from aiohttp import web
 from appliance.backup.archive import SealedReader
 from appliance.backup.recovery_key import find_recovery_key
 from appliance.core.data_directory import DataDirectory
-from tests.appliance.email.mail_servers import Handler, smtp_server, until
 from tests.journeys.box_process import BoxProcess, found_box, venuebox
 from tests.journeys.partner_side import calling
+from tests.unit.email.mail_servers import Handler, smtp_server, until
 
 GUEST = {
     "name": "Zqxanthe Wvuillermoz",

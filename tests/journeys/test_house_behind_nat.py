@@ -13,9 +13,9 @@ from functools import partial
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from tests.appliance.tls.test_importing import a_certificate, pem_of
 from tests.journeys.box_process import BoxProcess, found_box, venuebox
 from tests.namespaces import Venue, may_build_a_venue, within
+from tests.unit.tls.test_importing import a_certificate, pem_of
 
 PORT, TLS_PORT = 8080, 8443
 NAME = "box.example"

@@ -15,7 +15,7 @@ from tests.namespaces import Cable, ip, may_make_namespaces
 
 HOME, GUEST = "10.214.7.1", "10.214.7.2"
 PORT, TLS_PORT = 18080, 18443
-__test__ = may_make_namespaces()  # else only tests/web/names/test_announcing.py tests this
+__test__ = may_make_namespaces()  # else only tests/app/names/test_announcing.py tests this
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ import pytest
 import zxingcpp
 from PIL import Image
 
-from tests.appliance.email.mail_servers import Handler, smtp_server
 from tests.journeys.box_process import ENVIRONMENTS, BoxProcess, Founded, found_box
 from tests.journeys.partner_side import Caller, Receiver, calling
+from tests.unit.email.mail_servers import Handler, smtp_server
 
 EMAIL, PHONE = "salma.bennani@guests.example", "+212 611 222 333"
 

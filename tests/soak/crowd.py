@@ -1,7 +1,7 @@
 """Fifty partners and eight doors who want the same few tables and guests, writing one history.
 
-Of the answers as much is kept as the checker (tests/faults/checker.py) looks at, so that a million
-of them fit into memory. A window of few tables moves on: in it everybody is always too late.
+Of the answers as much is kept as the checker (tests/promises/checker.py) looks at, so that a
+million of them fit into memory. A window of few tables moves on: in it everybody is always too late.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from tests.faults.checker import Call
+from tests.promises.checker import Call
 
 GUESTS = 2
 SLOTS = ("19:30", "22:00", None)

@@ -15,10 +15,10 @@ from pathlib import Path
 import apsw
 
 from appliance.door.guest_pass import decode_passes
+from tests.app.terminal_bridge.many_doors import complaints, expect, storm
+from tests.app.terminal_bridge.mutations import mutate, raw_of
 from tests.journeys.box_process import BoxProcess, found_box
 from tests.soak.scale import tell
-from tests.terminal_bridge.many_doors import complaints, expect, storm
-from tests.terminal_bridge.mutations import mutate, raw_of
 
 SCANS, PASSES, PART = 5_000, 1_000_000, 5_000
 

@@ -13,9 +13,9 @@ from appliance.door.terminals import issue_terminal
 from appliance.staff.accounts import create_staff
 from appliance.staff.model import set_password
 from appliance.staff.sign_in import start_session
-from tests.faults.checker import History, read_rows
 from tests.journeys.box_process import BoxProcess, Founded, found_box
 from tests.journeys.partner_side import Caller, Received, Receiver, calling
+from tests.promises.checker import History, read_rows
 
 PARTNERS = 50
 DOORS = 8

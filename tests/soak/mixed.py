@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from tests.faults.checker import complaints
+from tests.promises.checker import complaints
 from tests.soak.crowd import Crowd
 from tests.soak.evening import HOUSE, an_evening
 from tests.soak.scale import Progress, tell

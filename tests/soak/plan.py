@@ -6,8 +6,8 @@ from dataclasses import dataclass
 PYTHON = sys.executable
 PYTEST = (PYTHON, "-m", "pytest", "-v", "-s", "--tb=short", "-p", "no:cacheprovider", "-n", "0",
           "-m", "")  # fmt: skip
-POWER = "tests/faults/power_cut"
-FAULTS = "tests/faults"
+POWER = "tests/promises/power_cut"
+FAULTS = "tests/promises"
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,6 @@ PLAN = (
     ),
     pytest_step(
         "attacks", "wild requests, spoiled input, smuggling and canaries", 420,
-        "tests/attacks",
+        "tests/promises/attacks",
     ),
 )  # fmt: skip

@@ -1,0 +1,259 @@
+"""Every answer of the box matches the OpenAPI document, for each operation and each error."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from appliance.api_keys import SCOPES
+from appliance.core.errors import RateLimited, Unavailable
+from appliance.http.rate_limit import RateLimit
+from tests.app.api.described import codes_of, faults_of_answer, operations, resolve
+from tests.builders import TONIGHT, a_body, a_key, table_id
+from tests.conftest import Running, with_settings
+from web.api.openapi import build_document
+from web.routes import PARTNER_ROUTE_TABLE
+
+NOBODY = "00000000-0000-4000-8000-000000000000"
+RECEIVER = {"url": "https://127.0.0.1:9009/hook"}  # no server listens there
+ROUTES = {route.operation_id: route for route in PARTNER_ROUTE_TABLE}
+Before = Callable[[Running], Awaitable[str | None]]
+
+
+async def nothing(_running: Running) -> None:
+    """Change nothing."""
+
+
+async def booked(running: Running) -> str:
+    _, body, _ = await running.call("POST", "/v1/reservations", json=a_body())
+    return body["serviceReservationId"]
+
+
+async def booked_with_reference_and_mail(running: Running) -> None:
+    customer = {"name": "Salma Idrissi", "email": "salma@example.com"}
+    await running.call(
+        "POST", "/v1/reservations", json=a_body(externalRef="POS-1", customer=customer)
+    )
+
+
+async def cancelled(running: Running) -> str:
+    reservation_id = await booked(running)
+    await running.call("DELETE", f"/v1/reservations/{reservation_id}")
+    return reservation_id
+
+
+async def registered(running: Running) -> str:
+    _, body, _ = await running.call("POST", "/v1/webhooks", json=RECEIVER)
+    return body["id"]
+
+
+async def five_registered(running: Running) -> None:
+    for _ in range(5):
+        await registered(running)
+
+
+async def inactive(running: Running) -> None:
+    await running.live.database.write(lambda tx: tx.execute("UPDATE venue SET status = 'inactive'"))
+
+
+async def prepaid(running: Running) -> None:
+    await booked_with_reference_and_mail(running)
+    await running.live.database.write(
+        lambda tx: tx.execute("UPDATE venue SET reservation_mode = 'prepaid', policies = '{}'")
+    )
+
+
+@dataclass(frozen=True)
+class Case:
+    """A call and its documented answer."""
+
+    operation: str
+    status: int
+    code: str | None = None
+    body: Any = None
+    query: dict[str, str] = field(default_factory=dict)
+    id: str = NOBODY
+    before: Before = nothing
+
+    def __str__(self) -> str:
+        what = f"after_{self.before.__name__}" if self.code is None else self.code
+        return f"{self.operation}-{self.status}-{what}"
+
+
+def create(code: str, status: int = 400, before: Before = nothing, **changes: Any) -> Case:
+    return Case("createReservation", status, code, body=a_body(**changes), before=before)
+
+
+CASES = [
+    Case("getVenue", 200),
+    Case("getVenue", 200, before=prepaid),
+    Case("getAvailability", 200, query={"date": TONIGHT}),
+    Case("getAvailability", 200, query={"date": TONIGHT, "slot": "19:30"}, before=booked),
+    Case("getAvailability", 400, "INVALID_DATE", query={"date": "2026-02-30"}),
+    Case("getAvailability", 400, "INVALID_SLOT", query={"date": TONIGHT, "slot": "19:31"}),
+    Case("listReservations", 200),
+    Case("listReservations", 200, before=booked_with_reference_and_mail),
+    Case("listReservations", 200, query={"status": "cancelled"}, before=cancelled),
+    Case("listReservations", 200, before=prepaid),
+    Case("listReservations", 400, "INVALID_DATE", query={"from": TONIGHT, "to": "2026-11-20"}),
+    Case("listReservations", 400, "VALIDATION_ERROR", query={"limit": "201"}),
+    Case("listReservations", 200, query={"externalRef": "POS-1"}, before=booked),
+    Case("listReservations", 400, "VALIDATION_ERROR", query={"date": TONIGHT}),
+    Case("getReservation", 200, before=booked),
+    Case("getReservation", 404, "NOT_FOUND"),
+    Case("createReservation", 201, body=a_body()),
+    Case("createReservation", 200, body=a_body(), before=booked),
+    Case("createReservation", 200, body=a_body(guests=3), before=booked),
+    create("INVALID_DATE", date="2026-11-20"),
+    create("INVALID_SLOT", slot="12:00"),
+    create("INVALID_TABLE", tableId="T1"),
+    create("INVALID_GUESTS", guests=4.5),
+    create("GUESTS_OUT_OF_RANGE", guests=5),
+    create("CUSTOMER_NAME_REQUIRED", customer={"phone": "0600000001"}),
+    create("CUSTOMER_CONTACT_REQUIRED", customer={"name": "Salma"}),
+    create("INVALID_EMAIL", customer={"name": "Salma", "email": "salma@"}),
+    create("IDEMPOTENCY_KEY_REQUIRED", idempotencyKey=None),
+    create("VALIDATION_ERROR", notes="n" * 501),
+    create("VALIDATION_ERROR", customer={"name": "S", "phone": "0600000001", "language": "de"}),
+    create("TABLE_NOT_FOUND", 404, tableId=NOBODY),
+    create("VENUE_INACTIVE", 409, inactive),
+    create("TABLE_NOT_BOOKABLE", 409, tableId=table_id("T6")),
+    create("TABLE_TAKEN", 409, booked, idempotencyKey="another"),
+    Case("cancelReservation", 200, before=booked),
+    Case("cancelReservation", 200, before=cancelled),
+    Case("cancelReservation", 200, query={"notifyCustomer": "false"}, before=booked),
+    Case("cancelReservation", 400, "VALIDATION_ERROR", query={"notifyCustomer": "no"}),
+    Case("cancelReservation", 404, "NOT_FOUND"),
+    Case("cancelReservation", 404, "NOT_FOUND", id="not-a-uuid"),
+    Case("listWebhooks", 200),
+    Case("listWebhooks", 200, before=registered),
+    Case("createWebhook", 201, body=RECEIVER),
+    Case("createWebhook", 201, body={**RECEIVER, "events": ["webhook.test"]}),
+    Case("createWebhook", 400, "INVALID_WEBHOOK_URL", body={"url": "https://127.0.0.1/"}),
+    Case("createWebhook", 400, "INVALID_EVENT_TYPE", body={**RECEIVER, "events": []}),
+    Case("createWebhook", 409, "TOO_MANY_ENDPOINTS", body=RECEIVER, before=five_registered),
+    Case("deleteWebhook", 200, before=registered),
+    Case("deleteWebhook", 404, "NOT_FOUND"),
+    Case("testWebhook", 202),
+    Case("testWebhook", 202, before=registered),
+    Case("testWebhook", 400, "VALIDATION_ERROR", body={"endpointId": 7}),
+    Case("testWebhook", 404, "NOT_FOUND", body={"endpointId": NOBODY}),
+]
+BODIES = [route.operation_id for route in PARTNER_ROUTE_TABLE if route.method == "POST"]
+OF_EVERY_OPERATION = {
+    (401, "UNAUTHORIZED"),
+    (401, "KEY_REVOKED"),
+    (403, "SCOPE_MISSING"),
+    (403, "HTTPS_REQUIRED"),  # over the network: tests/app/names/test_secure.py
+    (429, "RATE_LIMITED"),
+    (500, "INTERNAL_ERROR"),
+    (503, "UNAVAILABLE"),
+}
+OF_EVERY_BODY = {(400, "INVALID_JSON"), (413, "BODY_TOO_LARGE")}
+
+
+@pytest.fixture
+def settings():
+    return with_settings(
+        api={"rate_limit_per_minute": 1000, "unauthenticated_per_minute": 1000},
+        webhooks={"allow_networks": ("127.0.0.1:9009",)},
+    )
+
+
+@pytest.fixture
+async def document(running):
+    status, found, _ = await running.call("GET", "/openapi.json")
+    assert status == 200
+    return found
+
+
+async def ask(running, operation, id_=NOBODY, **kwargs):
+    route = ROUTES[operation]
+    return await running.call(route.method, route.path.format(id=id_), **kwargs)
+
+
+def assert_documented(document, operation, expected, answered):
+    (status, code), (sent, body, headers) = expected, answered
+    described = dict(operations(document))[operation]["responses"]
+    assert (sent, body.get("code")) == (status, code)
+    assert faults_of_answer(document, described[str(status)], headers, body) == []
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+async def test_an_answer_is_what_the_document_says(running, document, case):
+    made = await case.before(running)
+    answered = await ask(
+        running, case.operation, made or case.id, params=case.query, json=case.body
+    )
+    assert_documented(document, case.operation, (case.status, case.code), answered)
+
+
+@pytest.mark.parametrize("operation", ROUTES)
+async def test_a_bad_key_is_answered_as_documented(running, document, operation, monkeypatch):
+    scope = ROUTES[operation].scope
+    poor = await a_key(running.live, tuple(s for s in SCOPES if s != scope))
+    revoked = await a_key(running.live)
+    await running.live.database.write(
+        lambda tx: tx.execute(
+            "UPDATE api_key SET revoked_at = 1 WHERE last_four = ?", (revoked[-4:],)
+        )
+    )
+
+    for key, expected in (
+        ("svc_live_" + "0" * 48, (401, "UNAUTHORIZED")),
+        (running.test_key, (401, "UNAUTHORIZED")),
+        (revoked, (401, "KEY_REVOKED")),
+        (poor, (403, "SCOPE_MISSING")),
+    ):
+        answered = await ask(running, operation, key=key)
+        assert_documented(document, operation, expected, answered)
+
+    monkeypatch.setattr(RateLimit, "spend", _raising(RateLimited()))
+    answered = await ask(running, operation)
+    assert_documented(document, operation, (429, "RATE_LIMITED"), answered)
+
+
+@pytest.mark.parametrize("operation", ROUTES)
+@pytest.mark.parametrize(
+    ("accident", "expected"),
+    [(OSError("disk"), (500, "INTERNAL_ERROR")), (Unavailable(), (503, "UNAVAILABLE"))],
+    ids=["accident", "stopping"],
+)
+async def test_our_faults_are_answered_as_documented(
+    running, document, operation, accident, expected, monkeypatch
+):
+    body = {"createReservation": a_body(), "createWebhook": RECEIVER}.get(operation)
+    monkeypatch.setattr("web.api.authentication.Gate._identify", _raising(accident))
+    answered = await ask(running, operation, json=body)
+    assert_documented(document, operation, expected, answered)
+
+
+@pytest.mark.parametrize("operation", BODIES)
+async def test_a_bad_body_is_answered_as_documented(running, document, operation):
+    for raw, expected in ((b"[]", (400, "INVALID_JSON")), (b" " * 65537, (413, "BODY_TOO_LARGE"))):
+        answered = await ask(running, operation, data=raw)
+        assert_documented(document, operation, expected, answered)
+
+
+def test_every_documented_answer_is_asked_for_by_a_test_above():
+    """Every documented answer has a case in these tests."""
+    document = build_document(PARTNER_ROUTE_TABLE, [])
+    for operation, described in operations(document):
+        seen = {(c.status, c.code) for c in CASES if c.operation == operation} | OF_EVERY_OPERATION
+        if operation in BODIES:
+            seen |= OF_EVERY_BODY
+
+        documented = set()
+        for status, response in described["responses"].items():
+            codes = codes_of(resolve(document, response)) or {None}
+            documented |= {(int(status), code) for code in codes}
+
+        assert seen == documented, operation
+
+
+def _raising(error):
+    def fail(*_args, **_kwargs):
+        raise error
+
+    return fail

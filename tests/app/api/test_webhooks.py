@@ -1,0 +1,268 @@
+"""`/v1/webhooks*` over HTTP: sections 2.8 and 4."""
+
+import asyncio
+import json
+
+import pytest
+
+from appliance.core.tokens import Keyring
+from appliance.outbox import EVENT_TYPES
+from tests.app.api.webhook_calls import UNKNOWN, URL, register, registered
+from tests.builders import a_body, a_key
+from tests.conftest import MASTER_KEY, Running, with_settings
+from tests.webhooks.receivers import Receiver, a_server
+
+
+@pytest.fixture
+def settings():
+    return with_settings(
+        api={"rate_limit_per_minute": 1000}, webhooks={"allow_networks": ("127.0.0.0/8",)}
+    )
+
+
+@pytest.mark.proves("interface 4: POST /v1/webhooks")
+async def test_a_registered_endpoint_is_answered_with_its_secret(running):
+    status, endpoint, _ = await register(running, events=["reservation.created"])
+
+    assert status == 201
+    assert set(endpoint) == {"id", "url", "events", "active", "createdAt", "secret"}
+    assert endpoint["url"] == URL
+    assert endpoint["events"] == ["reservation.created"]
+    assert endpoint["active"] is True
+    assert endpoint["createdAt"] == "2026-11-21T19:00:00.000Z"
+    assert endpoint["secret"].startswith("whsec_")
+    assert len(endpoint["secret"]) == 6 + 43
+
+
+@pytest.mark.proves("interface 4: GET /v1/webhooks", "S18")
+async def test_the_list_shows_everything_but_the_secret(running):
+    created = await registered(running)
+    secret = created.pop("secret")
+
+    status, listed, _ = await running.call("GET", "/v1/webhooks")
+
+    assert status == 200
+    assert listed == {"items": [{**created, "createdByThisKey": True}], "events": list(EVENT_TYPES)}
+    assert secret[6:] not in json.dumps(listed)
+
+
+@pytest.mark.proves("S18")
+async def test_the_secret_is_stored_wrapped_for_its_environment_alone(running):
+    secret = (await registered(running))["secret"].encode()
+    stored = running.live.database.peek(lambda r: r.value("SELECT secret FROM endpoint"))
+    assert secret not in stored
+    assert Keyring(MASTER_KEY, "live").unwrap(stored) == secret
+    with pytest.raises(ValueError, match="wrapped"):
+        Keyring(MASTER_KEY, "test").unwrap(stored)
+
+
+@pytest.mark.proves("decision: events omitted, empty or unknown?", "interface 4: Rule 6")
+async def test_omitted_or_null_events_are_all_six(running):
+    assert (await registered(running))["events"] == list(EVENT_TYPES)
+    assert (await registered(running, events=None))["events"] == list(EVENT_TYPES)
+    assert len(EVENT_TYPES) == 6
+
+
+@pytest.mark.proves(
+    "decision: events omitted, empty or unknown?", "interface 7: Invalid webhook url or event names"
+)
+@pytest.mark.parametrize(
+    ("events", "field"),
+    [
+        ([], "events"),
+        ("reservation.created", "events"),
+        ({}, "events"),
+        (1, "events"),
+        (["reservation.created", "reservation.moved"], "events[1]"),
+        (["Reservation.Created"], "events[0]"),
+        (["reservation.checkin_reverted"], "events[0]"),  # only the venue's staff can select it
+        ([None], "events[0]"),
+        ([["reservation.created"]], "events[0]"),
+    ],
+)
+async def test_events_that_are_empty_or_unknown_are_refused(running, events, field):
+    status, body, _ = await register(running, events=events)
+    assert (status, body["code"], body["field"]) == (400, "INVALID_EVENT_TYPE", field)
+
+
+@pytest.mark.proves(
+    "decision: Which URLs are refused?", "interface 7: Invalid webhook url or event names"
+)
+@pytest.mark.parametrize(
+    "url",
+    [None, 1, "", "receiver.example", "http://93.184.216.34/", "https://u:p@93.184.216.34/",
+     "https://93.184.216.34/#x", "https://10.0.0.1/", "https://169.254.169.254/",
+     "https://[::1]/", "https://93.184.216.34/" + "a" * 2048],
+)  # fmt: skip
+async def test_a_bad_url_is_refused_in_live(running, url):
+    status, body, _ = await register(running, url=url)
+    assert (status, body["code"], body["field"]) == (400, "INVALID_WEBHOOK_URL", "url")
+    assert set(body) == {"error", "error_en", "code", "field"}
+    assert (await running.call("GET", "/v1/webhooks"))[1]["items"] == []
+
+
+@pytest.mark.proves("decision: Which URLs are refused?")
+async def test_plain_http_and_the_owners_exceptions_are_taken_in_test(running):
+    url = "http://127.0.0.1:9000/hook"
+    assert (await registered(running, "/test", url=url))["url"] == url
+
+
+@pytest.mark.proves(
+    "decision: Whose are endpoints?",
+    "interface 4: Rule 4",
+    "interface 7: TOO_MANY_ENDPOINTS",
+    "interface 8: Active webhook endpoints",
+)
+async def test_the_sixth_active_endpoint_is_refused_until_one_is_deactivated(running):
+    endpoints = [await registered(running) for _ in range(5)]
+
+    status, body, _ = await register(running)
+    assert (status, body["code"]) == (409, "TOO_MANY_ENDPOINTS")
+    await running.call("DELETE", f"/v1/webhooks/{endpoints[0]['id']}")
+
+    assert (await register(running))[0] == 201
+    _, listed, _ = await running.call("GET", "/v1/webhooks")
+    assert len(listed["items"]) == 6
+
+
+@pytest.mark.proves("interface 4: Rule 4", "V15")
+async def test_of_twenty_simultaneous_registrations_five_succeed(running):
+    answers = await asyncio.gather(*(register(running) for _ in range(20)))
+    assert sorted(status for status, _, _ in answers) == [201] * 5 + [409] * 15
+    _, listed, _ = await running.call("GET", "/v1/webhooks")
+    assert sum(item["active"] for item in listed["items"]) == 5
+
+
+@pytest.mark.proves("interface 4: DELETE /v1/webhooks/{id}")
+async def test_deactivating_twice_is_once_and_any_spelling_of_the_id_will_do(running):
+    endpoint = await registered(running)
+    for spelling in (endpoint["id"], endpoint["id"].upper()):
+        status, body, _ = await running.call("DELETE", f"/v1/webhooks/{spelling}")
+        assert (status, body) == (200, {"id": endpoint["id"], "active": False})
+    _, listed, _ = await running.call("GET", "/v1/webhooks")
+    assert [item["active"] for item in listed["items"]] == [False]
+
+
+@pytest.mark.proves("interface 4: Rule 5", "interface 7: NOT_FOUND")
+@pytest.mark.parametrize("endpoint_id", [UNKNOWN, "nonsense", "1", "%00"])
+async def test_an_unknown_endpoint_cannot_be_deactivated(running, endpoint_id):
+    status, body, _ = await running.call("DELETE", f"/v1/webhooks/{endpoint_id}")
+    assert (status, body["code"]) == (404, "NOT_FOUND")
+
+
+@pytest.mark.proves("decision: Whose are endpoints?")
+async def test_endpoints_belong_to_the_venue_and_every_key_manages_them(running):
+    endpoint = await registered(running)
+    other = await a_key(running.live)
+    _, listed, _ = await running.call("GET", "/v1/webhooks", key=other)
+    assert [item["id"] for item in listed["items"]] == [endpoint["id"]]
+    status, _, _ = await running.call("DELETE", f"/v1/webhooks/{endpoint['id']}", key=other)
+    assert status == 200
+
+
+@pytest.mark.proves("decision: What is the test environment?")
+async def test_the_environments_do_not_see_each_others_endpoints(running):
+    endpoint = await registered(running)
+    _, listed, _ = await running.call("GET", "/test/v1/webhooks")
+    status, _, _ = await running.call("DELETE", f"/test/v1/webhooks/{endpoint['id']}")
+    assert listed["items"] == []
+    assert status == 404
+
+
+@pytest.mark.proves("decision: In which order is a call checked?")
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/v1/webhooks"), ("POST", "/v1/webhooks"), ("DELETE", f"/v1/webhooks/{UNKNOWN}"),
+     ("POST", "/v1/webhooks/test")],
+)  # fmt: skip
+async def test_the_scope_is_asked_for_before_anything_else(running, method, path):
+    key = await a_key(running.live, ("venue:read",))
+    status, body, _ = await running.call(method, path, key=key, data=b"{broken")
+    assert (status, body["code"]) == (403, "SCOPE_MISSING")
+
+
+async def test_a_booking_over_http_reaches_its_subscriber(running):
+    receiver = Receiver()
+    async with a_server(receiver.converse) as receiver.port:
+        await registered(running, "/test", url=receiver.url)
+        _, created, _ = await running.call(
+            "POST", "/test/v1/reservations", json=a_body(externalRef="P-77")
+        )
+        await running.call("DELETE", f"/test/v1/reservations/{created['serviceReservationId']}")
+        requests = await receiver.got(2)
+
+    assert [r.body["type"] for r in requests] == ["reservation.created", "reservation.cancelled"]
+    for request in requests:
+        reservation = request.reservation
+        assert reservation["serviceReservationId"] == created["serviceReservationId"]
+        assert reservation["source"] == "partner"
+        assert reservation["externalRef"] == "P-77"
+    assert requests[1].reservation["status"] == "cancelled"
+
+
+async def try_out(running: Running, **kwargs):
+    return await running.call("POST", "/test/v1/webhooks/test", **kwargs)
+
+
+@pytest.mark.proves(
+    "decision: Where does a webhook.test go?", "interface 4: POST /v1/webhooks/test"
+)
+async def test_without_a_body_every_active_endpoint_receives_it(running):
+    receiver = Receiver()
+    async with a_server(receiver.converse) as receiver.port:
+        for path in ("a", "b", "c"):
+            url = f"http://127.0.0.1:{receiver.port}/{path}"
+            endpoint = await registered(running, "/test", url=url, events=["reservation.declined"])
+        await running.call("DELETE", f"/test/v1/webhooks/{endpoint['id']}")
+
+        status, body, _ = await try_out(running)
+        requests = await receiver.got(2)
+
+    assert status == 202
+    assert body["queued"] == len(body["deliveryIds"]) == 2
+    assert {r.id for r in requests} == set(body["deliveryIds"])
+    assert {r.line.split()[1] for r in requests} == {"/a", "/b"}
+    assert {r.headers["x-service-event"] for r in requests} == {"webhook.test"}
+
+
+@pytest.mark.proves("decision: Where does a webhook.test go?")
+async def test_one_endpoint_alone_receives_it(running):
+    receiver = Receiver()
+    async with a_server(receiver.converse) as receiver.port:
+        url = f"http://127.0.0.1:{receiver.port}/"
+        await registered(running, "/test", url=url + "a")
+        chosen = await registered(running, "/test", url=url + "b")
+
+        status, body, _ = await try_out(running, json={"endpointId": chosen["id"]})
+        [request] = await receiver.got(1)
+
+    assert (status, body["queued"]) == (202, 1)
+    assert body["deliveryIds"] == [request.id]
+    assert request.line.split()[1] == "/b"
+
+
+@pytest.mark.proves("decision: Where does a webhook.test go?")
+async def test_an_inactive_endpoint_is_known_and_receives_nothing(running):
+    endpoint = await registered(running, "/test")
+    await running.call("DELETE", f"/test/v1/webhooks/{endpoint['id']}")
+    status, body, _ = await try_out(running, json={"endpointId": endpoint["id"]})
+    assert (status, body) == (202, {"queued": 0, "deliveryIds": []})
+
+
+@pytest.mark.proves("decision: Where does a webhook.test go?")
+@pytest.mark.parametrize("endpoint_id", [UNKNOWN, "nonsense", ""])
+async def test_an_unknown_endpoint_is_not_found(running, endpoint_id):
+    status, body, _ = await try_out(running, json={"endpointId": endpoint_id})
+    assert (status, body["code"]) == (404, "NOT_FOUND")
+
+
+@pytest.mark.parametrize("endpoint_id", [1, {}])
+async def test_an_endpoint_id_is_a_text(running, endpoint_id):
+    status, body, _ = await try_out(running, json={"endpointId": endpoint_id})
+    assert (status, body["code"], body["field"]) == (400, "VALIDATION_ERROR", "endpointId")
+
+
+@pytest.mark.parametrize("body", [b"[]", b"{"])
+async def test_a_body_that_is_there_is_an_object(running, body):
+    status, answer, _ = await try_out(running, data=body)
+    assert (status, answer["code"]) == (400, "INVALID_JSON")

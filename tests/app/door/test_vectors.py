@@ -1,0 +1,156 @@
+"""The door app reads passes, typed codes and searches by the same test vectors as the box."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from appliance.door.guest_pass import lookalikes, parse_access_code
+from tests.unit.door.test_keyboard_layouts import ARABIC, AZERTY, typed
+
+pytestmark = pytest.mark.process
+
+ROOT = Path(__file__).parents[3]
+FRONTEND = ROOT / "web" / "frontend"
+VECTORS = json.loads((ROOT / "tests" / "vectors" / "guest_pass.json").read_text())
+NODE = ROOT / ".venv" / "bin" / "node"
+PROGRAM = """
+import { decodePasses } from "./src/door/guest_pass";
+import { verify, verifyByLibrary } from "./src/door/signature";
+
+const bytes = (hex) => Uint8Array.from(hex.match(/../g), (two) => parseInt(two, 16));
+const context = new TextEncoder().encode("svc-guest-pass-v1");
+
+export async function judge({ publicKey, texts }) {
+  const key = bytes(publicKey);
+  const answers = [];
+  for (const text of texts) {
+    const found = { browser: null, library: null };
+    for (const read of decodePasses(text)) {
+      const message = new Uint8Array([...context, ...read.signed]);
+      const { signed, signature, ...pass } = read;
+      if (await verify(key, message, signature)) found.browser ??= pass;
+      if (await verifyByLibrary(key, message, signature)) found.library ??= pass;
+    }
+    answers.push(found);
+  }
+  return answers;
+}
+"""
+RUN = """
+import { build } from "esbuild";
+const { outputFiles } = await build({
+  stdin: { contents: process.argv[1], resolveDir: process.cwd(), loader: "ts" },
+  bundle: true, write: false, format: "esm", platform: "neutral",
+});
+const program = Buffer.from(outputFiles[0].contents).toString("base64");
+const { judge } = await import(`data:text/javascript;base64,${program}`);
+let input = "";
+for await (const piece of process.stdin) input += piece;
+console.log(JSON.stringify(await judge(JSON.parse(input))));
+"""
+
+
+def run(program, given):
+    done = subprocess.run(
+        [NODE, "--input-type=module", "-e", RUN, program],
+        cwd=FRONTEND, input=json.dumps(given), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return json.loads(done.stdout)
+
+
+def judge(texts):
+    return run(PROGRAM, {"publicKey": VECTORS["publicKey"], "texts": texts})
+
+
+@pytest.mark.parametrize("by", ["browser", "library"])
+def test_the_app_accepts_the_vectors_that_are_valid_and_no_other(by):
+    vectors = VECTORS["vectors"]
+    answers = judge([vector.get("read", vector["text"]) for vector in vectors])
+    for vector, answer in zip(vectors, answers, strict=True):
+        assert answer[by] == (vector.get("pass") if vector["valid"] else None), vector["note"]
+
+
+def test_no_changed_character_is_accepted():
+    text = VECTORS["vectors"][0]["text"]
+    changed = [
+        text[:n] + ("A" if sign != "A" else "B") + text[n + 1 :] for n, sign in enumerate(text)
+    ]
+    assert judge(changed) == [{"browser": None, "library": None}] * len(changed)
+
+
+@pytest.mark.parametrize("keys", [AZERTY, ARABIC | {"B": "\ufefb"}], ids=["azerty", "arabic"])
+def test_every_layout_is_turned_back(keys):
+    vector = VECTORS["vectors"][0]
+    (answer,) = judge([typed(vector["text"], keys)])
+    assert answer["browser"] == vector["pass"]
+
+
+TYPED = [
+    "SVC-7K2M", "svc 7k2m", "7k2m", " 7-k.2_m ", "SVC–7K2M", "٧K٢M", "۷K۲M", "svc ٧k٢m",
+    "7K2", "7K2MX", "SVC", "svcsvc7k2m", "Zoë1", "", "٧٢٧٢", "HÉLÈ",
+]  # fmt: skip
+STORED = ["SVC-7K2M", "SVC-JKZM", "SVC-8B8B", "SVC-B8B8", "SVC-QDQD", "SVC-UVUV"]
+CODES = """
+import { isLookalike, parseAccessCode } from "./src/door/guest_pass";
+
+export const judge = ({ typed, stored }) => ({
+  parsed: typed.map(parseAccessCode),
+  alike: stored.map((one) => stored.filter((other) => one !== other && isLookalike(one, other))),
+});
+"""
+
+
+def test_the_browser_reads_codes_as_the_box_does():
+    told = run(CODES, {"typed": TYPED, "stored": STORED})
+    assert told["parsed"] == [parse_access_code(text) for text in TYPED]
+    assert told["alike"] == [
+        [other for other in STORED if other in lookalikes(one)] for one in STORED
+    ]
+
+
+FOLDED = json.loads((ROOT / "tests" / "vectors" / "folded.json").read_text("utf-8"))["vectors"]
+FOLDING = """
+import { fold } from "./src/shared/text_folding";
+
+export const judge = (texts) => texts.map(fold);
+"""
+
+
+def test_the_browser_folds_as_the_vectors_say():
+    told = run(FOLDING, [vector["text"] for vector in FOLDED])
+    assert told == [vector["folded"] for vector in FOLDED]
+
+
+OFFLINE = json.loads((ROOT / "tests" / "vectors" / "offline.json").read_text("utf-8"))
+DECIDING = """
+import { decideOffline as decide } from "./src/door/offline";
+
+export async function judge({ publicKey, base }) {
+  const key = Buffer.from(publicKey, "hex").toString("base64url");
+  const found = [];
+  for (const vector of base.vectors) {
+    const tag = vector.venueTag ?? base.venueTag;
+    const listed = { ...base.listed, ...vector.listed };
+    const snapshot = { venueTag: tag, ...base.snapshot, passes: [listed], ...vector.snapshot };
+    const me = {
+      terminal: { role: "search" },
+      venue: { tag, timeZone: base.snapshot.timeZone, eveningEndsAt: "06:00" },
+      utcOffsetMinutes: 60,
+      publicKeys: [{ kid: 1, publicKey: key }],
+    };
+    const { result, colour } = await decide({ scanId: "one", code: vector.text }, {
+      me, environment: "live", snapshot: vector.snapshot === null ? null : snapshot,
+      arrived: new Map(), now: Date.parse(vector.now ?? base.now),
+    });
+    found.push([vector.note, result, colour]);
+  }
+  return found;
+}
+"""
+
+
+def test_the_app_decides_offline_by_the_vectors_of_the_bridge():
+    told = run(DECIDING, {"publicKey": VECTORS["publicKey"], "base": OFFLINE})
+    assert told == [[v["note"], v["result"], v["colour"]] for v in OFFLINE["vectors"]]

@@ -1,0 +1,266 @@
+"""The booking page: its offer, a booking, and concurrent bookings of the last table."""
+
+import asyncio
+import json
+import re
+
+import pytest
+
+from tests.app.guest.booking_form import (
+    SAME_ORIGIN,
+    a_form,
+    cookie_of,
+    reservations,
+    rows,
+    send,
+    token_of,
+)
+from tests.builders import TONIGHT, a_body, table_id
+from tests.conftest import with_settings
+
+
+@pytest.fixture
+def settings():
+    return with_settings(
+        booking={"enabled": True, "hourly_for_address": 1000, "hourly": 1000},
+        webhooks={"clock_grace_minutes": 0},
+    )
+
+
+@pytest.fixture(autouse=True)
+def early(clock):
+    clock.set("2026-11-21T12:00:00Z")
+
+
+async def test_the_venues_phone_number_is_on_the_booking_page_and_the_card(world, guest):
+    await world.database.write(
+        lambda tx: tx.execute("UPDATE venue SET phone = '+212 524 00 00 00'")
+    )
+
+    for path in ("/book", world.access(await world.reserve())):
+        assert 'href="tel:+212524000000"' in await (await guest.get(path)).text()
+
+
+async def test_a_booking_is_confirmed_leads_to_its_page_and_to_this_devices_list(world, guest):
+    answer = await send(guest, a_form(await token_of(world, guest)))
+    place = answer.headers["Location"]
+    html = await (await guest.get(place)).text()
+
+    assert answer.status == 303
+    assert place.startswith("/book/")
+    assert "Youssef El Amrani" in html
+    assert await reservations(world) == [
+        ("T2", "19:30", 2, "confirmed", "platform", "Youssef El Amrani", "fr")
+    ]
+    mine = await (await guest.get("/me", headers=cookie_of(answer))).text()
+    assert "T2" in mine
+
+
+@pytest.mark.parametrize(
+    ("mode", "auto", "status", "kind"),
+    [("free", 1, "confirmed", "confirmation"), ("free", 0, "requested", "requested"),
+     ("prepaid", 1, "pending", "payment_due")],
+)  # fmt: skip
+async def test_each_reservation_mode_has_its_status_and_letter(
+    world, guest, mode, auto, status, kind
+):
+    await world.database.write(
+        lambda tx: tx.execute(
+            "UPDATE venue SET reservation_mode = :m, auto_confirm = :a", {"m": mode, "a": auto}
+        )
+    )
+
+    await send(guest, a_form(await token_of(world, guest)))
+
+    assert [row[3] for row in await reservations(world)] == [status]
+    assert await rows(world, "SELECT kind, recipient FROM letter") == [
+        (kind, "youssef@example.org")
+    ]
+
+
+async def test_a_double_tap_books_once(world, guest):
+    form = a_form(await token_of(world, guest))
+    answers = await asyncio.gather(*(send(guest, form) for _ in range(5)))
+    assert {answer.status for answer in answers} == {303}
+    assert len({answer.headers["Location"] for answer in answers}) == 1
+    assert len(await reservations(world)) == 1
+    assert len(await rows(world, "SELECT 1 FROM letter")) == 1
+
+
+async def test_the_house_chooses_the_smallest_table_that_seats_the_party(world, guest):
+    await world.database.write(
+        lambda tx: tx.execute("UPDATE venue_table SET capacity_max = 2 WHERE number = 'T4'")
+    )
+    await send(guest, a_form(await token_of(world, guest), **{"table-19:30": ""}))
+    assert [row[0] for row in await reservations(world)] == ["T4"]
+
+
+async def test_who_comes_second_hears_which_tables_are_free_and_loses_nothing(world, guest):
+    token = await token_of(world, guest)
+    await world.reserve(table_id=table_id("T2"))
+
+    answer = await send(guest, a_form(token, notes="Sans noix"))
+    html = await answer.text()
+
+    assert answer.status == 409
+    assert "T1, T3, T4, T5" in html
+    assert 'value="Youssef El Amrani"' in html
+    assert "Sans noix</textarea>" in html
+    assert (await send(guest, a_form(token, **{"table-19:30": table_id("T3")}))).status == 303
+
+
+async def test_who_finds_the_hour_full_hears_which_hours_are_not(world, guest):
+    token = await token_of(world, guest)
+    for number in ("T1", "T2", "T3", "T4", "T5"):
+        await world.reserve(table_id=table_id(number))
+
+    answer = await send(guest, a_form(token, **{"table-19:30": ""}))
+    html = await answer.text()
+
+    assert answer.status == 409
+    assert "\u206822:00\u2069" in html
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"name": " "}, {"name": "x" * 201}, {"email": "", "phone": ""}, {"email": "youssef@"},
+     {"phone": "12"}, {"notes": "x" * 501}, {"when": ""}, {"when": "25:00"}],
+)  # fmt: skip
+async def test_a_field_that_is_wrong_says_so_and_books_nothing(world, guest, changes):
+    answer = await send(guest, a_form(await token_of(world, guest), **changes))
+    assert answer.status == 400
+    assert 'role="alert"' in await answer.text()
+    assert await reservations(world) == []
+
+
+async def test_the_policies_are_read_before_booking_and_beside_the_pass(world, guest):
+    policies = {"cancellation": "24 h <b>", "lateArrivalMinutes": 20, "minimumAge": "18"}
+    await world.database.write(
+        lambda tx: tx.execute("UPDATE venue SET policies = :p", {"p": json.dumps(policies)})
+    )
+    for path in ("/book", world.access(await world.reserve())):
+        html = await (await guest.get(path)).text()
+        assert "24 h &lt;b&gt;" in html
+        assert " 20 minutes" in html
+        assert "Âge minimum" not in html  # not a number
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"guests": "99"}, {"guests": "x"}, {"date": "2026-11-20"}, {"date": "2030-01-01"},
+     {"when": "12:00", "table-12:00": ""}, {"table-19:30": table_id("T6")},
+     {"table-19:30": "01890000-0000-7000-8000-000000000000"}],
+)  # fmt: skip
+async def test_what_is_not_offered_is_not_booked(world, guest, changes):
+    answer = await send(guest, a_form(await token_of(world, guest), **changes))
+    assert answer.status == 409
+    assert 'role="alert"' in await answer.text()
+    assert await reservations(world) == []
+
+
+async def test_an_hour_that_has_begun_is_neither_offered_nor_booked(world, guest):
+    world.clock.set("2026-11-21T19:00:00Z")
+    token = await token_of(world, guest)
+    world.clock.set("2026-11-21T19:40:00Z")
+
+    html = await (await guest.get("/book")).text()
+    answer = await send(guest, a_form(token))
+
+    assert 'value="19:30" required disabled' in html
+    assert answer.status == 409
+    assert await reservations(world) == []
+
+
+async def test_a_closing_day_says_so(world, guest):
+    await world.database.write(
+        lambda tx: tx.insert(
+            "closing_day",
+            {"id": tx.new_id(), "first_day": TONIGHT, "last_day": TONIGHT, "reason": "Travaux"},
+        )
+    )
+
+    html = await (await guest.get("/book")).text()
+
+    assert "Travaux" not in html
+    assert f'<button class="chip-button" name="date" value="{TONIGHT}"' not in html
+    assert '<button class="chip-button" name="date" value="2026-11-22"' in html
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_a_venue_that_is_not_active_takes_no_booking(world, guest, method):
+    token = await token_of(world, guest)
+    await world.database.write(lambda tx: tx.execute("UPDATE venue SET status = 'inactive'"))
+    answer = await guest.request(method, "/book", data=a_form(token), headers=SAME_ORIGIN)
+    assert answer.status == 404
+    assert await reservations(world) == []
+
+
+class TestUnlessTheVenueOpensIt:
+    @pytest.fixture
+    def settings(self):
+        return with_settings()
+
+    @pytest.mark.parametrize("method", ["GET", "POST"])
+    async def test_the_live_page_books_nothing(self, guest, method):
+        answer = await guest.request(method, "/book", headers=SAME_ORIGIN)
+        assert answer.status == 404
+
+    async def test_the_test_page_does(self, worlds, guest):
+        test_world = worlds[1]
+        token = await token_of(test_world, guest, "/test/book")
+        answer = await send(guest, a_form(token), "/test/book")
+        assert answer.headers["Location"].startswith("/test/book/")
+        assert len(await reservations(test_world)) == 1
+
+
+async def test_a_page_that_has_booked_books_another_wish_when_sent_again(world, guest):
+    form = a_form(await token_of(world, guest))
+    await send(guest, form)
+    other = {**form, "name": "Nadia Tazi", "when": "22:00"}
+
+    answer = await send(guest, other)
+    html = await answer.text()
+    world.clock.advance(5)
+    fresh = re.search(r'name="token" value="([^"]+)"', html).group(1)
+    again = await send(guest, {**other, "token": fresh})
+
+    assert (answer.status, again.status) == (409, 303)
+    assert 'value="Nadia Tazi"' in html
+    assert [(row[1], row[5]) for row in await reservations(world)] == [
+        ("19:30", "Youssef El Amrani"), ("22:00", "Nadia Tazi")
+    ]  # fmt: skip
+
+
+@pytest.mark.proves("V2")
+@pytest.mark.parametrize("turn", range(3))
+async def test_one_wins_and_the_others_hear_what_is_still_free(running, turn):
+    for number in ("T2", "T3", "T4", "T5"):
+        body = a_body(tableId=table_id(number), idempotencyKey=number)
+        assert (await running.call("POST", "/v1/reservations", json=body))[0] == 201
+    world = running  # `token_of` needs only its clock
+    tokens = [await token_of(world, running.client) for _ in range(2)]
+    last = table_id("T1")
+    wishes = [
+        lambda: send(running.client, a_form(tokens[0], **{"table-19:30": last})),
+        lambda: send(running.client, a_form(tokens[1], **{"table-19:30": ""})),
+        lambda: running.call("POST", "/v1/reservations", json=a_body(idempotencyKey="last")),
+    ]
+    order = wishes[turn:] + wishes[:turn]
+
+    outcomes = await asyncio.gather(*(wish() for wish in order))
+
+    won, lost = 0, 0
+    for outcome in outcomes:
+        if isinstance(outcome, tuple):
+            status, body, _ = outcome
+            won, lost = won + (status == 201), lost + (status == 409)
+            assert status == 201 or body["code"] == "TABLE_TAKEN"
+        else:
+            won, lost = won + (outcome.status == 303), lost + (outcome.status == 409)
+    assert (won, lost) == (1, 2)
+    held = await running.live.database.read(
+        lambda reader: reader.value(
+            "SELECT count(*) FROM reservation WHERE table_id = :id", {"id": last}
+        )
+    )
+    assert held == 1

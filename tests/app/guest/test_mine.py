@@ -1,0 +1,282 @@
+"""Guests' actions by their links: claim, correct, cancel, erase, stop reminders."""
+
+import json
+
+import pytest
+
+from appliance.reservations.create import enter_by_staff
+from appliance.reservations.emails import wants_no_reminders
+from appliance.reservations.rows import get_reservation
+from tests.app.guest.booking_form import COOKIE, SAME_ORIGIN, cookie_of
+from tests.builders import a_booking
+from tests.conftest import with_settings
+
+
+@pytest.fixture
+def settings():
+    return with_settings(guest={"cancel_hours": 2})
+
+
+async def claimed(world, guest, **changes) -> tuple[str, dict[str, str]]:
+    """Claim a reservation. Return its id and the browser's Cookie header."""
+    reservation = await world.reserve(**changes)
+    return reservation, cookie_of(await guest.post(world.claim(reservation)))
+
+
+async def one(world, reservation: str, column: str):
+    return getattr(await world.database.read(get_reservation, reservation), column)
+
+
+async def count(world, sql: str) -> int:
+    return await world.database.read(lambda reader: reader.value(sql))
+
+
+async def events(world) -> list[str]:
+    return await world.database.read(
+        lambda reader: [row[0] for row in reader.rows("SELECT type FROM event ORDER BY seq")]
+    )
+
+
+async def test_a_claimed_reservation_is_among_my_reservations_on_this_device_alone(world, guest):
+    reservation, mine = await claimed(world, guest)
+    here = await (await guest.get("/me", headers=mine)).text()
+    elsewhere = await (await guest.get("/me")).text()
+    assert f"/me/{reservation}" in here
+    assert world.access(reservation) in here
+    assert reservation not in elsewhere
+
+
+@pytest.mark.proves("V3")
+async def test_the_cookie_is_for_this_box_over_tls_and_no_script(world, guest):
+    answer = await guest.post(world.claim(await world.reserve()))
+    cookie = answer.headers["Set-Cookie"]
+    assert cookie.startswith("__Host-venuebox-guest=")
+    assert {"Secure", "HttpOnly", "Path=/", "SameSite=Lax"} <= set(cookie.split("; "))
+
+
+async def test_a_second_tap_on_one_device_keeps_one_claim_and_sets_no_new_cookie(world, guest):
+    reservation, mine = await claimed(world, guest)
+    again = await guest.post(world.claim(reservation), headers={**mine, **SAME_ORIGIN})
+    assert again.status == 200
+    assert "Set-Cookie" not in again.headers
+    assert await count(world, "SELECT count(*) FROM claim") == 1
+    assert await count(world, "SELECT count(*) FROM history WHERE what = 'claimed'") == 1
+
+
+@pytest.mark.parametrize("forge", ["{}A", "B{}", "", "x" * 4000])
+async def test_a_forged_cookie_is_nobodys(world, guest, forge):
+    reservation, mine = await claimed(world, guest)
+    token = mine["Cookie"].partition("=")[2]
+    kept = token[:-1] if token[-1] not in "ABCD" else token[1:]  # an A could restore it
+    forged = {"Cookie": f"{COOKIE}={forge.format(kept)}"}
+    assert reservation not in await (await guest.get("/me", headers=forged)).text()
+    assert (await guest.get(f"/me/{reservation}", headers=forged)).status == 404
+
+
+@pytest.mark.parametrize("path", ["", "/cancel", "/data.json"])
+async def test_a_reservation_of_somebody_else_opens_nothing(world, guest, path):
+    _, mine = await claimed(world, guest)
+    other = await world.reserve(slot="22:00")
+    dead = await (await guest.get("/access/x")).read()
+    answer = await guest.get(f"/me/{other}{path}", headers=mine)
+    assert (answer.status, await answer.read()) == (404, dead)
+
+
+@pytest.mark.parametrize("path", ["", "/cancel", "/erasure"])
+async def test_a_form_of_another_site_changes_nothing(world, guest, path):
+    reservation, mine = await claimed(world, guest)
+    sent = {**mine, "Sec-Fetch-Site": "cross-site"}
+    before = await one(world, reservation, "version")
+    answer = await guest.post(f"/me/{reservation}{path}", data={"name": "Eve"}, headers=sent)
+    assert answer.status == 403
+    assert await one(world, reservation, "version") == before
+
+
+async def test_the_spelling_is_corrected_and_what_is_left_empty_stays(world, guest):
+    reservation, mine = await claimed(world, guest)
+
+    answer = await guest.post(
+        f"/me/{reservation}",
+        data={"name": "Selma  Bennani", "email": "", "phone": "+212 600 000 009", "language": "ar"},
+        headers={**mine, **SAME_ORIGIN},
+        allow_redirects=False,
+    )
+
+    assert answer.status == 303
+    assert answer.headers["Location"].endswith("&done=corrected")
+    assert await one(world, reservation, "customer_name") == "Selma Bennani"
+    assert await one(world, reservation, "customer_email") == "salma@example.org"
+    assert await one(world, reservation, "customer_phone") == "+212 600 000 009"
+    assert await one(world, reservation, "language") == "ar"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("email", "not an address"), ("phone", "12"), ("language", "de")]
+)
+async def test_a_wrong_correction_is_refused_and_nothing_is_kept(world, guest, field, value):
+    reservation = await world.reserve()
+    answer = await guest.post(world.claim(reservation), data={field: value, "name": "Other"})
+    assert answer.status == 400
+    assert 'class="fault" role="alert"' in await answer.text()
+    assert await one(world, reservation, "customer_name") == "Salma Bennani"
+    assert await count(world, "SELECT count(*) FROM claim") == 0
+
+
+async def test_the_claim_page_shows_no_contact_in_full(world, guest):
+    path = world.claim(await world.reserve(customer_phone="+212 600 123 456"))
+    html = await (await guest.get(path)).text()
+    assert "salma@example.org" not in html
+    assert "s…@example.org" in html
+    assert "600 123 456" not in html
+
+
+async def test_a_guest_cancels_in_time_and_the_partners_hear_of_it(world, guest):
+    reservation, mine = await claimed(world, guest, date="2026-11-22")
+    answer = await guest.post(f"/me/{reservation}/cancel", headers={**mine, **SAME_ORIGIN})
+    again = await guest.post(f"/me/{reservation}/cancel", headers={**mine, **SAME_ORIGIN})
+    assert (answer.status, again.status) == (200, 200)
+    assert await one(world, reservation, "status") == "cancelled"
+    assert (await events(world)).count("reservation.cancelled") == 1
+
+
+async def test_the_link_in_a_letter_cancels_after_a_tap(world, guest):
+    reservation = await world.reserve(date="2026-11-22")
+    path = f"{world.claim(reservation)}/cancel"
+    await guest.get(path)
+    looked = await one(world, reservation, "status")
+    await guest.post(path)
+    assert (looked, await one(world, reservation, "status")) == ("confirmed", "cancelled")
+
+
+@pytest.mark.parametrize(
+    ("now", "status"),
+    [("2026-11-21T17:29:59Z", "cancelled"), ("2026-11-21T17:30:00Z", "confirmed")],
+)
+async def test_no_guest_cancels_within_the_hours_of_the_setting(world, guest, now, status):
+    reservation = await world.reserve()
+    world.clock.set(now)
+    answer = await guest.post(f"{world.claim(reservation)}/cancel")
+    assert await one(world, reservation, "status") == status
+    assert answer.status == (200 if status == "cancelled" else 409)
+
+
+async def test_who_is_in_cancels_nothing(world, guest):
+    reservation = await world.reserve(date="2026-11-22", checked_in_at=1, arrived=2)
+    answer = await guest.post(f"{world.claim(reservation)}/cancel")
+    assert answer.status == 409
+    assert await one(world, reservation, "status") == "confirmed"
+
+
+async def test_a_guest_gets_all_that_is_known_of_them(world, guest):
+    reservation, mine = await claimed(world, guest, notes="Sans noix")
+
+    answer = await guest.get(f"/me/{reservation}/data.json", headers=mine)
+    known = json.loads(await answer.text())
+
+    assert answer.headers["Content-Disposition"].startswith("attachment;")
+    [about] = known["reservations"]
+    assert about["customer"]["email"] == "salma@example.org"
+    assert about["notes"] == "Sans noix"
+    assert [line["what"] for line in about["history"]] == ["claimed"]
+    assert about["keptInBrowsers"] == 1
+
+
+async def test_before_the_evening_staff_are_asked_to_erase_once(world, guest):
+    reservation, mine = await claimed(world, guest)
+    for _ in range(2):
+        await guest.post(f"/me/{reservation}/erasure", headers={**mine, **SAME_ORIGIN})
+    assert await one(world, reservation, "customer_name") == "Salma Bennani"
+    assert await count(world, "SELECT count(*) FROM erasure_request WHERE done_at IS NULL") == 1
+    assert await count(world, "SELECT count(*) FROM history WHERE what = 'erasure_asked'") == 1
+
+
+async def test_after_the_evening_a_guest_is_erased_at_once(world, guest):
+    reservation, mine = await claimed(world, guest)
+    world.clock.set("2026-11-22T13:00:00Z")  # the links have expired, but not the cookie
+
+    answer = await guest.post(
+        f"/me/{reservation}/erasure", headers={**mine, **SAME_ORIGIN}, allow_redirects=False
+    )
+
+    assert answer.headers["Location"].endswith("&done=erased")
+    assert await one(world, reservation, "customer_name") is None
+    assert await one(world, reservation, "customer_email") is None
+    assert await count(world, "SELECT count(*) FROM claim") == 0
+
+
+async def test_forgetting_empties_the_list_and_changes_no_reservation(world, guest):
+    reservation, mine = await claimed(world, guest)
+    answer = await guest.post("/me/forget", headers={**mine, **SAME_ORIGIN}, allow_redirects=False)
+    assert answer.status == 303
+    assert "Max-Age=0" in answer.headers["Set-Cookie"]
+    assert reservation not in await (await guest.get("/me", headers=mine)).text()
+    assert await one(world, reservation, "status") == "confirmed"
+
+
+async def test_the_sixty_first_tap_in_a_minute_is_asked_to_wait(world, guest):
+    path = world.claim(await world.reserve())
+
+    answers = [await guest.post(path) for _ in range(61)]
+    world.clock.advance(61)
+
+    assert [answer.status for answer in answers[:60]] == [200] * 60
+    assert answers[60].status == 429
+    assert answers[60].headers["Retry-After"] == "60"
+    assert (await guest.post(path)).status == 200
+
+
+@pytest.mark.proves("S15")
+async def test_a_tap_sent_by_another_sites_page_does_nothing(world, guest):
+    path = world.claim(await world.reserve())
+    answer = await guest.post(path, headers={"Sec-Fetch-Site": "cross-site"})
+    assert answer.status == 403
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_a_cancelled_reservation_cannot_be_claimed(world, guest, method):
+    reservation = await world.reserve(status="cancelled")
+    answer = await guest.request(method, world.claim(reservation))
+    html = await answer.text()
+    assert "<form" not in html
+    assert "/access/" not in html
+
+
+async def test_an_access_link_is_no_claim_link(world, guest):
+    token = world.environment.keyring.access_token(await world.reserve())
+    assert (await guest.get(f"/claim-guest/{token}")).status == 404
+    for path in ("", "/cancel"):
+        assert (await guest.post(f"/claim-guest/{token}{path}")).status == 404
+
+
+EMAIL = "salma@guest.example"
+
+
+@pytest.fixture
+async def link(running):
+    environment = running.live
+    booking = a_booking(customer_email=EMAIL)
+    reservation = await environment.database.write(enter_by_staff, booking, actor="staff:1")
+    return f"/no-reminders/{environment.keyring.access_token(reservation.id)}"
+
+
+def stopped(running):
+    return running.live.database.peek(wants_no_reminders, EMAIL)
+
+
+async def test_looking_asks_and_changes_nothing(running, link):
+    for method in ("GET", "HEAD"):
+        assert (await running.client.request(method, link)).status == 200
+    assert not stopped(running)
+
+
+async def test_the_mail_program_stops_them_in_one_click(running, link):
+    answer = await running.client.post(link, data={"List-Unsubscribe": "One-Click"})
+    assert answer.status == 200
+    assert stopped(running)
+    assert (await running.client.post(link)).status == 200
+
+
+async def test_a_link_that_the_box_never_made_stops_nothing(running, link):
+    for path in ("/no-reminders/x", link + "x", "/no-reminders/", "/test" + link):
+        assert (await running.client.post(path)).status == 404
+    assert not stopped(running)

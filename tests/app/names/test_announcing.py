@@ -1,0 +1,214 @@
+"""The box's links and its announced name follow the machine's addresses and the venue's slug."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+
+import pytest
+
+from appliance.core.data_directory import DataDirectory
+from appliance.core.errors import Unavailable
+from appliance.scheduler import Scheduler
+from appliance.tls.certificates import LEAF, Certificates, Names, read_identity
+from appliance.venue.edit import apply_venue
+from appliance.venue.venue_file import parse_venue_file
+from tests.unit.commands.conftest import VENUE
+from tests.unit.jobs.keeping import Timer
+from web import addresses
+from web.addresses import find_address, following
+from web.listeners import renewal
+
+ANYWHERE, PORT = "0.0.0.0", 8080  # noqa: S104 - nothing listens
+
+
+@pytest.fixture
+def house(monkeypatch):
+    """A network with one address; the next check fails with `trouble` if it is set."""
+    found = SimpleNamespace(address="192.168.1.7", index=2, trouble=None)
+
+    def look():
+        trouble, found.trouble = found.trouble, None
+        if trouble is not None:
+            raise trouble
+        return [(found.address, found.index)] if found.address else []
+
+    monkeypatch.setattr(addresses, "own_interfaces", look)
+    monkeypatch.setattr(addresses, "_address_that_leads_out", lambda: found.address)
+    monkeypatch.setattr(addresses, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(addresses, "_LOOK_WITHOUT_SECONDS", 0.01)
+    return found
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """The services announced now and in total; the library raises `trouble` once."""
+    found = SimpleNamespace(now=[], all=[], trouble=None)
+
+    @asynccontextmanager
+    async def announced(info, _addresses):
+        trouble, found.trouble = found.trouble, None
+        if trouble is not None:
+            raise trouble
+        found.now.append(info)
+        found.all.append(info)
+        try:
+            yield
+        finally:
+            found.now.remove(info)
+
+    def describe(slug, _name, at, _port, *, tls):
+        return slug, tuple(at), tls
+
+    monkeypatch.setattr(addresses, "announced", announced)
+    monkeypatch.setattr(addresses, "describe", describe)
+    return found
+
+
+async def until(condition):
+    async with asyncio.timeout(60):
+        while not condition():  # noqa: ASYNC110 - no hook for tests
+            await asyncio.sleep(0.005)
+
+
+async def test_links_of_both_environments_follow_and_keep_the_last_address(
+    box, house, told, tmp_path
+):
+    directory = DataDirectory(tmp_path)
+    box.move("http://127.0.0.1:8080")
+    async with following(box, directory, ANYWHERE, PORT):
+        for address in ("192.168.1.7", "192.168.1.9"):
+            house.address = address
+            await until(lambda url=f"http://{address}:8080": box.live.links.base == url)
+            assert box.test.links.base == f"http://{address}:8080/test"
+            assert directory.remembered_address() == f"http://{address}:8080"
+
+        house.address = None
+        await until(lambda: not told.now)
+        assert box.live.links.base == "http://192.168.1.9:8080"
+
+
+@pytest.mark.parametrize(
+    ("host", "remembered", "found"),
+    [
+        ("10.0.0.5", None, "http://10.0.0.5:8080"),
+        (ANYWHERE, None, "http://127.0.0.1:8080"),
+        (ANYWHERE, "http://10.0.0.9:8080", "http://10.0.0.9:8080"),
+        (ANYWHERE, "http://10.0.0.9:9090", "http://127.0.0.1:8080"),  # it has another port
+        (ANYWHERE, "https://riad.example", "http://127.0.0.1:8080"),  # stored by an older version
+    ],
+)
+def test_without_a_network_it_is_where_it_listens_or_was_last(house, host, remembered, found):
+    house.address = None
+    assert find_address(host, PORT, remembered) == found
+
+
+def renamed(tx, slug):
+    apply_venue(tx, parse_venue_file(VENUE.replace("riad-atlas", slug), tx.zones))
+
+
+async def test_a_venue_that_gets_another_slug_is_announced_under_it_at_once(
+    box, house, told, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(addresses, "_LOOK_SECONDS", 3600.0)
+    async with following(box, DataDirectory(tmp_path), ANYWHERE, PORT):
+        await until(lambda: told.now)
+        [(before, _, _)] = told.now
+
+        await box.live.database.write(renamed, "dar-zitoun")
+
+        await until(lambda: told.now and told.now[0][0] == "dar-zitoun")
+        assert before != "dar-zitoun"
+        assert len(told.now) == 1
+    assert told.now == []
+
+
+async def test_without_an_address_nothing_is_announced_until_there_is_one(
+    box, house, told, tmp_path
+):
+    house.address = None
+    async with following(box, DataDirectory(tmp_path), ANYWHERE, PORT):
+        await asyncio.sleep(0.05)
+        assert told.now == []
+        house.address = "192.168.1.9"
+        await until(lambda: told.now and told.now[0][1] == ("192.168.1.9",))
+
+
+async def test_an_address_that_is_gone_does_not_end_the_announcing(box, house, told, tmp_path):
+    told.trouble = RuntimeError("No adapter found for IP address")
+    async with following(box, DataDirectory(tmp_path), ANYWHERE, PORT):
+        await until(lambda: told.now and told.now[0][1] == ("192.168.1.7",))
+
+        told.trouble = RuntimeError("No adapter found for IP address")
+        house.address = "192.168.1.9"
+
+        await until(lambda: told.now and told.now[0][1] == ("192.168.1.9",))
+    assert told.now == []
+
+
+@pytest.mark.parametrize("trouble", [OSError("no netlink"), Unavailable()])
+async def test_a_look_that_fails_is_not_the_last_one(box, house, told, tmp_path, trouble):
+    box.move("http://127.0.0.1:8080")
+    house.trouble = trouble
+    async with following(box, DataDirectory(tmp_path), ANYWHERE, PORT):
+        await until(lambda: told.now and told.now[0][1] == ("192.168.1.7",))
+        assert box.live.links.base == "http://192.168.1.7:8080"
+
+
+async def test_a_move_that_fails_is_tried_again_and_announced_meanwhile(
+    box, house, told, tmp_path, monkeypatch
+):
+    directory, remember = DataDirectory(tmp_path), DataDirectory.remember_address
+    disk = SimpleNamespace(is_full=True)
+
+    def fail(self, address):
+        if disk.is_full:
+            raise OSError("no space left on device")
+        remember(self, address)
+
+    monkeypatch.setattr(DataDirectory, "remember_address", fail)
+    async with following(box, directory, ANYWHERE, PORT):
+        await until(lambda: told.now)
+        assert directory.remembered_address() is None
+        disk.is_full = False
+        await until(lambda: directory.remembered_address() == "http://192.168.1.7:8080")
+    assert len(told.all) == 1
+
+
+@pytest.mark.parametrize("host", [ANYWHERE, "192.168.1.7"])
+async def test_an_adapter_that_was_plugged_in_again_is_announced_again(
+    box, house, told, tmp_path, host
+):
+    async with following(box, DataDirectory(tmp_path), host, PORT):
+        await until(lambda: len(told.all) == 1)
+        house.index = 3
+        await until(lambda: len(told.all) == 2)
+        assert len(told.now) == 1
+
+
+@pytest.mark.parametrize("trouble", [Unavailable(), ValueError("a name that spoils it")])
+async def test_a_failed_renewal_is_tried_again(box, tmp_path, clock, trouble):
+    troubles = []
+
+    def wanted():
+        if troubles:
+            raise troubles.pop()
+        return Names(("localhost",), ("127.0.0.1",))
+
+    certificates = Certificates(tmp_path / "tls", clock, lambda: "Riad", wanted, lambda: False)
+    certificates.prepare()
+    first = read_identity(tmp_path / "tls" / LEAF).certificate
+    clock.advance(800 * 86_400)
+    troubles.append(trouble)
+    timer = Timer()
+    scheduler = Scheduler(clock, timer)
+    scheduler.start(renewal(certificates, box.live.database, lambda: True))
+    await scheduler.settle()
+    assert timer.seconds == 60
+
+    clock.advance(60)
+    timer.callback()
+    await scheduler.settle()
+
+    assert read_identity(tmp_path / "tls" / LEAF).certificate != first
+    assert timer.seconds == 86_400
+    await scheduler.close()

@@ -1,0 +1,57 @@
+"""Helpers for tests of the integrations pages: register endpoints, read deliveries."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+
+from tests.app.portal.people import Person
+from tests.conftest import Running
+
+ROOM = "/test/portal/integrations"
+SECRET = re.compile(r"whsec_[\w-]{43}")
+
+
+async def a_form(person: Person, path: str) -> dict[str, str]:
+    """Return the hidden fields `once` and `seen` of the first form on a page that has them."""
+    _, text, _ = await person.get(path)
+    found = {name: re.search(rf'name="{name}" value="([^"]+)"', text) for name in ("once", "seen")}
+    return {name: match[1] for name, match in found.items() if match}
+
+
+async def register(person: Person, url: str, *events: str) -> tuple[str, str]:
+    """Register an endpoint in the portal. Return the URL of its page and its secret."""
+    token = (await a_form(person, f"{ROOM}/endpoints/new"))["once"]
+    form = [("once", token), ("url", url), *(("event", e) for e in events or ("webhook.test",))]
+    status, text, headers = await person.post(f"{ROOM}/endpoints", form)
+    assert status == 303, text
+    _, text, _ = await person.get(headers["Location"])
+    return headers["Location"], SECRET.search(text).group(0)
+
+
+async def eventually(question: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(60):
+        while not await question():  # noqa: ASYNC110 - asked over HTTP
+            await asyncio.sleep(0.05)
+
+
+async def send_test(person: Person, page: str) -> str:
+    """Send a test event. Return the URL of its delivery."""
+    _, _, headers = await person.post(f"{page}/test", await a_form(person, page))
+    return headers["Location"].partition("?")[0]
+
+
+async def has(person: Person, path: str, words: str) -> bool:
+    return words in (await person.get(path))[1]
+
+
+async def die(running: Running) -> None:
+    """Set every pending delivery of the test environment to dead."""
+
+    def kill(tx):
+        tx.execute(
+            """UPDATE delivery SET state = 'dead', finished_at = :now, attempts = 6
+               WHERE state = 'pending'""",
+            {"now": tx.now},
+        )
+
+    await running.test.database.write(kill)

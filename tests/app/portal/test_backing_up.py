@@ -1,0 +1,128 @@
+"""Backups from the portal, and the recovery kit."""
+
+import asyncio
+import queue
+import threading
+
+from appliance.backup.catalogue import Record, write_record
+from appliance.backup.create import Maker
+from appliance.backup.recovery_key import ensure_recovery_key, key_rows
+from appliance.core.data_directory import DataDirectory
+from appliance.core.errors import OperatorError
+from appliance.core.tokens import Tokens
+from appliance.staff.audit_log import list_audit_entries
+from appliance.staff.model import set_password
+from tests.app.portal.people import HASH, PASSWORD, a_person
+from tests.unit.backup.making import MASTER_KEY
+
+PART = "/portal/box/backup"
+
+
+def with_keys(root):
+    """Write the files that `venuebox init` creates and a box in memory lacks."""
+    directory = DataDirectory(root)
+    directory.make_folders()
+    directory.master_key_file.write_bytes(MASTER_KEY)
+    directory.master_key_file.chmod(0o600)
+
+
+async def when_made(person):
+    """Return the backup section after the backup has ended."""
+    for _ in range(600):
+        _, part, _ = await person.get(PART)
+        if "hx-get" not in part:
+            return part
+        await asyncio.sleep(0.05)
+    raise AssertionError("it is still being made")
+
+
+def slow_backups(monkeypatch):
+    """Replace Maker.make: put the Maker into the queue, stay at 25 % until the event is set."""
+    begun, may_end = queue.SimpleQueue(), threading.Event()
+
+    def make(maker, **_):
+        maker.tell("prove", 1, 4)
+        begun.put(maker)
+        may_end.wait(120)
+
+    monkeypatch.setattr(Maker, "make", make)
+    return begun, may_end
+
+
+async def test_a_manager_makes_a_backup_that_is_verified(tmp_path, manager):
+    with_keys(tmp_path)
+    status, _, headers = await manager.post(PART)
+    part = await when_made(manager)
+    assert (status, headers["Location"]) == (303, "/portal/box#backups")
+    assert '<p class="note" role="status">' in part
+    [made] = (tmp_path / "backups").glob("*.venuebox-backup")
+    assert str(made.parent) in part
+
+
+async def test_while_one_is_made_its_progress_is_shown_and_no_other_is_begun(monkeypatch, manager):
+    begun, may_end = slow_backups(monkeypatch)
+    await manager.post(PART)
+    await asyncio.to_thread(begun.get)
+    await manager.post(PART)
+
+    part = (await manager.get(PART))[1]
+    assert 'value="25"' in part
+    assert 'value="25"' in (await manager.get("/portal/box"))[1]
+    may_end.set()
+    await when_made(manager)
+    assert begun.empty()
+
+
+async def test_a_failed_backup_is_shown_and_may_be_tried_again(
+    running, tmp_path, monkeypatch, manager
+):
+    def make(maker, **_):
+        write_record(tmp_path, Record(tried_at=running.clock.now(), trouble="no room <b>"))
+        raise OperatorError("no room <b>")
+
+    monkeypatch.setattr(Maker, "make", make)
+
+    await manager.post(PART)
+    part = await when_made(manager)
+
+    assert "no room &lt;b&gt;" in part
+    assert f'action="{PART}"' in part
+
+
+async def test_a_stop_does_not_wait_for_a_backup(running, monkeypatch, manager):
+    begun, may_end = slow_backups(monkeypatch)
+    await manager.post(PART)
+    await asyncio.to_thread(begun.get)
+
+    try:
+        async with asyncio.timeout(60):  # the backup takes two minutes
+            await running.client.close()
+    finally:
+        may_end.set()
+
+
+async def test_the_owner_is_shown_the_recovery_kit_for_the_password(running, tmp_path, owner):
+    await running.live.database.write(set_password, owner.id, HASH)
+    status, sheet, headers = await owner.post("/portal/box/recovery-kit", {"password": PASSWORD})
+
+    key = ensure_recovery_key(DataDirectory(tmp_path), Tokens())
+    assert status == 200
+    assert all(row in sheet for row in key_rows(key))
+    assert headers["Cache-Control"] == "no-store"
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+    entries = await running.live.database.read(list_audit_entries, 10, before=2**53)
+    assert (entries[0].actor, entries[0].what) == (f"staff:{owner.id}", "recovery_kit_shown")
+
+
+async def test_nobody_else_is_and_the_password_cannot_be_guessed_there(running, tmp_path):
+    owner, manager = await a_person(running), await a_person(running, "manager")
+    for person in (owner, manager):
+        await running.live.database.write(set_password, person.id, HASH)
+    rows = key_rows(ensure_recovery_key(DataDirectory(tmp_path), Tokens()))
+
+    answers = [await manager.post("/portal/box/recovery-kit", {"password": PASSWORD})]
+    answers += [await owner.post("/portal/box/recovery-kit", {"password": "x"}) for _ in range(5)]
+    answers.append(await owner.post("/portal/box/recovery-kit", {"password": PASSWORD}))
+
+    assert [status for status, _, _ in answers] == [403, 400, 400, 400, 400, 400, 429]
+    assert not any(row in text for _, text, _ in answers for row in rows)

@@ -1,0 +1,158 @@
+"""The box's page: checks, emails, settings, restart, clock."""
+
+import pytest
+
+from appliance.alerts import Alert, list_alerts, put_alert
+from appliance.core.settings import read_settings
+from appliance.staff.audit_log import list_audit_entries
+from tests.app.portal.people import a_person
+from tests.conftest import with_settings
+from web.portal.session import RESTART
+
+
+async def test_what_the_box_reports_is_shown_as_text(running, manager):
+    condition = Alert("box_offline", "", running.clock.now(), "no way out <b>")
+    await running.live.database.write(put_alert, condition)
+    _, text, _ = await manager.get("/portal/box")
+    assert "no way out &lt;b&gt;" in text
+
+
+async def test_only_an_owner_restarts_the_box_and_only_where_it_can(running):
+    asked = []
+    assert RESTART not in running.app
+    owner, manager = await a_person(running), await a_person(running, "manager")
+    assert (await owner.post("/portal/box/restart"))[0] == 200
+    running.app._state[RESTART] = lambda: asked.append(True)
+
+    assert (await manager.post("/portal/box/restart"))[0] == 403
+    assert asked == []
+    status, text, _ = await owner.post("/portal/box/restart")
+
+    assert (status, "The box restarts" in text, asked) == (200, True, [True])
+
+
+PATH = "/portal/box/settings"
+FORM = {
+    "booking.enabled": "1",
+    "guest.cancel_hours": "6",
+    "mail.reminder_hours": "0",
+    "door.early_minutes": "45",
+    "retention.contact_days": "7",
+}
+BUTTON = 'action="/portal/box/restart"'
+
+
+@pytest.fixture
+def settings():
+    return with_settings(webhooks={"clock_grace_minutes": 0})
+
+
+@pytest.fixture
+async def owner(running):
+    running.app._state[RESTART] = list
+    return await a_person(running)
+
+
+def found_in(path):
+    settings = read_settings(path / "settings.toml", {})
+    return {name: getattr(getattr(settings, name.split(".")[0]), name.split(".")[1])
+            for name in FORM}  # fmt: skip
+
+
+async def noted(running):
+    sql = "SELECT actor, detail FROM security_log WHERE what = 'settings_changed'"
+    return await running.live.database.read(lambda reader: list(reader.rows(sql)))
+
+
+async def test_the_owner_switches_them_and_is_offered_the_restart(running, owner, tmp_path):
+    assert BUTTON not in (await owner.get("/portal/box"))[1]
+
+    status, _, headers = await owner.post(PATH, FORM)
+
+    assert (status, headers["Location"]) == (303, "/portal/box?note=saved-for-later")
+    assert found_in(tmp_path) == {
+        "booking.enabled": True, "guest.cancel_hours": 6, "mail.reminder_hours": 0,
+        "door.early_minutes": 45, "retention.contact_days": 7,
+    }  # fmt: skip
+    _, page, _ = await owner.get("/portal/box")
+    assert BUTTON in page
+    assert (
+        'name="guest.cancel_hours" type="number" inputmode="numeric" min="0" max="720" value="6"'
+        in page
+    )
+    [(actor, detail)] = await noted(running)
+    assert actor == f"staff:{owner.id}"
+    assert all(name in detail for name in FORM)
+
+
+async def test_a_setting_that_is_set_back_needs_no_restart(running, owner, tmp_path):
+    defaults = {name: str(int(value)) for name, value in found_in(tmp_path).items()}
+    del defaults["booking.enabled"]
+
+    assert (await owner.post(PATH, defaults))[2]["Location"] == "/portal/box?note=saved"
+    assert not (tmp_path / "settings.toml").exists()
+    assert await noted(running) == []
+    await owner.post(PATH, {**defaults, "door.early_minutes": "5"})
+    assert (await owner.post(PATH, defaults))[2]["Location"] == "/portal/box?note=saved"
+    assert BUTTON not in (await owner.get("/portal/box"))[1]
+    assert [detail for _, detail in await noted(running)] == ['{"name":"door.early_minutes"}'] * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("guest.cancel_hours", "721"), ("mail.reminder_hours", "-1"), ("door.early_minutes", "9999"),
+     ("retention.contact_days", "0"), ("guest.cancel_hours", "two")],
+)  # fmt: skip
+async def test_a_value_that_is_not_allowed_is_said_beside_its_field(owner, tmp_path, name, value):
+    status, page, _ = await owner.post(PATH, {**FORM, name: value})
+    assert status == 400
+    field = page[page.index(f'name="{name}"') :]
+    assert f'value="{value}"' in field[:200]
+    assert 'aria-invalid="true"' in field[: field.index("</label>")]
+    assert not (tmp_path / "settings.toml").exists()
+
+
+async def test_a_manager_reads_them_and_changes_nothing(owner, tmp_path, manager):
+    assert (await manager.post(PATH, FORM))[0] == 403
+    _, page, _ = await manager.get("/portal/box")
+    assert (f'action="{PATH}"' in page, "disabled" in page) == (False, True)
+    assert not (tmp_path / "settings.toml").exists()
+
+
+async def leap(running):
+    """Add the alert in both environments."""
+    for environment in running.box.environments:
+        leapt = Alert("clock_leapt", "", running.clock.now(), "the clock leapt")
+        await environment.database.write(put_alert, leapt)
+
+
+async def names_of_conditions(running):
+    found = [await e.database.read(list_alerts) for e in running.box.environments]
+    return [condition.name for conditions in found for condition in conditions]
+
+
+async def test_an_owner_who_names_the_day_of_the_machine_lets_things_expire_again(running):
+    await leap(running)
+    owner = await a_person(running)
+    _, text, _ = await owner.get("/portal/box")
+    assert 'action="/portal/box/clock"' in text
+
+    status, _, headers = await owner.post("/portal/box/clock", {"day": "2026-11-21"})
+
+    assert (status, headers["Location"]) == (303, "/portal/box?note=clock-confirmed")
+    assert await names_of_conditions(running) == []
+    _, text, _ = await owner.get(headers["Location"])
+    assert "/portal/box/clock" not in text
+    newest = (await running.live.database.read(list_audit_entries, 1))[0]
+    assert (newest.what, newest.actor) == ("clock_confirmed", f"staff:{owner.id}")
+
+
+async def test_another_day_confirms_nothing_and_says_so_at_the_field(running):
+    await leap(running)
+    owner = await a_person(running)
+    for day in ("2027-11-21", "2026-11-22", "", "now"):
+        status, text, _ = await owner.post("/portal/box/clock", {"day": day})
+
+        assert status == 422
+        assert "clock_leapt" in await names_of_conditions(running)
+        assert 'aria-invalid="true"' in text

@@ -1,0 +1,211 @@
+"""The door's pages: terminals, conflicts, signing keys, the door log."""
+
+import io
+import re
+
+import pytest
+
+from appliance.door.scan_log import list_log_keys
+from appliance.door.scan_log_file import check_export
+from appliance.door.signing_keys import pass_text
+from appliance.reservations.rows import get_reservation
+from tests.app.portal.door_room import a_pass, a_terminal, rows, scan
+from tests.app.terminal_bridge.apart import a_scan
+from tests.spreadsheets import formulas_in
+
+
+async def test_the_code_that_is_shown_pairs_a_phone_and_the_page_notices(running, manager):
+    status, page, _ = await manager.post("/portal/door/pair", {"name": "Porte 2", "role": "search"})
+    assert status == 200
+    assert "<svg" in page
+    code = re.search(r"/door#pair=([\w-]{43})<", page)[1]
+    mark = re.search(r"/portal/door/pairings/([0-9a-f]{64})", page)[1]
+    _, before, _ = await manager.get(f"/portal/door/pairings/{mark}", **{"HX-Request": "true"})
+
+    async with running.client.post("/terminal/v1/pair", json={"code": code}) as response:
+        paired = await response.json()
+
+    assert paired["terminal"]["name"] == "Porte 2"
+    assert paired["terminal"]["role"] == "search"
+    _, after, _ = await manager.get(f"/portal/door/pairings/{mark}", **{"HX-Request": "true"})
+    assert "hx-trigger" in before
+    assert "hx-trigger" not in after
+
+
+async def test_a_token_is_shown_once_and_opens_the_door(running, manager):
+    status, page, headers = await manager.post(
+        "/portal/door/issue", {"name": "Tourniquet", "role": "scan"}
+    )
+
+    assert (status, headers["Cache-Control"]) == (200, "no-store")
+    token = re.search(r"term_[0-9a-f]{64}", page)[0]
+    assert (await scan(running, token, "SVC-2222"))[0] == 200
+    assert token not in (await manager.get("/portal/door"))[1]
+
+
+async def test_a_terminal_is_renamed_and_its_role_holds_from_its_next_request(running, manager):
+    terminal_id, token = await a_terminal(running, role="scan")
+    path = f"/portal/door/terminals/{terminal_id}"
+    seen = re.search(r'name="seen" value="(\w+)"', (await manager.get(path))[1])[1]
+
+    status, _, _ = await manager.post(path, {"seen": seen, "name": "Bar", "role": "search"})
+
+    assert status == 303
+    async with running.client.get(
+        "/terminal/v1/evening", headers={"Authorization": f"Bearer {token}"}
+    ) as response:
+        assert response.status == 200
+    again, _, _ = await manager.post(path, {"seen": seen, "name": "Other", "role": "scan"})
+    assert again == 409
+
+
+@pytest.mark.parametrize("form", [{"name": "", "role": "scan"}, {"name": "A", "role": "king"}])
+async def test_a_terminal_without_a_name_or_a_known_role_is_refused(running, form, manager):
+    for path in ("pair", "issue"):
+        assert (await manager.post(f"/portal/door/{path}", form))[0] == 400
+    assert await rows(running.live, "SELECT count(*) FROM terminal") == [(0,)]
+
+
+async def test_a_revoked_terminal_is_refused_at_its_next_request(running, manager):
+    terminal_id, token = await a_terminal(running)
+    assert (await scan(running, token, "SVC-2222"))[0] == 200
+    status, _, _ = await manager.post(f"/portal/door/terminals/{terminal_id}/revoke")
+    assert status == 303
+    assert (await scan(running, token, "SVC-3333", "scan-2"))[0] == 401
+
+
+async def test_a_conflict_says_what_to_do_and_goes_when_it_is_dealt_with(running, manager):
+    reservation, text = await a_pass(running)
+    (_, one), (_, other) = (
+        await a_terminal(running, "Porte 1"),
+        await a_terminal(running, "Porte 2"),
+    )
+    for token, scan_id in ((one, "a"), (other, "b")):
+        async with running.client.post(
+            "/terminal/v1/sync",
+            json={"scans": [a_scan(code=text, scanId=scan_id, arrivals=2)]},
+            headers={"Authorization": f"Bearer {token}"},
+        ) as response:
+            assert response.status == 200, await response.text()
+    page = (await manager.get("/portal/door"))[1]
+    assert f"/portal/reservations/{reservation.id}" in page
+    [(conflict_id,)] = await rows(running.live, "SELECT id FROM door_conflict")
+
+    status, _, _ = await manager.post(f"/portal/door/conflicts/{conflict_id}/acknowledge")
+
+    assert status == 303
+    assert f"{conflict_id}/acknowledge" not in (await manager.get("/portal/door"))[1]
+    assert await rows(running.live, "SELECT acknowledged_by FROM door_conflict") == [
+        (f"staff:{manager.id}",)
+    ]
+
+
+async def test_what_is_not_there_is_not_found(manager):
+    unknown = "01890000-0000-7000-8000-000000000000"
+    for path in (f"terminals/{unknown}", "terminals/x", "pairings/xyz"):
+        assert (await manager.get(f"/portal/door/{path}"))[0] == 404
+    for path in (f"terminals/{unknown}/revoke", f"conflicts/{unknown}/acknowledge",
+                 "conflicts/x/acknowledge"):  # fmt: skip
+        assert (await manager.post(f"/portal/door/{path}"))[0] == 404
+
+
+@pytest.mark.proves("decision: A signing key that leaked?")
+async def test_a_new_signing_key_leaves_old_passes_good(running, manager):
+    _, text = await a_pass(running)
+    _, token = await a_terminal(running)
+    status, _, _ = await manager.post("/portal/door/keys/rotate")
+    assert status == 303
+    assert (await scan(running, token, text))[1]["result"] == "checked_in"
+
+
+@pytest.mark.proves("decision: A signing key that leaked?")
+async def test_after_a_leak_old_passes_are_revoked_and_the_link_shows_a_good_one(running, owner):
+    reservation, old = await a_pass(running)
+    _, token = await a_terminal(running)
+
+    status, _, _ = await owner.post("/portal/door/keys/leaked")
+
+    assert status == 303
+    assert (await scan(running, token, old, "old"))[1]["result"] == "revoked"
+    renewed = await running.live.database.read(get_reservation, reservation.id)
+    assert renewed.generation == 1
+    fresh = await running.live.database.read(pass_text, running.live.keyring, "live", renewed)
+    assert (await scan(running, token, fresh, "new"))[1]["result"] == "checked_in"
+
+
+async def test_only_an_owner_replaces_a_leaked_key(manager):
+    assert (await manager.post("/portal/door/keys/leaked"))[0] == 403
+
+
+async def test_the_log_shows_an_evening_with_its_totals_and_filters(running, manager):
+    _, text = await a_pass(running, customer_name="Salma <i>Idrissi</i>")
+    terminal_id, token = await a_terminal(running, "Porte 1")
+    _, other = await a_terminal(running, "Porte 2")
+    await scan(running, token, text, "one")
+    await scan(running, other, "https://elsewhere.example/x", "two")
+    await scan(running, other, text, "three")
+
+    everything = (await manager.get("/portal/door/log"))[1]
+    refused = (await manager.get("/portal/door/log?result=refused"))[1]
+    at_one = (await manager.get(f"/portal/door/log?terminal={terminal_id}"))[1]
+    named = (await manager.get("/portal/door/log?q=salma"))[1]
+    none = (await manager.get("/portal/door/log?q=nobody"))[1]
+    yesterday = (await manager.get("/portal/door/log?date=2026-11-20"))[1]
+
+    assert "<b>3</b> scans" in everything
+    assert "<b>2</b> people let in" in everything
+    assert "<b>2</b> scans refused" in everything
+    assert "Salma &lt;i&gt;" in everything
+    pages = (everything, refused, at_one, named, none, yesterday)
+    assert [page.count('<tr><th scope="row">') for page in pages] == [3, 2, 1, 2, 0, 0]
+
+
+async def test_a_long_evening_comes_in_pages_and_any_page_number_is_safe(running, manager):
+    _, token = await a_terminal(running)
+    for number in range(101):
+        await scan(running, token, "https://elsewhere.example/x", f"scan-{number}")
+
+    first = (await manager.get("/portal/door/log"))[1]
+    second = (await manager.get("/portal/door/log?page=2"))[1]
+
+    assert "page=2" in first
+    assert second.count('<tr><th scope="row">') == 1
+    for page in ("0", "-1", "99999999999999999999", "x", "²"):
+        assert (await manager.get(f"/portal/door/log?page={page}"))[0] == 200
+    for day in ("2026-02-30", "0001-01-01", "9999-12-31", "x"):
+        assert (await manager.get(f"/portal/door/log?date={day}"))[0] == 400
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv"])
+async def test_an_export_is_streamed_signed_and_verifies(running, kind, manager):
+    _, text = await a_pass(running, customer_name="x;=cmd|x Idrissi")
+    _, token = await a_terminal(running)
+    await scan(running, token, text)
+    await scan(running, token, "=1+1", "two")
+
+    async with running.client.get(
+        f"/portal/door/log/export?format={kind}&date=2026-11-21", headers=manager.headers
+    ) as response:
+        content, disposition = await response.read(), response.headers["Content-Disposition"]
+
+    assert "attachment" in disposition
+    if kind == "csv":
+        assert formulas_in(content.decode("utf-8-sig")) == []
+        assert content.count(b"\r\n") == 3
+        return
+    keys = await running.live.database.read(list_log_keys)
+    checked = check_export(io.BytesIO(content), lambda _header: keys)
+    assert (checked.count, checked.line) == (2, None)
+
+
+async def test_a_log_that_was_changed_is_found_and_a_whole_one_is_said_to_be(running, manager):
+    _, token = await a_terminal(running)
+    for number in range(3):
+        await scan(running, token, "https://elsewhere.example/x", f"scan-{number}")
+    _, whole, _ = await manager.get("/portal/door/log/check")
+    await running.live.database.write(
+        lambda tx: tx.execute("UPDATE scan SET result = 'checked_in' WHERE seq = 2")
+    )
+
+    _, broken, _ = await manager.get("/portal/door/log/check")
+    assert ('class="lamp ok"' in whole, 'class="lamp fail"' in broken) == (True, True)

@@ -1,0 +1,251 @@
+"""The portal's forms: errors in place, repeated submissions, and the links of the next page."""
+
+import asyncio
+import html
+import re
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from aiohttp import web
+
+from appliance.commands.console import Console
+from appliance.commands.init import found_unfurnished_box
+from appliance.core.data_directory import DataDirectory
+from appliance.core.settings import Settings
+from appliance.core.tokens import Tokens
+from tests.app.portal.people import a_person
+from tests.app.portal.seating import rows
+from tests.app.test_principals import a_path
+from tests.conftest import running_box
+from web.portal.forms import Once
+from web.portal.routes import PORTAL_ROUTES
+from web.portal.session import RESTART
+
+LONG = "x" * 300
+MAIL = {"host": "smtp.riad.example", "port": "587", "security": "starttls", "user": "riad",
+        "password": "a secret of ours", "sender": "riad@riad.example"}  # fmt: skip
+SLOT = {"name": "Late", "start": "22:00", "end": "23:30", "days": "1"}
+VENUE = {"name": "Dar Zitoun", "slug": "dar-zitoun", "time_zone": "Africa/Casablanca",
+         "currency": "MAD", "reservation_mode": "prepaid", "status": "active",
+         "request_expiry_hours": "24", "evening_ends_at": "06:00"}  # fmt: skip
+SETTINGS = {"guest.cancel_hours": "6", "mail.reminder_hours": "0", "door.early_minutes": "45",
+            "retention.contact_days": "7"}  # fmt: skip
+TYPED_IN = {"name", "slug", "time_zone", "currency", "start", "end", "host", "port", "user",
+            "sender", "app_url", "guest.cancel_hours", "seen"}  # fmt: skip
+
+
+@pytest.fixture
+async def new_box(tmp_path: Path, clock):
+    found_unfurnished_box(DataDirectory(tmp_path), Console(clock, Tokens(), {}))
+    async with running_box(tmp_path, clock, Settings()) as running:
+        yield running
+
+
+def said_at(page: str, name: str) -> str:
+    """Return the error beside that field, which must be marked invalid and focused."""
+    tag = re.search(rf'<(?:input|select|textarea)[^>]*\bname="{name}"[^>]*>', page)[0]
+    assert re.search(r'aria-invalid="true" aria-describedby="refused\b[^"]*" autofocus', tag), tag
+    behind = page[page.index(tag) :]
+    return re.search(r'id="refused" role="alert">([^<]*)<', behind)[1]
+
+
+def value_of(page: str, name: str) -> str:
+    return re.search(rf'<input [^>]*\bname="{name}"[^>]*\bvalue="([^"]*)"', page)[1]
+
+
+@pytest.mark.parametrize(
+    ("path", "form", "field"),
+    [("venue/rules", {**VENUE, "name": ""}, "name"),
+     ("venue/rules", {**VENUE, "name": LONG}, "name"),
+     ("venue/rules", {**VENUE, "slug": "Dar Zitoun"}, "slug"),
+     ("venue/rules", {**VENUE, "time_zone": "Morocco time"}, "time_zone"),
+     ("venue/rules", {**VENUE, "currency": "dirham"}, "currency"),
+     ("venue/policies", {"minimumAge": "old", "dressCode": ""}, "minimumAge"),
+     ("venue/slots", {**SLOT, "start": "10 pm"}, "start"),
+     ("venue/slots", {**SLOT, "days": "9"}, "days"),
+     ("venue/slots", {key: SLOT[key] for key in ("name", "start", "end")}, "days"),
+     ("box/mail", {**MAIL, "port": "smtp"}, "port"),
+     ("box/mail", {**MAIL, "security": "much"}, "security"),
+     ("box/mail", {**MAIL, "sender": ""}, "sender"),
+     ("box/settings", {**SETTINGS, "app_url": "riad.example"}, "app_url")],
+)  # fmt: skip
+async def test_a_form_says_what_is_wrong_beside_its_field(new_box, path, form, field):
+    new_box.app._state[RESTART] = list
+    owner = await a_person(new_box)
+    if path in {"venue/rules", "venue/policies"}:
+        form = {**form, "seen": value_of((await owner.get("/portal/venue/rules"))[1], "seen")}
+
+    status, page, _ = await owner.post(f"/portal/{path}", form)
+
+    assert (status, said_at(page, field) != "") == (400, True)
+    assert page.count('class="refused"') == 1
+    assert '<p class="problem">' not in page
+    for name, text in form.items():
+        if name in TYPED_IN:
+            assert value_of(page, name) == text, name
+
+
+@pytest.mark.parametrize(("name", "status"), [("", 400), (LONG, 400), ("OWNER 5", 409)])
+async def test_a_refused_invitation_keeps_what_was_typed(name, status, owner):
+    answered, page, _ = await owner.post("/portal/people", {"name": name, "role": "manager"})
+    assert (answered, said_at(page, "name") != "") == (status, True)
+    assert value_of(page, "name") == name
+    assert '<option value="manager" selected>' in page
+
+
+async def test_what_is_declined_of_a_person_is_said_on_their_card(running):
+    owner, other = await a_person(running), await a_person(running, "host")
+    await a_person(running, "door")
+
+    _, page, _ = await owner.post(f"/portal/people/{owner.id}/disable")
+    card = page[page.index(f'aria-labelledby="p-{owner.id}"') :].split("</li>")[0]
+    assert '<p class="problem" role="alert"' in card
+    assert page.count('class="problem"') == 1
+    status, page, _ = await owner.post(
+        f"/portal/people/{other.id}/role", {"seen": "host", "role": "king"}
+    )
+
+    card = page[page.index(f'aria-labelledby="p-{other.id}"') :].split("</li>")[0]
+    assert (status, 'class="problem"' in card) == (400, True)
+
+
+@pytest.mark.parametrize("path", ["preview", "tables"])
+async def test_a_list_of_tables_that_is_empty_or_too_long_is_asked_for_once_more(path, manager):
+    status, page, _ = await manager.post(f"/portal/venue/{path}", {"list": "  "})
+    assert (status, said_at(page, "list") != "") == (400, True)
+    status, page, _ = await manager.post(f"/portal/venue/{path}", {"list": "T" * 50_001})
+    assert (status, said_at(page, "list") != "") == (400, True)
+    assert "T" * 50_001 in page
+
+
+LINK = r"https://box\.example/portal/welcome#[\w-]{43}"
+CLOSINGS, SLOTS = "/portal/venue/closings", "/portal/venue/slots"
+
+
+async def twice(person, path, form):
+    return await asyncio.gather(person.post(path, form), person.post(path, form))
+
+
+async def token_on(person, path, action):
+    """Return the hidden token of the form with that action."""
+    _, page, _ = await person.get(path)
+    form = re.search(rf'<form method="post" action="{action}".*?</form>', page, re.DOTALL)[0]
+    return re.search(r'name="once" value="([\w-]{43})"', form)[1]
+
+
+async def test_an_invitation_is_made_once_and_its_link_is_shown_to_both(running, owner):
+    once = await token_on(owner, "/portal/people", "/portal/people")
+    answers = await twice(owner, "/portal/people", {"once": once, "name": "Karim", "role": "host"})
+    assert [status for status, _, _ in answers] == [200, 200]
+    assert len({re.search(LINK, page)[0] for _, page, _ in answers}) == 1
+    assert await rows(running, "SELECT count(*) FROM staff WHERE name = 'Karim'") == [(1,)]
+
+
+async def test_the_link_is_shown_to_nobody_else_and_not_two_minutes_later(running, owner):
+    form = {"once": "of the page", "name": "Karim", "role": "host"}
+    await owner.post("/portal/people", form)
+    other = await a_person(running, name="Omar")
+
+    assert (await other.post("/portal/people", form))[0] == 409  # another form
+    running.clock.advance(121)
+    status, page, _ = await owner.post("/portal/people", form)
+
+    assert status == 303  # to the page: the action was done before
+    assert re.search(LINK, page) is None
+
+
+async def test_what_a_form_was_answered_is_forgotten_with_the_next_one(clock):
+    once = Once(clock)
+
+    async def act():
+        return web.Response(text="a secret")
+
+    for number in range(600):
+        await once.answer("session", str(number), act, act)
+    assert len(once._answers) == len(once._done) == 500
+
+    clock.advance(121)
+    await once.answer("session", "next", act, act)
+
+    assert list(once._answers) == [("session", "next")]
+
+
+async def test_one_terminal_is_made_and_its_token_is_shown_to_both(running, owner):
+    once = await token_on(owner, "/portal/door", "/portal/door/issue")
+
+    answers = await twice(
+        owner, "/portal/door/issue", {"once": once, "name": "Turnstile", "role": "scan"}
+    )
+
+    tokens = {re.search(r'<code id="token"[^>]*>([^<]+)<', page)[1] for _, page, _ in answers}
+    assert len(tokens) == 1
+    assert await rows(running, "SELECT count(*) FROM terminal WHERE name = 'Turnstile'") == [(1,)]
+
+
+async def test_a_slot_that_is_added_twice_is_added(running, owner):
+    once = await token_on(owner, SLOTS, SLOTS)
+    form = {"once": once, "name": "Late", "start": "02:00", "end": "03:00", "days": "5"}
+    answers = await twice(owner, SLOTS, form)
+    assert {status for status, _, _ in answers} == {303}
+    assert await rows(running, "SELECT count(*) FROM slot WHERE name = 'Late'") == [(1,)]
+
+
+async def test_days_that_are_closed_twice_are_open_when_they_are_opened_once(running, owner):
+    form = {"first": "2026-12-24", "last": "2026-12-26", "reason": "Fête"}
+
+    answers = await twice(owner, CLOSINGS, form)
+
+    assert {status for status, _, _ in answers} == {303}
+    [(id_,)] = await rows(running, "SELECT id FROM closing_day")
+    once = await token_on(owner, CLOSINGS, f"{CLOSINGS}/{id_}/remove")
+    answers = await twice(owner, f"{CLOSINGS}/{id_}/remove", {"once": once})
+    assert {status for status, _, _ in answers} == {303}
+    assert await rows(running, "SELECT 1 FROM closing_day") == []
+
+
+ENDS_THE_SESSION = {"/portal/sign-out", "/portal/account/password"}
+
+
+def way_back(page):
+    """Return the target of the language switch; None if the page has none."""
+    found = re.search(r'action="/portal/language\?next=([^"]*)"', page)
+    return found and unquote(html.unescape(found[1]))
+
+
+@pytest.mark.parametrize("environment", ["", "/test"])
+async def test_the_switch_of_languages_leads_to_a_page_after_every_refused_form(environment, owner):
+    met = 0
+    for route in PORTAL_ROUTES:
+        if route.method == "GET" or route.path in ENDS_THE_SESSION:
+            continue
+        if environment and route.live_only:
+            continue
+        _, page, _ = await owner.post(environment + a_path(route.path))
+        back = way_back(page)
+        if back is None:
+            continue
+        met += 1
+        status, _, _ = await owner.get(back)
+        assert status != 405, (route.path, back)
+        assert back.startswith(f"{environment}/portal"), (route.path, back)
+    assert met > 20
+
+
+@pytest.mark.parametrize(
+    ("shown", "back"),
+    [
+        ("/portal/tonight?date=2026-12-31", "/portal/tonight?date=2026-12-31"),
+        ("/test/portal/tonight?date=2026-12-31&lang=ar", "/test/portal/tonight?date=2026-12-31"),
+        ("/portal/reservations?note=saved&from=&q=%C3%89lo%C3%AFse+%26+%D8%B3&page=2",
+         "/portal/reservations?from=&q=%C3%89lo%C3%AFse+%26+%D8%B3&page=2"),
+        ("/portal/tonight?note=saved", "/portal/tonight"),
+    ],
+)  # fmt: skip
+async def test_the_switch_keeps_what_the_page_shows(shown, back, host):
+    _, page, _ = await host.get(shown)
+    action = html.unescape(re.search(r'action="(/portal/language[^"]*)"', page)[1])
+    status, _, headers = await host.post(action, {"language": "fr"})
+    assert (status, headers["Location"]) == (303, back)
+    _, page, _ = await host.get(back)
+    assert '<html lang="fr"' in page

@@ -1,0 +1,171 @@
+"""Key pages: keys are shown once, counted, rotated with their lineage, revoked at once."""
+
+import asyncio
+import logging
+import re
+
+import pytest
+
+from appliance.api_keys import list_key_use, list_keys
+from tests.app.portal.integrations import a_form
+from tests.app.portal.people import Person
+from tests.builders import a_body
+from tests.conftest import Running
+
+ROOM = "/portal/integrations"
+SECRET = re.compile(r"svc_(?:live|test)_[0-9a-f]{48}")
+
+
+async def make_key(person: Person, prefix: str = "", **fields: str) -> tuple[str, str]:
+    """Create a key in the portal. Return the URL of its page and the key."""
+    form = await a_form(person, f"{prefix}{ROOM}/keys/new")
+    sent = {"name": "Concierge", "access": "all", **form, **fields}
+    status, _, headers = await person.post(f"{prefix}{ROOM}/keys", sent)
+    assert status == 303
+    _, text, _ = await person.get(headers["Location"])
+    found = SECRET.search(text)
+    assert found is not None
+    return headers["Location"], found.group(0)
+
+
+@pytest.mark.parametrize("prefix", ["", "/test"])
+async def test_a_new_key_opens_its_environment_and_is_shown_once(running, prefix, caplog, manager):
+    with caplog.at_level(logging.DEBUG):
+        page, key = await make_key(manager, prefix)
+
+    allowed, _, _ = await running.call("GET", f"{prefix}/v1/venue", key=key)
+    _, again, headers = await manager.get(page)
+    _, overview, _ = await manager.get(f"{prefix}{ROOM}")
+
+    assert allowed == 200
+    assert headers["Cache-Control"] == "no-store"
+    assert key not in page + again + overview
+    assert key not in caplog.text
+    assert key[-4:] in again
+    assert key[-4:] in overview
+
+
+@pytest.mark.parametrize(("seconds", "is_shown"), [(0, True), (121, False)])
+async def test_a_secret_is_shown_to_its_session_for_minutes(
+    running, manager, owner, seconds, is_shown
+):
+    form = await a_form(manager, f"{ROOM}/keys/new")
+    _, _, headers = await manager.post(f"{ROOM}/keys", {"name": "A", "access": "all", **form})
+    running.clock.advance(seconds)
+
+    _, of_another, _ = await owner.get(headers["Location"])
+    _, of_its_maker, _ = await manager.get(headers["Location"])
+
+    assert SECRET.search(of_another) is None
+    assert (SECRET.search(of_its_maker) is not None) is is_shown
+
+
+async def test_a_double_click_makes_one_key(running, manager):
+    before = len(running.live.database.peek(list_keys))
+    form = {"name": "Twice", "access": "all", **await a_form(manager, f"{ROOM}/keys/new")}
+    answers = await asyncio.gather(*(manager.post(f"{ROOM}/keys", form) for _ in range(3)))
+    assert {status for status, _, _ in answers} == {303}
+    assert len({headers["Location"] for _, _, headers in answers}) == 1
+    assert len(running.live.database.peek(list_keys)) == before + 1
+
+
+@pytest.mark.parametrize(
+    "fields", [{"name": ""}, {"access": "chosen"}, {"access": "none"}, {"name": "x" * 81}]
+)
+async def test_a_form_that_is_wrong_keeps_what_was_typed_and_makes_no_key(running, fields, manager):
+    before = running.live.database.peek(list_keys)
+    form = {"name": "Typed <b>", "access": "read", **fields}
+
+    status, text, _ = await manager.post(f"{ROOM}/keys", form)
+
+    assert status == 400
+    assert 'class="problem"' in text
+    assert "Typed &lt;b&gt;" in text or "name" in fields
+    assert running.live.database.peek(list_keys) == before
+
+
+async def test_a_revoked_key_is_refused_at_its_next_call(running, manager):
+    page, key = await make_key(manager)
+    await manager.post(f"{page}/revoke")
+    status, body, _ = await running.call("GET", "/v1/venue", key=key)
+    assert (status, body["code"]) == (401, "KEY_REVOKED")
+
+
+async def test_a_successor_inherits_and_the_old_key_stays_until_it_is_revoked(running, manager):
+    page, old = await make_key(manager)
+    _, made, _ = await running.call("POST", "/v1/reservations", key=old, json=a_body())
+
+    form = await a_form(manager, page)
+    _, _, headers = await manager.post(f"{page}/rotate", {**form, "old": "stays"})
+    _, text, _ = await manager.get(headers["Location"])
+    new = SECRET.search(text).group(0)
+    running.clock.advance(25 * 3600)
+
+    path = f"/v1/reservations/{made['serviceReservationId']}"
+    assert (await running.call("DELETE", path, key=new))[0] == 200
+    assert (await running.call("GET", "/v1/venue", key=old))[0] == 200
+
+
+async def test_a_key_that_is_to_end_may_be_revoked_sooner_and_never_later(running, manager):
+    page, old = await make_key(manager)
+    for choice in ("ends", "ends"):
+        form = await a_form(manager, page)
+        await manager.post(f"{page}/rotate", {**form, "old": choice})
+        running.clock.advance(3600)
+    ends = [k.revoked_at for k in running.live.database.peek(list_keys) if k.revoked_at]
+
+    await manager.post(f"{page}/revoke")
+
+    assert len(ends) == 1
+    assert ends[0] - running.clock.now() == 22 * 3600 * 1000
+    assert (await running.call("GET", "/v1/venue", key=old))[0] == 401
+
+
+async def noted(running: Running) -> None:
+    """Wait for the commit of a key's use, which the request does not wait for."""
+    await asyncio.sleep(0.01)
+    async with asyncio.timeout(60):
+        while running.live.database.waiting:  # noqa: ASYNC110 - a thread commits it
+            await asyncio.sleep(0.005)
+
+
+async def test_calls_are_counted_to_the_last_one_and_written_once_a_minute(running, manager):
+    page, key = await make_key(manager)
+    await running.call("GET", "/v1/venue", key=key)
+    await noted(running)
+    commits = running.live.database.commits
+
+    for _ in range(9):
+        await running.call("GET", "/v1/venue", key=key)
+    written = running.live.database.commits - commits
+    _, text, _ = await manager.get(page)
+
+    assert written == 0
+    assert re.findall(r"<dt>Calls[^<]*</dt><dd>(\d+)</dd>", text) == ["10", "10"]
+
+
+async def test_counts_are_kept_by_the_day_for_a_week(running, manager):
+    page, key = await make_key(manager)
+    key_id = page.rpartition("/")[2]
+    for days, calls in ((0, 2), (6, 3), (1, 1)):  # at the end, the first calls are a week old
+        running.clock.advance(days * 24 * 3600)
+        for _ in range(calls):
+            running.clock.advance(61)
+            await running.call("GET", "/v1/venue", key=key)
+            await noted(running)
+
+    use = running.live.database.peek(list_key_use)[key_id]
+
+    assert (use.today, use.week) == (1, 4)
+
+
+async def test_the_counts_of_the_last_minute_are_written_when_the_box_stops(running):
+    for _ in range(5):
+        await running.call("GET", "/v1/venue")
+    key = next(
+        k for k in running.live.database.peek(list_keys) if running.live_key[-4:] == k.last_four
+    )
+
+    await running.app.cleanup()
+
+    assert running.live.database.peek(list_key_use)[key.id].today == 5

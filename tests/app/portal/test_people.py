@@ -1,0 +1,127 @@
+import re
+
+import pytest
+
+from appliance.core.errors import ChangedMeanwhile, LastOwner, SignInLater
+from appliance.staff.accounts import change_role, create_staff, disable_staff
+from appliance.staff.audit_log import find_broken_audit_link, list_audit_entries
+from appliance.staff.model import find_staff, set_password
+from appliance.staff.sign_in import begin_sign_in
+from tests.app.portal.people import HASH, PASSWORD, a_person
+
+
+async def noted(running) -> list[str]:
+    found = await running.live.database.read(list_audit_entries, 50)
+    return [entry.what for entry in reversed(found)]
+
+
+async def test_somebody_is_invited_and_the_link_is_shown_this_once(running, owner):
+    status, text, _ = await owner.post("/portal/people", {"name": "Karim", "role": "host"})
+    link = re.search(r"https://box\.example/portal/welcome#[\w-]{43}", text)
+
+    assert (status, link is not None) == (200, True)
+    assert link[0] not in (await owner.get("/portal/people"))[1]
+    assert "person_invited" in await noted(running)
+    status, text, _ = await owner.post("/portal/people", {"name": "karim", "role": "door"})
+    assert status == 409
+
+
+@pytest.mark.proves("S7")
+async def test_a_new_link_leaves_the_password_until_it_is_used(running):
+    owner, host = await a_person(running), await a_person(running, "host")
+
+    _, text, _ = await owner.post(f"/portal/people/{host.id}/link")
+    secret = re.search(r"/portal/welcome#([\w-]{43})", text)[1]
+    for path in ("/portal", "/portal/"):
+        assert (await host.get(path))[2]["Location"] == "/portal/tonight"
+    form = {"link": secret, "password": PASSWORD}
+    async with running.client.post("/portal/welcome", data=form) as response:
+        assert response.status == 200
+
+    assert (await host.get("/portal"))[2]["Location"].startswith("/portal/sign-in")
+
+
+@pytest.mark.proves("S6", "V7")
+async def test_who_is_disabled_is_out_at_once_and_may_come_back(running):
+    owner, host = await a_person(running), await a_person(running, "host")
+
+    assert (await owner.post(f"/portal/people/{host.id}/disable"))[0] == 303
+    assert (await host.get("/portal"))[2]["Location"].startswith("/portal/sign-in")
+    assert (await owner.post(f"/portal/people/{host.id}/enable"))[0] == 303
+
+    person = await running.live.database.read(find_staff, host.id)
+    assert person.disabled_at is None
+    assert (await noted(running))[-2:] == ["person_disabled", "person_enabled"]
+
+
+@pytest.mark.proves("V8")
+async def test_a_role_is_in_force_on_the_next_request(running):
+    owner, host = await a_person(running), await a_person(running, "host")
+    assert (await host.get("/portal/box"))[0] == 403
+
+    await owner.post(f"/portal/people/{host.id}/role", {"seen": "host", "role": "manager"})
+
+    assert (await host.get("/portal/box"))[0] == 200
+    seen = {"seen": "host", "role": "door"}
+    status, _, _ = await owner.post(f"/portal/people/{host.id}/role", seen)
+    assert status == 409
+    with pytest.raises(ChangedMeanwhile):
+        await running.live.database.write(change_role, host.id, "host", "door")
+
+
+async def test_there_is_always_an_owner_left(running, owner):
+    await running.live.database.write(create_staff, "Invited only", "owner")
+
+    status, _, _ = await owner.post(f"/portal/people/{owner.id}/disable")
+    assert status == 409
+    with pytest.raises(LastOwner):
+        await running.live.database.write(change_role, owner.id, "owner", "host")
+    other = await a_person(running, name="Another owner")
+
+    await running.live.database.write(change_role, owner.id, "owner", "host")
+    with pytest.raises(LastOwner):
+        await running.live.database.write(disable_staff, other.id)
+
+
+@pytest.mark.proves("S9")
+async def test_the_owner_forgets_wrong_passwords(running):
+    owner, host = await a_person(running), await a_person(running, "host", "Karim")
+    for _ in range(5):
+        await running.live.database.write(begin_sign_in, "Karim", None)
+    with pytest.raises(SignInLater):
+        await running.live.database.write(begin_sign_in, "karim", None)
+
+    await owner.post(f"/portal/people/{host.id}/unlock")
+
+    await running.live.database.write(begin_sign_in, "Karim", None)
+
+
+@pytest.mark.proves("S23", "V16")
+async def test_failed_sign_ins_are_noted_without_what_was_typed(running):
+    owner = await a_person(running, name="Yasmine")
+    await running.live.database.write(set_password, owner.id, HASH)
+    for name in ("Yasmine", "a secret typed in the wrong field"):
+        form = {"name": name, "password": "wrong one"}
+        headers = {"Sec-Fetch-Site": "same-origin"}
+        async with running.client.post("/portal/sign-in", data=form, headers=headers) as response:
+            assert response.status == 401
+
+    entries = await running.live.database.read(list_audit_entries, 2)
+    assert [(e.actor, e.what, e.detail) for e in entries] == [
+        ("nobody", "sign_in_failed", {}),
+        ("nobody", "sign_in_failed", {"person": owner.id}),
+    ]
+    _, text, _ = await owner.get("/portal/people/log")
+    assert "typed in the wrong field" not in text
+
+
+@pytest.mark.proves("S23", "V16")
+async def test_a_line_that_was_changed_is_noticed(running, owner):
+    await owner.post("/portal/people", {"name": "Karim", "role": "host"})
+    assert await running.live.database.read(find_broken_audit_link) is None
+
+    def forge(tx):
+        tx.execute("UPDATE security_log SET detail = '{}' WHERE seq = 2")
+
+    await running.live.database.write(forge)
+    assert await running.live.database.read(find_broken_audit_link) == 2

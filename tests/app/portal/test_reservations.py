@@ -1,0 +1,213 @@
+"""The forms of a reservation's page, used one after another and at the same time."""
+
+import json
+
+import pytest
+
+from appliance.door.signing_keys import pass_text
+from appliance.privacy import ask_erasure
+from appliance.reservations.rows import list_erasure_requests
+from tests.app.portal.door_room import a_terminal, scan
+from tests.app.portal.people import a_person
+from tests.app.portal.seating import an_amendment, as_it_is, path_of, rows, seat, value_of
+from tests.builders import table_id
+
+
+async def test_the_drawer_is_a_part_of_a_page(running, host):
+    salma = await seat(running)
+    _, part, _ = await host.get(path_of(salma) + "?part=1")
+    assert part.lstrip().startswith("<article")
+    assert f'data-version="{salma.version}"' in part
+
+
+async def test_what_does_not_exist_is_not_found(running, host):
+    salma = await seat(running)
+    for wrong in ("01890000-0000-7000-8000-000000000000", "x", "..%2f.."):
+        assert (await host.get(f"/portal/reservations/{wrong}"))[0] == 404
+    assert (await host.post(path_of(salma).replace(salma.id[-4:], "0000") + "/cancel"))[0] == 404
+
+
+async def test_moving_keeps_the_pass_and_is_told_in_the_history(running, host):
+    salma = await seat(running)
+
+    status, _, _ = await host.post(
+        path_of(salma, "move"), {"seen": salma.version, "table": table_id("T3")}
+    )
+
+    now = await as_it_is(running, salma)
+    assert status == 303
+    assert (now.table_id, now.pass_id, now.generation) == (
+        table_id("T3"), salma.pass_id, salma.generation,
+    )  # fmt: skip
+    assert "Moved from T1 to T3 · Yasmine" in (await host.get(path_of(salma)))[1]
+
+
+async def test_a_new_code_replaces_the_old_one_for_this_guest_alone(running, host):
+    salma, other = await seat(running), await seat(running, table="T2", access_code=None)
+    old, others = await pass_of(running, salma), await pass_of(running, other)
+    _, token = await a_terminal(running)
+    before = await the_guests_page(running, salma)
+    assert f'data-pass="{old}"' in before
+
+    status, _, _ = await host.post(path_of(salma, "new-code"), {"seen": salma.version})
+    again, _, _ = await host.post(path_of(salma, "new-code"), {"seen": salma.version})
+
+    assert (status, again) == (303, 409)
+    now = await as_it_is(running, salma)
+    assert (now.generation, now.access_code) == (salma.generation + 1, salma.access_code)
+    new = await pass_of(running, now)
+    assert f'data-pass="{new}"' in await the_guests_page(running, salma)
+    scans = [await scan(running, token, code, code[-9:]) for code in (old, new, others)]
+    assert [verdict["result"] for _, verdict in scans] == ["revoked", "checked_in", "checked_in"]
+    logged = await rows(running, "SELECT what, actor FROM security_log ORDER BY seq DESC LIMIT 1")
+    assert logged == [("pass_reissued", f"staff:{host.id}")]
+    history = "SELECT reservation_id FROM history WHERE what = 'pass_reissued'"
+    assert await rows(running, history) == [(salma.id,)]
+
+
+async def pass_of(running, reservation):
+    return await running.live.database.read(pass_text, running.live.keyring, "live", reservation)
+
+
+async def the_guests_page(running, reservation):
+    token = running.live.keyring.access_token(reservation.id)
+    async with running.client.get(f"/access/{token}") as response:
+        return await response.text()
+
+
+async def test_only_free_tables_are_offered_and_a_taken_one_is_refused(running, host):
+    salma = await seat(running)
+    await seat(running, table="T2", access_code=None)
+
+    _, page, _ = await host.get(path_of(salma))
+    assert table_id("T3") in page
+    assert table_id("T2") not in page
+
+    status, page, _ = await host.post(
+        path_of(salma, "move"), {"seen": salma.version, "table": table_id("T2")}
+    )
+    assert status == 409
+    assert 'role="alert"' in page
+    status, page, _ = await host.post(path_of(salma, "move"), {"seen": salma.version, "table": "?"})
+
+
+async def test_guests_contact_and_notes_are_corrected(running, host):
+    salma = await seat(running)
+    form = an_amendment(salma, guests=4, customer_phone="+212 611 222 333", notes="VIP", vip="1")
+    status, _, _ = await host.post(path_of(salma, "amend"), form)
+    now = await as_it_is(running, salma)
+    assert status == 303
+    assert (now.guests, now.customer_phone, now.notes, now.vip) == (4, "+212 611 222 333", "VIP", 1)
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [("guests", "9"), ("guests", "two"), ("guests", "-1"), ("customer_name", "  "),
+     ("customer_name", "n" * 201), ("customer_email", "salma@"), ("customer_phone", "12"),
+     ("notes", "n" * 501)],
+)  # fmt: skip
+async def test_a_refused_change_keeps_what_was_typed(running, host, field, wrong):
+    salma = await seat(running)
+    form = an_amendment(salma, customer_name="Salma El Idrissi") | {field: wrong}
+
+    status, page, _ = await host.post(path_of(salma, "amend"), form)
+
+    assert status == 400
+    if field == "notes":
+        assert wrong in page
+    else:
+        assert value_of(page, field) == wrong
+        assert field == "customer_name" or value_of(page, "customer_name") == "Salma El Idrissi"
+    assert (await as_it_is(running, salma)).version == salma.version
+
+
+async def test_cancelling_frees_the_table_and_tells_the_partner(running, host):
+    salma = await seat(running)
+    status, _, _ = await host.post(path_of(salma, "cancel"), {"seen": salma.version})
+    assert status == 303
+    assert (await as_it_is(running, salma)).status == "cancelled"
+    assert await rows(running, "SELECT type FROM event") == [("reservation.cancelled",)]
+
+
+async def test_htmx_gets_the_part_with_the_refusal_in_it(running, host):
+    salma = await seat(running)
+
+    status, part, headers = await host.post(
+        path_of(salma, "amend"), an_amendment(salma, guests=9), **{"HX-Request": "true"}
+    )
+
+    assert status == 400
+    assert part.lstrip().startswith("<article")
+    assert 'role="alert"' in part
+    assert "HX-Retarget" not in headers
+
+
+async def test_two_hosts_who_edit_the_same_reservation_lose_nothing(running, host):
+    salma = await seat(running)
+    other = await a_person(running, "host", "Karim")
+    await other.post(path_of(salma, "amend"), an_amendment(salma, notes="near the music"))
+
+    status, page, _ = await host.post(
+        path_of(salma, "amend"), an_amendment(salma, guests=3, notes="gluten free")
+    )
+
+    assert status == 409
+    assert value_of(page, "guests") == "3"
+    assert ">gluten free</textarea>" in page
+    assert (await as_it_is(running, salma)).notes == "near the music"
+
+    again = an_amendment(salma, guests=3, notes="near the music, gluten free")
+    status, _, _ = await host.post(
+        path_of(salma, "amend"), again | {"seen": value_of(page, "seen")}
+    )
+    now = await as_it_is(running, salma)
+    assert (status, now.guests, now.notes) == (303, 3, "near the music, gluten free")
+
+
+async def test_a_host_who_does_not_know_that_the_guests_came_in_cancels_nothing(running, host):
+    salma = await seat(running)
+    await (await a_person(running, "door")).post(path_of(salma, "check-in"), {"arrivals": "2"})
+    status, _, _ = await host.post(path_of(salma, "cancel"), {"seen": salma.version})
+    assert status == 409
+    assert (await as_it_is(running, salma)).status == "confirmed"
+
+
+async def test_who_asks_to_be_forgotten_is_listed_until_a_manager_has_erased_them(running):
+    manager = await a_person(running, "manager", "Yasmine")
+    salma = await seat(running)
+    assert "Ask to be forgotten" not in (await manager.get("/portal/reservations"))[1]
+    await running.live.database.write(ask_erasure, salma.id)
+
+    _, _, _ = await manager.get("/portal/reservations")
+    _, page, _ = await manager.get(path_of(salma))
+    seen = (await as_it_is(running, salma)).version
+    status, _, _ = await manager.post(f"{path_of(salma)}/erase", {"seen": seen})
+
+    assert status == 303
+    erased = await as_it_is(running, salma)
+    assert (erased.customer_name, erased.customer_email, erased.customer_phone) == (None,) * 3
+    assert erased.status == "confirmed"
+    assert await running.live.database.read(list_erasure_requests) == []
+    assert "Ask to be forgotten" not in (await manager.get("/portal/reservations"))[1]
+    _, page, _ = await manager.get(path_of(salma))
+    assert "Erase this guest" not in page
+    assert "Salma Idrissi" not in page
+
+
+async def test_what_is_held_of_a_guest_is_a_file_and_its_export_is_noted(running):
+    manager = await a_person(running, "manager", "Yasmine")
+    salma = await seat(running)
+
+    status, text, headers = await manager.get(f"{path_of(salma)}/held.json")
+
+    assert status == 200
+    assert headers["Content-Disposition"].startswith("attachment")
+    assert headers["Cache-Control"] == "no-store"
+    held = json.loads(text)["reservations"][0]
+    assert held["customer"]["name"] == "Salma Idrissi"
+    noted = running.live.database.peek(
+        lambda reader: reader.row("SELECT actor, detail FROM security_log WHERE what = 'exported'")
+    )
+    assert noted[0] == f"staff:{manager.id}"
+    assert salma.id in noted[1]
+    assert "Salma" not in noted[1]

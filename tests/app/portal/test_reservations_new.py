@@ -1,0 +1,220 @@
+"""The form with which staff create a reservation: its choices and the email."""
+
+import asyncio
+import re
+
+import pytest
+
+from tests.app.portal.seating import rows, seat, value_of
+from tests.builders import TONIGHT, table_id
+
+NEW = "/portal/reservations/new"
+
+
+def a_form(**changes):
+    return {
+        "token": "one-of-the-page",
+        "date": TONIGHT,
+        "slot": "22:00",
+        "guests": "3",
+        "table": table_id("T2"),
+        "customer_name": "Karim Alaoui",
+        **changes,
+    }
+
+
+def offered(page):
+    """The free tables that seat so many guests; those that do not are in a group after them."""
+    select = re.search(r'<select id="new-table".*?</select>', page, re.DOTALL)[0]
+    return set(re.findall(r'value="([0-9a-f-]{36})"', select.partition("<optgroup")[0]))
+
+
+async def test_a_reservation_is_made_and_announced_with_a_name_alone(running, host):
+    status, _, headers = await host.post(NEW, a_form())
+
+    assert status == 303
+    path, _, note = headers["Location"].partition("?")
+    assert note == "note=entered"
+    _, page, _ = await host.get(path)
+    assert "Karim Alaoui" in page
+    assert await rows(running, "SELECT type FROM event") == [("reservation.created",)]
+    assert await rows(running, "SELECT 1 FROM letter") == []
+
+
+@pytest.mark.parametrize(("ticked", "letters"), [({"letter": "1"}, 1), ({}, 0)])
+async def test_the_letter_goes_out_when_it_is_ticked(running, host, ticked, letters):
+    form = a_form(customer_email="karim@guest.example", language="ar", **ticked)
+    _, _, headers = await host.post(NEW, form)
+    assert ("note=entered-letter" in headers["Location"]) is bool(letters)
+    assert await rows(running, "SELECT kind, recipient, language FROM letter") == (
+        [("confirmation", "karim@guest.example", "ar")] * letters
+    )
+
+
+async def test_a_form_that_is_sent_twice_is_one_reservation(running, host):
+    answers = await asyncio.gather(*(host.post(NEW, a_form()) for _ in range(5)))
+    assert {status for status, _, _ in answers} == {303}
+    assert len({headers["Location"] for _, _, headers in answers}) == 1
+    assert len(await rows(running, "SELECT 1 FROM reservation")) == 1
+
+
+async def test_a_used_form_keeps_the_second_guest_until_it_is_sent_again(running, host):
+    await host.post(NEW, a_form())
+    second = a_form(customer_name="Nadia Tazi", table=table_id("T3"))
+
+    status, page, _ = await host.post(NEW, second)
+
+    assert status == 409
+    assert value_of(page, "customer_name") == "Nadia Tazi"
+    status, _, _ = await host.post(NEW, second | {"token": value_of(page, "token")})
+    assert status == 303
+    assert await rows(running, "SELECT customer_name FROM reservation ORDER BY seq") == [
+        ("Karim Alaoui",), ("Nadia Tazi",)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [({"date": "2026-02-30"}, 400), ({"date": "2026-11-20"}, 400), ({"slot": "12:00"}, 400),
+     ({"slot": ""}, 400), ({"slot": "soon"}, 400), ({"table": ""}, 400),
+     ({"table": table_id("T6")}, 409), ({"table": table_id("T77")}, 404),
+     ({"table": table_id("T1"), "slot": "19:30"}, 409), ({"guests": "9"}, 400),
+     ({"guests": ""}, 400), ({"customer_name": " "}, 400), ({"customer_email": "karim@"}, 400),
+     ({"customer_phone": "12"}, 400), ({"notes": "n" * 501}, 400)],
+)  # fmt: skip
+async def test_a_refused_reservation_keeps_what_was_typed(running, host, change, status):
+    await seat(running)
+    form = a_form(customer_phone="+212 600 000 009", notes="Près de la scène") | change
+
+    answered, page, _ = await host.post(NEW, form)
+
+    assert answered == status
+    assert 'role="alert"' in page
+    for name in ("customer_name", "customer_phone", "guests"):
+        if name != "guests" or form[name]:
+            assert value_of(page, name) == form[name]
+    assert form["notes"] in page
+    assert value_of(page, "token") == form["token"]
+    assert len(await rows(running, "SELECT 1 FROM reservation")) == 1
+
+
+async def test_a_venue_that_is_not_active_takes_nothing(running, host):
+    await running.live.database.write(
+        lambda tx: tx.execute("UPDATE venue SET status = 'suspended'")
+    )
+    status, _, _ = await host.post(NEW, a_form())
+    assert status == 409
+
+
+async def test_the_tables_that_are_free_then_and_seat_so_many_are_offered(running, host):
+    await seat(running, table="T1")
+    await seat(running, table="T2", slot=None, access_code=None)
+
+    _, page, _ = await host.get(f"{NEW}?date={TONIGHT}&slot=19:30&guests=4")
+    assert offered(page) == {table_id(number) for number in ("T3", "T4", "T5")}
+    _, page, _ = await host.get(f"{NEW}?date={TONIGHT}&slot=22:00&guests=4")
+    assert offered(page) == {table_id(number) for number in ("T1", "T3", "T4", "T5")}
+    _, page, _ = await host.get(f"{NEW}?date={TONIGHT}&slot=22:00&guests=5")
+    assert offered(page) == set()
+    assert page.count("<optgroup") == 1
+
+
+async def test_too_many_guests_for_a_table_are_confirmed_as_that_number(running, host):
+    status, page, _ = await host.post(NEW, a_form(guests="14"))
+    assert status == 400
+    assert 'name="sure" value="14"' in page
+    assert (await host.post(NEW, a_form(guests="15", sure="14")))[0] == 400
+
+    status, _, headers = await host.post(NEW, a_form(guests="14", sure="14"))
+    assert status == 303
+    path = headers["Location"].partition("?")[0].removeprefix("/portal")
+    [(guests, version)] = await rows(running, "SELECT guests, version FROM reservation")
+    form = {"seen": version, "guests": "16", "customer_name": "Karim Alaoui"}
+    status, page, _ = await host.post(f"/portal{path}/amend", form)
+    assert (status, guests) == (400, 14)
+    assert 'name="sure" value="16"' in page
+
+    await host.post(f"/portal{path}/amend", form | {"sure": "16"})
+    [(guests, version)] = await rows(running, "SELECT guests, version FROM reservation")
+    status, _, _ = await host.post(
+        f"/portal{path}/move", {"seen": version, "table": table_id("T3")}
+    )
+    assert (status, guests) == (303, 16)
+
+
+async def test_asking_for_free_tables_makes_nothing_and_keeps_what_was_typed(running, host):
+    status, page, _ = await host.post(NEW, a_form(offer="1", date="2026-11-22", slot="12:00"))
+    assert status == 200
+    assert value_of(page, "customer_name") == "Karim Alaoui"
+    assert 'value="12:00" selected' in page
+    assert f'value="{table_id("T2")}" selected' in page
+    assert await rows(running, "SELECT 1 FROM reservation") == []
+
+
+async def test_staff_write_down_a_slot_that_is_over_and_are_warned(running, host):
+    running.clock.set("2026-11-21T22:30:00Z")
+    _, page, _ = await host.get(f"{NEW}?date={TONIGHT}&slot=22:00")
+    assert 'class="warning"' not in page
+
+    _, page, _ = await host.get(f"{NEW}?date={TONIGHT}&slot=19:30")
+    assert re.search(r'id="slot-said" role="status"><p class="warning">', page)
+
+    status, _, _ = await host.post(NEW, a_form(slot="19:30"))
+    assert status == 303
+
+
+MONDAY = "2026-11-23"
+
+
+@pytest.fixture
+async def brunch(running):
+    """Add two Saturday slots; the one after midnight comes first in the table."""
+
+    def add(tx):
+        tx.execute("UPDATE slot SET position = position + 2")
+        for position, start, end in ((0, "01:00", "03:00"), (1, "12:00", "15:00")):
+            tx.execute(
+                """INSERT INTO slot (id, position, name, start, "end", days_of_week)
+                   VALUES (:id, :position, :start, :start, :end, '[6]')""",
+                {"id": tx.new_id(), "position": position, "start": start, "end": end},
+            )
+
+    await running.live.database.write(add)
+
+
+def times(page):
+    """Return the values of the time choices in order, and the selected one."""
+    select = re.search(r'<select id="new-slot".*?</select>', page, re.DOTALL)[0]
+    values = re.findall(r'<option value="([^"]*)"', select)
+    return values, re.findall(r'<option value="([^"]*)" selected', select)
+
+
+async def test_a_slot_not_offered_never_becomes_the_whole_evening(running, host, brunch):
+    _, page, _ = await host.post(NEW, a_form(slot="12:00", offer="1", date=MONDAY))
+    assert times(page)[1] == [""]
+    assert value_of(page, "wanted") == table_id("T2")
+    status, page, _ = await host.post(NEW, a_form(date=MONDAY, slot=""))
+    assert status == 400
+    assert await rows(running, "SELECT 1 FROM reservation") == []
+
+
+@pytest.mark.parametrize(("least", "most", "party"), [(4, 8, "4"), (2, 4, "2"), (1, 1, "1")])
+async def test_a_cell_opens_with_a_party_that_its_table_seats(running, host, least, most, party):
+    await running.live.database.write(
+        lambda tx: tx.execute(
+            """UPDATE venue_table SET capacity_min = :least, capacity_max = :most
+               WHERE number = 'T3'""",
+            {"least": least, "most": most},
+        )
+    )
+
+    _, page, _ = await host.get(f"{NEW}?date={TONIGHT}&table={table_id('T3')}&slot=22:00")
+
+    assert value_of(page, "guests") == party
+    assert f'<option value="{table_id("T3")}" selected>' in page
+
+
+async def test_a_letter_to_nowhere_is_refused_and_the_tick_stays(host):
+    status, page, _ = await host.post(NEW, a_form(letter="1"))
+    assert status == 400
+    assert 'name="letter" value="1" checked' in page

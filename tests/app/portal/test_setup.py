@@ -1,0 +1,342 @@
+"""The first owner of a box, and the setup steps."""
+
+import asyncio
+import re
+from dataclasses import replace
+from urllib.parse import unquote
+
+import pytest
+
+from appliance.commands.console import Console
+from appliance.commands.init import found_unfurnished_box
+from appliance.core.data_directory import DataDirectory
+from appliance.core.settings import Settings, parse_settings, read_settings
+from appliance.core.tokens import Tokens
+from appliance.reservations.emails import Outcome
+from appliance.staff.accounts import SETUP_LINK_MILLISECONDS, offer_setup
+from appliance.staff.sign_in import OpenedSession
+from appliance.venue.edit import add_tables, edit_venue
+from appliance.venue.model import fingerprint
+from appliance.venue.rows import get_venue, list_slots, list_tables
+from appliance.venue.table_list import parse_tables
+from tests.app.portal.people import FROM_OURS, PASSWORD, Person, a_person
+from tests.app.portal.seating import value_of
+from tests.builders import table_id
+from tests.conftest import Running, running_box
+from tests.unit.arrivals import add_reservation
+from web.portal.session import RESTART
+from web.serve import show_setup_link
+
+
+@pytest.fixture
+async def new_box(tmp_path, clock):
+    """A new box without an owner."""
+    found_unfurnished_box(DataDirectory(tmp_path), Console(clock, Tokens(), {}))
+    async with running_box(tmp_path, clock, Settings()) as running:
+        yield running
+
+
+async def a_link(running: Running) -> str:
+    secret = await running.live.database.write(offer_setup)
+    assert secret is not None
+    return secret
+
+
+async def send(running: Running, secret: str, name="Yasmine", password=PASSWORD, **headers):
+    form = {"link": secret, "name": name, "password": password, "language": "en"}
+    async with running.client.post(
+        "/portal/setup", data=form, headers={**FROM_OURS, **headers}, allow_redirects=False
+    ) as response:
+        cookie = response.cookies.get("__Host-venuebox-session")
+        return response.status, await response.text(), cookie.value if cookie else None
+
+
+async def the_owner(running: Running) -> Person:
+    _, _, secret = await send(running, await a_link(running))
+    assert secret is not None
+    return Person("owner", running, OpenedSession(secret, ""))
+
+
+@pytest.mark.proves("S8", "V6")
+async def test_before_there_is_an_owner_nothing_answers_but_the_setup_page(new_box):
+    for path in ("/", "/portal/tonight", "/portal/sign-in", "/portal/welcome", "/door", "/docs",
+                 "/v1/venue", "/test/v1/venue", "/access/x", "/test/outbox"):  # fmt: skip
+        async with new_box.client.get(path, headers={"Accept": "text/html"},
+                                      allow_redirects=False) as response:  # fmt: skip
+            assert (response.status, response.headers["Location"]) == (303, "/portal/setup"), path
+        async with new_box.client.get(path) as response:
+            assert response.status == 503, path
+            assert (await response.json())["code"] == "UNAVAILABLE"
+    for path in ("/health", "/portal/setup"):
+        async with new_box.client.get(path) as response:
+            assert response.status == 200, path
+
+
+@pytest.mark.proves("S8")
+async def test_used_expired_replaced_and_unknown_links_get_the_very_same_answer(new_box):
+    replaced, expired = await a_link(new_box), await a_link(new_box)
+    new_box.clock.advance(SETUP_LINK_MILLISECONDS / 1000)
+    answers = {(await send(new_box, s))[:2] for s in (replaced, expired, "unknown", "")}
+    used = await a_link(new_box)
+    await send(new_box, used)
+    answers.add((await send(new_box, used, name="Karim"))[:2])
+
+    [(status, _text)] = answers
+    assert status == 404
+
+
+@pytest.mark.proves("S8")
+async def test_of_two_who_open_the_link_at_once_one_becomes_the_owner(new_box):
+    secret = await a_link(new_box)
+
+    answers = await asyncio.gather(
+        send(new_box, secret, name="Yasmine"), send(new_box, secret, name="Karim")
+    )
+
+    assert sorted(answer[0] for answer in answers) == [303, 404]
+    owners = await new_box.live.database.read(
+        lambda r: [name for (name,) in r.rows("SELECT name FROM staff")]
+    )
+    assert len(owners) == 1
+
+
+@pytest.mark.parametrize("password", ["short", "12345678", "Yasmine2026", "casablanca2026"])
+async def test_a_bad_password_is_explained_and_the_link_stays_good(new_box, password):
+    secret = await a_link(new_box)
+    status, _, _ = await send(new_box, secret, password=password)
+    assert status == 400
+    assert (await send(new_box, secret))[0] == 303
+
+
+@pytest.mark.proves("S8")
+async def test_ten_tries_a_minute_and_no_more(new_box):
+    for _ in range(10):
+        await send(new_box, "guess")
+    assert (await send(new_box, await a_link(new_box)))[0] == 429
+
+
+@pytest.mark.proves("S8")
+async def test_no_link_is_offered_once_there_is_an_owner(new_box, capsys):
+    await show_setup_link(new_box.box, "http://127.0.0.1:1", as_qr=True)
+    shown = capsys.readouterr().out
+    secret = re.search(r"#([\w-]{43})\n", shown)[1]
+    assert "█" in shown
+    assert (await send(new_box, secret))[0] == 303
+
+    await show_setup_link(new_box.box, "http://127.0.0.1:1", as_qr=True)
+
+    assert capsys.readouterr().out == ""
+
+
+RULES, TABLES, SLOTS = "/portal/venue/rules", "/portal/venue/tables", "/portal/venue/slots"
+
+
+async def save_rules(owner, **changes):
+    """Send the rules form as shown, except for `changes`."""
+    _, page, _ = await owner.get(RULES)
+    names = ("seen", "name", "slug", "time_zone", "currency", "request_expiry_hours",
+             "evening_ends_at")  # fmt: skip
+    form = {name: value_of(page, name) for name in names}
+    ways = {"status": "active", "reservation_mode": "free", "auto_confirm": "1"}
+    return await owner.post(RULES, {**form, **ways, **changes})
+
+
+def behind_in(page):
+    return re.findall(r'<a href="([^"]+)" class="behind"', page)
+
+
+async def test_the_rooms_furnish_both_environments(new_box):
+    owner = await the_owner(new_box)
+    status, page, _ = await owner.get(RULES)
+    assert (status, behind_in(page)) == (200, [])
+
+    assert (await save_rules(owner, name="Riad Âtlas"))[0] == 303
+    tables = {"list": "T1-T12;;2;4\nVIP1;Salon;4;10;vip;3000"}
+    assert (await owner.post(TABLES, tables))[0] == 303
+    slot = [("name", "Dîner"), ("start", "19:30"), ("end", "22:00"), ("days", "5"), ("days", "6")]
+    assert (await owner.post(SLOTS, slot))[0] == 303
+
+    for environment in new_box.box.environments:
+        venue_ = await environment.database.read(get_venue)
+        assert (venue_.name, venue_.slug, venue_.status) == ("Riad Âtlas", "riad-atlas", "active")
+        tables = await environment.database.read(list_tables)
+        assert [t.number for t in tables] == [f"T{n}" for n in range(1, 13)] + ["VIP1"]
+        assert {(t.capacity_min, t.capacity_max) for t in tables} == {(2, 4), (4, 10)}
+        [found] = await environment.database.read(list_slots)
+        assert (found.start, found.days_of_week) == ("19:30", (5, 6))
+    assert behind_in((await owner.get("/portal/box"))[1]) == [RULES, "/portal/venue", SLOTS]
+
+
+async def test_the_steps_are_shown_to_the_owner_until_the_rest_can_wait(new_box):
+    owner, manager = await the_owner(new_box), await a_person(new_box, "manager")
+    done = "/portal/box/setup-done"
+    for path in (RULES, "/portal/venue", SLOTS, "/portal/box", "/portal/door"):
+        assert done in (await owner.get(path))[1], path
+        assert done not in (await manager.get(path))[1], path
+
+    async with new_box.client.post(done, headers=FROM_OURS, allow_redirects=False) as response:
+        assert unquote(response.headers["Location"]).endswith("next=/portal/box")  # signed out
+    assert (await owner.post(done))[0] == 303
+
+    assert done not in (await owner.get(RULES))[1]
+
+
+MAIL = {
+    "host": "smtp.example.com", "port": "465", "security": "tls", "user": "box",
+    "password": "only for them", "sender": "box@example.com",
+}  # fmt: skip
+
+
+def saved(tmp_path):
+    return read_settings(tmp_path / "settings.toml", {})
+
+
+async def test_mail_and_address_are_written_to_the_settings_file(new_box, tmp_path):
+    new_box.app._state[RESTART] = list
+    owner = await the_owner(new_box)
+    _, page, _ = await owner.get("/portal/box")
+    names = ("guest.cancel_hours", "mail.reminder_hours", "door.early_minutes",
+             "retention.contact_days")  # fmt: skip
+    settings = {name: value_of(page, name) for name in names}
+
+    assert (await owner.post("/portal/box/mail", {**MAIL, "password": 'p"w'}))[0] == 303
+    address = {**settings, "app_url": "https://riad.example/"}
+    assert (await owner.post("/portal/box/settings", address))[0] == 303
+
+    written = saved(tmp_path)
+    assert (written.mail.host, written.mail.password) == ("smtp.example.com", 'p"w')
+    assert written.server.app_url == "https://riad.example"
+    _, text, _ = await owner.get("/portal/box")
+    assert "p&#34;w" not in text
+
+
+async def test_the_stored_password_goes_to_no_other_mail_server(new_box, tmp_path):
+    owner = await the_owner(new_box)
+    await owner.post("/portal/box/mail", MAIL)
+
+    await owner.post("/portal/box/mail", {**MAIL, "password": "", "port": "587"})
+    kept = saved(tmp_path).mail
+    elsewhere = {**MAIL, "password": "", "host": "smtp.evil.example"}
+    refused, _, _ = await owner.post("/portal/box/mail", elsewhere)
+    await owner.post("/portal/box/mail", {**elsewhere, "user": ""})
+    moved = saved(tmp_path).mail
+
+    assert (kept.port, kept.password) == (587, "only for them")
+    assert refused == 400
+    assert (moved.host, moved.password) == ("smtp.evil.example", "")
+
+
+async def test_a_test_letter_leaves_by_what_is_saved(new_box, monkeypatch):
+    sent = []
+
+    async def send(mail, *_):
+        sent.append((mail.host, mail.password))
+        return Outcome("accepted", None)
+
+    monkeypatch.setattr("web.portal.box.send_trial", send)
+    new_box.app._state[RESTART] = list
+    owner = await the_owner(new_box)
+    await owner.post("/portal/box/mail", MAIL)
+
+    status, _, _ = await owner.post("/portal/box/test-letter", {"recipient": "y@example.com"})
+
+    assert (status, sent) == (200, [("smtp.example.com", "only for them")])
+
+
+async def test_a_test_letter_leaves_by_what_is_in_force(new_box, monkeypatch):
+    """The active settings include environment variables; settings.toml does not."""
+    sent = []
+
+    async def send(mail, *_):
+        sent.append(mail.host)
+        return Outcome("accepted", None)
+
+    monkeypatch.setattr("web.portal.box.send_trial", send)
+    owner = await the_owner(new_box)
+    variables = {"VENUEBOX_MAIL_HOST": "smtp.example.org", "VENUEBOX_MAIL_SENDER": "y@example.org"}
+    object.__setattr__(new_box.box, "settings", parse_settings("", variables))
+
+    _, page, _ = await owner.post("/portal/box/test-letter", {"recipient": "y@example.com"})
+
+    assert sent == ["smtp.example.org"]
+    assert 'action="/portal/box/test-letter#letters"' in page  # the answer is in view
+    assert behind_in(page) == ["/portal/box#letters"]
+
+
+async def change(environment, **changes):
+    """Change the venue of that environment."""
+
+    def edit(tx):
+        venue = get_venue(tx)
+        edit_venue(tx, fingerprint(venue), replace(venue, **changes))
+        return get_venue(tx)
+
+    return await environment.database.write(edit)
+
+
+async def test_a_test_environment_that_was_made_different_is_left_alone(running, owner):
+    await change(running.live, address="12 derb El Ferrane")
+    tried = await change(running.test, name="Tried out", policies={"dress": "none"})
+    more = parse_tables("X9;Tried;2;4", frozenset()).tables
+    await running.test.database.write(add_tables, more)
+    slots = await running.test.database.read(list_slots)
+    tables = await running.test.database.read(list_tables)
+
+    assert (await save_rules(owner, name="Riad Atlas II"))[0] == 303
+    assert (await owner.post(TABLES, {"list": "T20;;2;4"}))[0] == 303
+    slot = {"name": "Late", "start": "02:00", "end": "03:00", "days": "5"}
+    assert (await owner.post(SLOTS, slot))[0] == 303
+
+    assert (await running.live.database.read(get_venue)).name == "Riad Atlas II"
+    assert await running.test.database.read(get_venue) == tried
+    assert await running.test.database.read(list_tables) == tables
+    assert await running.test.database.read(list_slots) == slots
+
+
+async def test_a_test_environment_that_is_still_the_same_follows(running, owner):
+    before = await running.live.database.read(get_venue)
+    await change(running.test, **{
+        name: getattr(before, name) for name in before.__slots__ if name != "id"
+    })  # fmt: skip
+
+    assert (await save_rules(owner, currency="EUR"))[0] == 303
+    assert (await owner.post(TABLES, {"list": "T20;;2;4"}))[0] == 303
+
+    assert (await running.test.database.read(get_venue)).currency == "EUR"
+    live, test = [
+        [table.number for table in await environment.database.read(list_tables)]
+        for environment in (running.live, running.test)
+    ]
+    assert "T20" in live
+    assert live == test
+
+
+async def test_a_test_environment_keeps_its_status_when_live_closes_and_follows_in_the_rest(
+    running, owner
+):
+    before = await running.live.database.read(get_venue)
+    await change(running.test, **{
+        name: getattr(before, name) for name in before.__slots__ if name != "id"
+    })  # fmt: skip
+
+    assert (await save_rules(owner, status="inactive", currency="EUR"))[0] == 303
+    assert (await save_rules(owner, status="inactive", currency="USD"))[0] == 303
+
+    followed = await running.test.database.read(get_venue)
+    assert (followed.status, followed.currency) == ("active", "USD")
+
+
+async def test_a_table_that_was_booked_in_test_keeps_test_from_following_no_longer_than_once(
+    running, owner
+):
+    await running.test.database.write(add_reservation, table="T6")
+    path = f"/portal/venue/tables/{table_id('T6')}"
+    seen = value_of((await owner.get(path))[1], "seen")
+
+    assert (await owner.post(f"{path}/remove", {"seen": seen}))[0] == 303
+    for number in ("T20", "T21"):
+        assert (await owner.post(TABLES, {"list": f"{number};;2;4"}))[0] == 303
+
+    tables = await running.test.database.read(list_tables)
+    assert [t.number for t in tables if t.bookable] == ["T1", "T2", "T3", "T4", "T5", "T20", "T21"]
+    assert "T6" in [t.number for t in tables]

@@ -1,0 +1,155 @@
+import pytest
+from yarl import URL
+
+from appliance.staff.sign_in import IDLE_MILLISECONDS, LONGEST_MILLISECONDS, sign_in_delay
+from tests.app.portal.people import FROM_OURS, PASSWORD, an_account
+
+
+async def sign_in(running, name="Yasmine", password=PASSWORD, path="/portal/sign-in", **headers):
+    async with running.client.post(
+        path, data={"name": name, "password": password}, headers={**FROM_OURS, **headers},
+        allow_redirects=False,
+    ) as response:  # fmt: skip
+        cookies = {name: morsel.value for name, morsel in response.cookies.items()}
+        return response.status, await response.text(), dict(response.headers), cookies
+
+
+@pytest.mark.proves("S6", "V3")
+async def test_the_right_password_opens_a_session_in_two_closed_cookies(running):
+    await an_account(running)
+
+    async with running.client.post(
+        "/portal/sign-in", data={"name": " yasmine ", "password": PASSWORD}, headers=FROM_OURS,
+        allow_redirects=False,
+    ) as response:  # fmt: skip
+        cookies = response.headers.getall("Set-Cookie")
+
+    assert response.status == 303
+    assert response.headers["Location"] == "/portal"
+    assert len(cookies) == 2
+    for cookie in cookies:
+        assert cookie.startswith("__Host-venuebox-")
+        for word in ("HttpOnly", "Secure", "SameSite=Lax", "Path=/"):
+            assert word in cookie
+
+
+@pytest.mark.proves("S6", "V7")
+async def test_a_session_is_stored_hashed_and_made_anew_at_each_sign_in(running):
+    await an_account(running)
+
+    first = (await sign_in(running))[3]["__Host-venuebox-session"]
+    fixed = f"__Host-venuebox-session={first}"
+    second = (await sign_in(running, Cookie=fixed))[3]["__Host-venuebox-session"]
+
+    assert first != second
+    hashes = await running.live.database.read(
+        lambda tx: [h for (h,) in tx.rows("SELECT hash FROM session")]
+    )
+    assert len(hashes) == 2
+    assert first.encode() not in hashes
+
+
+@pytest.mark.proves("S31")
+@pytest.mark.parametrize(("name", "password"), [("Yasmine", "wrong one"), ("Nobody", PASSWORD)])
+async def test_a_wrong_name_and_a_wrong_password_get_the_same_answer(running, name, password):
+    await an_account(running)
+    status, _, _, cookies = await sign_in(running, name, password)
+    assert status == 401
+    assert cookies == {}
+
+
+@pytest.mark.proves("S9", "V6")
+async def test_after_five_wrong_passwords_the_sixth_waits_even_when_it_is_right(running):
+    await an_account(running)
+    for _ in range(5):
+        assert (await sign_in(running, password="wrong one"))[0] == 401
+
+    status, _, headers, _ = await sign_in(running)
+    assert status == 429
+    assert "Retry-After" in headers
+
+    running.clock.advance(31)
+    assert (await sign_in(running))[0] == 303
+
+
+@pytest.mark.proves("S9")
+async def test_the_owners_own_browser_is_not_locked_out_by_strangers(running):
+    await an_account(running)
+    cookies = (await sign_in(running))[3]
+    known = f"__Host-venuebox-device={cookies['__Host-venuebox-device']}"
+    for _ in range(6):
+        await sign_in(running, password="wrong one")
+
+    assert (await sign_in(running))[0] == 429
+    assert (await sign_in(running, Cookie=known))[0] == 303
+
+
+@pytest.mark.proves("S9")
+def test_the_wait_grows_to_a_quarter_of_an_hour_and_no_further():
+    seconds = [sign_in_delay(wrong) // 1000 for wrong in (0, 4, 5, 6, 7, 9, 10, 1000)]
+    assert seconds == [0, 0, 30, 60, 120, 480, 900, 900]
+
+
+@pytest.mark.proves("S9")
+async def test_guesses_are_stored_and_forgotten_after_a_day(running):
+    await an_account(running)
+    for _ in range(20):
+        await sign_in(running, password="wrong one")
+        running.clock.advance(901)
+    await sign_in(running, password="wrong one")
+    assert (await sign_in(running))[0] == 429
+
+    running.clock.advance(25 * 3600)
+    await sign_in(running, password="wrong one")
+
+    assert (await sign_in(running))[0] == 303
+
+
+@pytest.mark.parametrize(
+    ("wanted", "target"),
+    [("/portal/venue?x=1", "/portal/venue?x=1"), ("/test/portal/tonight", "/test/portal/tonight"),
+     ("https://evil.example/portal", "/portal"), ("//evil.example/portal", "/portal"),
+     ("/\\evil.example", "/portal"), ("/v1/venue", "/portal"), ("/portal/../access/x", "/portal")],
+)  # fmt: skip
+async def test_after_signing_in_one_goes_on_within_the_portal_only(running, wanted, target):
+    await an_account(running)
+    path = str(URL("/portal/sign-in").with_query({"next": wanted}))
+    _, _, headers, _ = await sign_in(running, path=path)
+    assert headers["Location"] == target
+
+
+@pytest.mark.proves("S6", "V7")
+@pytest.mark.parametrize("milliseconds", [IDLE_MILLISECONDS, LONGEST_MILLISECONDS])
+async def test_a_session_ends_by_itself(running, milliseconds, owner):
+    assert (await owner.get("/portal"))[2]["Location"] == "/portal/tonight"
+    running.clock.advance(milliseconds / 1000)
+    assert (await owner.get("/portal"))[2]["Location"] == "/portal/sign-in?next=/portal"
+
+
+@pytest.mark.proves("S6", "V7")
+async def test_use_keeps_a_session_alive_for_a_week_and_no_longer(running, owner):
+    for _ in range(16):
+        assert (await owner.get("/portal"))[2]["Location"] == "/portal/tonight"
+        running.clock.advance(10 * 3600)
+    running.clock.advance(10 * 3600)
+    assert (await owner.get("/portal"))[2]["Location"].startswith("/portal/sign-in")
+
+
+@pytest.mark.proves("S6", "V7")
+async def test_signing_out_ends_the_session_and_says_so(owner):
+    status, _, headers = await owner.post("/portal/sign-out")
+    assert (status, headers["Location"]) == (303, "/portal/sign-in?note=signed-out")
+    assert (await owner.get("/portal"))[2]["Location"].startswith("/portal/sign-in")
+
+
+async def test_htmx_leaves_the_whole_page_when_the_session_is_over(running):
+    async with running.client.get("/portal", headers={"HX-Request": "true"}) as response:
+        assert response.status == 401
+        assert response.headers["HX-Redirect"].startswith("/portal/sign-in")
+
+
+async def test_a_person_reads_the_portal_in_the_chosen_language(running, owner):
+    await owner.post("/portal/language?next=/portal", {"language": "ar"})
+    assert (
+        await running.live.database.read(lambda tx: tx.value("SELECT language FROM staff"))
+    ) == "ar"

@@ -1,0 +1,183 @@
+"""The board of an evening, its events, and the printable list."""
+
+import asyncio
+import re
+
+import pytest
+
+from appliance.venue.edit import add_slot
+from appliance.venue.model import Slot
+from tests.app.portal.people import a_person
+from tests.app.portal.seating import path_of, seat
+from tests.builders import TONIGHT, table_id
+
+
+def row_of(page, number):
+    return re.search(rf'<tr id="t-{table_id(number)}".*?</tr>', page, re.DOTALL)[0]
+
+
+async def test_the_board_shows_who_sits_where_how_many_and_from_where(running, host):
+    salma = await seat(running, table="T2", slot="22:00", source="partner", guests=3)
+
+    status, page, _ = await host.get("/portal/tonight")
+
+    assert status == 200
+    row = row_of(page, "T2")
+    first, second = re.findall(r"<td>(.*?)</td>", row, re.DOTALL)
+    assert 'class="free"' in first
+    assert f'href="{path_of(salma)}"' in second
+    assert "Salma Idrissi" in second
+    assert '<span class="party">3</span>' in second
+    assert ">P</span>" in second
+
+
+@pytest.mark.parametrize(
+    ("day", "status", "is_offered"),
+    [("2026-11-20", 200, False), (TONIGHT, 200, True), ("2026-12-24", 200, True),
+     ("tomorrow", 400, False), ("2026-02-30", 400, False), ("0000-00-00", 400, False)],
+)  # fmt: skip
+async def test_coming_evenings_offer_free_tables(host, day, status, is_offered):
+    answered, page, _ = await host.get(f"/portal/tonight?date={day}")
+    assert (answered, 'class="free"' in page) == (status, is_offered)
+    assert f'value="{day}"' in page or status == 400
+
+
+async def test_a_table_taken_in_an_overlapping_slot_is_not_offered(running, host):
+    late = Slot(id="", name="Late", start="21:00", end="23:30", days_of_week=tuple(range(7)))
+    await running.live.database.write(add_slot, late)
+    await seat(running, slot="19:30", starts=19 * 60 + 30, ends=22 * 60)
+
+    _, board, _ = await host.get("/portal/tonight")
+    offered = {
+        number: re.findall(r'class="free" href="[^"]*slot=([0-9:]+)"', row_of(board, number))
+        for number in ("T1", "T2")
+    }
+    assert offered == {"T1": ["22:00"], "T2": ["19:30", "21:00", "22:00"]}
+    for slot, is_offered in (("21:00", False), ("22:00", True)):
+        query = f"date={TONIGHT}&slot={slot}&table={table_id('T1')}"
+        _, page, _ = await host.get(f"/portal/reservations/new?{query}")
+        assert (f'<option value="{table_id("T1")}"' in page) is is_offered
+
+
+async def test_the_door_sees_first_names_on_board_and_sheet_and_makes_no_reservations(running):
+    door = await a_person(running, "door")
+    await seat(running)
+
+    for path in ("/portal/tonight", "/portal/tonight/sheet", "/portal/tonight/rows"):
+        _, page, _ = await door.get(f"{path}?tables={table_id('T1')}")
+        assert "Salma" in page
+        assert "Idrissi" not in page
+        assert "reservations/new" not in page
+
+
+async def test_a_late_guest_and_a_note_are_signs_and_the_phone_is_for_who_may_see_it(running, host):
+    door = await a_person(running, "door")
+    await seat(running, notes="Arachides", late_at=1, customer_phone="+212612345678")
+    for person, sees_phone in ((host, True), (door, False)):
+        _, page, _ = await person.get("/portal/tonight")
+        assert row_of(page, "T1").count("<svg") == 2
+        assert ("+212612345678" in page) is sees_phone
+
+
+async def test_rows_of_some_tables_come_alone_with_totals_and_requests(running, host):
+    await seat(running)
+    _, part, _ = await host.get(f"/portal/tonight/rows?tables={table_id('T1')}")
+    assert f'id="t-{table_id("T1")}"' in part
+    assert f'id="t-{table_id("T2")}"' not in part
+    assert 'id="totals"' in part
+    assert "<html" not in part
+
+
+async def test_requests_for_other_evenings_are_counted_and_told_to_who_may_answer(running, host):
+    events, door = await listen(host), await a_person(running, "door")
+    await seat(running, table="T2", status="requested", source="platform")
+    other = await seat(
+        running, status="requested", source="platform", date="2026-12-24", access_code=None
+    )
+    while other.id not in await events.next("row"):
+        pass
+    events.response.close()
+
+    _, page, _ = await host.get("/portal/tonight")
+    assert "<title>(2) " in page
+    assert 'data-requests="2"' in page
+    assert '<p><a href="/portal/reservations">1 ' in page
+    _, page, _ = await door.get("/portal/tonight")
+    assert "<title>(" not in page
+    assert "data-requests" not in page
+
+
+async def test_the_sheet_for_paper_has_everybody_with_a_box_for_each_guest(running, host):
+    await seat(running, guests=3, notes="Anniversaire")
+    _, page, _ = await host.get("/portal/tonight/sheet")
+    assert "Salma Idrissi" in page
+    assert page.count("☐") == 3
+    assert "Anniversaire" in page
+    assert "SVC-2345" in page
+
+
+class Events:
+    """An open stream of the board's events."""
+
+    def __init__(self, response):
+        self.response = response
+
+    async def next(self, kind):
+        """Return the lines of the next event of that kind."""
+        while True:
+            async with asyncio.timeout(60):
+                raw = await self.response.content.readuntil(b"\n\n")
+            if raw.startswith(f"event: {kind}\n".encode()):
+                return raw.decode()
+
+    async def ends(self):
+        async with asyncio.timeout(60):
+            await self.response.content.read()
+
+
+async def listen(person, path="/portal/tonight/events"):
+    response = await person.running.client.get(path, headers=person.headers)
+    assert response.content_type == "text/event-stream"
+    return Events(response)
+
+
+async def test_an_event_names_the_row_and_the_version_that_changed(running, host):
+    events = await listen(host)
+    await events.next("totals")
+
+    await seat(running, date="2026-12-24", access_code=None)
+    salma = await seat(running, table="T3")
+
+    told = await events.next("row")
+    assert salma.id in told
+    assert table_id("T3") in told
+    assert '"version": 1' in told
+    events.response.close()
+
+
+@pytest.mark.parametrize("path", ["/portal/tonight/events", "/test/portal/tonight/events"])
+async def test_the_stream_ends_with_its_session(running, monkeypatch, path):
+    monkeypatch.setattr("web.portal.evening._HEARTBEAT_SECONDS", 0.1)
+    host, other = await a_person(running, "host"), await a_person(running, "host", "Karim")
+    mine, theirs = await listen(host, path), await listen(other, path)
+
+    await host.post("/portal/sign-out")
+
+    await mine.next("revoked")
+    await mine.ends()
+    await seat(running)
+    if path.startswith("/portal"):
+        await theirs.next("row")
+    theirs.response.close()
+
+
+async def test_nothing_of_the_evening_is_told_to_a_session_that_is_over(running, host):
+    events = await listen(host)
+    await events.next("totals")
+    running.clock.advance(8 * 86_400)
+
+    await seat(running, date="2026-11-29", access_code=None)
+
+    told = await events.response.content.read()
+    assert b"revoked" in told
+    assert b"event: row" not in told

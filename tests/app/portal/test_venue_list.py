@@ -1,0 +1,114 @@
+"""Add tables from a pasted or uploaded list."""
+
+import asyncio
+
+import pytest
+
+from appliance.venue.rows import list_tables
+from appliance.venue.table_list import parse_tables
+from tests.app.portal.venue_forms import field, numbers
+
+
+async def test_a_pasted_list_is_shown_first_and_then_added_behind_the_others(running, manager):
+    pasted = "V1-V3;Salon 1;4;10;vip;3000\nBAR\t\t1\t2\tbar\n\nP1, Patio 1, 2, 6, terrace, 400"
+
+    status, page, _ = await manager.post("/portal/venue/preview", {"list": pasted})
+    assert status == 200
+    assert len(await numbers(running.live)) == 6
+    status, _, headers = await manager.post("/portal/venue/tables", {"list": field(page, "list")})
+
+    assert (status, headers["Location"]) == (303, "/portal/venue?note=tables-added")
+    tables = (await running.live.database.read(list_tables))[6:]
+    assert [(t.number, t.name, t.capacity_min, t.capacity_max, t.minimum_spend, t.type)
+            for t in tables] == [
+        ("V1", "Salon 1", 4, 10, 3000, "vip"),
+        ("V2", "Salon 2", 4, 10, 3000, "vip"),
+        ("V3", "Salon 3", 4, 10, 3000, "vip"),
+        ("BAR", "BAR", 1, 2, 0, "bar"),
+        ("P1", "Patio 1", 2, 6, 400, "terrace"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [("X1;a;b;4", "capacity_min"), ("X1;a;0;4", "capacity_min"), ("X1;a;2;4000", "capacity_max"),
+     ("X1;a;5;4", "order"), ("X1;a;2;4;bar;12.50", "minimum_spend"),
+     ("X1;a;2;4;bar;-1", "minimum_spend"), ("X1;a;2;4;bar;5;6", "columns"), (";a", "number"),
+     ("X" * 41, "number"), ("X1;" + "a" * 101, "name"), ("X1;a;2;4;" + "b" * 41, "type"),
+     ("T1", "taken"), ("T9-T1", "range"), ("T1-S9", "range"), ("X1-X501", "too_many"),
+     ("A1", "twice")],
+)  # fmt: skip
+def test_a_line_that_cannot_be_read_is_named_and_the_others_are(line, what):
+    found = parse_tables(f"A1\n{line}\nA2", frozenset({"T1"}))
+    assert [(fault.line, fault.what) for fault in found.faults] == [(2, what)]
+    assert [table.number for table in found.tables] == ["A1", "A2"]
+
+
+def test_a_header_line_of_a_spreadsheet_is_no_table_and_zeros_are_kept():
+    found = parse_tables("Numéro;Nom;Min;Max\nA08-A10;Loge 08")
+    assert [(table.number, table.name) for table in found.tables] == [
+        ("A08", "Loge 08"), ("A09", "Loge 09"), ("A10", "Loge 10"),
+    ]  # fmt: skip
+
+
+@pytest.mark.proves("V5")
+async def test_a_list_with_a_fault_adds_nothing_and_shows_the_line_as_text(running, manager):
+    for path in ("preview", "tables"):
+        _, page, _ = await manager.post(f"/portal/venue/{path}", {"list": "A1\n<b>x</b>;;9;4"})
+        assert "<b>x</b>" not in page
+    assert len(await numbers(running.live)) == 6
+
+
+async def test_two_who_add_the_same_table_at_once_add_one(running, manager):
+    answers = await asyncio.gather(
+        *(manager.post("/portal/venue/tables", {"list": "A1"}) for _ in range(4))
+    )
+    assert sorted(answer[0] for answer in answers) == [303, 400, 400, 400]
+    assert (await numbers(running.live)).count("A1") == 1
+
+
+async def test_a_table_that_was_added_meanwhile_is_named_and_the_list_stays(
+    running, manager, monkeypatch
+):
+    monkeypatch.setattr("web.portal.venue._numbers", lambda _: frozenset())  # as at the preview
+
+    status, page, _ = await manager.post("/portal/venue/tables", {"list": "A1\nT1"})
+
+    assert (status, '<p class="problem">' in page) == (400, True)
+    assert "A1\nT1</textarea>" in page
+
+
+def upload(*parts, end="--"):
+    """Return a multipart body with these parts, each (headers, content)."""
+    lines = b"".join(
+        b"--b\r\nContent-Disposition: form-data; " + head + b"\r\n\r\n" + text + b"\r\n"
+        for head, text in parts
+    )
+    headers = {"Content-Type": "multipart/form-data; boundary=b"}
+    return {"data": lines + f"--b{end}\r\n".encode(), "headers": headers}
+
+
+@pytest.mark.proves("V1", "V5")
+@pytest.mark.parametrize("path", ["/portal/venue/preview"])
+@pytest.mark.parametrize("kind", ["text/csv", "text/plain; charset=utf-16", "x; charset=punycode"])
+async def test_a_file_is_read_as_utf_8_whatever_it_says(path, kind, owner):
+    head = f'name="file"; filename="tables.csv"\r\nContent-Type: {kind}'.encode()
+    sent = upload((b'name="list"', b""), (head, "\ufeffA1;Été;2;4".encode()))
+    status, page, _ = await owner.send("POST", path, **sent)
+    assert status == 200
+    assert "A1" in page
+    assert "Été" in page
+
+
+FIELD = (b'name="list"', b"A1")
+
+
+@pytest.mark.proves("V5")
+@pytest.mark.parametrize(
+    "sent",
+    [upload(*[FIELD] * 21), upload(FIELD, end=""), upload((b"", b"A1")),
+     upload((b'name="' + b"a" * 41 + b'"', b"A1")), {**upload(FIELD), "data": b""},
+     {**upload(FIELD), "data": b"--b--"}],
+)  # fmt: skip
+async def test_an_upload_that_no_browser_sends_is_refused(sent, owner):
+    assert (await owner.send("POST", "/portal/venue/preview", **sent))[0] == 400

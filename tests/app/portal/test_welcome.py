@@ -1,0 +1,109 @@
+import asyncio
+
+import argon2
+import pytest
+
+from appliance.staff.accounts import INVITATION_MILLISECONDS, create_staff
+from tests.app.portal.people import PASSWORD
+from tests.conftest import running_box, with_settings
+
+
+async def invite(running, name="Yasmine"):
+    invitation = await running.live.database.write(create_staff, name, "owner")
+    return invitation.secret
+
+
+async def send(running, secret, password=PASSWORD, **headers):
+    form = {"link": secret, "password": password}
+    headers = {"Accept-Language": "en", **headers}
+    async with running.client.post("/portal/welcome", data=form, headers=headers) as response:
+        return response.status, await response.text()
+
+
+async def stored_password(running):
+    return await running.live.database.read(lambda tx: tx.value("SELECT password FROM staff"))
+
+
+@pytest.mark.proves("S7", "V11")
+async def test_a_password_is_set_once_and_kept_as_argon2id(running):
+    secret = await invite(running)
+
+    status, page = await send(running, secret)
+
+    assert status == 200
+    assert 'href="/portal/sign-in"' in page
+    stored = await stored_password(running)
+    assert stored.startswith("$argon2id$")
+    assert argon2.PasswordHasher().verify(stored, PASSWORD)
+
+
+@pytest.mark.proves("V6")
+async def test_unknown_used_and_expired_links_get_the_very_same_answer(running):
+    used, expired = await invite(running), await invite(running, "Karim")
+    await send(running, used)
+    running.clock.advance(INVITATION_MILLISECONDS / 1000)
+    answers = {await send(running, secret) for secret in (used, expired, "unknown", "")}
+    [(status, _page)] = answers
+    assert status == 404
+
+
+@pytest.mark.proves("V6")
+@pytest.mark.parametrize("password", ["short", "x" * 257, "12345678", "Yasmine2026", "riad atlas"])
+async def test_a_bad_password_is_explained_and_the_link_stays_good(running, password):
+    secret = await invite(running)
+    status, page = await send(running, secret, password)
+    assert status == 400
+    assert f'value="{secret}"' in page
+    assert await stored_password(running) is None
+    assert (await send(running, secret))[0] == 200
+
+
+@pytest.mark.proves("S7", "V6")
+async def test_a_long_sentence_in_any_script_is_a_good_password(running):
+    secret = await invite(running)
+    assert (await send(running, secret, "جملة طويلة يسهل تذكرها ولا يعرفها أحد " * 4))[0] == 200
+
+
+async def test_ten_tries_a_minute_and_no_more(running):
+    secret = await invite(running)
+    for _ in range(10):
+        assert (await send(running, "guess"))[0] == 404
+
+    status, _page = await send(running, secret)
+    assert status == 429
+
+    running.clock.advance(61)
+    assert (await send(running, secret))[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("peer", "proto", "private"),
+    [("127.0.0.1", None, True), ("192.168.1.20", None, False), ("192.168.1.20", "https", False),
+     ("10.0.0.5", None, False), ("10.0.0.5", "http", False), ("10.0.0.5", "https", True)],
+)  # fmt: skip
+async def test_a_password_travels_locally_or_over_tls_only(
+    tmp_path, clock, monkeypatch, peer, proto, private
+):
+    settings = with_settings(server={"trusted_proxies": ("10.0.0.0/8",)})
+    async with running_box(tmp_path, clock, settings) as running:
+        secret = await invite(running)
+        monkeypatch.setattr("aiohttp.web_request.BaseRequest.remote", peer)
+        headers = {} if proto is None else {"X-Forwarded-Proto": proto}
+
+        async with running.client.get("/portal/welcome", headers=headers) as response:
+            looked = response.status
+        status, _ = await send(running, secret, **headers)
+
+        assert (looked, status) == ((200, 200) if private else (403, 403))
+        assert (await stored_password(running) is not None) is private
+
+
+async def test_two_who_send_the_same_link_at_once_set_one_password(running):
+    secret = await invite(running)
+    answers = await asyncio.gather(
+        send(running, secret, "first of the two"), send(running, secret, "second of the two")
+    )
+
+    assert sorted(status for status, _ in answers) == [200, 404]
+    winner = "first of the two" if answers[0][0] == 200 else "second of the two"
+    assert argon2.PasswordHasher().verify(await stored_password(running), winner)

@@ -1,0 +1,39 @@
+"""Helpers for tests of the venue's forms."""
+
+import html
+import re
+
+from appliance.venue.rows import list_slots, list_tables
+from tests.builders import a_body, table_id
+from tests.unit.arrivals import add_reservation
+
+T1 = f"/portal/venue/tables/{table_id('T1')}"
+NEXT_SATURDAY = "2026-11-28"
+
+
+async def guest(running, **changes):
+    return await running.live.database.write(add_reservation, **changes)
+
+
+async def numbers(environment):
+    return [table.number for table in await environment.database.read(list_tables)]
+
+
+def field(page, name):
+    """Return the value of a hidden field on the page."""
+    return html.unescape(re.search(rf'name="{name}" value="([^"]*)"', page)[1])
+
+
+async def table_form(person, **changes):
+    seen = field((await person.get(T1))[1], "seen")
+    return {"seen": seen, "number": "T1", "name": "Terrasse 1", "capacity_min": "2",
+            "capacity_max": "4", "minimum_spend": "500", "type": "standard", "bookable": "1",
+            **changes}  # fmt: skip
+
+
+async def slots_of(running):
+    return {slot.start: slot for slot in await running.live.database.read(list_slots)}
+
+
+async def create(running, **changes):
+    return await running.call("POST", "/v1/reservations", json=a_body(**changes))

@@ -1,0 +1,247 @@
+"""Echo receivers: what they show, how they answer, and that they open no connection."""
+
+import asyncio
+import hmac
+import json
+import socket
+
+import pytest
+
+from tests.app.sandbox.sandbox_world import (
+    arrived,
+    asked_for_a_test_event,
+    attempt_of,
+    borrowed,
+    path_of,
+    registered,
+    switched,
+    told,
+)
+from tests.conftest import running_box, with_settings
+from web.sandbox import KEPT_BYTES, KEPT_DELIVERIES, KEPT_RECEIVERS, MODES, Sandbox
+
+FORGED = {"X-Service-Signature": f"t=1,v1={'0' * 64}", "X-Service-Delivery": "made-up"}
+
+
+async def test_a_delivery_is_shown_with_headers_raw_body_and_a_signature_that_holds(running):
+    lent, endpoint = await registered(running)
+
+    delivery = await asked_for_a_test_event(running, endpoint)
+
+    [echo] = await arrived(running, lent)
+    headers = dict(echo["headers"])
+    assert (echo["event"], echo["delivery"], echo["attempt"]) == ("webhook.test", delivery, 1)
+    assert headers["X-Service-Delivery"] == json.loads(echo["body"])["id"] == delivery
+    assert headers["Host"] == "box.example"
+    assert echo["signature"]["verdict"] == "valid"
+    t, body = echo["signature"]["t"], echo["body"].encode()
+    digest = hmac.new(endpoint["secret"].encode(), b"%d." % t + body, "sha256").hexdigest()
+    assert echo["signature"]["expected"] == echo["signature"]["given"] == [digest]
+    assert await attempt_of(running, delivery) == ("delivered", 204)
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "outcome"),
+    [
+        ({"mode": "normal"}, ("delivered", 204)),
+        ({"mode": "slow"}, ("delivered", 204)),
+        ({"mode": "fail"}, ("http_500", 500)),
+    ],
+    ids=lambda value: value.get("mode") if isinstance(value, dict) else "",
+)
+async def test_the_box_takes_each_answer_for_what_it_is(running, behaviour, outcome, monkeypatch):
+    monkeypatch.setattr("web.sandbox.SLOW_SECONDS", 0.2)
+    lent, endpoint = await registered(running)
+    await switched(running, lent, **behaviour)
+    delivery = await asked_for_a_test_event(running, endpoint)
+    assert await attempt_of(running, delivery) == outcome
+    [echo] = await arrived(running, lent)
+    assert echo["answer"]["mode"] == behaviour["mode"]
+
+
+async def test_the_switches_refuse_what_they_do_not_know(running):
+    lent = await borrowed(running)
+
+    for wrong in ({"mode": "explode"}, {}, {"mode": ["slow"]}):
+        status, refusal = await switched(running, lent, **wrong)
+        assert (status, refusal["code"]) == (400, "VALIDATION_ERROR")
+        assert refusal["field"] == "mode"
+    for mode in MODES:
+        assert (await switched(running, lent, mode=mode))[0] == 200
+
+
+async def test_a_forged_request_is_shown_as_wrong_and_as_none_of_this_box(running, clock):
+    lent, _ = await registered(running)
+    stamp = clock.now() // 1000
+    signatures = {
+        "too old": f"t={stamp - 301},v1={'0' * 64}",
+        "wrong": f"t={stamp},v1={'0' * 64}",
+        "missing": "v1=" + "é" * 5,
+    }
+
+    for signature in signatures.values():
+        headers = {**FORGED, "X-Service-Signature": signature}
+        async with running.client.post(path_of(lent), data=b"{}", headers=headers) as response:
+            assert response.status == 204
+
+    echoes = await arrived(running, lent, 3)
+    assert [echo["signature"]["verdict"] for echo in reversed(echoes)] == list(signatures)
+    assert {echo["attempt"] for echo in echoes} == {None}
+
+
+async def test_only_what_is_new_is_told_and_the_oldest_are_forgotten(running):
+    lent = await borrowed(running)
+    for _ in range(KEPT_DELIVERIES + 2):
+        async with running.client.post(path_of(lent), data=b"{}") as response:
+            assert response.status == 204
+
+    everything = await told(running, lent)
+    last = await told(running, lent, after=KEPT_DELIVERIES + 1)
+
+    assert everything["received"] == KEPT_DELIVERIES + 2
+    assert [echo["number"] for echo in everything["items"]][::KEPT_DELIVERIES - 1] == [
+        KEPT_DELIVERIES + 2, 3,
+    ]  # fmt: skip
+    assert [echo["number"] for echo in last["items"]] == [KEPT_DELIVERIES + 2]
+
+
+@pytest.mark.proves("S19")
+async def test_all_receivers_together_keep_a_bounded_number_of_bytes(running):
+    lent = await borrowed(running)
+    headers = {f"X-Long-{n}": "a" * 1000 for n in range(40)}
+
+    for _ in range(20):
+        async with running.client.post(
+            path_of(lent), data=b"\0" * 60_000, headers=headers
+        ) as response:
+            assert response.status == 204
+    answer = await told(running, lent)
+
+    assert answer["received"] == 20
+    assert [echo["number"] for echo in answer["items"]] == [20]
+    assert len(json.dumps(answer, ensure_ascii=False).encode()) < KEPT_BYTES + 1000
+    assert KEPT_BYTES * KEPT_RECEIVERS <= 8 * 1024 * 1024
+
+
+@pytest.mark.proves("S19")
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
+async def test_one_address_asks_so_often_and_another_still_may(tmp_path, clock, method):
+    settings = with_settings(
+        server={"trusted_proxies": ("127.0.0.1",)}, webhooks={"clock_grace_minutes": 0}
+    )
+    async with running_box(tmp_path, clock, settings) as running:
+        path = path_of(await borrowed(running))
+
+        async def status(address):
+            headers = {"X-Forwarded-For": address}
+            async with running.client.request(
+                method, path, json={"mode": "normal"}, headers=headers
+            ) as response:
+                return response.status
+
+        answers = {await status("203.0.113.5") for _ in range(240)}
+
+        assert max(answers) < 300
+        assert await status("203.0.113.5") == 429
+        assert await status("203.0.113.6") in answers
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
+async def test_a_token_that_was_not_made_here_opens_nothing(running, method):
+    lent = await borrowed(running)
+    path = path_of(lent)
+    other = path[:-1] + ("A" if path[-1] != "A" else "B")
+    for strange in (other, "/test/echo/x", path + "=", path.replace("/test", "")):
+        async with running.client.request(method, strange, json={"mode": "normal"}) as response:
+            assert (response.status, (await response.json())["code"]) == (404, "NOT_FOUND")
+
+
+async def test_a_receiver_is_lent_to_test_keys_with_the_scope_and_to_nobody_else(running):
+    status, refusal, _ = await running.call("POST", "/test/echo", key=running.live_key)
+    assert (status, refusal["code"]) == (401, "UNAUTHORIZED")
+    async with running.client.post("/test/echo") as response:
+        assert response.status == 401
+    async with running.client.post("/echo") as response:
+        assert response.status == 404
+
+
+async def active_urls(running):
+    _, listed, _ = await running.call("GET", "/test/v1/webhooks")
+    return [item["url"] for item in listed["items"] if item["active"]]
+
+
+async def test_lent_receivers_never_use_up_the_five(running, clock):
+    lent = []
+    for _ in range(6):
+        clock.advance(1)
+        lent.append((await registered(running))[0]["url"])
+    assert await active_urls(running) == lent[1:]
+
+    own = [f"https://93.184.216.34/{number}" for number in range(5)]
+    for url in own:
+        status, _, _ = await running.call("POST", "/test/v1/webhooks", json={"url": url})
+        assert status == 201
+
+    assert set(await active_urls(running)) == set(own)
+    for url in (own[0], lent[0]):
+        status, body, _ = await running.call("POST", "/test/v1/webhooks", json={"url": url})
+        assert (status, body["code"]) == (409, "TOO_MANY_ENDPOINTS")
+
+
+@pytest.fixture
+def sandbox(box):
+    return Sandbox(box.test, box.clock, box.tokens)
+
+
+async def test_live_refuses_the_echo_receiver_as_any_other_address_of_the_box(running):
+    lent = await borrowed(running)
+    url = lent["url"].replace("https://box.example", "https://127.0.0.1:8443")
+    status, refusal, _ = await running.call("POST", "/v1/webhooks", json={"url": url})
+    assert (status, refusal["code"]) == (400, "INVALID_WEBHOOK_URL")
+
+
+async def test_only_the_very_url_that_was_lent_is_inside(box, sandbox):
+    token = sandbox.new_token()
+    url, inside = sandbox.url(token), sandbox.dependencies_of(box.test).inside
+
+    assert inside.names(url)
+    for other in (
+        url + "?x=1",
+        url + "/",
+        url + "/../../v1/venue",
+        url.replace("/test/echo/", "/echo/"),
+        url.replace("/test/echo/", "/test/echo/../echo/"),
+        url.replace("https:", "http:"),
+        url.replace("box.example", "box.example:8443"),
+        url.replace("box.example", "BOX.example"),
+        url.replace("box.example", "127.0.0.1"),
+        url[:-1] + ("A" if url[-1] != "A" else "B"),
+        url.replace(token, box.live.keyring.echo_token("018f0000-0000-7000-8000-000000000000")),
+        token,
+        "",
+    ):
+        assert not inside.names(other), other
+
+
+async def test_a_delivery_inside_opens_no_connection(running, monkeypatch):
+    dialled = []
+    real = socket.socket.connect
+
+    def connect(self, address):
+        dialled.append(address)
+        return real(self, address)
+
+    lent, endpoint = await registered(running)
+    monkeypatch.setattr(socket.socket, "connect", connect)
+    loop = asyncio.get_running_loop()
+
+    async def sock_connect(_sock, address):
+        dialled.append(address)
+        raise OSError("no connection is allowed here")
+
+    monkeypatch.setattr(loop, "sock_connect", sock_connect)
+
+    await asked_for_a_test_event(running, endpoint)
+
+    assert (await arrived(running, lent))[0]["signature"]["verdict"] == "valid"
+    assert [address for address in dialled if address[0] != "127.0.0.1"] == []

@@ -1,0 +1,226 @@
+"""The line reader, a line in and a line out; last, in a box that is really served."""
+
+import asyncio
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import pytest
+
+from appliance.clock import SystemClock
+from appliance.core.scanner_settings import ReaderSettings
+from appliance.door.terminals import issue_terminal
+from terminal_bridge.scanners import tcp
+from terminal_bridge.scanners.scanner import Answer, Watch, line_of
+from terminal_bridge.scanners.tcp import MOST_CONNECTIONS, TcpReader
+from tests.app.terminal_bridge.scanners.conftest import reading
+from tests.journeys.box_process import BoxProcess, found_box
+from tests.journeys.partner_side import calling as calling_box
+
+
+@asynccontextmanager
+async def calling(port, source="127.0.0.1"):
+    """A connection from that address of this machine."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(source, 0))
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+
+
+async def say(connection, text):
+    reader, writer = connection
+    writer.write(text.encode())
+    return (await asyncio.wait_for(reader.readline(), 60)).decode()
+
+
+async def test_a_line_in_is_a_line_out(box, door, port):
+    text = await door.pass_of(await door.guest(guests=4))
+
+    async with reading(box, kind="tcp", port=port), calling(port) as connection:
+        green = await say(connection, f"{text}\r\n")
+        red = await say(connection, "nobody's\n")
+
+    assert green == "GREEN checked_in Terrasse_1 1/4 Entrée validée : Terrasse 1, 1 personne.\r\n"
+    assert red.startswith("RED unknown_code - - ")
+
+
+@pytest.mark.proves("S10")
+async def test_ten_wrong_codes_close_the_line_to_typed_codes_and_not_to_passes(box, door, port):
+    guest = await door.guest(access_code="SVC-7K2M")
+
+    async with reading(box, kind="tcp", port=port), calling(port) as connection:
+        for sign in "23456789AC":
+            assert (await say(connection, f"22{sign}2\n")).startswith("RED unknown_code")
+        typed = await say(connection, "7K2M\n")
+        arrived = (await door.now_of(guest)).arrived
+        scanned = await say(connection, f"{await door.pass_of(guest)}\n")
+
+    assert (typed.startswith("GREEN"), arrived) == (False, 0)
+    assert scanned.startswith("GREEN checked_in")
+
+
+async def test_a_code_without_an_end_of_line_is_decided_when_the_device_ends_its_sending(
+    box, door, port
+):
+    text = await door.pass_of(await door.guest(guests=4))
+
+    async with reading(box, kind="tcp", port=port), calling(port) as (reader, writer):
+        writer.write(text.encode())
+        writer.write_eof()
+        answer = await asyncio.wait_for(reader.read(), 60)
+
+    assert answer.startswith(b"GREEN checked_in Terrasse_1 1/4 ")
+    assert answer.count(b"\r\n") == 1
+
+
+async def test_a_party_of_four_comes_in_one_by_one(box, door, port, clock):
+    text = await door.pass_of(await door.guest(guests=4))
+
+    async with reading(box, kind="tcp", port=port), calling(port) as connection:
+        told = []
+        for _ in range(5):
+            told.append((await say(connection, f"{text}\n")).split()[:4])
+            clock.advance(3.1)
+
+    assert told == [
+        ["GREEN", "checked_in", "Terrasse_1", "1/4"],
+        ["GREEN", "party_added", "Terrasse_1", "2/4"],
+        ["GREEN", "party_added", "Terrasse_1", "3/4"],
+        ["GREEN", "party_added", "Terrasse_1", "4/4"],
+        ["AMBER", "already_checked_in", "Terrasse_1", "4/4"],
+    ]
+
+
+@pytest.mark.parametrize(("repeat", "word"), [(False, "SAME"), (True, "GREEN")])
+async def test_the_same_code_within_three_seconds_is_one_scan_and_its_line_says_so(
+    box, door, port, clock, repeat, word
+):
+    text = await door.pass_of(await door.guest(guests=1))
+    settings = {"kind": "tcp", "port": port, "repeat_answer": repeat}
+
+    async with reading(box, **settings), calling(port) as connection:
+        answers = [await say(connection, f"{text}\n") for _ in range(3)]
+        assert [answer.split()[:2] for answer in answers] == [
+            ["GREEN", "checked_in"], [word, "checked_in"], [word, "checked_in"]
+        ]  # fmt: skip
+        assert len(await door.rows("SELECT 1 FROM scan")) == 1
+        clock.advance(3.1)
+        assert (await say(connection, f"{text}\n")).startswith("AMBER already_checked_in ")
+
+    assert len(await door.rows("SELECT 1 FROM scan")) == 2
+
+
+async def test_of_one_code_on_two_lines_at_once_one_opens(box, door, port):
+    text = await door.pass_of(await door.guest(guests=1))
+
+    async with reading(box, kind="tcp", port=port), calling(port) as one, calling(port) as other:
+        answers = await asyncio.gather(say(one, f"{text}\n"), say(other, f"{text}\n"))
+
+    assert sorted(answer.split()[0] for answer in answers) == ["GREEN", "SAME"]
+
+
+async def test_a_terminal_is_known_by_its_id_and_refused_once_it_is_revoked(box, door, port):
+    text = await door.pass_of(await door.guest())
+
+    async with reading(box, kind="tcp", port=port, terminal=door.terminal_id) as readers:
+        async with calling(port) as connection:
+            assert (await say(connection, "x1234\n")).startswith("RED ")
+            await box.live.database.write(
+                lambda tx: tx.execute("UPDATE terminal SET revoked_at = 1")
+            )
+            refused = await say(connection, f"{text}\n")
+
+        assert refused.startswith("GREY error - - ")
+        assert "revoked" in readers.states[0].trouble
+
+
+async def test_a_terminal_that_does_not_exist_is_told_and_found_when_it_is_made(box, port, clock):
+    settings = {"kind": "tcp", "port": port, "terminal": "Cuisine"}
+    async with reading(box, **settings) as readers, calling(port) as connection:
+        answer = await say(connection, "x1234\n")
+        assert readers.states[0].reads == 1
+        await box.live.database.write(issue_terminal, "Cuisine")
+        assert (await say(connection, "x1234\n")).startswith("RED unknown_code")
+
+    assert answer.startswith("GREY error - - there is no terminal Cuisine")
+    assert "venuebox terminal create" in answer
+    assert readers.states[0].trouble is None
+
+
+async def green(_code):
+    return Answer("green", "checked_in")
+
+
+@asynccontextmanager
+async def serving(port, decide=green):
+    settings = ReaderSettings(kind="tcp", port=port)
+    reader = TcpReader(settings, decide, Watch(settings, SystemClock()))
+    await reader.start()
+    try:
+        yield
+    finally:
+        await reader.close()
+
+
+async def test_who_says_nothing_is_shown_out(port, monkeypatch):
+    monkeypatch.setattr(tcp, "IDLE_SECONDS", 0.5)
+    async with serving(port), calling(port) as (idle, _):
+        assert await asyncio.wait_for(idle.read(), 60) == b""
+
+
+async def test_a_device_that_holds_every_place_of_its_own_shuts_nobody_out(port):
+    async with serving(port), AsyncExitStack() as held:
+        turnstile = await held.enter_async_context(calling(port, "127.0.0.2"))
+        assert (await say(turnstile, "x1234\n")).startswith("GREEN")
+
+        for _ in range(3 * MOST_CONNECTIONS):
+            await held.enter_async_context(calling(port, "127.0.0.3"))
+        async with calling(port, "127.0.0.4") as newcomer:
+            assert (await say(newcomer, "x1234\n")).startswith("GREEN")
+
+        assert (await say(turnstile, "x1235\n")).startswith("GREEN")
+
+
+def test_a_line_keeps_its_fields_apart():
+    answer = Answer("amber", "party_full", "La  grande table", "2/2", "Plus de\nmonde")
+
+    assert line_of(answer) == b"AMBER party_full La_grande_table 2/2 Plus de monde\r\n"
+    assert line_of(Answer("grey", "error")) == b"GREY error - - -\r\n"
+
+
+@pytest.mark.process
+@pytest.mark.slow
+async def test_a_served_box_reads_and_leaves_at_once_though_somebody_is_connected(tmp_path, port):
+    founded = await asyncio.to_thread(found_box, tmp_path)
+    (founded.data / "settings.toml").write_text(
+        f"""
+        [[readers]]
+        kind = "tcp"
+        port = {port}
+        terminal = "T"
+        [[readers]]
+        kind = "serial"
+        device = "/dev/serial/by-id/absent"
+        terminal = "T"
+        """,
+        "utf-8",
+    )
+    box = BoxProcess(founded.data, log=tmp_path / "box.log")
+    try:
+        await asyncio.to_thread(box.start)
+        async with calling_box(box, founded, "live") as (partner, door):
+            [table, *_] = (await partner.must(200, "GET", "/v1/venue"))["tables"]
+            evening = (await door.must(200, "GET", "/terminal/v1/me"))["evening"]
+            body = {"tableId": table["id"], "date": evening, "guests": 2, "idempotencyKey": "one",
+                    "customer": {"name": "Salma", "phone": "+212 600 000 001"}}  # fmt: skip
+            booked = await partner.must(201, "POST", "/v1/reservations", body)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(f"{booked['guestAccessUrl']}\n".encode())
+        line = await asyncio.wait_for(reader.readline(), 60)
+
+        assert line.startswith(b"GREEN checked_in Terrasse_1 1/2 ")
+        assert await asyncio.to_thread(box.stop) < 10
+        writer.close()
+    finally:
+        box.kill()
+    assert "is not there: plug it in" in box.complaints()
+    assert "Traceback" not in box.complaints()

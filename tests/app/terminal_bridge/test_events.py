@@ -1,0 +1,286 @@
+"""The live feed: all that changes tonight's list, to everybody who listens, without a gap."""
+
+import asyncio
+import time
+
+import pytest
+
+from appliance.database.database import ChangedBeside
+from appliance.door.signing_keys import rotate_signing_key
+from appliance.door.terminals import edit_terminal, issue_terminal, revoke_terminal, terminal_mark
+from appliance.reservations.change import accept, cancel
+from appliance.reservations.create import grant
+from appliance.reservations.rows import update_reservation
+from tests.app.terminal_bridge.listening import listening
+from tests.builders import a_booking, table_id
+
+
+async def test_a_check_in_is_heard_at_every_other_door_with_the_new_totals(door):
+    refused = await door.guest(table="T2", status="cancelled")
+    guest = await door.guest(guests=3)
+    there = await door.other()
+    async with listening(there) as ear:
+        first = await ear.next()
+        assert (first.kind, first.data["evening"]) == ("totals", "2026-11-21")
+        assert first.data["totals"]["expected"] == {"people": 3, "reservations": 1}
+
+        await door.scan(await door.pass_of(refused))  # is no news
+        await door.scan(await door.pass_of(guest), arrivals=2, scanId="three-of-them")
+
+        heard = await ear.next()
+        _, evening = await there.call("GET", "/evening")
+    assert heard.kind == "check-in"
+    assert heard.data["reservation"] in evening["items"]
+    for private in ("Idrissi", "salma@", "123 457"):
+        assert private not in str(heard.data)
+    assert heard.data["totals"] == evening["totals"]
+    assert (heard.data["admitted"], heard.data["terminalId"]) == (2, door.terminal_id)
+    assert heard.data["scanId"] == "three-of-them"
+    assert heard.data["firstCheckIn"]["terminal"] == "Porte 1"
+
+
+def cancelled(tx, guest):
+    cancel(tx, guest.id, actor="box")
+
+
+def accepted(tx, guest):
+    accept(tx, guest.id, actor="box")
+
+
+def moved_to_another_table(tx, guest):
+    update_reservation(tx, guest.id, table_id=table_id("T3"))
+
+
+def moved_to_another_evening(tx, guest):
+    update_reservation(tx, guest.id, date="2026-11-25")
+
+
+@pytest.mark.parametrize(
+    ("action", "status", "seen"),
+    [
+        (cancelled, "confirmed", {"status": "cancelled"}),
+        (accepted, "requested", {"status": "confirmed"}),
+        (
+            moved_to_another_table,
+            "confirmed",
+            {"table": {"id": table_id("T3"), "name": "Terrasse 3", "number": "T3"}},
+        ),
+        (moved_to_another_evening, "confirmed", {"date": "2026-11-25"}),
+    ],
+)
+async def test_a_change_is_heard_whatever_action_caused_it(door, action, status, seen):
+    guest = await door.guest(status=status)
+    async with listening(door) as ear:
+        await ear.next()
+
+        await door.environment.database.write(action, guest)
+
+        heard = await ear.next()
+        assert heard.data["totals"] == (await door.call("GET", "/evening"))[1]["totals"]
+    assert heard.kind == "change"
+    assert heard.data["reservation"]["id"] == guest.id
+    assert heard.data["reservation"].items() >= seen.items()
+
+
+async def test_a_new_reservation_for_tonight_is_heard_and_one_for_tomorrow_is_not(door):
+    async with listening(door) as ear:
+        await ear.next()
+        await door.guest(date="2026-11-22")
+        booking = a_booking(table_id=table_id("T2"))
+        issued = await door.environment.database.write(
+            grant, booking, source="partner", status="confirmed", actor="key:1"
+        )
+
+        heard = await ear.next()
+
+    assert (heard.kind, heard.data["reservation"]["id"]) == ("change", issued.reservation_id)
+    assert heard.data["totals"]["expected"] == {"people": 2, "reservations": 1}
+
+
+async def test_an_undo_is_heard(door):
+    guest = await door.guest()
+    await door.scan(await door.pass_of(guest), scanId="in")
+    async with listening(door) as ear:
+        await ear.next()
+
+        await door.call("POST", "/scans/in/undo", {})
+
+        heard = await ear.next()
+    assert (heard.kind, heard.data["admitted"]) == ("change", -2)
+    assert heard.data["reservation"]["checkedInAt"] is None
+    assert heard.data["totals"]["arrived"] == {"people": 0, "reservations": 0}
+
+
+async def test_a_terminal_that_is_revoked_hears_that_and_the_others_listen_on(door):
+    there = await door.other()
+    text = await door.pass_of(await door.guest())
+    async with listening(door) as here, listening(there) as ear:
+        await here.next()
+        await ear.next()
+
+        await door.environment.database.write(revoke_terminal, there.terminal_id)
+
+        assert [(await ear.next()).kind, await ear.next()] == ["revoked", None]
+        await door.scan(text)
+        assert (await here.next()).kind == "check-in"
+
+
+async def test_a_command_beside_the_box_makes_everybody_load_again_and_ends_whom_it_revoked(door):
+    there = await door.other()
+    async with listening(door) as here, listening(there) as ear:
+        await here.next()
+        await ear.next()
+        await door.environment.database.write(
+            lambda tx: tx.execute(
+                "UPDATE terminal SET revoked_at = 1 WHERE id = :id", {"id": there.terminal_id}
+            )
+        )
+
+        door.environment.database.look_for_changes()
+
+        assert (await here.next()).kind == "reset"
+        assert [(await ear.next()).kind, (await ear.next()).kind] == ["reset", "revoked"]
+        assert await ear.next() is None
+
+
+async def test_a_heartbeat_moves_the_position_on_while_nothing_happens(door, monkeypatch):
+    monkeypatch.setattr("terminal_bridge.api.live_feed.HEARTBEAT_SECONDS", 0.05)
+    async with listening(door) as ear:
+        first = (await ear.next()).position
+        await door.guest(date="2026-11-30")
+        async with asyncio.timeout(60):
+            while (lines := await ear._block()) is not None:
+                if door.environment.feed.position != first and f"id: {first}" not in lines:
+                    break
+
+    assert lines == [": still here", f"id: {door.environment.feed.position}"]
+
+
+async def test_a_stop_ends_every_stream_at_once(door):
+    async with listening(door) as ear:
+        await ear.next()
+        asked = time.monotonic()
+
+        door.environment.feed.close()
+
+        assert await ear.next() is None
+        assert time.monotonic() - asked < 5
+    headers = {"Authorization": f"Bearer {door.token}"}
+    async with door.client.get("/terminal/v1/events", headers=headers) as response:
+        assert await response.read() == b""
+
+
+async def test_the_stream_of_the_real_application_has_the_headers_of_every_answer(running):
+    _, token = await running.live.database.write(issue_terminal, "Porte 1")
+    headers = {"Authorization": f"Bearer {token}"}
+    url = "/terminal/v1/events"
+
+    async with running.client.get(url, headers=headers) as response:
+        first = await response.content.readline()
+        given = response.headers
+    async with running.client.head(url, headers=headers) as response:
+        asked = response.status
+
+    assert (first, asked) == (b"event: totals\n", 200)
+    assert given["Cache-Control"] == "no-store"
+    assert given["X-Content-Type-Options"] == "nosniff"
+    assert given["Content-Type"] == "text/event-stream; charset=utf-8"
+
+
+async def test_who_comes_back_hears_what_was_missed_and_nothing_twice(door):
+    guests = [await door.guest(table=f"T{n}") for n in (1, 2, 3)]
+    async with listening(door) as ear:
+        await ear.next()
+        await door.scan(await door.pass_of(guests[0]))
+        position = (await ear.until("check-in")).position
+    await door.scan(await door.pass_of(guests[1]))  # nobody listens now
+
+    async with listening(door, after=position) as ear:
+        missed = [await ear.next(), await ear.next()]
+        await door.scan(await door.pass_of(guests[2]))
+        live = await ear.next()
+
+    assert [heard.kind for heard in missed] == ["check-in", "totals"]
+    assert missed[0].data["reservation"]["id"] == guests[1].id
+    assert live.data["reservation"]["id"] == guests[2].id
+
+
+@pytest.mark.parametrize("position", ["00000000-1", "nonsense", "-1", "", "0-" + "9" * 40])
+async def test_who_comes_back_with_a_position_of_another_run_is_told_to_load_again(door, position):
+    async with listening(door, after=position or "0") as ear:
+        assert (await ear.next()).kind == "reset"
+
+
+async def test_a_page_that_cannot_set_the_header_resumes_by_its_address(door):
+    headers = {"Authorization": f"Bearer {door.token}"}
+    url = "/terminal/v1/events?after=nonsense"
+    async with door.client.get(url, headers=headers) as response:
+        assert await response.content.readline() == b"event: reset\n"
+
+
+async def test_the_next_evening_begins_with_loading_it(door):
+    guest = await door.guest(date="2026-11-22")
+    async with listening(door) as ear:
+        await ear.next()
+        door.clock.set("2026-11-22T06:00:00Z")
+
+        await door.scan(await door.pass_of(guest))
+
+        assert (await ear.next()).kind == "reset"
+
+
+async def test_a_terminal_lowered_to_scan_hears_no_note_from_then_on(door):
+    there = await door.other()
+    async with listening(door) as here, listening(there) as ear:
+        await here.next()
+        await ear.next()
+        seen = terminal_mark("Porte 2", "override")
+        await door.environment.database.write(
+            edit_terminal, there.terminal_id, seen, "Porte 2", "scan"
+        )
+        guest = await door.guest(notes="Allergie grave")
+        await door.scan(await door.pass_of(guest))
+
+        assert await ear.next() is None
+        position = ear.position
+        heard = await here.until("check-in")
+        assert heard.data["reservation"]["notes"] == "Allergie grave"
+
+    async with listening(there, after=position) as ear:
+        heard = await ear.until("check-in")
+        assert heard.data["reservation"]["id"] == guest.id
+        assert heard.data["reservation"]["notes"] is None
+
+
+@pytest.mark.parametrize("leaked", [False, True])
+async def test_of_a_new_signing_key_every_door_hears_at_once_and_when_it_comes_back(door, leaked):
+    await door.pass_of(await door.guest())
+    async with listening(door) as ear:
+        position = (await ear.next()).position
+
+        await door.environment.database.write(
+            rotate_signing_key, door.environment.keyring, leaked=leaked
+        )
+
+        assert (await ear.next()).kind == "reset"
+    async with listening(door, position) as ear:
+        assert (await ear.next()).kind == "reset"
+    _, me = await door.call("GET", "/me")
+    assert len(me["publicKeys"]) == (1 if leaked else 2)
+
+
+async def test_what_a_command_beside_the_box_changed_is_counted(door):
+    environment = door.environment
+    guest = await door.guest(guests=3)
+    async with listening(door) as ear:
+        await ear.next()
+        # As a command would: the feed hears nothing of what it changed.
+        feed, environment.database._listeners = environment.database._listeners, []
+        await environment.database.write(update_reservation, guest.id, guests=5)
+        environment.database._listeners = feed
+        environment.database._notify([ChangedBeside()])
+        assert (await ear.next()).kind == "reset"
+
+        await door.guest(table="T2", guests=2)
+
+        assert (await ear.next()).data["totals"]["expected"]["people"] == 7

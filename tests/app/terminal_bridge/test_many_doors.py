@@ -1,0 +1,60 @@
+"""Eight terminals at one served box: all agree, a stop waits for none, a command revokes one."""
+
+import asyncio
+import random
+
+import aiohttp
+import pytest
+
+from tests.app.terminal_bridge.many_doors import complaints, expect, storm
+from tests.journeys.box_process import BoxProcess, found_box, venuebox
+
+pytestmark = [pytest.mark.process, pytest.mark.slow]
+
+
+@pytest.mark.proves("I6", "G2")
+async def test_eight_terminals_with_retries_admit_each_party_once_and_hear_the_same(tmp_path):
+    seed = random.randrange(10**6)
+    print(f"\nseed {seed}")
+    crowd = expect(found_box(tmp_path).data, 240, seed)
+
+    with BoxProcess(crowd.data, log=tmp_path / "box.log") as box:
+        evening = await storm(crowd, box.address, 600, seed)
+
+        assert complaints(crowd, evening) == []
+        assert box.stop() < 10
+    assert box.complaints() == ""
+
+
+async def read_until_over(client, terminal, heard, kind=None):
+    """Note the kinds of events until that one, or until the stream is over."""
+    headers = {"Authorization": f"Bearer {terminal.token}"}
+    async with client.get("/terminal/v1/events", headers=headers) as stream:
+        async for line in stream.content:
+            if line.startswith(b"event: "):
+                heard.append(line.decode().split()[1])
+                if heard[-1] == kind:
+                    return
+
+
+async def test_a_command_revokes_one_listener_and_a_stop_waits_for_none_of_the_others(tmp_path):
+    crowd = expect(found_box(tmp_path).data, 1, 1)
+    heard = [[] for _ in crowd.terminals]
+    with BoxProcess(crowd.data, log=tmp_path / "box.log") as box:
+        async with aiohttp.ClientSession(box.address) as client, asyncio.timeout(60):
+            ears = [
+                asyncio.create_task(read_until_over(client, terminal, kinds))
+                for terminal, kinds in zip(crowd.terminals, heard, strict=True)
+            ]
+            while not all(heard):  # noqa: ASYNC110 - tasks beside fill it
+                await asyncio.sleep(0.02)
+            revoke = ("terminal", "revoke", crowd.terminals[0].id)
+            await asyncio.to_thread(lambda: venuebox(*revoke, data=crowd.data))
+            await ears[0]
+
+            assert await asyncio.to_thread(box.stop) < 10
+            await asyncio.gather(*ears)
+
+    assert heard[0] == ["totals", "reset", "revoked"]
+    assert heard[1:] == [["totals", "reset"]] * (len(crowd.terminals) - 1)
+    assert box.complaints() == ""

@@ -1,0 +1,228 @@
+"""Taking a check-in back."""
+
+import json
+
+import pytest
+
+from tests.app.terminal_bridge.apart import a_scan, sync
+
+TYPES = """SELECT e.type, n.url FROM delivery d JOIN event e ON e.seq = d.event_seq
+    JOIN endpoint n ON n.id = d.endpoint_id ORDER BY d.seq"""
+
+
+async def undo(door, scan_id="one", reason=None):
+    body = None if reason is None else {"reason": reason}
+    return await door.call("POST", f"/scans/{scan_id}/undo", body)
+
+
+async def a_check_in(door, **changes):
+    guest = await door.guest(**changes)
+    await door.scan(await door.pass_of(guest), scanId="one")
+    return guest
+
+
+async def test_within_ten_seconds_the_same_terminal_undoes_without_a_word(door):
+    guest = await a_check_in(door)
+    door.clock.advance(10)
+
+    status, verdict = await undo(door)
+
+    assert (status, verdict["result"], verdict["admitted"]) == (200, "undone", -2)
+    assert verdict["reservation"]["arrived"] == 0
+    assert (await door.now_of(guest)).checked_in_at is None
+
+
+async def test_later_a_reason_is_needed_and_is_logged(door):
+    guest = await a_check_in(door)
+    door.clock.advance(10.001)
+    status, refusal = await undo(door)
+    assert (status, refusal["code"], refusal["field"]) == (400, "VALIDATION_ERROR", "reason")
+    assert (await door.now_of(guest)).arrived == 2
+
+    status, _ = await undo(door, reason="mauvaise personne")
+
+    assert status == 200
+    assert (await door.now_of(guest)).checked_in_at is None
+    log = await door.rows("SELECT kind, admitted, reason, undoes FROM scan ORDER BY seq")
+    assert log == [("pass", 2, None, None), ("undo", -2, "mauvaise personne", 1)]
+
+
+async def test_another_terminal_needs_a_reason_from_the_first_second(door):
+    guest = await a_check_in(door)
+    there = await door.other()
+
+    assert (await undo(there))[0] == 400
+    assert (await undo(there, reason="vu au bar"))[0] == 200
+    assert (await door.now_of(guest)).arrived == 0
+
+
+async def test_a_second_undo_gets_the_answer_of_the_first_and_so_does_the_undone_scan(door):
+    guest = await door.guest()
+    text = await door.pass_of(guest)
+    scanned = await door.scan(text, scanId="one")
+    first = await undo(door)
+    door.clock.advance(600)
+
+    assert await undo(door) == first
+    assert await door.scan(text, scanId="one") == scanned
+    assert (await undo(door, "undo:1"))[0] == 400
+    assert await door.rows("SELECT what, detail FROM history") == [
+        ("checked_in", '{"people": 2}'), ("undone", '{"people": 2}'),
+    ]  # fmt: skip
+    assert (await door.now_of(guest)).arrived == 0
+
+
+async def test_the_arrival_stands_while_anybody_of_the_party_is_in(door):
+    guest = await door.guest(guests=4)
+    text = await door.pass_of(guest)
+    await door.scan(text, scanId="one", arrivals=1)
+    arrived_at = door.clock.now()
+    door.clock.advance(60)
+    await door.scan(text, scanId="two", arrivals=2)
+
+    await undo(door, "one", "mauvaise personne")
+
+    assert (await door.now_of(guest)).arrived == 2
+    assert (await door.now_of(guest)).checked_in_at == arrived_at
+
+    await undo(door, "two")
+
+    assert (await door.now_of(guest)).arrived == 0
+    assert (await door.now_of(guest)).checked_in_at is None
+
+
+async def test_only_endpoints_that_opted_in_hear_of_a_reversal_and_all_of_the_second_arrival(door):
+    await an_endpoint(door, "https://six.example", "reservation.checked_in")
+    await an_endpoint(
+        door, "https://seven.example", "reservation.checked_in", "reservation.checkin_reverted"
+    )
+    guest = await a_check_in(door)
+    await undo(door)
+    door.clock.advance(60)
+    verdict = await door.scan(await door.pass_of(guest))
+
+    assert (verdict["result"], verdict["firstCheckIn"]["at"]) == (
+        "checked_in", "2026-11-21T19:01:00.000Z",
+    )  # fmt: skip
+    assert await door.rows(TYPES) == [
+        ("reservation.checked_in", "https://six.example"),
+        ("reservation.checked_in", "https://seven.example"),
+        ("reservation.checkin_reverted", "https://seven.example"),
+        ("reservation.checked_in", "https://six.example"),
+        ("reservation.checked_in", "https://seven.example"),
+    ]
+
+
+async def test_a_scan_that_let_nobody_in_cannot_be_undone(door):
+    await door.scan("unknown thing", scanId="one")
+
+    status, refusal = await undo(door)
+
+    assert (status, refusal["code"]) == (409, "WRONG_STATE")
+
+
+@pytest.mark.parametrize("scan_id", ["two", "ONE"])
+async def test_a_scan_that_never_was_is_not_found(door, scan_id):
+    await a_check_in(door)
+
+    status, refusal = await undo(door, scan_id)
+
+    assert (status, refusal["code"]) == (404, "NOT_FOUND")
+
+
+async def an_endpoint(door, url: str, *events: str) -> None:
+    def add(tx):
+        values = {"url": url, "events": json.dumps(events), "active": 1, "secret": b""}
+        tx.insert("endpoint", {"id": tx.new_id(), "created_at": tx.now, **values})
+
+    await door.environment.database.write(add)
+
+
+@pytest.fixture
+async def guest(door):
+    """Two people who owe a payment; the box refused scan `late`, the phone let them in."""
+    guest = await door.guest(status="pending")
+    text = await door.pass_of(guest)
+    assert (await door.scan(text, scanId="late"))["result"] == "payment_due"
+    await sync(door, a_scan(scanId="late", code=text))
+    assert (await door.now_of(guest)).arrived == 2
+    return guest
+
+
+async def undo_late(door):
+    return await door.call("POST", "/scans/late/undo", {"reason": "à la porte"})
+
+
+async def test_they_are_taken_back_under_the_id_that_the_phone_knows(door, guest):
+    status, verdict = await undo_late(door)
+
+    assert await undo_late(door) == (status, verdict)
+    assert (status, verdict["result"], verdict["admitted"]) == (200, "undone", -2)
+    assert (await door.now_of(guest)).arrived == 0
+    assert (await door.now_of(guest)).checked_in_at is None
+
+
+async def test_what_another_terminal_counted_under_that_id_stays(door, guest):
+    there = await door.other()
+    other = await door.guest(table="T2", status="pending")
+    await there.scan(await door.pass_of(other), scanId="alone")
+    await sync(door, a_scan(scanId="alone~apart", code=await door.pass_of(other)))
+
+    status, refusal = await there.call("POST", "/scans/alone/undo", {"reason": "x"})
+
+    assert (status, refusal["code"]) == (409, "WRONG_STATE")
+    assert (await door.now_of(other)).arrived == 2
+
+
+async def test_an_admission_that_was_taken_back_lends_no_time_to_another_door(door):
+    there = await door.other()
+    guest = await door.guest(guests=4)
+    text = await door.pass_of(guest)
+    await door.scan(text, scanId="one", arrivals=2)
+    door.clock.advance(1800)
+    await there.scan(text)
+    await door.call("POST", "/scans/one/undo", {"reason": "mauvaise table"})
+    await there.scan(text)
+
+    verdict = await door.scan(text)
+
+    assert verdict["result"] == "already_checked_in"
+    assert verdict["firstCheckIn"] == {
+        "at": "2026-11-21T19:30:00.000Z", "terminal": "Porte 2", "by": None,
+    }  # fmt: skip
+
+
+async def test_of_who_came_in_apart_it_is_when_it_happened_and_not_when_the_box_heard(door):
+    there = await door.other()
+    guest = await door.guest(guests=4)
+    text = await door.pass_of(guest)
+    await sync(there, a_scan(code=text))
+
+    verdict = await door.scan(text)
+
+    assert verdict["firstCheckIn"] == {
+        "at": "2026-11-21T18:50:00.000Z", "terminal": "Porte 2", "by": None,
+    }  # fmt: skip
+
+
+async def undo_by_hand(door, guest, **body):
+    return await door.call("POST", f"/check-ins/{guest.id}/undo", body)
+
+
+async def test_from_the_list_the_latest_check_in_of_a_party_is_taken_back_with_a_reason(door):
+    guest = await door.guest(guests=4)
+    assert (await undo_by_hand(door, guest, reason="Erreur"))[1]["code"] == "WRONG_STATE"
+    for scan_id, arrivals in (("one", 3), ("two", 1)):
+        await door.scan(await door.pass_of(guest), scanId=scan_id, arrivals=arrivals)
+    door.clock.advance(3600)
+    status, refusal = await undo_by_hand(door, guest, reason=" ")
+    assert (status, refusal["field"]) == (400, "reason")
+
+    status, verdict = await undo_by_hand(door, guest, reason="Repartis", arrived=4)
+    again, refusal = await undo_by_hand(door, guest, reason="Repartis", arrived=4)
+
+    assert (status, verdict["result"], verdict["admitted"]) == (200, "undone", -1)
+    assert verdict["reservation"]["arrived"] == (await door.now_of(guest)).arrived == 3
+    assert (again, refusal["code"]) == (409, "WRONG_STATE")
+    told = "SELECT kind, reason, admitted FROM scan ORDER BY seq DESC LIMIT 1"
+    assert await door.rows(told) == [("undo", "Repartis", -1)]

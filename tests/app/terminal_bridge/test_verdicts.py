@@ -1,0 +1,257 @@
+"""Each verdict of the door protocol, in the order of the checks; no tampered pass is taken."""
+
+import random
+from dataclasses import replace
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from appliance.door.guest_pass import GuestPass, decode_pass, decode_passes, encode_pass, venue_tag
+from appliance.door.scan import look_up_code
+from appliance.door.signing_keys import add_signing_key, get_signing_key, guest_pass_of
+from appliance.reservations.rows import update_reservation
+from tests.app.terminal_bridge.mutations import mutate
+from tests.builders import TONIGHT, VENUE_ID
+
+STRANGER = Ed25519PrivateKey.from_private_bytes(bytes(32))
+OTHER_VENUE = "11111111-2222-4333-8444-555555555555"
+MANY, SOME = 2_000, 100  # a million: make soak
+
+
+def a_pass(guest, **changes) -> GuestPass:
+    return replace(guest_pass_of(guest, "live", venue_tag(VENUE_ID), 1), **changes)
+
+
+async def sign(door, guest_pass: GuestPass) -> str:
+    """A pass that this door's own key signed, whatever it says."""
+    _, private_key = await door.environment.database.read(get_signing_key, door.environment.keyring)
+    return encode_pass(guest_pass, private_key)
+
+
+async def test_a_text_that_is_not_ours_is_an_unknown_code(door):
+    verdict = await door.scan("https://menu.example/carte")
+
+    assert (verdict["result"], verdict["colour"]) == ("unknown_code", "red")
+    assert verdict["reservation"] is verdict["firstCheckIn"] is None
+    assert verdict["overridable"] is False
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda t: t[:100], lambda t: t + "A", lambda t: t[:20] + "1" + t[21:]]
+)
+async def test_a_damaged_pass_is_a_bad_signature(door, damage):
+    verdict = await door.scan(damage(await door.pass_of(await door.guest())))
+
+    assert (verdict["result"], verdict["colour"]) == ("bad_signature", "red")
+    assert "scan_again" in verdict["actions"]
+
+
+@pytest.mark.proves("S12")
+async def test_every_single_wrong_character_is_a_bad_signature(door):
+    guest = await door.guest()
+    text = await door.pass_of(guest)
+
+    results = set()
+    for place in range(4, len(text)):
+        wrong = "B" if text[place] != "B" else "C"
+        results.add((await door.scan(text[:place] + wrong + text[place + 1 :]))["result"])
+
+    assert results == {"bad_signature"}
+    assert (await door.now_of(guest)).arrived == 0
+
+
+@pytest.mark.proves("S12")
+async def test_who_signed_for_which_venue_key_and_reservation_is_told_apart(door):
+    guest = await door.guest()
+    elsewhere = a_pass(guest, venue_tag=venue_tag(OTHER_VENUE))
+    texts = [
+        (encode_pass(a_pass(guest), STRANGER), "bad_signature"),
+        (await sign(door, a_pass(guest, kid=9)), "bad_signature"),
+        (encode_pass(elsewhere, STRANGER), "wrong_venue"),
+        (await sign(door, elsewhere), "wrong_venue"),
+        (await sign(door, a_pass(guest, pass_id=bytes(8))), "unknown_code"),
+    ]
+
+    for text, result in texts:
+        assert (await door.scan(text))["result"] == result
+    assert (await door.now_of(guest)).arrived == 0
+
+
+@pytest.mark.proves("decision: What is the test environment?", "S12")
+async def test_a_test_pass_at_a_live_door_is_a_test_code_and_the_reverse(door, test_door):
+    of_live, of_test = await door.guest(), await test_door.guest()
+
+    at_live = await door.scan(await test_door.pass_of(of_test))
+    at_test = await test_door.scan(await door.pass_of(of_live))
+
+    assert (at_live["result"], at_live["colour"]) == ("test_code", "red")
+    assert at_test["result"] == "test_code"
+
+
+@pytest.mark.proves("G13", "S12", "V9")
+async def test_a_pass_that_was_tampered_with_is_no_pass(door):
+    seed = random.randrange(10**6)
+    print(f"\nseed {seed}")
+    chance = random.Random(seed)
+    passes = [await door.pass_of(await door.guest(table=f"T{n}")) for n in (1, 2, 3)]
+    genuine = {decode_pass(text).signed for text in passes}
+    environment = door.environment
+    accepted, refused = [], 0
+
+    for _ in range(MANY):
+        text = mutate(chance, passes)
+        reading = environment.database.peek(
+            look_up_code, environment.keyring, "live", text, by_name=False
+        )
+        if reading.guest_pass is None:
+            refused += 1
+        elif reading.guest_pass.to_bytes() not in genuine:
+            accepted.append(text)
+
+    assert accepted == []
+    assert refused > 0.9 * MANY  # the others say what they said before, in other spellings
+
+
+@pytest.mark.proves("S12")
+async def test_the_door_answers_each_of_them_with_a_verdict_and_lets_nobody_in(door):
+    seed = random.randrange(10**6)
+    print(f"\nseed {seed}")
+    chance = random.Random(seed)
+    passes = [await door.pass_of(await door.guest(table=f"T{n}")) for n in (1, 2)]
+    genuine = {decode_pass(text).signed for text in passes}
+
+    for _ in range(SOME):
+        text = mutate(chance, passes).replace("\0", "") or "SVC1"  # JSON with NUL is refused
+        if not any(read.signed in genuine for read in decode_passes(text)):
+            assert (await door.scan(text, simulate=True))["colour"] == "red", text
+
+
+async def test_a_replaced_signing_key_still_verifies_the_passes_it_signed(door):
+    guest = await door.guest()
+    old = await door.pass_of(guest)
+    await door.environment.database.write(add_signing_key, door.environment.keyring)
+
+    assert await door.pass_of(guest) != old
+    assert (await door.scan(old))["result"] == "checked_in"
+
+
+async def test_a_pass_of_an_older_generation_was_replaced(door):
+    guest = await door.guest(status="cancelled", generation=2)
+    old = await door.pass_of(guest)
+    await door.environment.database.write(update_reservation, guest.id, generation=3)
+
+    verdict = await door.scan(old)
+
+    assert (verdict["result"], verdict["colour"]) == ("revoked", "red")
+    assert verdict["overridable"] is True
+
+
+@pytest.mark.proves("V9")
+@pytest.mark.parametrize(
+    ("changes", "arrivals", "result", "colour"),
+    [({"status": "cancelled", "date": "2026-11-20"}, None, "cancelled", "red"),
+     ({"status": "declined", "date": "2026-11-20"}, None, "declined", "red"),
+     ({"status": "requested", "date": "2026-11-22"}, None, "not_yet", "amber"),
+     ({"status": "requested", "date": "2026-11-20"}, None, "too_late", "amber"),
+     ({"status": "requested"}, None, "not_confirmed", "amber"),
+     ({"status": "pending"}, None, "payment_due", "amber"),
+     ({"status": "partial"}, None, "payment_due", "amber"),
+     ({"guests": 2}, 3, "party_full", "amber")],
+)  # fmt: skip
+async def test_the_first_thing_that_is_not_right_is_told_and_nobody_is_let_in(
+    door, changes, arrivals, result, colour
+):
+    guest = await door.guest(**changes)
+
+    verdict = await door.scan(await door.pass_of(guest), arrivals=arrivals)
+
+    assert (verdict["result"], verdict["colour"]) == (result, colour)
+    assert verdict["overridable"] is True
+    assert "override" in verdict["actions"]
+    assert await door.now_of(guest) == guest
+    assert await door.rows("SELECT * FROM event") == []
+
+
+async def test_the_first_scan_checks_the_whole_party_in(door):
+    guest = await door.guest(guests=4, access_code="SVC-7K2M")
+
+    verdict = await door.scan(await door.pass_of(guest))
+
+    assert (verdict["result"], verdict["colour"]) == ("checked_in", "green")
+    assert verdict["reservation"] == {
+        "id": guest.id,
+        "accessCode": "SVC-7K2M",
+        "customerFirstName": "Salma",
+        "table": {"id": guest.table_id, "name": "Terrasse 1"},
+        "date": TONIGHT,
+        "slot": None,
+        "guests": 4,
+        "arrived": 4,
+        "notes": "Près de la fenêtre",
+        "vip": False,
+        "status": "confirmed",
+    }
+    assert verdict["firstCheckIn"] == {
+        "at": "2026-11-21T19:00:00.000Z", "terminal": "Porte 1", "by": None,
+    }  # fmt: skip
+    assert verdict["actions"] == ["undo"]
+    assert (await door.now_of(guest)).checked_in_at == door.clock.now()
+
+
+async def test_a_later_scan_shows_who_let_them_in_first(door, clock):
+    guest = await door.guest(guests=4)
+    await door.scan(await door.pass_of(guest))
+    clock.advance(600)
+
+    verdict = await (await door.other("Porte 2")).scan(await door.pass_of(guest))
+
+    assert (verdict["result"], verdict["colour"]) == ("already_checked_in", "amber")
+    assert verdict["firstCheckIn"]["at"] == "2026-11-21T19:00:00.000Z"
+    assert verdict["firstCheckIn"]["terminal"] == "Porte 1"
+    assert "19:00" in verdict["say"]["staff"]
+
+
+async def test_a_typed_code_that_fits_several_lets_staff_pick(door):
+    first = await door.guest(access_code="SVC-Q234")
+    second = await door.guest(access_code="SVC-D234", table="T2", customer_name="Omar Alami")
+
+    verdict = await door.scan("O234")
+
+    assert (verdict["result"], verdict["colour"]) == ("ambiguous", "amber")
+    assert verdict["actions"] == ["pick"]
+    assert {c["id"] for c in verdict["candidates"]} == {first.id, second.id}
+    assert {c["customerFirstName"] for c in verdict["candidates"]} == {"Salma", "Omar"}
+    assert (await door.now_of(first)).arrived == (await door.now_of(second)).arrived == 0
+
+
+async def test_our_own_fault_is_grey_and_never_a_success(door):
+    text = await door.pass_of(await door.guest())
+    door.environment.database._writer._broken = True
+
+    status, body = await door.call("POST", "/scans", {"scanId": "one", "code": text})
+
+    assert (status, body["scanId"]) == (503, "one")
+    assert (body["result"], body["colour"], body["code"]) == ("error", "grey", "UNAVAILABLE")
+    assert body["say"]["staff"]
+
+
+@pytest.mark.proves("S4")
+async def test_no_verdict_ever_shows_a_contact(door):
+    text = await door.pass_of(await door.guest(access_code="SVC-7K2M"))
+
+    said = [await door.scan(code) for code in (text, text, "7K2M", "Salma")]
+    said += [await door.call("GET", "/evening?q=457")]
+
+    for private in ("salma@example.com", "123 457", "Idrissi"):
+        assert private not in str(said)
+
+
+async def test_a_verdict_speaks_the_language_of_its_terminal(door):
+    text = await door.pass_of(await door.guest())
+
+    said = [
+        (await (await door.other(language, language=language)).scan(text, simulate=True))["say"]
+        for language in ("fr", "en", "ar")
+    ]
+
+    assert len({each["staff"] for each in said}) == len({each["guest"] for each in said}) == 3

@@ -1,0 +1,288 @@
+"""Malformed HTTP gets the documented error; idle connections do not lock out other clients."""
+
+import asyncio
+import contextlib
+import gzip
+import http.client
+import json
+import socket
+from functools import partial
+
+import pytest
+from aiohttp import web
+
+from tests.app.processes import Serving
+from web.connection import Connection, ConnectionLimit
+from web.main import main
+
+VENUE = 'name = "Riad"\nslug = "riad"\n[[tables]]\nnumber = "T1"\ncapacity_max = 4\n'
+SECRET = "svc_live_0123456789abcdef"
+HEAD = b"GET /v1/venue HTTP/1.1\r\nHost: localhost\r\n"
+MALFORMED = {
+    "no HTTP at all": f"{SECRET}\r\n\r\n".encode(),
+    "another protocol": bytes.fromhex("16030100a5010000a10303") + SECRET.encode(),
+    "a control character": HEAD + f"Authorization: Bearer {SECRET}\x01\r\n\r\n".encode(),
+    "a name with a space": HEAD + f"Bad name {SECRET}: 1\r\n\r\n".encode(),
+    "a link that never ends": f"GET /access/{SECRET}{'a' * 9000} HTTP/1.1\r\n\r\n".encode(),
+    "an unknown expectation": HEAD + f"Expect: {SECRET}\r\n\r\n".encode(),
+    "two lengths": HEAD + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "no chunk": HEAD + f"Transfer-Encoding: chunked\r\n\r\nzz{SECRET}\r\n\r\n".encode(),
+}
+
+
+def new_box(folder):
+    """The data directory of a new box."""
+    (folder / "venue.toml").write_text(VENUE, "utf-8")
+    box = ["--data", str(folder / "box")]
+    assert main(["init", *box, "--venue", str(folder / "venue.toml")], {}) == 0
+    return folder / "box"
+
+
+@pytest.fixture(scope="module")
+def serving(tmp_path_factory):
+    """The real program, shared by most tests of this file."""
+    data = new_box(tmp_path_factory.mktemp("malformed"))
+    with Serving("--data", str(data), "--host", "127.0.0.1", "--port", "0") as found:
+        yield found
+
+
+def send(port, raw):
+    """Read until the connection ends; return (status line, headers, body)."""
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+        connection.sendall(raw)
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    status, *headers = head.decode().split("\r\n")
+    return status, headers, body
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("raw", MALFORMED.values(), ids=MALFORMED.keys())
+def test_what_is_no_http_gets_the_documented_error_body_and_not_its_own_words(serving, raw):
+    status, headers, body = send(serving.port, raw)
+    assert "400" in status
+    assert json.loads(body).keys() == {"error", "error_en", "code"}
+    assert json.loads(body)["code"] == "VALIDATION_ERROR"
+    assert "Server: venuebox" in headers
+    assert "X-Content-Type-Options: nosniff" in headers
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("path", ["/v1/venue", "/terminal/v1/me", "/test/outbox"])
+@pytest.mark.parametrize(
+    "header",
+    [b"Authorization: Bearer term_" + b"\xff" * 64,
+     b"Authorization: Bearer svc_test_" + b"\xff" * 48],
+)  # fmt: skip
+def test_a_token_of_stray_bytes_is_nobody(serving, path, header):
+    status, _, body = send(serving.port, f"GET {path} HTTP/1.1\r\nHost: localhost\r\n".encode()
+                           + header + b"\r\nConnection: close\r\n\r\n")  # fmt: skip
+    assert "401" in status
+    assert json.loads(body)["code"] == "UNAUTHORIZED"
+
+
+@pytest.mark.process
+@pytest.mark.proves("V5")
+def test_a_packed_body_is_not_unpacked_and_no_accident(serving):
+    body = gzip.compress(json.dumps({"code": "12345678"}).encode())
+    head = (
+        "POST /terminal/v1/pair HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+        f"Content-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+
+    status, _, answer = send(serving.port, head.encode() + body)
+
+    assert "400" in status
+    assert json.loads(answer)["code"] == "INVALID_JSON"
+
+
+@pytest.mark.process
+def test_a_body_that_breaks_off_and_one_in_broken_chunks_leave_the_box_quiet(tmp_path):
+    data = new_box(tmp_path)
+    with Serving("--data", str(data), "--host", "127.0.0.1", "--port", "0") as serving:
+        head = b"POST /terminal/v1/pair HTTP/1.1\r\nHost: localhost\r\n"
+        with socket.create_connection(("127.0.0.1", serving.port)) as broken:
+            broken.sendall(head + b'Content-Length: 100\r\n\r\n{"code"')
+        send(serving.port, head + b"Transfer-Encoding: chunked\r\n\r\n5\r\nabcdeXX\r\n")
+        for raw in MALFORMED.values():
+            send(serving.port, raw)
+
+        serving.terminate()
+
+        assert serving.complaint() == ""
+
+
+@pytest.mark.proves("S19")
+async def test_a_connection_that_asks_nothing_is_dropped_and_one_that_asks_is_kept():
+    async def answer(_request: web.BaseRequest) -> web.Response:
+        await asyncio.sleep(0.3)
+        return web.Response()
+
+    inner = web.Server(answer)
+    server = await asyncio.get_running_loop().create_server(
+        partial(Connection, inner, ConnectionLimit(9), keep_alive=5, patience=0.1), "127.0.0.1", 0
+    )
+    async with server:
+        address = server.sockets[0].getsockname()
+        silent, silent_out = await asyncio.open_connection(*address)
+        silent_out.write(b"GET / HTTP/1.1\r\nHost: b")
+        asking = socket.create_connection(address)
+        asking.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")  # before the server accepts it
+        answered, asking_out = await asyncio.open_connection(sock=asking)
+
+        try:
+            async with asyncio.timeout(60):
+                assert await silent.read() == b""
+                assert (await answered.readline()).startswith(b"HTTP/1.1 200")
+        finally:
+            for out in (silent_out, asking_out):
+                out.close()
+                await out.wait_closed()
+            await inner.shutdown(0)
+            await asyncio.sleep(0)
+
+
+LONG = 8_000_000  # more than both socket buffers hold
+
+
+class Held(ConnectionLimit):
+    """A limit with events: a connection was opened, a connection was closed."""
+
+    def __init__(self):
+        super().__init__(9)
+        self.come, self.gone = asyncio.Event(), asyncio.Event()
+
+    def enter(self, connection):
+        self.come.set()
+        return super().enter(connection)
+
+    def leave(self, connection):
+        super().leave(connection)
+        self.gone.set()
+
+
+async def an_answer_of(size, limit, reading_patience):
+    """Return a server whose answers have `size` bytes, and its address."""
+
+    async def answer(_request: web.BaseRequest) -> web.Response:
+        return web.Response(body=bytes(size))
+
+    server = await asyncio.get_running_loop().create_server(
+        partial(Connection, web.Server(answer), limit, keep_alive=5,
+                reading_patience=reading_patience),
+        "127.0.0.1",
+        0,
+    )  # fmt: skip
+    return server, server.sockets[0].getsockname()
+
+
+async def ask_and_read_nothing(address, room):
+    """Return a connection that has sent a request; its receive buffer has `room` bytes."""
+    asking = socket.socket()
+    asking.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
+    asking.setblocking(False)
+    loop = asyncio.get_running_loop()
+    await loop.sock_connect(asking, address)
+    await loop.sock_sendall(asking, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    return asking
+
+
+@pytest.mark.proves("S19")
+async def test_who_never_reads_an_answer_is_hung_up_on():
+    held = Held()
+    server, address = await an_answer_of(LONG, held, 0.2)
+    async with server:
+        with await ask_and_read_nothing(address, 4096):
+            async with asyncio.timeout(60):
+                await held.come.wait()
+                await held.gone.wait()
+
+
+FILES = 200
+
+
+class Peer(asyncio.Transport):
+    """A connection from `address`."""
+
+    def __init__(self, address):
+        super().__init__({"peername": (address, 50_000)})
+        self.is_open = True
+
+    def abort(self):
+        self.is_open = False
+
+
+def enter(limit, *addresses):
+    """Open a connection from each address; return the connections and which were accepted."""
+    peers = [Peer(address) for address in addresses]
+    entered = [limit.enter(peer) for peer in peers]
+    assert [peer for peer, let_in in zip(peers, entered, strict=True) if let_in] == [
+        peer for peer in peers if peer.is_open
+    ]
+    return peers, entered
+
+
+@pytest.mark.proves("S19")
+def test_one_device_may_hold_so_many_and_another_still_comes_in():
+    limit = ConnectionLimit(10, per_address=2)
+    assert enter(limit, *["192.168.1.5"] * 3)[1] == [True, True, False]
+    assert enter(limit, "192.168.1.6")[1] == [True]
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1", "10.0.0.7", "2001:db8::7"])
+def test_who_speaks_for_many_has_the_total_alone(address):
+    limit = ConnectionLimit(9, ["10.0.0.0/8", "2001:db8::7"], per_address=1)
+    assert enter(limit, *[address] * 10)[1] == [True] * 9 + [False]
+
+
+@pytest.mark.proves("S19")
+def test_a_device_that_changes_its_ipv6_address_is_still_one_device():
+    limit = ConnectionLimit(100, per_address=2)
+    peers, entered = enter(limit, *[f"2001:db8::{number:x}" for number in range(10)])
+    assert entered == [True] * 8 + [False] * 2
+    assert enter(limit, "2001:db8:0:1::1")[1] == [True]
+    limit.leave(peers[0])
+    assert enter(limit, "2001:db8::99")[1] == [True]
+
+
+@pytest.mark.proves("S19")
+@pytest.mark.parametrize("addresses", [11, 250])
+def test_a_newcomer_takes_the_oldest_place_of_whoever_holds_most(addresses):
+    limit = ConnectionLimit(2048)
+    crowd = [enter(limit, *[f"10.0.0.{number}"] * 200)[0] for number in range(addresses)]
+    held = [peer for peers in crowd for peer in peers if peer.is_open]
+    most = max(sum(peer.is_open for peer in peers) for peers in crowd)
+
+    _, entered = enter(limit, *[f"192.168.1.{number}" for number in range(40)])
+
+    assert len(held) == 2048
+    assert entered == [True] * 40
+    assert sum(peer.is_open for peer in held) == 2048 - 40
+    assert max(sum(peer.is_open for peer in peers) for peers in crowd) <= most
+    assert not any(peers[0].is_open for peers in crowd if sum(p.is_open for p in peers) < most)
+
+
+def ask(port):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        connection.request("GET", "/nowhere")
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+@pytest.mark.process
+@pytest.mark.proves("S19")
+def test_a_newcomer_is_answered_while_another_address_holds_every_place(tmp_path):
+    box = ("--data", str(new_box(tmp_path)), "--host", "127.0.0.1", "--port", "0")
+    with Serving(*box, files=FILES) as serving, contextlib.ExitStack() as crowd:
+        for _ in range(2 * FILES):
+            crowd.enter_context(
+                socket.create_connection(
+                    ("127.0.0.1", serving.port), timeout=60, source_address=("127.0.0.2", 0)
+                )
+            )
+
+        assert [ask(serving.port) for _ in range(20)] == [404] * 20
+        serving.terminate()
+        assert serving.complaint() == ""

@@ -1,0 +1,158 @@
+"""The demo, used only by the commands that it prints."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.app.processes import Serving
+from web.main import main
+
+pytestmark = [pytest.mark.process, pytest.mark.slow]
+
+CURL = """
+import sys, urllib.request
+words, headers, data = sys.argv[1:], {}, None
+while words:
+    word = words.pop(0)
+    if word == "-H":
+        name, _, value = words.pop(0).partition(": ")
+        headers[name] = value
+    elif word == "-d":
+        data = words.pop(0).encode()
+    elif word != "-s":
+        url = word
+answer = urllib.request.urlopen(urllib.request.Request(url, data, headers))
+sys.stdout.write(answer.read().decode())
+"""
+
+
+@pytest.fixture(scope="module")
+def demo():
+    """A running demo on a free port."""
+    with Serving("--demo", "--port", "0") as serving:
+        yield serving
+        serving.terminate()
+
+
+def fetch(url, data=None, **headers):
+    """Return status and body; send a POST if there is `data`."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    request = urllib.request.Request(url, data, named)  # noqa: S310 - an address the demo printed
+    try:
+        with urllib.request.urlopen(request, timeout=60) as response:  # noqa: S310 - as above
+            return response.status, response.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def printed(demo, pattern):
+    """Return the first group of the first match in the printed guide."""
+    found = re.search(pattern, "\n".join(demo.lines))
+    assert found, pattern
+    return found.group(1)
+
+
+def received(demo):
+    return json.loads(fetch(printed(demo, r"as JSON: (\S+)\)"))[1])
+
+
+def wait_for_event(demo, kind, name):
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        for one in received(demo)["items"]:
+            guest = json.loads(one["body"])["data"]["reservation"]["customerFirstName"]
+            if (one["event"], guest) == (kind, name):
+                return one["signature"]
+        time.sleep(0.05)
+    raise AssertionError(f"{kind} for {name} did not arrive: {received(demo)}")
+
+
+@pytest.fixture
+def path_with_curl(tmp_path):
+    """PATH, with a replacement for curl if the machine has none."""
+    if shutil.which("curl") is None:
+        stand_in = tmp_path / "curl"
+        stand_in.write_text(f"#!{sys.executable}\n{CURL}", "utf-8")
+        stand_in.chmod(0o700)
+    return f"{tmp_path}:{os.environ['PATH']}"
+
+
+def test_the_printed_lines_book_open_scan_and_the_signed_events_arrive(demo, path_with_curl):
+    kinds = ("BOOKING=", "LINK=", "PASS=", "curl")
+    commands = [line for line in demo.lines if line.startswith(kinds)]
+
+    followed = subprocess.run(
+        ["bash", "-euc", "\n".join(commands)],
+        capture_output=True, text=True, check=True, env={"PATH": path_with_curl},
+    )  # fmt: skip
+
+    booking, link, guest_pass, verdict = followed.stdout.splitlines()
+    assert json.loads(booking)["status"] == "confirmed"
+    assert link == json.loads(booking)["guestAccessUrl"]
+    assert re.fullmatch(r"SVC1[A-Z2-7]{135}", guest_pass)
+    assert json.loads(verdict)["result"] == "checked_in"
+    assert wait_for_event(demo, "reservation.created", "Amina")["verdict"] == "valid"
+    assert wait_for_event(demo, "reservation.checked_in", "Amina")["verdict"] == "valid"
+
+
+def test_every_printed_address_answers(demo):
+    places = [line for line in demo.lines if line.startswith("  ")]
+    printed_ones = re.findall(r"http://127\.0\.0\.1:[^\s)]+", "\n".join(places))
+    for url in printed_ones:
+        assert fetch(url.partition("#")[0], Accept="text/html")[0] == 200, url
+    paths = {url.removeprefix(demo.address) for url in printed_ones}
+    assert {"/portal", "/book", "/docs", "/test"} <= paths
+
+
+def test_the_sign_in_link_makes_its_owner_once(demo):
+    link = printed(demo, r"sign in +(\S+/portal/welcome#\S+)")
+    page = link.partition("#")[0]
+    form = urlencode({"link": link, "password": "seven tall palms"}).encode()
+    headers = {
+        "Origin": demo.address,
+        "Content_Type": "application/x-www-form-urlencoded",
+        "Accept_Language": "en",
+    }
+
+    status, ready = fetch(page, form, **headers)
+    again, _ = fetch(page, form, **headers)
+
+    assert (status, "Yasmine" in ready) == (200, True)
+    assert again == 404
+
+
+def test_it_takes_everything_along_when_it_stops():
+    with Serving("--demo", "--port", "0") as serving:
+        folder = Path(printed(serving, r"--data (\S+)"))
+        assert (folder / "live.db").exists()
+        assert serving.terminate() < 10
+        assert serving.process.returncode == 0
+    assert not folder.exists()
+
+
+def test_it_never_takes_the_place_of_a_real_box(tmp_path, capsys):
+    data = tmp_path / "box"
+    venue = Path("web/demo.toml").absolute()
+    assert main(["init", "--data", str(data), "--venue", str(venue)], {}) == 0
+    before = (data / "live.db").read_bytes()
+
+    assert main(["serve", "--demo", "--data", str(data), "--port", "0"], {}) == 1
+
+    assert "already holds a box" in capsys.readouterr().err
+    assert (data / "live.db").read_bytes() == before
+
+
+@pytest.mark.parametrize("host", ["::", "192.168.1.5", "box.example"])
+def test_it_listens_on_this_machine_alone(host, capsys):
+    assert main(["serve", "--demo", "--host", host, "--port", "0"], {}) == 1
+    assert "this machine only" in capsys.readouterr().err

@@ -1,0 +1,132 @@
+"""Errors: an HTML page for browsers, the documented answer for API clients."""
+
+import logging
+
+import pytest
+from aiohttp import web
+
+from appliance.core.errors import Unavailable
+from tests.app.portal.people import a_person
+from web.middleware import HOSTS, REQUESTS, Hosts, Requests, answer_everything
+
+BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8", "Accept-Language": "en"}
+
+
+@pytest.mark.parametrize(
+    "path", ["/nowhere", "/test/nowhere", "/portal/nowhere", "/test/portal/x", "/accesss/abc"]
+)
+async def test_a_stranger_in_a_browser_gets_the_page_of_a_dead_link(running, path):
+    async with running.client.get(path, headers=BROWSER) as answer:
+        assert (answer.status, answer.content_type) == (404, "text/html")
+
+
+@pytest.mark.parametrize("path", ["/portal/nowhere", "/test/portal/reservations/new/x"])
+async def test_somebody_of_the_house_stays_in_the_portal(running, path):
+    host = await a_person(running, "host", "Yasmine")
+    status, page, headers = await host.get(path, **BROWSER)
+    assert (status, headers["Cache-Control"]) == (404, "no-store")
+    assert "Yasmine" in page
+    assert f'href="{"/test" if path.startswith("/test") else ""}/portal/tonight"' in page
+
+
+@pytest.mark.parametrize("path", ["/v1/nowhere", "/test/v1/nowhere", "/terminal/nowhere", "/v1"])
+async def test_the_interfaces_answer_as_documented_even_in_a_browser(running, path):
+    async with running.client.get(path, headers=BROWSER) as answer:
+        assert (answer.status, (await answer.json())["code"]) == (404, "NOT_FOUND")
+
+
+@pytest.mark.parametrize(
+    ("path", "above"),
+    [
+        ("/portal/box/restart", "/portal/box"),
+        ("/test/portal/venue/order", "/test/portal/venue"),
+        ("/portal/sign-out", "/portal"),
+        ("/me/abc/erasure", "/me/abc"),
+        ("/me/a%3Fb%23c/erasure", "/me/a%3Fb%23c"),
+        ("/me/a%0D%0AX-Y:%20b/erasure", "/me/a%0D%0AX-Y:%20b"),  # no header injection
+    ],
+)
+async def test_the_address_of_a_form_opened_again_leads_to_its_page(running, path, above):
+    async with running.client.get(path, headers=BROWSER, allow_redirects=False) as answer:
+        assert (answer.status, answer.headers["Location"]) == (303, above)
+    async with running.client.get(path, headers={"Accept": "*/*"}) as answer:
+        assert (answer.status, (await answer.json())["code"]) == (405, "METHOD_NOT_ALLOWED")
+
+
+TOO_LARGE = {"reason": "x" * 70_000}
+
+
+@pytest.mark.parametrize("path", ["/book", "/portal/sign-in"])
+async def test_a_guest_whom_the_box_cannot_serve_just_now_gets_a_page(running, monkeypatch, path):
+    async def read(*_given, **_named):
+        raise Unavailable
+
+    monkeypatch.setattr(running.live.database, "read", read)
+    async with running.client.get(path, headers=BROWSER) as answer:
+        assert (answer.status, answer.content_type) == (503, "text/html")
+        assert "Retry-After" in answer.headers
+
+
+async def test_a_stranger_who_sends_too_much_gets_a_page(running):
+    path, headers = "/portal/sign-in", {**BROWSER, "Sec-Fetch-Site": "same-origin"}
+    async with running.client.post(path, data=TOO_LARGE, headers=headers) as answer:
+        assert (answer.status, answer.content_type) == (413, "text/html")
+
+
+@pytest.mark.parametrize("headers", [BROWSER, {**BROWSER, "HX-Request": "true"}])
+async def test_a_list_that_is_too_long_is_refused_on_a_page_of_the_portal(running, headers):
+    manager = await a_person(running, "manager", "Yasmine")
+    status, page, _ = await manager.post("/portal/venue/preview", TOO_LARGE, **headers)
+    assert status == 413
+    assert ("Yasmine" in page) == ("HX-Request" not in headers)
+
+
+WRITTEN = "salma@example.com"
+
+
+@pytest.fixture
+def broken(running, monkeypatch):
+    """A box on which every database read raises an unexpected exception."""
+
+    async def fail(*_arguments, **_keywords):
+        raise ValueError(WRITTEN)
+
+    monkeypatch.setattr(running.box.live.database, "read", fail)
+    return running
+
+
+async def test_after_an_accident_somebody_of_the_house_stays_in_the_portal(broken, caplog):
+    owner = await a_person(broken, "owner", "Yasmine")
+
+    with caplog.at_level(logging.ERROR):
+        status, page, _ = await owner.get("/portal/tonight", **BROWSER)
+
+    assert status == 500
+    assert "Yasmine" in page
+    assert WRITTEN not in page + caplog.text
+    said = [one.getMessage() for one in caplog.records if one.name == "appliance.core.errors"]
+    assert len([each for each in said if each.startswith("GET /portal/tonight failed")]) == 1
+
+
+@pytest.mark.proves("S22", "S30", "V16")
+async def test_the_text_of_an_accident_is_neither_answered_nor_logged(aiohttp_client, caplog):
+    async def fail(_request: web.Request) -> web.Response:
+        raise ValueError("salma", "@", "example.com")
+
+    app = web.Application(middlewares=[answer_everything])
+    app[HOSTS] = Hosts((), (), lambda: "venue")
+    app[REQUESTS] = Requests()
+    app.router.add_get("/access/{token}", fail)
+    client = await aiohttp_client(app)
+
+    with caplog.at_level(logging.DEBUG):
+        async with client.get("/access/secret") as response:
+            body = await response.text()
+
+    assert response.status == 500
+    [record] = [r for r in caplog.records if r.name == "appliance.core.errors"]
+    noted = logging.Formatter().format(record)
+    assert "GET /access/{token} failed: ValueError" in noted
+    assert "test_refusal_pages.py" in noted
+    assert "'salma', '@'" not in noted + body
+    assert "secret" not in noted

@@ -1,0 +1,244 @@
+"""`venuebox serve`, as a real process with real signals."""
+
+import http.client
+import json
+import resource
+import shutil
+import signal
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.app.processes import Serving
+from tests.quickest import quickest
+from web.main import main
+
+pytestmark = [pytest.mark.process, pytest.mark.slow]
+
+VENUE = """
+name = "Riad Atlas"
+slug = "riad-atlas"
+
+[[tables]]
+number = "T1"
+capacity_max = 4
+
+[[slots]]
+start = "19:30"
+end = "22:00"
+"""
+
+
+@pytest.fixture(scope="module")
+def founded(tmp_path_factory):
+    """A new box, to be copied."""
+    folder = tmp_path_factory.mktemp("founded")
+    (folder / "venue.toml").write_text(VENUE, "utf-8")
+    data = folder / "box"
+    assert main(["init", "--data", str(data), "--venue", str(folder / "venue.toml")], {}) == 0
+    return data
+
+
+@pytest.fixture
+def data(founded, tmp_path):
+    """The data directory of a new box."""
+    return Path(shutil.copytree(founded, tmp_path / "box"))
+
+
+def serve(data, *more, environ=None):
+    return Serving(
+        "--data", str(data), "--host", "127.0.0.1", "--port", "0", *more, environ=environ
+    )
+
+
+def run(capsys, data, *argv):
+    assert main([*argv, "--data", str(data)], {}) == 0
+    return capsys.readouterr().out
+
+
+def new_key(capsys, data, environment="live"):
+    argv = ("key", "create", "--environment", environment, "--name", "N", "--json")
+    return json.loads(run(capsys, data, *argv))
+
+
+def call(serving, method, path, key, body=None):
+    connection = http.client.HTTPConnection("127.0.0.1", serving.port, timeout=60)
+    try:
+        headers = {"Authorization": f"Bearer {key}"}
+        connection.request(method, path, None if body is None else json.dumps(body), headers)
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+    finally:
+        connection.close()
+
+
+def a_body(venue, day, key="k-1"):
+    return {
+        "tableId": venue["tables"][0]["id"],
+        "date": day,
+        "guests": 2,
+        "customer": {"name": "Salma", "phone": "0600000001"},
+        "idempotencyKey": key,
+        "notifyCustomer": False,
+    }
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_an_idle_box_at_once_with_status_0_and_whole_databases(data, number):
+    def leave():
+        with serve(data) as serving:
+            asked = time.monotonic()
+            serving.process.send_signal(number)
+            assert serving.process.wait(timeout=60) == 0
+            took = time.monotonic() - asked
+            assert serving.complaint() == ""
+            return took
+
+    assert quickest(leave, 3) < 3
+    assert sorted(path.name for path in data.glob("*.db*")) == ["live.db", "test.db"]
+
+
+def begin_request(serving, key, body):
+    """Send the head of a POST and half of its body; return (connection, other half)."""
+    raw = json.dumps(body).encode()
+    connection = socket.create_connection(("127.0.0.1", serving.port), timeout=60)
+    head = (
+        f"POST /v1/reservations HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(raw)}\r\n\r\n"
+    )
+    connection.sendall(head.encode() + raw[:20])
+    return connection, raw[20:]
+
+
+def wait_until_refused(port):
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_a_request_in_flight_is_finished_while_new_ones_are_no_longer_taken(data, capsys):
+    key = new_key(capsys, data)["key"]
+    with serve(data) as serving:
+        _, venue = call(serving, "GET", "/v1/venue", key)
+        day = time.strftime("%Y-%m-%d", time.gmtime(time.time() + 86_400 * 3))
+        connection, rest = begin_request(serving, key, a_body(venue, day))
+        call(serving, "GET", "/v1/venue", key)  # sent later, so the box has read the first request
+
+        serving.process.send_signal(signal.SIGTERM)
+        assert wait_until_refused(serving.port)
+        serving.process.send_signal(signal.SIGTERM)  # a second signal must not shorten the wait
+        time.sleep(0.1)
+        connection.sendall(rest)
+        answer = connection.recv(65536)
+        connection.close()
+
+        assert answer.startswith(b"HTTP/1.1 201")
+        assert b"Connection: close" in answer
+        assert serving.process.wait(timeout=60) == 0
+
+    with serve(data) as serving:
+        _, listed = call(serving, "GET", "/v1/reservations", key)
+    assert listed["total"] == 1
+
+
+def test_a_request_that_never_ends_does_not_keep_the_box_from_leaving(data, capsys):
+    key = new_key(capsys, data)["key"]
+    with serve(data) as serving:
+        connection, _ = begin_request(serving, key, {"a": "b" * 100})
+        call(serving, "GET", "/v1/venue", key)  # sent later, so the box has read the first request
+
+        took = serving.terminate()
+
+        connection.close()
+        assert serving.process.returncode == 0
+        assert 4 < took < 10
+
+
+def test_a_second_process_on_the_same_directory_is_refused(data):
+    with serve(data) as first:
+        second = serve(data)
+        assert second.process.wait(timeout=60) == 1
+        sentence = second.complaint()
+        second.close()
+
+        assert "another venuebox already uses" in sentence
+        assert sentence.count("\n") == 1
+        assert first.process.poll() is None
+
+
+def test_a_port_in_use_is_one_sentence(data):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        serving = Serving("--data", str(data), "--host", "127.0.0.1", "--port", str(port))
+        assert serving.process.wait(timeout=60) == 1
+        sentence = serving.complaint()
+        serving.close()
+
+    assert f"cannot listen on 127.0.0.1:{port}" in sentence
+    assert sentence.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [(lambda data: (data / "secrets" / "master.key").unlink(), "restore a backup"),
+     (lambda data: (data / "secrets" / "master.key").chmod(0o644), "chmod 600"),
+     (lambda data: (data / "live.db").unlink(), "live.db is missing")],
+)  # fmt: skip
+def test_what_is_lost_or_open_to_others_stops_the_start_with_what_to_do(data, capsys, spoil, said):
+    spoil(data)
+    status = main(["serve", "--data", str(data), "--host", "127.0.0.1", "--port", "0"], {})
+    complaint = capsys.readouterr().err
+    assert status == 1
+    assert said in complaint
+    assert complaint.count("\n") == 1
+
+
+@pytest.mark.proves("I9", "G14", "S2")
+def test_commands_beside_the_box_are_in_force_on_its_next_request(data, capsys):
+    with serve(data) as serving:
+        created = new_key(capsys, data)
+        assert call(serving, "GET", "/v1/venue", created["key"])[0] == 200
+
+        run(capsys, data, "key", "revoke", created["id"])
+        status, refusal = call(serving, "GET", "/v1/venue", created["key"])
+        assert (status, refusal["code"]) == (401, "KEY_REVOKED")
+
+        changed = data.parent / "venue.toml"
+        changed.write_text(VENUE.replace("Riad Atlas", "Riad Toubkal"), "utf-8")
+        run(capsys, data, "venue", "apply", str(changed))
+        other = new_key(capsys, data, "test")["key"]
+        status, venue = call(serving, "GET", "/test/v1/venue", other)
+        assert (status, venue["venue"]["name"]) == (200, "Riad Toubkal")
+
+
+def wait_until_the_use_is_noted(capsys, data):
+    """Wait for the one write that a GET causes."""
+    deadline = time.monotonic() + 60
+    while not json.loads(run(capsys, data, "key", "list", "--json"))["lastUsedAt"]:
+        assert time.monotonic() < deadline, "the use of the key is not noted"
+
+
+def test_a_disk_that_fails_ends_the_box_with_status_1_and_a_sentence(data, capsys):
+    """Make every write to the WAL fail by the file size limit, like a broken disk."""
+    key = new_key(capsys, data)["key"]
+    with serve(data) as serving:
+        _, venue = call(serving, "GET", "/v1/venue", key)
+        wait_until_the_use_is_noted(capsys, data)
+        limit = (data / "live.db-wal").stat().st_size
+        resource.prlimit(serving.process.pid, resource.RLIMIT_FSIZE, (limit, limit))
+        day = time.strftime("%Y-%m-%d", time.gmtime(time.time() + 86_400 * 3))
+
+        status, refusal = call(serving, "POST", "/v1/reservations", key, a_body(venue, day))
+
+        assert (status, refusal["code"]) == (503, "UNAVAILABLE")
+        assert serving.process.wait(timeout=60) == 1
+        assert "the disk failed" in serving.complaint()

@@ -1,0 +1,144 @@
+"""Several partners of one venue cannot see each other's endpoints and references (S4)."""
+
+import pytest
+
+from appliance.alerts import list_alerts
+from appliance.api_keys import rotate_key
+from tests.app.api.webhook_calls import registered
+from tests.app.portal.people import a_person
+from tests.builders import a_body, a_key, table_id
+from tests.conftest import Running, with_settings
+from tests.webhooks.receivers import Receiver, a_server
+
+SECRET_URL = "https://93.184.216.34/hook?token=s3cret"
+WHOSE = "/portal/integrations/endpoints/"
+
+
+@pytest.fixture
+def settings():
+    return with_settings(
+        api={"rate_limit_per_minute": 1000}, webhooks={"allow_networks": ("127.0.0.0/8",)}
+    )
+
+
+async def listed(running: Running, key: str | None = None, prefix: str = ""):
+    status, body, _ = await running.call("GET", f"{prefix}/v1/webhooks", key=key)
+    assert status == 200
+    return {item["id"]: item for item in body["items"]}
+
+
+async def the_id(environment, ending: str) -> str:
+    return await environment.database.read(
+        lambda r: r.value("SELECT id FROM api_key WHERE last_four = :end", {"end": ending[-4:]})
+    )
+
+
+async def alerts(environment):
+    return [(c.name, c.subject) for c in await environment.database.read(list_alerts)
+            if c.name == "endpoint_switched_off"]  # fmt: skip
+
+
+@pytest.mark.proves("S4")
+async def test_each_key_knows_its_own_endpoints_and_no_secret_of_anothers_url(running):
+    endpoint = await registered(running, url=SECRET_URL)
+    other = await a_key(running.live)
+
+    mine = (await listed(running))[endpoint["id"]]
+    theirs = (await listed(running, other))[endpoint["id"]]
+
+    assert (mine["createdByThisKey"], mine["url"]) == (True, SECRET_URL)
+    assert (theirs["createdByThisKey"], theirs["url"]) == (False, "https://93.184.216.34/hook")
+    assert theirs == {**mine, "createdByThisKey": False, "url": theirs["url"]}
+
+
+@pytest.mark.proves("S4")
+async def test_a_rotated_key_inherits_what_its_line_registered_both_ways(running):
+    before = await registered(running, url=SECRET_URL)
+    key_id = await the_id(running.live, running.live_key)
+    successor = await running.live.database.write(rotate_key, "live", key_id, ends=False)
+    _, after, _ = await running.call(
+        "POST", "/v1/webhooks", json={"url": SECRET_URL}, key=successor.key
+    )
+
+    for key in (None, successor.key):
+        found = await listed(running, key)
+        assert [found[one["id"]]["createdByThisKey"] for one in (before, after)] == [True, True]
+        assert {item["url"] for item in found.values()} == {SECRET_URL}
+    await running.call("DELETE", f"/v1/webhooks/{before['id']}", key=successor.key)
+    assert await alerts(running.live) == []
+
+
+async def test_what_the_venue_registered_is_no_keys_own(running):
+    manager = await a_person(running, "manager")
+    form = {"url": SECRET_URL, "event": "reservation.created", "once": "x"}
+    await manager.post("/portal/integrations/endpoints", form)
+    [found] = (await listed(running)).values()
+    assert (found["createdByThisKey"], found["url"]) == (False, "https://93.184.216.34/hook")
+
+
+@pytest.mark.proves("S4")
+@pytest.mark.parametrize("prefix", ["", "/test"])
+async def test_an_alert_tells_that_another_key_deactivated_an_endpoint(running, prefix):
+    environment = running.test if prefix else running.live
+    endpoint = await registered(running, prefix)
+    other = await a_key(environment)
+    path = f"{prefix}/v1/webhooks/{endpoint['id']}"
+
+    assert (await running.call("DELETE", path, key=other))[0] == 200
+
+    assert await alerts(environment) == [("endpoint_switched_off", endpoint["id"])]
+    manager = await a_person(running, "manager")
+    for page in (f"{prefix}{WHOSE}{endpoint['id']}", f"{prefix}/portal/integrations"):
+        _, text, _ = await manager.get(page)
+        assert 'class="chip bad"' in text, page
+    assert (await running.call("DELETE", path, key=other))[0] == 200
+    assert len(await alerts(environment)) == 1
+
+
+async def test_no_alert_for_what_a_key_registered_itself_or_what_is_off_already(running):
+    endpoint = await registered(running)
+    await running.call("DELETE", f"/v1/webhooks/{endpoint['id']}")
+    other = await a_key(running.live)
+    await running.call("DELETE", f"/v1/webhooks/{endpoint['id']}", key=other)
+    assert await alerts(running.live) == []
+
+
+@pytest.mark.parametrize(("what", "active"), [("activate", 1), ("deactivate", 0)])
+async def test_the_alert_ends_when_staff_activate_it_again_or_leave_it_off(running, what, active):
+    endpoint = await registered(running)
+    other = await a_key(running.live)
+    await running.call("DELETE", f"/v1/webhooks/{endpoint['id']}", key=other)
+    manager = await a_person(running, "manager")
+
+    status, _, _ = await manager.post(f"{WHOSE}{endpoint['id']}/{what}")
+
+    assert status == 303
+    assert await alerts(running.live) == []
+    assert (await listed(running))[endpoint["id"]]["active"] == bool(active)
+
+
+@pytest.mark.proves("S4")
+async def test_the_venue_restricts_an_endpoint_to_the_references_of_its_own_line(running):
+    other = await a_key(running.test)
+    manager = await a_person(running, "manager")
+    receiver = Receiver()
+    async with a_server(receiver.converse) as receiver.port:
+        endpoint = await registered(running, "/test", url=receiver.url)
+        path = f"/test{WHOSE}{endpoint['id']}"
+        await manager.post(f"{path}/references", {"references": "own"})
+        for number, key in enumerate((None, other), 1):
+            body = a_body(
+                tableId=table_id(f"T{number}"),
+                externalRef=f"ref-{number}",
+                idempotencyKey=f"k{number}",
+            )
+            status, _, _ = await running.call("POST", "/test/v1/reservations", json=body, key=key)
+            assert status == 201
+        restricted = {r.reservation.get("externalRef") for r in await receiver.got(2)}
+        await manager.post(f"{path}/references", {"references": "all"})
+        body = a_body(tableId=table_id("T3"), externalRef="ref-3", idempotencyKey="k3")
+        await running.call("POST", "/test/v1/reservations", json=body, key=other)
+        everything = await receiver.got(3)
+
+    assert restricted == {"ref-1", None}
+    assert everything[-1].reservation["externalRef"] == "ref-3"

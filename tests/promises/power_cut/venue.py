@@ -1,0 +1,269 @@
+"""A venue on the simulated disk: the real writer and actions, over many runs."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
+from itertools import count
+
+import apsw
+
+from appliance.api_keys import issue_key
+from appliance.clock import StoppedClock, newest_zone_database
+from appliance.core.errors import ApiError
+from appliance.core.tokens import Tokens
+from appliance.database.connection import Transaction, configure
+from appliance.database.database import Writer
+from appliance.database.wal import Watermark, count_missing_frames, rewrite_frames
+from appliance.door.check_in import check_in
+from appliance.door.scan import Reading, Scan
+from appliance.reservations.change import cancel_own
+from appliance.reservations.create import reserve
+from tests.builders import TONIGHT, a_booking, table_id
+from tests.promises.power_cut.vfs import LOG, NAME, Disk, FilesOnDisk
+
+TABLES = ("T1", "T2", "T3", "T4", "T5")
+SLOTS = ("19:30", "22:00", None)
+ROUNDS_AFTER_A_FAILURE = 3
+
+
+@dataclass
+class Facts:
+    """Acknowledged facts, which must never be lost."""
+
+    granted: dict = field(default_factory=dict)  # id: access code
+    cancelled: set = field(default_factory=set)
+    entered: set = field(default_factory=set)
+    keys: set = field(default_factory=set)
+
+    def __len__(self):
+        return len(self.granted) + len(self.cancelled) + len(self.entered) + len(self.keys)
+
+
+@dataclass
+class VenueOnDisk:
+    """One venue through many cuts. `prepare` may weaken connections, to test the checks."""
+
+    vfs: object
+    files: dict
+    key: object
+    terminal: object
+    draw: random.Random
+    prepare: Callable = lambda _: None
+    rewrites_log: bool = True  # rewrite the WAL at a start after a failed sync
+    facts: Facts = field(default_factory=Facts)
+    clock: StoppedClock = field(default_factory=lambda: StoppedClock("2026-11-21T19:00:00Z"))
+    marks: list = field(default_factory=list)  # every watermark that was written
+    granted_after_failure: int = 0
+    refused_starts: int = 0
+    failures: int = 0  # disk failures after which the box exited
+    _numbers: count = field(default_factory=lambda: count(1))
+
+    async def live_until_a_cut(self, cut_after):
+        """Open, work, and cut the power after a number of disk changes."""
+        self.vfs.disk = disk = Disk(self.files, cut_after)
+        connection = None
+        try:
+            connection = self.open(self.draw.choice((5, 50, 1000)))
+            async with self._writer(connection, disk) as writer:
+                while not disk.is_dead:
+                    await self._round(writer)
+        except apsw.IOError:
+            assert disk.is_dead
+        finally:
+            if connection is not None:
+                with suppress(apsw.Error):
+                    connection.close(force=True)
+        self.files = disk.after_a_cut(self.draw)
+
+    async def live_until_a_failure(self, disk):
+        """Start, and work until a sync fails or the power is cut, which ends the process."""
+        self.vfs.disk = disk
+        connection = None
+        try:
+            connection = self._start(disk)
+            await self._serve(connection, disk)
+        except apsw.Error:
+            self.refused_starts += 1
+        finally:
+            if connection is not None:
+                if self.draw.random() < 0.5:  # killed
+                    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+                with suppress(apsw.Error):
+                    connection.close()
+
+    def open(self, autocheckpoint=0):
+        """Open like the box, but with an exclusive lock: the disk has no shared memory."""
+        connection = apsw.Connection("live.db", flags=apsw.SQLITE_OPEN_READWRITE, vfs=NAME)
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        configure(connection)
+        connection.execute(f"PRAGMA wal_autocheckpoint = {autocheckpoint}")
+        self.prepare(connection)
+        return connection
+
+    def _start(self, disk):
+        connection = self.open()
+        try:
+            if self.rewrites_log and LOG in disk.files:
+                rewrite_frames(connection, FilesOnDisk(disk))
+            connection.pragma("user_version")
+        finally:
+            connection.close()
+        return self.open()
+
+    async def _serve(self, connection, disk):
+        broken = []
+        async with self._writer(connection, disk, broken.append) as writer:
+            while not (broken or disk.is_dead):
+                await self._round(writer)
+                if self.draw.random() < 0.1:
+                    writer.run_between(lambda: checkpoint(connection, writer))
+            before = len(self.facts)
+            for _ in range(ROUNDS_AFTER_A_FAILURE):
+                await self._round(writer)
+            self.granted_after_failure += len(self.facts) - before
+            self.failures += bool(broken and disk.failed_syncs)
+
+    def _writer(self, connection, disk, on_broken=lambda _: None):
+        zones, tokens = newest_zone_database(), Tokens(self.draw.randbytes)
+        return Closing(Writer(
+            connection,
+            lambda: Transaction(connection, self.clock, zones, tokens),
+            on_commit=lambda _: None,
+            on_broken=on_broken,
+            on_durable=Watermark(connection, FilesOnDisk(disk, self.marks)).rise,
+        ))  # fmt: skip
+
+    async def _round(self, writer):
+        self.clock.advance(1)
+        await asyncio.gather(*(self._act(writer) for _ in range(self.draw.randint(1, 9))))
+
+    async def _act(self, writer):
+        """Make a random request; record its answer as a fact."""
+        chance = self.draw.random()
+        known = [id_ for id_ in self.facts.granted if id_ not in self.facts.cancelled]
+        with suppress(ApiError):
+            if chance < 0.05:
+                issued = await writer.submit(issue_key, ("live", "Partner"), {})
+                self.facts.keys.add(issued.id)
+            elif chance < 0.25 and known:
+                chosen = self.draw.choice(known)
+                await writer.submit(cancel_own, (self.key, chosen), {})
+                self.facts.cancelled.add(chosen)
+            elif chance < 0.45 and known:
+                await self._check_in(writer, self.draw.choice(known))
+            else:
+                await self._book(writer)
+
+    async def _book(self, writer):
+        booking = a_booking(
+            table_id=table_id(self.draw.choice(TABLES)),
+            slot=self.draw.choice(SLOTS),
+            date=date.fromisoformat(TONIGHT) + timedelta(days=self.draw.randrange(6)),
+            idempotency_key=f"booking-{next(self._numbers)}",
+            notify_customer=False,
+        )
+        granted = await writer.submit(reserve, ("live", self.key, booking), {})
+        self.facts.granted[granted.issued.reservation_id] = granted.issued.access_code
+
+    async def _check_in(self, writer, reservation_id):
+        scan = Scan(f"scan-{next(self._numbers)}", Reading("list", (reservation_id,)))
+        scan = replace(scan, reason="known to the house")
+        decided = await writer.submit(check_in, (self.terminal, scan, 120), {})
+        if decided.verdict.admitted:
+            self.facts.entered.add(reservation_id)
+
+
+class Closing:
+    """Close the writer at the end of the block."""
+
+    def __init__(self, writer):
+        self._writer = writer
+
+    async def __aenter__(self):
+        return self._writer
+
+    async def __aexit__(self, *_):
+        await self._writer.close()
+
+
+def checkpoint(connection, writer):
+    """Run a checkpoint like appliance/database/checkpointer.py, on the writer's thread."""
+    try:
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+    except apsw.IOError as error:
+        writer._loop.call_soon_threadsafe(writer.fail, error)
+
+
+def complaints(venue):
+    """Return the broken promises. Reads a copy, so that the venue can continue."""
+    venue.vfs.disk = Disk(venue.files)
+    connection = venue.open()
+    try:
+        return [*_of_the_log(connection, venue), *_of_the_file(connection),
+                *_of_facts(connection, venue.facts), *_of_events(connection),
+                *_of_tables(connection)]  # fmt: skip
+    except apsw.CorruptError as error:
+        return [f"I7: the file cannot be read: {error}"]
+    finally:
+        connection.close()
+
+
+def _of_the_log(connection, venue):
+    """Check the WAL: with the latest, any earlier or no watermark, it must not count as damaged."""
+    connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+    earlier = venue.draw.choice(venue.marks or [b""])
+    for mark in ((venue.marks or [b""])[-1], earlier, b"", earlier[: venue.draw.randrange(17)]):
+        if count_missing_frames(connection, FilesOnDisk(venue.vfs.disk, [mark])):
+            yield "F9: a box that lost nothing would not be served"
+
+
+def _of_the_file(connection):
+    found = [row[0] for row in connection.execute("PRAGMA integrity_check")]
+    if found != ["ok"]:
+        yield f"I7: integrity_check says {found[:3]}"
+    if list(connection.execute("PRAGMA foreign_key_check")):
+        yield "I7: foreign_key_check found orphans"
+
+
+def _of_facts(connection, facts):
+    rows = {
+        id_: (code, status, arrived, at)
+        for id_, code, status, arrived, at in connection.execute(
+            "SELECT id, issued_code, status, arrived, checked_in_at FROM reservation"
+        )
+    }
+    for id_, code in facts.granted.items():
+        if rows.get(id_, (None,))[0] != code:
+            yield f"I1: the booking {id_} was acknowledged and is lost"
+        elif id_ in facts.cancelled and rows[id_][1] != "cancelled":
+            yield f"I1: the cancellation of {id_} was acknowledged and is lost"
+        elif id_ in facts.entered and not (rows[id_][2] and rows[id_][3]):
+            yield f"I1: the check-in of {id_} was acknowledged and is lost"
+    keys = {id_ for (id_,) in connection.execute("SELECT id FROM api_key")}
+    if not facts.keys <= keys:
+        yield "I1: a key was shown and is lost"
+
+
+def _of_events(connection):
+    """I4: each change has exactly one event, and each event its delivery."""
+    wanted = """
+        SELECT id, 'reservation.created' FROM reservation UNION ALL
+        SELECT id, 'reservation.cancelled' FROM reservation WHERE status = 'cancelled' UNION ALL
+        SELECT id, 'reservation.checked_in' FROM reservation WHERE checked_in_at IS NOT NULL"""
+    told = "SELECT e.reservation_id, e.type FROM event e JOIN delivery d ON d.event_seq = e.seq"
+    if sorted(connection.execute(wanted)) != sorted(connection.execute(told)):
+        yield "I4: changes and events are not the same"
+
+
+def _of_tables(connection):
+    twice = connection.execute(
+        """SELECT a.id, b.id FROM reservation a JOIN reservation b
+               ON a.date = b.date AND a.table_id = b.table_id AND a.seq < b.seq
+                   AND a.starts < b.ends AND b.starts < a.ends
+           WHERE a.status <> 'cancelled' AND b.status <> 'cancelled'"""
+    )
+    for one, other in twice:
+        yield f"I2: {one} and {other} hold one table"

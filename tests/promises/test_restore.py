@@ -1,0 +1,303 @@
+"""Restore a box from a backup: on a blank machine, a year later, or in place of a damaged box.
+
+The commands are taken from the printed recovery kit and run by a shell. The restored box gives
+partners the same answers in both environments, admits guests by their old codes, and is trusted
+by the phones that trusted the old box.
+"""
+
+import asyncio
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import uuid
+from contextlib import closing
+from datetime import date, timedelta
+
+import apsw
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from appliance.backup.archive import show_header
+from appliance.backup.recovery_key import find_recovery_key
+from appliance.clock import SystemClock, newest_zone_database
+from appliance.core.data_directory import DataDirectory
+from appliance.core.tokens import Keyring
+from appliance.database.connection import Reader, open_connection
+from appliance.database.migrate import PAGE_BYTES
+from appliance.door.signing_keys import pass_text
+from appliance.reservations.rows import get_reservation
+from appliance.staff.audit_log import list_audit_entries
+from appliance.tls.certificates import AUTHORITY, IMPORTED, LEAF, import_certificate, read_identity
+from tests.journeys.box_process import (
+    ENVIRONMENTS,
+    PROGRAM,
+    BoxProcess,
+    clean_environ,
+    found_box,
+    venuebox,
+)
+from tests.journeys.partner_side import calling
+from tests.promises.leaping_time import LeapingTime
+from tests.unit.tls.test_importing import NOW, a_certificate, pem_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.process]
+
+RESTORE = "venuebox restore FILE --data DIRECTORY"
+SERVE = "venuebox serve --data DIRECTORY"
+A_YEAR = 365
+
+
+def print_kit(data):
+    """Print the recovery kit; return the rows of the key and the commands."""
+    shown = venuebox("backup", "kit", data=data)
+    rows = re.findall(r"^ {4}((?:[0-9A-Z]{4} ?){7})$", shown, re.MULTILINE)
+    typed = re.findall(r"Type: (venuebox [^.,]*\b)", shown)
+    assert (len(rows), typed) == (2, [RESTORE, SERVE])
+    return rows, typed
+
+
+def typed(line, data):
+    """Return the command in a line of the kit."""
+    line = line.replace("FILE", '"$FILE"').replace("DIRECTORY", shlex.quote(str(data)))
+    return f"PATH={shlex.quote(str(PROGRAM.parent))}:$PATH; exec {line}"
+
+
+async def book(partner, door, environment):
+    """Book two evenings and cancel one; return requests and answers."""
+    venue = await partner.must(200, "GET", "/v1/venue")
+    evening = (await door.must(200, "GET", "/terminal/v1/me"))["evening"]
+    wishes = [
+        {"tableId": table["id"], "date": evening, "guests": 2, "externalRef": f"r-{table['name']}",
+         "customer": {"name": "Salma", "phone": "+212600000001"}, "notifyCustomer": False,
+         "idempotencyKey": f"{environment}-{table['name']}"}
+        for table in venue["tables"][:2]
+    ]  # fmt: skip
+    made = [await partner.must(201, "POST", "/v1/reservations", wish) for wish in wishes]
+    gone = made[1]["serviceReservationId"]
+    await partner.must(200, "DELETE", f"/v1/reservations/{gone}")
+    return wishes, made, evening
+
+
+async def ask_everything(partner, booked):
+    """Return the answers to all partner calls, including replays."""
+    wishes, made, evening = booked
+    paths = ["/v1/venue", "/v1/reservations", "/v1/webhooks", f"/v1/availability?date={evening}"]
+    answers = {path: await partner.must(200, "GET", path) for path in paths}
+    for wish, one in zip(wishes, made, strict=True):
+        answered = await partner.must(200, "POST", "/v1/reservations", wish)
+        assert answered == one, "links and code as they were sent"
+        answers[wish["idempotencyKey"]] = answered
+    return json.dumps(answers, sort_keys=True)
+
+
+def codes(data, environment):
+    """Return the guests' QR codes by reservation."""
+    connection = open_connection(data / f"{environment}.db", writable=False)
+    try:
+        reader = Reader(connection, SystemClock(), newest_zone_database())
+        keyring = Keyring(DataDirectory(data).master_key(), environment)
+        ids = [id_ for (id_,) in reader.rows("SELECT id FROM reservation")]
+        return {
+            id_: pass_text(reader, keyring, environment, get_reservation(reader, id_))
+            for id_ in ids
+        }
+    finally:
+        connection.close()
+
+
+async def scan(door, code):
+    body = {"scanId": str(uuid.uuid4()), "code": code}
+    return (await door.must(200, "POST", "/terminal/v1/scans", body))["result"]
+
+
+@pytest.mark.proves("G6", "S26")
+async def test_who_follows_the_recovery_kit_has_the_same_box_again(tmp_path):
+    founded = found_box(tmp_path)
+    box = BoxProcess(founded.data, log=tmp_path / "box.log")
+    booked, before, sent = {}, {}, {}
+    with box:
+        for environment in ENVIRONMENTS:
+            async with calling(box, founded, environment) as (partner, door):
+                booked[environment] = await book(partner, door, environment)
+                before[environment] = await ask_everything(partner, booked[environment])
+                sent[environment] = codes(founded.data, environment)
+        kit, volume = print_kit(founded.data), tmp_path / "usb"
+        volume.mkdir()
+        venuebox("backup", "--to", str(volume), data=founded.data)
+        box.stop()
+    shutil.rmtree(founded.data)
+
+    (rows, (restore, serve)), [backup] = kit, volume.glob("*.venuebox-backup")
+    await asyncio.to_thread(
+        subprocess.run, ["sh", "-c", typed(restore, founded.data)], check=True,
+        input="\n".join(rows) + "\n", text=True, env=clean_environ({"FILE": str(backup)}),
+    )  # fmt: skip
+    serve = f"{typed(serve, founded.data)} --host 127.0.0.1 --port {box.port}"
+    box.wrapper = ("sh", "-c", serve)
+    with box:
+        for environment in ENVIRONMENTS:
+            async with calling(box, founded, environment) as (partner, door):
+                assert await ask_everything(partner, booked[environment]) == before[environment]
+                kept, gone = (one["serviceReservationId"] for one in booked[environment][1])
+                assert await scan(door, sent[environment][kept]) == "checked_in"
+                assert await scan(door, sent[environment][gone]) != "checked_in"
+        box.stop()
+
+
+def back_up(data):
+    """Make a backup; return it and its recovery key."""
+    venuebox("backup", data=data)
+    [backup] = (data / "backups").iterdir()
+    return backup, recovery_key(data)
+
+
+def recovery_key(data):
+    return find_recovery_key(DataDirectory(data)).text
+
+
+def test_phones_that_trusted_the_box_trust_the_restored_one(tmp_path):
+    founded = found_box(tmp_path)
+    key, blank = rsa.generate_private_key(65537, 2048), tmp_path / "blank"
+    venuebox("tls", "renew", data=founded.data)
+    import_certificate(founded.data / "tls", a_certificate(key), pem_of(key), NOW)
+    files = {name: (founded.data / "tls" / name).read_bytes() for name in (AUTHORITY, IMPORTED)}
+    for passing in ("runtime/python.so", "tmp/half", "log/venuebox.log", "live.db-watermark"):
+        file = founded.data / passing
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(b"passing")
+    backup, key = back_up(founded.data)
+
+    venuebox("restore", str(backup), "--key", key, data=blank)
+
+    for name, content in files.items():
+        assert (blank / "tls" / name).read_bytes() == content
+        assert (blank / "tls" / name).stat().st_mode & 0o777 == 0o600
+    found = {path.name for path in blank.rglob("*")}
+    assert not found & {"python.so", "half", "venuebox.log", "live.db-watermark"}
+    venuebox("tls", "renew", data=blank)
+    assert (blank / "tls" / AUTHORITY).read_bytes() == files[AUTHORITY], "phones trust it anew"
+    leaf, authority = (read_identity(blank / "tls" / name) for name in (LEAF, AUTHORITY))
+    leaf.certificate.verify_directly_issued_by(authority.certificate)
+
+
+@pytest.mark.parametrize("left", ["live.db-wal", "secrets/master.key"])
+def test_a_backup_is_not_mixed_with_what_is_left_of_another_box(tmp_path, left):
+    founded = found_box(tmp_path)
+    backup, key = back_up(founded.data)
+    other = tmp_path / "other"
+    (other / left).parent.mkdir(parents=True)
+    (other / left).write_bytes(b"stale")
+
+    with pytest.raises(AssertionError, match=r"must not be mixed|already holds a box"):
+        venuebox("restore", str(backup), "--key", key, data=other)
+
+    assert (other / left).read_bytes() == b"stale"
+
+
+@pytest.mark.proves("S23")
+def test_a_damaged_box_is_not_served_and_the_latest_backup_takes_its_place(tmp_path):
+    founded = found_box(tmp_path)
+    backup, _ = back_up(founded.data)
+    made_at = show_header(backup).made_at
+    path = founded.data / "live.db"
+    with path.open("r+b") as file:
+        file.seek(int(PAGE_BYTES * 3.5))
+        file.write(b"\xff")
+    hurt = path.read_bytes()
+    with pytest.raises(AssertionError, match=r"venuebox restore --latest"):
+        BoxProcess(founded.data, log=tmp_path / "box.log").start()
+
+    venuebox("restore", "--latest", data=founded.data)
+
+    [aside] = founded.data.glob("damaged-*")
+    assert (aside / "live.db").read_bytes() == hurt
+    with BoxProcess(founded.data, log=tmp_path / "again.log") as box:
+        assert box.stop() < 10
+    assert restored_at(founded.data) == [made_at]
+
+
+def restored_at(data):
+    """Return the time of the backup that the box was restored from, by its audit log."""
+    with closing(open_connection(data / "live.db", writable=False)) as connection:
+        lines = list_audit_entries(Reader(connection, SystemClock(), newest_zone_database()), 9)
+    return [line.detail["made_at"] for line in lines if line.what == "restored"]
+
+
+@pytest.mark.proves("S26")
+def test_a_backup_is_verified_with_its_key_and_no_other(tmp_path):
+    founded = found_box(tmp_path)
+    backup, _ = back_up(founded.data)
+
+    venuebox("verify", str(backup), data=founded.data)
+    with pytest.raises(AssertionError, match="recovery key"):
+        venuebox("verify", str(backup), data=tmp_path / "nowhere")
+
+
+def venuebox_at(time, *argv, data):
+    """Run a command with that clock; return its output."""
+    done = subprocess.run(
+        [*time.wrapper, PROGRAM, *argv, "--data", str(data)],
+        capture_output=True, text=True, check=False, env=clean_environ(time.settings),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def count_rows(data):
+    """Return the number of rows of each table."""
+    counts = {}
+    for path in DataDirectory(data).databases:
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+        names = [name for (name,) in connection.execute(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        )]  # fmt: skip
+        for name in names:
+            [(count,)] = connection.execute(f'SELECT count(*) FROM "{name}"')  # noqa: S608
+            counts[path.name, name] = count
+        connection.close()
+    return counts
+
+
+async def book_table(partner, table, evening):
+    return await partner.must(201, "POST", "/v1/reservations", {
+        "tableId": table["id"], "date": str(evening), "guests": 2, "notifyCustomer": False,
+        "customer": {"name": "Salma", "phone": "+212600000001"}, "idempotencyKey": str(evening),
+    })  # fmt: skip
+
+
+@pytest.mark.proves("G6")
+async def test_a_year_later_every_row_is_there_and_the_codes_of_then_are_good(tmp_path):
+    founded, time = found_box(tmp_path), LeapingTime(tmp_path)
+    data, volume = founded.data, tmp_path / "drawer"
+    volume.mkdir()
+    with time.box(founded, tmp_path) as box:
+        async with calling(box, founded, "live") as (partner, door):
+            tonight = date.fromisoformat(
+                (await door.must(200, "GET", "/terminal/v1/me"))["evening"]
+            )
+            table = (await partner.must(200, "GET", "/v1/venue"))["tables"][0]
+            past = await book_table(partner, table, tonight)
+            coming = await book_table(partner, table, tonight + timedelta(days=A_YEAR))
+        assert box.stop() < 10
+    sent, counts = codes(data, "live"), count_rows(data)
+    await asyncio.to_thread(venuebox_at, time, "backup", "--to", str(volume), data=data)
+    key = recovery_key(data)
+    shutil.rmtree(data)
+
+    time.leap(A_YEAR * 86_400)
+    [backup] = volume.glob("*.venuebox-backup")
+    await asyncio.to_thread(venuebox_at, time, "restore", str(backup), "--key", key, data=data)
+    restored = count_rows(data)
+    with box:
+        async with calling(box, founded, "live") as (_partner, door):
+            admitted = await scan(door, sent[coming["serviceReservationId"]])
+            late = await scan(door, sent[past["serviceReservationId"]])
+        assert box.stop() < 10
+
+    noted = ("live.db", "security_log")  # the restore itself is logged
+    assert {name: count for name, count in restored.items() if counts[name] != count} == {
+        noted: counts[noted] + 1
+    }
+    assert (admitted, late) == ("checked_in", "too_late")

@@ -1,0 +1,235 @@
+"""Receivers with invalid TLS, and receivers with private certificates."""
+
+import datetime as dt
+import hashlib
+import ipaddress
+import ssl
+import warnings
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from appliance.core.errors import ValidationError
+from appliance.webhooks.client import OwnAuthority, PinnedCertificate, SystemTrust
+from appliance.webhooks.endpoints import get_endpoint, parse_ca, parse_pin, trust_receiver
+from tests.webhooks.attempts import BUDGETS, REQUEST, SHORT
+from tests.webhooks.receivers import Receiver, a_server, an_answer
+from tests.webhooks.test_dialling import load
+
+HOST = "receiver.example"
+
+
+class Certificate:
+    """A certificate with a new key, signed by `issuer` or self-signed."""
+
+    def __init__(self, name=HOST, *, issuer=None, days=1, authority=False):
+        self.key = ec.generate_private_key(ec.SECP256R1())
+        self.name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+        signer = issuer or self
+        now = dt.datetime.now(dt.UTC)
+        try:
+            alternative = x509.IPAddress(ipaddress.ip_address(name))
+        except ValueError:
+            alternative = x509.DNSName(name)
+        self.made = (
+            x509.CertificateBuilder()
+            .subject_name(self.name)
+            .issuer_name(signer.name)
+            .public_key(self.key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - dt.timedelta(days=10))
+            .not_valid_after(now + dt.timedelta(days=days))
+            .add_extension(x509.SubjectAlternativeName([alternative]), critical=False)
+            .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
+            .sign(signer.key, hashes.SHA256())
+        )
+
+    @property
+    def pem(self):
+        return self.made.public_bytes(serialization.Encoding.PEM).decode()
+
+    @property
+    def digest(self):
+        der = self.made.public_bytes(serialization.Encoding.DER)
+        return hashlib.sha256(der).digest()
+
+    def context(self):
+        """Return the TLS context of a server with this certificate."""
+        form = serialization.PrivateFormat.PKCS8
+        key = self.key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
+        server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        load(server, self.pem.encode(), key)
+        return server
+
+
+@pytest.fixture(scope="module")
+def authority():
+    return Certificate("Own authority", authority=True)
+
+
+@pytest.fixture
+def attempt(make_client, names):
+    """`outcome, receiver = await attempt(server context, trust)` at https://receiver.example."""
+
+    async def post(context, trust, host=HOST):
+        names.known[HOST] = ["127.0.0.1"]
+        receiver = Receiver()
+        async with a_server(receiver.converse, ssl=context) as port:
+            client = make_client(f"https://{host}:{port}/", trust=trust)
+            return await client.post(REQUEST), receiver
+
+    return post
+
+
+@pytest.mark.proves("V12", "decision: Private addresses?")
+@pytest.mark.parametrize(
+    ("trust", "shown", "code"),
+    [
+        ("system", {"days": -1}, "tls_cert"),
+        ("system", {"issuer": None}, "tls_cert"),
+        ("authority", {"days": -1}, "tls_cert"),
+        ("authority", {"name": "other.example"}, "tls_cert"),
+        ("authority", {"old tls": True}, "tls_other"),
+        ("authority", {"issuer": None}, "tls_cert"),
+        ("pin", {}, "tls_cert"),
+        ("own pin", {"old tls": True}, "tls_other"),
+    ],
+)
+async def test_bad_tls_is_refused_and_not_one_byte_of_the_request_is_sent(
+    attempt, authority, trust, shown, code
+):
+    options = {"issuer": authority} | {n: v for n, v in shown.items() if n != "old tls"}
+    certificate, other = Certificate(**options), Certificate(issuer=authority)
+    context = certificate.context()
+    if "old tls" in shown:
+        only_tls_1_0(context)
+    trusts = {
+        "system": SystemTrust(), "authority": OwnAuthority(authority.pem),
+        "pin": PinnedCertificate(other.digest), "own pin": PinnedCertificate(certificate.digest),
+    }  # fmt: skip
+
+    outcome, receiver = await attempt(context, trusts[trust])
+
+    assert (outcome.phase, outcome.code) == ("tls", code)
+    assert receiver.requests == []
+
+
+@pytest.mark.proves("decision: Private addresses?")
+@pytest.mark.parametrize(
+    ("trust", "options", "host"),
+    [("authority", {}, HOST), ("authority", {"name": "127.0.0.1"}, "127.0.0.1"),
+     ("pin", {"issuer": None, "days": -1}, HOST), ("pin", {"name": "other.example"}, HOST)],
+)  # fmt: skip
+async def test_an_own_authority_or_a_pin_is_enough(attempt, authority, trust, options, host):
+    certificate = Certificate(**{"issuer": authority} | options)
+    trusted = {
+        "authority": OwnAuthority(authority.pem),
+        "pin": PinnedCertificate(certificate.digest),
+    }
+
+    outcome, _ = await attempt(certificate.context(), trusted[trust], host)
+
+    assert outcome.delivered
+
+
+def only_tls_1_0(context):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1
+    context.set_ciphers("ALL:@SECLEVEL=0")
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "budgets", "code"),
+    [("plain http", BUDGETS, "tls_other"),
+     pytest.param("stall", SHORT, "timeout", marks=pytest.mark.slow)],
+)  # fmt: skip
+async def test_a_port_that_speaks_no_tls_is_given_up_in_time(
+    make_client, names, authority, behaviour, budgets, code
+):
+    names.known[HOST] = ["127.0.0.1"]
+    heard = bytearray()
+
+    async def converse(reader, writer):
+        if behaviour == "plain http":
+            writer.write(an_answer(400))
+            await writer.drain()
+        while more := await reader.read(4096):
+            heard.extend(more)
+
+    async with a_server(converse) as port:
+        trust = OwnAuthority(authority.pem)
+        client = make_client(f"https://{HOST}:{port}/", trust=trust, budgets=budgets)
+        outcome = await client.post(REQUEST)
+
+    assert (outcome.phase, outcome.code) == ("tls", code)
+    assert b"POST" not in heard
+
+
+async def test_what_the_owner_trusts_is_in_force_at_the_next_connection(
+    world, names, authority, uptime, change_outside
+):
+    change_outside(trust=SystemTrust())
+    names.known[HOST] = ["127.0.0.1"]
+    certificate, receiver = Certificate(issuer=authority), Receiver()
+    async with a_server(receiver.converse, ssl=certificate.context()) as port:
+        endpoint, _ = await world.register(f"https://{HOST}:{port}/")
+        await world.start()
+        outcomes = []
+        for options in (
+            {},
+            {"ca": authority.pem},
+            {"pin": bytes(32)},
+            {"pin": certificate.digest},
+            {},
+        ):
+            await world.database.write(trust_receiver, endpoint.id, **options)
+            await world.book()
+            await world.recorded(len(outcomes) + 1)
+            outcomes = [outcome for _, outcome in world.attempts()]
+        await world.stop()
+
+    assert outcomes == ["tls_cert", "delivered", "tls_cert", "delivered", "tls_cert"]
+    assert len(receiver.requests) == 2
+
+
+async def test_a_pin_and_an_authority_exclude_each_other_and_plain_http_has_neither(
+    world, authority
+):
+    secure, _ = await world.register(f"https://{HOST}/")
+    plain, _ = await world.register("http://receiver.example/")
+
+    for endpoint, options in (
+        (secure, {"ca": authority.pem, "pin": bytes(32)}),
+        (plain, {"ca": authority.pem}),
+        (plain, {"pin": bytes(32)}),
+    ):
+        with pytest.raises(ValidationError):
+            await world.database.write(trust_receiver, endpoint.id, **options)
+
+    for endpoint in (secure, plain):
+        row = world.database.peek(get_endpoint, endpoint.id)
+        assert (row.ca, row.pin) == (None, None)
+
+
+def test_a_pin_is_read_in_the_ways_that_tools_print_it():
+    digest = bytes(range(32))
+
+    for text in (digest.hex(), digest.hex().upper(), digest.hex(":"), f"sha256:{digest.hex()}\n"):
+        assert parse_pin(text) == digest
+    for text in ("", "00", digest.hex()[:-1], digest.hex() + "0", "g" * 64, "０" * 64):
+        with pytest.raises(ValidationError):
+            parse_pin(text)
+
+
+def test_an_authority_is_kept_as_its_certificates_alone(authority):
+    other = Certificate("Another authority", authority=True)
+
+    found = parse_ca(f"# ours\r\n{authority.pem}\nsecret words\n{other.pem}")
+
+    assert found == authority.pem + other.pem
+    for text in ("", "not a certificate", authority.pem[:-60], "-----BEGIN CERTIFICATE-----"):
+        with pytest.raises(ValidationError):
+            parse_ca(text)

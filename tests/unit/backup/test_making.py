@@ -1,0 +1,155 @@
+"""Making a backup: two at once, a box of years, and what the disk refuses."""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import apsw
+import pytest
+
+from appliance.backup.archive import open_backup
+from appliance.backup.catalogue import list_backups, read_record
+from appliance.backup.recovery_key import ensure_recovery_key
+from appliance.backup.restore import restore_blank
+from appliance.core.data_directory import DataDirectory
+from appliance.core.errors import OperatorError
+from appliance.core.files import exclusive
+from appliance.core.tokens import Tokens
+from appliance.database.connection import open_connection
+from appliance.database.integrity import count_rows, list_faults
+from tests.unit.backup.making import KEY, a_box_with_guests, a_maker
+
+
+@pytest.fixture
+def made(tmp_path):
+    return a_box_with_guests(tmp_path)
+
+
+def shelf_of(made):
+    return made.root / "backups"
+
+
+def test_two_that_begin_in_one_process_are_both_made_and_leave_nothing_over(made):
+    stages, together = {"one": [], "two": []}, threading.Barrier(2)
+
+    def make(name):
+        together.wait(60)
+        maker = a_maker(made, tell=lambda *_: stages[name].append(time.monotonic()))
+        return maker.make(may_rotate=False)[0]
+
+    with ThreadPoolExecutor(2) as pool:
+        paths = set(pool.map(make, stages))
+
+    assert len(paths) == 2
+    assert {path for path, _ in list_backups(shelf_of(made))} == paths
+    assert set(shelf_of(made).iterdir()) == paths
+    assert list(made.directory.tmp.iterdir()) == []
+    assert read_record(made.root).trouble == ""
+    one, two = sorted(stages.values(), key=lambda each: each[-1])
+    assert one[-1] < two[1], "the second begins its work when the first has ended"
+
+
+def test_two_of_one_second_in_one_folder_have_a_name_each(made, tmp_path):
+    folder = tmp_path / "usb"
+    folder.mkdir()
+
+    with ThreadPoolExecutor(2) as pool:
+        paths = set(pool.map(lambda _: a_maker(made).make(to=folder)[0], range(2)))
+
+    assert len(paths) == 2
+    assert {path for path, _ in list_backups(folder)} == paths == set(folder.iterdir())
+
+
+def test_it_has_its_name_only_when_it_is_proven(made):
+    seen = {}
+
+    def look(what, *_):
+        seen[what] = [path.name for path in shelf_of(made).iterdir()]
+
+    path, _ = a_maker(made, tell=look).make()
+
+    assert [name[0] + name[-5:] for name in seen["prove"]] == ["..part"]
+    again, _ = a_maker(made).make(may_rotate=False)
+    assert again.name == path.name.replace("Z.", "Z-2.")
+    assert {each.name for each in shelf_of(made).iterdir()} == {path.name, again.name}
+
+
+def test_who_waits_too_long_says_why_and_one_to_another_folder_is_made_meanwhile(made, tmp_path):
+    (tmp_path / "usb").mkdir()
+
+    with exclusive(shelf_of(made), 1.0, "this"):
+        with pytest.raises(OperatorError, match="another backup of this box has not ended"):
+            a_maker(made, patience=0.2).make()
+        assert "another backup" in read_record(made.root).trouble
+        path, _ = a_maker(made, patience=0.2).make(to=tmp_path / "usb")
+
+    assert path.exists()
+    a_maker(made, patience=0.2).make()
+    assert read_record(made.root).trouble == ""
+
+
+def test_all_who_ask_first_for_the_recovery_key_get_the_same(tmp_path):
+    directory = DataDirectory(tmp_path / "box")
+    directory.make_folders()
+
+    with ThreadPoolExecutor(4) as pool:
+        with exclusive(directory.root / "secrets", 1.0, "this"):
+            asked = [pool.submit(ensure_recovery_key, directory, Tokens()) for _ in range(4)]
+            time.sleep(0.3)
+            assert not any(one.done() for one in asked)
+        keys = {one.result(10).text for one in asked}
+
+    assert len(keys) == 1
+
+
+GROW = """
+WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40000)
+INSERT INTO security_log (at, actor, what, detail, hash)
+SELECT :at + i, 'console', 'grown', json_object('note', hex(randomblob(400))),
+    randomblob(32) FROM n
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.proves("G6")
+def test_a_box_larger_than_any_cache_is_sealed_proven_and_restored(made, tmp_path):
+    live = made.root / "live.db"
+    connection = open_connection(live)
+    connection.execute(GROW, {"at": made.clock.now()})
+    connection.close()
+    assert live.stat().st_size > 40 << 20, "who writes keeps 32 MiB in memory"
+
+    maker = a_maker(made)
+    path, proven = maker.make()
+
+    assert proven.reservations == 10
+    other = DataDirectory(tmp_path / "other")
+    with open_backup(path) as file:
+        restore_blank(file, KEY, other, made.clock, maker.zones, lambda _done, _all: None)
+    restored = other.database("live")
+    assert list_faults(restored) == []
+    before = count_rows(live)
+    assert count_rows(restored) == before | {"security_log": before["security_log"] + 1}
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (apsw.IOError("disk I/O error"), r"disk I/O error\): run venuebox doctor"),
+        (apsw.FullError("database or disk is full"), "there is no room for it"),
+    ],
+)
+def test_what_sqlite_refuses_is_said_and_remembered(made, monkeypatch, error, said):
+    def fail(_path):
+        raise error
+
+    monkeypatch.setattr("appliance.backup.create.describe_venue", fail)
+
+    with pytest.raises(OperatorError, match=said):
+        a_maker(made).make()
+
+    record = read_record(made.root)
+    assert record.tried_at == made.clock.now()
+    assert record.trouble is not None
+    assert record.at is None
+    assert list((made.root / "backups").glob("*.venuebox*")) == []

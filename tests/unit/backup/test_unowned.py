@@ -1,0 +1,84 @@
+"""A machine that is to take over: its box was started, and nobody has set it up."""
+
+import pytest
+
+from appliance.backup.restore import is_unowned
+from appliance.clock import SystemClock, newest_zone_database
+from appliance.commands.console import Console
+from appliance.commands.init import found_unfurnished_box
+from appliance.core.data_directory import DataDirectory
+from appliance.core.tokens import Tokens
+from appliance.database.integrity import session
+from appliance.staff.accounts import begin_setup, offer_setup
+from tests.unit.backup.making import KEY_TEXT, a_box_with_guests, a_maker
+from web.main import main
+
+
+@pytest.fixture
+def backup(tmp_path):
+    """A backup of Riad Atlas, whose settings are not those of a new box."""
+    made = a_box_with_guests(tmp_path / "old", guests=3)
+    made.directory.settings_file.write_text("[server]\nport = 8099\n")
+    path, _ = a_maker(made).make()
+    return path
+
+
+@pytest.fixture
+def new(tmp_path):
+    """A box as the first `serve` leaves it."""
+    directory = DataDirectory(tmp_path / "new")
+    found_unfurnished_box(directory, Console(SystemClock(), Tokens(), {}))
+    write_into(directory, offer_setup)
+    (directory.root / "tls" / "authority.pem").write_text("of the new box")
+    return directory
+
+
+def write_into(directory, action, *args, **more):
+    path = directory.database("live")
+    with session(path, SystemClock(), Tokens(), newest_zone_database()) as tx:
+        action(tx, *args, **more)
+
+
+def restore(path, directory):
+    return main(["restore", str(path), "--data", str(directory.root), "--key", KEY_TEXT], {})
+
+
+def test_a_box_that_nobody_set_up_makes_way_for_a_backup_and_nothing_of_it_is_mixed_in(
+    backup, new, capsys
+):
+    master_key = new.master_key()
+
+    assert restore(backup, new) == 0, capsys.readouterr().err
+
+    assert "3 reservations" in capsys.readouterr().out
+    assert new.settings_file.read_text() == "[server]\nport = 8099\n"
+    assert new.master_key() != master_key
+    assert not (new.root / "tls" / "authority.pem").exists()
+    [aside] = new.root.glob("unused-*")
+    assert (aside / "authority.pem").read_text() == "of the new box"
+    assert aside.stat().st_mode & 0o077 == 0
+
+
+def test_a_bad_backup_leaves_the_new_box_as_it_is(backup, new, capsys):
+    backup.write_bytes(backup.read_bytes()[:-100])
+    master_key = new.master_key()
+
+    assert restore(backup, new) == 1
+
+    assert "damaged or truncated" in capsys.readouterr().err
+    assert new.master_key() == master_key
+    assert list(new.root.glob("unused-*")) == []
+    new.check()
+
+
+@pytest.mark.parametrize("spoil", ["begun by init", "unreadable"])
+def test_what_may_be_somebodys_box_is_refused_as_ever(backup, tmp_path, spoil, capsys):
+    held = a_box_with_guests(tmp_path / "held", guests=1).directory
+    if spoil == "unreadable":
+        held.database("live").write_bytes(b"not a database" * 1000)
+    else:
+        write_into(held, begin_setup, closed=False)
+
+    assert not is_unowned(held, SystemClock(), newest_zone_database())
+    assert restore(backup, held) == 1
+    assert "already holds a box" in capsys.readouterr().err

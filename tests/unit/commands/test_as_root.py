@@ -1,0 +1,293 @@
+"""A command that root runs in a directory of another user acts as that user (S25).
+
+`venuebox service install` makes a user without a shell, so whoever looks after the box is root.
+What that user leaves in the directory, such as a link, must give nothing of root's away.
+"""
+
+import argparse
+import contextlib
+import importlib
+import os
+import pkgutil
+import pwd
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import appliance
+from appliance.backup.archive import SealedReader, unpack_archive
+from appliance.backup.recovery_key import find_recovery_key
+from appliance.core.data_directory import DataDirectory
+from tests.unit.commands.open_folders import let_everybody_enter
+from tests.unit.commands.other_user import NOBODY, run_as_root
+from web.main import make_parser
+
+pytestmark = [pytest.mark.slow, pytest.mark.process]
+
+VENUE, BACKUP, LIVE = "the venue file", "a backup", ("--environment", "live")
+# What each command that works in a data directory is given, up to where it has looked into it.
+COMMANDS = {
+    "serve": ["--host", "192.0.2.1"], "init": ["--venue", VENUE], "venue apply": [VENUE],
+    "key create": [*LIVE, "--name", "N"], "key list": [], "key revoke": ["N"],
+    "terminal create": [*LIVE, "--name", "N"], "terminal pair": [*LIVE, "--name", "N"],
+    "terminal list": [], "terminal revoke": ["N"],
+    "staff create": ["--name", "N", "--role", "owner"], "staff list": [], "staff reset": ["N"],
+    "staff disable": ["N"], "staff remove-second-step": ["N"],
+    "guest export": [*LIVE, "--email", "a@b.example"],
+    "guest erase": [*LIVE, "--email", "a@b.example"], "endpoint list": [], "endpoint roll": ["N"],
+    "endpoint revoke-old-secret": ["N"], "endpoint activate": ["N"], "endpoint deactivate": ["N"],
+    "endpoint trust": ["N", "--system"], "deliveries": [*LIVE],
+    "replay": [*LIVE, "--endpoint", "N"], "doctor": ["--fix"], "doorlog export": [*LIVE],
+    "doorlog verify": [*LIVE], "tls show": [], "tls import": ["--cert", VENUE, "--key", VENUE],
+    "tls renew": [], "tls forget": [], "clock confirm": ["2026-11-22"], "bridge": [], "backup": [],
+    "restore": [BACKUP, "--key", "N"], "verify": [BACKUP], "signing-key rotate": [*LIVE],
+    "version": [],
+}  # fmt: skip
+ROOTS_OWN = {"service install"}  # what it must not do is in test_service.py
+
+
+def data_commands(parser=None, words=()):
+    """Those that take `--data`, by their words."""
+    actions = (parser or make_parser())._actions
+    groups = [action for action in actions if isinstance(action, argparse._SubParsersAction)]
+    if groups:
+        for word, inner in groups[0].choices.items():
+            yield from data_commands(inner, (*words, word))
+    elif any("--data" in action.option_strings for action in actions):
+        yield " ".join(words)
+
+
+def tree(folder):
+    """Everything below it: owner, mode and content."""
+    return {
+        path: (path.lstat().st_uid, path.lstat().st_mode, path.is_file() and path.read_bytes())
+        for path in (folder, *sorted(folder.rglob("*")))
+    }
+
+
+def kept_by_root(folder):
+    return [str(path.relative_to(folder)) for path in (folder, *folder.rglob("*"))
+            if path.lstat().st_uid != NOBODY]  # fmt: skip
+
+
+def names_in(data):
+    """The names in the one backup that was made."""
+    [made] = (data / "backups").iterdir()
+    key = find_recovery_key(DataDirectory(data))
+    with made.open("rb") as file, tempfile.TemporaryDirectory() as folder:
+        return set(unpack_archive(SealedReader(file, key), Path(folder), lambda *_: None).files)
+
+
+def give(folder):
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+
+
+if os.geteuid() == 0:  # who is not root has no rights to give up
+
+    @pytest.fixture
+    def open_folder():
+        """One that others may enter: another run of pytest closes all that are below its own."""
+        with tempfile.TemporaryDirectory(prefix="venuebox-") as name:
+            folder = Path(name)
+            folder.chmod(0o755)
+            yield folder
+
+    @pytest.fixture
+    def data(box, open_folder):
+        """The data directory of a box that was given to nobody."""
+        box.data = box.data.rename(open_folder / "box")
+        give(box.data)
+        return box.data
+
+    @pytest.fixture
+    def roots(open_folder):
+        """A folder of root's, with a folder and secrets in it."""
+        folder = open_folder / "roots"
+        for path in (folder, folder / "deep"):
+            path.mkdir()
+            path.chmod(0o755)
+            (path / "shadow").write_text("root:secret")
+            (path / "shadow").chmod(0o600)
+            (path / "list").write_text("for all")
+            (path / "list").chmod(0o644)
+        return folder
+
+    @pytest.mark.proves("S25")
+    def test_every_command_is_the_owner_before_it_opens_anything(data, venue_file, tmp_path):
+        run_as_root(data, ["backup"])
+        [made] = (data / "backups").iterdir()
+        named = {VENUE: str(venue_file), BACKUP: str(made.rename(tmp_path / made.name))}
+        runs = [
+            [*words.split(), *(named.get(word, word) for word in more)]
+            for words, more in COMMANDS.items()
+        ]
+
+        said = run_as_root(data, *runs, ["serve", "--demo", "--data", str(data), "--port", "0"])
+
+        assert set(data_commands()) == {*COMMANDS, *ROOTS_OWN}
+        user = pwd.getpwuid(NOBODY)
+        ids = [NOBODY] * 3 + [user.pw_gid] * 3 + os.getgrouplist(user.pw_name, user.pw_gid)
+        for argv, done in zip(runs, said, strict=False):
+            assert (done["ids"], done["touched"]) == (ids, []), (argv, done)
+        assert kept_by_root(data) == []
+
+    @pytest.mark.proves("S25")
+    @pytest.mark.parametrize("place", ["tls", "tls/own"])
+    def test_a_backup_takes_nothing_that_a_link_leads_to(data, roots, place):
+        before = tree(roots)
+        if place == "tls":
+            shutil.rmtree(data / "tls", ignore_errors=True)
+        (data / place).parent.mkdir(exist_ok=True)
+        (data / place).symlink_to(roots)
+        give(data)
+
+        [backup] = run_as_root(data, ["backup"])
+
+        assert tree(roots) == before
+        assert (backup["status"] == 1) == (place == "tls"), backup
+        if place != "tls":
+            assert "shadow" not in names_in(data)
+
+    @pytest.mark.proves("S25")
+    @pytest.mark.parametrize("place", ["tls", "tls/sub"])
+    def test_a_restore_puts_nothing_where_a_link_leads(data, roots, place):
+        before = tree(roots)
+        (data / place).mkdir(parents=True, exist_ok=True)
+        (data / place / "zz-venuebox.sh").write_text("echo mine")
+        give(data)
+        [backup] = run_as_root(data, ["backup"])
+        assert backup["status"] == 0, backup
+        shutil.rmtree(data / place)
+        (data / place).symlink_to(roots)
+        (data / "live.db").write_bytes(b"scribbled over")
+        give(data)
+
+        [restore] = run_as_root(data, ["restore", "--latest"])
+
+        assert restore["status"] == 1
+        assert tree(roots) == before
+
+    @pytest.mark.proves("S25")
+    def test_a_restore_reads_no_file_of_roots_through_a_link(data, roots):
+        [backup] = run_as_root(data, ["backup"])
+        assert backup["status"] == 0, backup
+        (data / "secrets" / "master.key").unlink()
+        (data / "secrets" / "master.key").symlink_to(roots / "shadow")
+        (data / "live.db").write_bytes(b"scribbled over")
+        give(data)
+
+        run_as_root(data, ["restore", "--latest"])
+
+        found = [path for path in data.rglob("*") if path.is_file() and not path.is_symlink()]
+        assert [path for path in found if b"root:secret" in path.read_bytes()] == []
+
+    @pytest.mark.proves("S25")
+    @pytest.mark.parametrize("by", ["link", "setting"])
+    def test_a_backup_puts_no_file_in_a_folder_of_roots(data, roots, by):
+        before = tree(roots)
+        if by == "link":
+            (data / "backups").rmdir()
+            (data / "backups").symlink_to(roots)
+        else:
+            (data / "settings.toml").write_text(f'[backup]\ndirectory = "{roots}"\n')
+        give(data)
+
+        [backup] = run_as_root(data, ["backup"])
+
+        assert backup["status"] == 1
+        assert tree(roots) == before
+
+    @pytest.mark.proves("S25")
+    def test_a_link_raced_into_the_scratch_folder_makes_no_file_of_roots(data, roots):
+        before = tree(roots)
+
+        run_as_root(data, ["backup"], attack="scratch", at=roots / "new.db")
+
+        assert tree(roots) == before
+
+    @pytest.mark.proves("S25")
+    def test_a_folder_swapped_while_rights_are_mended_costs_root_none(data, roots):
+        many = data / "log" / "many"
+        many.mkdir(mode=0o700)
+        for name in ("list", "shadow"):
+            (many / name).touch()
+            (many / name).chmod(0o644)
+        give(data)
+        before = tree(roots)
+
+        run_as_root(data, ["doctor", "--fix"], attack="swap", at=roots)
+
+        assert tree(roots) == before
+
+    def test_a_box_that_root_serves_is_its_owners(data):
+        serve = ["serve", "--host", "127.0.0.1", "--port", "0"]
+
+        [served] = run_as_root(data, serve)
+
+        assert (served["status"], served["touched"]) == (0, []), served
+        assert kept_by_root(data) == []
+        assert (data / "log" / "venuebox.jsonl").stat().st_mode & 0o077 == 0
+
+    def test_a_backup_that_root_alone_may_read_is_restored_for_nobody(data, open_folder, tmp_path):
+        run_as_root(data, ["backup"])
+        [made] = (data / "backups").iterdir()
+        backup = shutil.copy(made, tmp_path)
+        key = find_recovery_key(DataDirectory(data)).text
+        other = open_folder / "another"
+        other.mkdir()
+        give(other)
+
+        [verified, restored] = run_as_root(
+            other, ["verify", backup, "--key", key], ["restore", backup, "--key", key]
+        )
+
+        assert (verified["status"], restored["status"]) == (0, 0), (verified, restored)
+        assert kept_by_root(other) == []
+        assert (other / "secrets" / "recovery.key").exists()
+
+    @pytest.mark.proves("S25")
+    @pytest.mark.parametrize("name", ["secrets", "tls", "backups", "log", "tmp", "tz"])
+    def test_a_link_in_the_place_of_a_folder_is_refused_whoever_left_it(box, roots, name):
+        link = box.data / name
+        shutil.rmtree(link, ignore_errors=True)
+        link.symlink_to(roots)
+
+        for owner in (0, NOBODY):
+            os.chown(link, owner, owner, follow_symlinks=False)
+            assert str(link) in box.complaint("doctor")
+            assert str(link) in box.complaint("service", "install")
+
+    @contextlib.contextmanager
+    def as_nobody():
+        groups = os.getgroups()
+        os.setgroups([])
+        os.seteuid(NOBODY)
+        try:
+            yield
+        finally:
+            os.seteuid(0)
+            os.setgroups(groups)
+
+    @pytest.fixture
+    def strangers(box, tmp_path):
+        """A box of root's in a folder that anybody may enter; the program is read already."""
+        for module in pkgutil.walk_packages(appliance.__path__, "appliance."):
+            importlib.import_module(module.name)
+        importlib.import_module("web.serve")
+        let_everybody_enter(tmp_path)
+        return box
+
+    @pytest.mark.parametrize(
+        "words",
+        ["key list", "key create --environment live --name Partner", "staff list", "doctor",
+         "backup", "backup kit", "tls show", "restore --latest", "serve --port 0"],
+    )  # fmt: skip
+    def test_a_stranger_is_told_whose_box_it_is(strangers, words):
+        with as_nobody():
+            said = strangers.complaint(*words.split())
+
+        assert f"only root may open {strangers.data}" in said
+        assert "sudo" in said

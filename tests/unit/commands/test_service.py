@@ -1,0 +1,203 @@
+"""The systemd unit: every line of hardening explained, nothing systemd complains of."""
+
+import contextlib
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from appliance.commands import service
+from appliance.commands.service import make_unit
+from appliance.core.data_directory import DataDirectory
+from tests.unit.commands.open_folders import let_everybody_enter
+
+ANALYZE = shutil.which("systemd-analyze")
+
+
+def test_the_unit_is_shown_and_nothing_is_changed(program):
+    assert program("service", "install", "--user", "riad", "--print") == 0
+
+    assert "User=riad" in program.out
+    assert f"serve --data {program.data}" in program.out
+    assert "{" not in program.out
+
+
+@pytest.mark.proves("S25")
+def test_every_part_of_the_unit_has_its_reason(tmp_path):
+    """A line of settings follows a comment, or another line that the same comment is about."""
+    unit = make_unit(tmp_path, "venuebox", "/usr/bin/venuebox")
+
+    for part in re.split(r"\n\n", unit.partition("[Service]")[2].partition("[Install]")[0]):
+        if part.strip():
+            assert part.strip().startswith("#") or "Type=notify" in part
+
+
+if ANALYZE is not None:  # elsewhere the words above have to do
+
+    @pytest.fixture
+    def unit(tmp_path):
+        path = tmp_path / "venuebox-box.service"
+        path.write_text(make_unit(tmp_path, "root", "/usr/bin/true"), "utf-8")
+        return path
+
+    def test_systemd_finds_nothing_wrong_with_the_unit(unit):
+        done = subprocess.run([ANALYZE, "verify", unit], capture_output=True, text=True,
+                              check=False)  # fmt: skip
+
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+    @pytest.mark.proves("S25")
+    def test_the_service_is_exposed_by_less_than_3(unit):
+        unit.write_text(unit.read_text("utf-8").replace("User=root", "User=venuebox"), "utf-8")
+
+        done = subprocess.run([ANALYZE, "security", "--offline=true", unit], capture_output=True,
+                              text=True, check=False)  # fmt: skip
+
+        [exposure] = re.findall(r"Overall exposure level .*: ([0-9.]+)", done.stdout)
+        assert float(exposure) < 3.0
+
+
+SYSTEMCTL = """#!/bin/sh
+echo "$@" >> {calls}
+test "$1" != is-active
+"""
+
+
+def test_the_folder_of_backups_may_be_written_by_the_service(box):
+    (box.data / "settings.toml").write_text('[backup]\ndirectory = "/media/the usb"\n')
+
+    assert box("service", "install", "--print") == 0
+
+    assert "\nReadWritePaths=-/media/the\\x20usb\n" in box.out
+
+
+@pytest.mark.proves("S25")
+@pytest.mark.parametrize("sign", ["\\n", "\\r", "\\t", "\\u0000", "\\u0085", "\\u009b"])
+def test_no_setting_brings_a_line_of_its_own_into_the_unit(box, sign):
+    (box.data / "settings.toml").write_text(
+        f'[backup]\ndirectory = "/media/usb{sign}ExecStartPre=+/bin/sh"\n'
+    )
+
+    assert "backup.directory" in box.complaint("service", "install", "--print")
+
+
+if os.geteuid() == 0:  # root alone installs a service
+
+    @pytest.fixture
+    def installing(box, tmp_path, monkeypatch):
+        """`service install` for nobody; what systemctl is asked goes to a file."""
+        programs = tmp_path / "bin"
+        programs.mkdir()
+        script = programs / "systemctl"
+        script.write_text(SYSTEMCTL.format(calls=tmp_path / "calls"))
+        script.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+        monkeypatch.setattr(service, "UNIT", tmp_path / "venuebox.service")
+        monkeypatch.setattr(service, "BOOTED", tmp_path)
+        monkeypatch.setattr(service, "find_program", lambda: shutil.which("true"))
+        monkeypatch.setattr(sys, "executable", "/bin/sh")
+        let_everybody_enter(tmp_path)
+        return lambda: box("service", "install", "--user", "nobody")
+
+    def test_the_unit_is_written_the_box_given_and_the_service_started_anew(
+        installing, box, tmp_path
+    ):
+        assert installing() == 0, box.err
+
+        calls = (tmp_path / "calls").read_text().splitlines()
+        assert calls[-3:] == [
+            "daemon-reload",
+            "enable venuebox.service",
+            "restart venuebox.service",
+        ]
+        assert "User=nobody" in (tmp_path / "venuebox.service").read_text()
+        nobody = pwd.getpwnam("nobody").pw_uid
+        assert {path.stat().st_uid for path in (box.data, *box.data.rglob("*"))} == {nobody}
+
+    @pytest.mark.parametrize("hindrance", ["unreachable", "no systemd", "running"])
+    def test_what_hinders_the_service_is_said_before_anything_is_changed(
+        installing, box, tmp_path, monkeypatch, hindrance
+    ):
+        closed = tmp_path / "home"
+        closed.mkdir(mode=0o700)
+        (closed / "venuebox").touch(mode=0o755)
+        if hindrance == "unreachable":
+            monkeypatch.setattr(service, "find_program", lambda: str(closed / "venuebox"))
+        elif hindrance == "no systemd":  # its files are there, as in a container
+            monkeypatch.setattr(service, "BOOTED", tmp_path / "not there")
+
+        with contextlib.ExitStack() as stack:
+            if hindrance == "running":
+                stack.enter_context(DataDirectory(box.data).lock())
+            assert installing() == 1
+
+        assert (str(closed / "venuebox") in box.err) == (hindrance == "unreachable")
+        assert not (tmp_path / "venuebox.service").exists()
+        assert box.data.stat().st_uid == 0
+
+    def test_a_folder_of_backups_that_the_user_may_not_write_is_said(installing, box, tmp_path):
+        usb = tmp_path / "usb"
+        usb.mkdir(mode=0o755)
+        (box.data / "settings.toml").write_text(f'[backup]\ndirectory = "{usb}"\n')
+
+        assert installing() == 0
+
+        assert str(usb) in box.out
+        shutil.chown(usb, "nobody")
+        assert installing() == 0
+        assert str(usb) not in box.out
+
+    @pytest.mark.proves("S25")
+    def test_anothers_file_behind_a_hard_link_is_not_given_away(installing, box, tmp_path):
+        foreign = tmp_path / "shadow"
+        foreign.write_text("root's")
+        planted = box.data / "log" / "planted"
+        planted.hardlink_to(foreign)
+
+        assert installing() == 1
+
+        assert str(planted) in box.err
+        assert foreign.stat().st_uid == 0
+        assert not (tmp_path / "venuebox.service").exists()
+
+    @pytest.mark.proves("S25")
+    def test_settings_that_only_root_may_read_are_not_the_boxs(installing, box, tmp_path):
+        roots = tmp_path / "roots"
+        roots.write_text('[backup]\ndirectory = "/media/usb"\n')
+        roots.chmod(0o600)
+        (box.data / "settings.toml").unlink()
+        (box.data / "settings.toml").symlink_to(roots)
+        shutil.chown(box.data, "nobody")
+
+        assert installing() == 1
+
+        assert not (tmp_path / "venuebox.service").exists()
+
+    @pytest.mark.proves("S25")
+    def test_a_link_is_given_and_not_what_it_leads_to(installing, box, tmp_path):
+        folder, file = tmp_path / "elsewhere", tmp_path / "file"
+        folder.mkdir()
+        file.touch()
+        links = [box.data / "to-a-folder", box.data / "to-a-file", box.data / "to-nothing"]
+        for link, target in zip(links, (folder, file, tmp_path / "gone"), strict=True):
+            link.symlink_to(target)
+
+        assert installing() == 0, box.err
+
+        nobody = pwd.getpwnam("nobody").pw_uid
+        assert [link.lstat().st_uid for link in links] == [nobody] * 3
+        assert (folder.stat().st_uid, file.stat().st_uid) == (0, 0)
+
+    def test_a_directory_that_a_link_leads_to_is_given(installing, box, tmp_path):
+        real = tmp_path / "real"
+        box.data.rename(real)
+        box.data.symlink_to(real)
+
+        assert installing() == 0, box.err
+
+        nobody = pwd.getpwnam("nobody").pw_uid
+        assert {path.stat().st_uid for path in (real, *real.rglob("*"))} == {nobody}

@@ -1,0 +1,106 @@
+"""`venuebox tls`: what is shown, brought, signed anew and forgotten."""
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from appliance.tls.certificates import AUTHORITY, IMPORTED, LEAF, names_in, read_certificate
+from tests.unit.commands.conftest import VENUE
+from tests.unit.tls.test_importing import a_certificate, pem_of
+
+
+@pytest.fixture(scope="module")
+def key():
+    return rsa.generate_private_key(65537, 2048)
+
+
+@pytest.fixture
+def brought(tmp_path, key):
+    """The options that name an own certificate and its key."""
+    cert, private = tmp_path / "chain.pem", tmp_path / "key.pem"
+    cert.write_bytes(a_certificate(key, days=3650))
+    private.write_bytes(pem_of(key))
+    return "--cert", str(cert), "--key", str(private)
+
+
+def leaf(program):
+    return read_certificate(program.data / "tls" / LEAF)
+
+
+def authority(program):
+    return read_certificate(program.data / "tls" / AUTHORITY)
+
+
+def test_renewing_makes_what_is_missing_for_the_venues_name(box):
+    assert box("tls", "renew") == 0, box.err
+
+    assert "riad-atlas.local" in names_in(leaf(box)).dns
+    shown = box.json("tls", "show")
+    assert shown["imported"] is None
+    assert "riad-atlas.local" in shown["names"]
+    assert shown["daysLeft"] > 800
+    assert box("tls", "show") == 0
+    assert shown["fingerprint"] in box.out
+    assert bytes.fromhex(shown["authority"]).hex(":").upper() in box.out  # as /trust shows it
+
+
+def test_renewing_keeps_the_authority_unless_another_is_asked_for(box):
+    box("tls", "renew")
+    before, signed_by = leaf(box), authority(box)
+
+    assert box("tls", "renew") == 0
+    assert leaf(box).serial_number != before.serial_number
+    assert authority(box) == signed_by
+
+    assert box("tls", "renew", "--authority") == 0
+    assert authority(box) != signed_by
+    assert leaf(box).issuer == authority(box).subject
+
+
+def test_an_imported_certificate_is_shown_beside_the_boxs_own_until_it_is_forgotten(box, brought):
+    box("tls", "renew")
+    before = box.json("tls", "show")
+
+    assert box("tls", "import", *brought) == 0, box.err
+    assert "box.example" in box.out
+    shown = box.json("tls", "show")
+    assert shown["imported"]["names"] == ["box.example"]
+    assert shown["fingerprint"] == before["fingerprint"]
+    box("tls", "show")
+    assert shown["fingerprint"] in box.out
+    assert shown["imported"]["fingerprint"] in box.out
+
+    assert box("tls", "forget") == 0
+    assert box.json("tls", "show") == before
+    box.complaint("tls", "forget")
+
+
+@pytest.mark.parametrize("environment", ["live", "test"])
+def test_an_authority_that_a_terminal_may_trust_stays_under_another_name(box, environment):
+    box("tls", "renew")
+    rename(box, "dar-zitoun")
+    box("tls", "renew")
+    renamed = authority(box)
+    assert "dar-zitoun.local" in names_in(leaf(box)).dns
+
+    box("terminal", "create", "--environment", environment, "--name", "Entrée")
+    rename(box, "riad-atlas")
+    box("tls", "renew")
+
+    assert authority(box) == renamed
+    assert "riad-atlas.local" not in names_in(leaf(box)).dns
+
+
+def rename(box, slug):
+    venue = box.data.parent / f"{slug}.toml"
+    venue.write_text(VENUE.replace("riad-atlas", slug), "utf-8")
+    assert box("venue", "apply", str(venue)) == 0, box.err
+
+
+def test_what_cannot_be_read_or_used_is_one_sentence_and_changes_nothing(box, brought, tmp_path):
+    _, cert, _, private = brought
+
+    assert "nowhere.pem" in box.complaint(
+        "tls", "import", "--cert", str(tmp_path / "nowhere.pem"), "--key", private
+    )
+    box.complaint("tls", "import", "--cert", cert, "--key", cert)
+    assert not (box.data / "tls" / IMPORTED).exists()

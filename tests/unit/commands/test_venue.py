@@ -1,0 +1,103 @@
+"""`venuebox init` and `venuebox venue apply`."""
+
+import stat
+from datetime import timedelta
+
+import pytest
+
+from appliance.core.data_directory import DataDirectory
+from appliance.core.tokens import Keyring
+from appliance.door.signing_keys import get_signing_key
+from appliance.reservations.create import enter_by_staff
+from appliance.venue.rows import find_tonight, get_venue, list_slots, list_tables
+from tests.builders import a_booking
+from tests.unit.commands.conftest import VENUE
+
+LATE = VENUE.replace('"19:30"', '"01:00"').replace('"22:00"', '"03:00"')
+
+
+@pytest.mark.proves("decision: Tables, slots or rules that change under reservations?")
+@pytest.mark.parametrize("environment", ["live", "test"])
+def test_an_evening_that_would_end_across_a_booked_slot_is_applied_nowhere(
+    box, venue_file, environment
+):
+    venue_file.write_text(LATE, "utf-8")
+    assert box("venue", "apply", str(venue_file)) == 0
+    with box.transaction(environment) as tx:
+        day = find_tonight(tx) + timedelta(days=7)
+        booking = a_booking(table_id=list_tables(tx)[0].id, date=day, slot="01:00")
+        enter_by_staff(tx, booking, actor="staff:x")
+    earlier = 'evening_ends_at = "00:30"\n' + LATE.replace("Riad Atlas", "Riad Toubkal")
+    venue_file.write_text(earlier, "utf-8")
+
+    assert "across midnight" in box.complaint("venue", "apply", str(venue_file))
+
+    for each in ("live", "test"):
+        with box.transaction(each) as tx:
+            venue = get_venue(tx)
+            assert (venue.name, venue.evening_ends_at) == ("Riad Atlas", "06:00")
+
+
+def test_an_evening_that_ends_across_a_slot_nobody_holds_is_applied(box, venue_file):
+    venue_file.write_text('evening_ends_at = "00:30"\n' + LATE, "utf-8")
+
+    assert box("venue", "apply", str(venue_file)) == 0
+
+    with box.transaction("live") as tx:
+        assert get_venue(tx).evening_ends_at == "00:30"
+
+
+def test_applying_a_file_matches_tables_by_number_in_both_environments(box, venue_file):
+    with box.transaction() as tx:
+        before = {table.number: table.id for table in list_tables(tx)}
+        slot_id = list_slots(tx)[0].id
+    text = VENUE.replace('"T2"', '"T3"').replace("Terrasse 1", "Le Belvédère")
+    venue_file.write_text(text.replace("Riad Atlas", "Riad Toubkal"), "utf-8")
+
+    assert box("venue", "apply", str(venue_file)) == 0, box.err
+
+    for environment in ("live", "test"):
+        with box.transaction(environment) as tx:
+            assert get_venue(tx).name == "Riad Toubkal"
+            shown = [(table.number, table.name, table.bookable) for table in list_tables(tx)]
+        assert shown == [("T1", "Le Belvédère", True), ("T3", "T3", True), ("T2", "T2", False)]
+    with box.transaction() as tx:
+        after = {table.number: table.id for table in list_tables(tx)}
+        assert list_slots(tx)[0].id == slot_id
+    assert {number: after[number] for number in before} == before
+
+
+def test_a_box_has_one_venue_in_two_environments_each_with_a_pass_key_of_its_own(box):
+    master, venues, keys = DataDirectory(box.data).master_key(), [], set()
+    for name in ("live", "test"):
+        with box.transaction(name) as tx:
+            venues.append(get_venue(tx))
+            assert [table.number for table in list_tables(tx)] == ["T1", "T2"]
+            key = get_signing_key(tx, Keyring(master, name))[1]
+            keys.add(key.public_key().public_bytes_raw())
+
+    assert venues[0] == venues[1]
+    assert len(keys) == 2
+
+
+@pytest.mark.proves("S25")
+def test_no_file_of_a_new_box_is_readable_by_others(box):
+    for path in [box.data, *box.data.rglob("*")]:
+        assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
+
+
+def test_a_directory_that_holds_a_box_is_refused_and_untouched(box, venue_file):
+    before = (box.data / "live.db").read_bytes()
+
+    box.complaint("init", "--venue", str(venue_file))
+
+    assert (box.data / "live.db").read_bytes() == before
+
+
+def test_settings_that_were_put_there_before_are_kept(program, venue_file):
+    program.data.mkdir()
+    (program.data / "settings.toml").write_text("[server]\nport = 9\n")
+
+    assert program("init", "--venue", str(venue_file)) == 0
+
+    assert "port = 9" in (program.data / "settings.toml").read_text()

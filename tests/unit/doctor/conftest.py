@@ -1,0 +1,109 @@
+"""A healthy box: a fresh box on a machine that has everything, and ways to damage it."""
+
+import os
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from appliance.backup.catalogue import Record, write_record
+from appliance.clock import SystemClock, newest_zone_database
+from appliance.core.data_directory import DataDirectory
+from appliance.core.i18n import load_languages
+from appliance.core.settings import Settings
+from appliance.core.tokens import Tokens
+from appliance.database.integrity import session
+from appliance.doctor.check import Check, CheckContext, Machine
+from appliance.doctor.checks import examine
+from tests.conftest import with_settings
+from tests.unit.commands.conftest import VENUE
+from web.main import main
+
+GIB = 1 << 30
+
+
+@dataclass
+class Ward:
+    """The box, and what the doctor says of it."""
+
+    context: CheckContext
+
+    @property
+    def root(self) -> Path:
+        return self.context.directory.root
+
+    def examine(self) -> list[Check]:
+        """Every finding; each can be said in each language."""
+        found = examine(self.context)
+        for said in [part for check in found for part in (check.finding, check.remedy) if part]:
+            assert all(said.text(language) for language in load_languages().all())
+        return found
+
+    def find(self, name: str) -> Check | None:
+        """The finding of that name."""
+        return next((check for check in self.examine() if check.name == name), None)
+
+    def status(self, name: str) -> str | None:
+        found = self.find(name)
+        return found and found.status
+
+    def become(self, **changes: Any) -> None:
+        self.context = replace(self.context, **changes)
+
+    def on(self, **changes: Any) -> None:
+        """Move to another machine."""
+        self.become(machine=replace(self.context.machine, **changes))
+
+    def set(self, **sections: dict[str, Any]) -> None:
+        """Other settings."""
+        self.become(settings=with_settings(**sections))
+
+    def write(self, sql: str, environment: str = "live", **values: Any) -> None:
+        """Reach into a database."""
+        path = self.root / f"{environment}.db"
+        with session(path, SystemClock(), Tokens(), newest_zone_database()) as tx:
+            tx.execute(sql, values)
+
+
+def english(check: Check) -> str:
+    """The finding as a reader of English gets it."""
+    return check.finding.text(load_languages().get("en"))
+
+
+def a_volume(*, free=100 * GIB, files=10**6, left=10**6):
+    """What statvfs says of one."""
+    return SimpleNamespace(f_bavail=free // 4096, f_frsize=4096, f_files=files, f_favail=left)
+
+
+@pytest.fixture(scope="session")
+def fresh_box(tmp_path_factory) -> Path:
+    """The data directory that `init` makes: each test works on its own copy."""
+    folder = tmp_path_factory.mktemp("doctor")
+    (folder / "venue.toml").write_text(VENUE, "utf-8")
+    root = folder / "box"
+    assert main(["init", "--venue", str(folder / "venue.toml"), "--data", str(root)], {}) == 0
+    return root
+
+
+@pytest.fixture
+def ward(tmp_path, fresh_box) -> Ward:
+    root = shutil.copytree(fresh_box, tmp_path / "box")
+    write_record(root, Record(at=SystemClock().now(), file="riad-atlas", size=1))
+    proc = tmp_path / "proc"
+    proc.mkdir()
+    (proc / "meminfo").write_text("MemTotal: 4000000 kB\nMemAvailable:  2000000 kB\n")
+    os.mkfifo(root / "poke", 0o600)
+    listening = os.open(root / "poke", os.O_RDWR | os.O_NONBLOCK)
+    machine = Machine(statvfs=lambda _: a_volume(), proc=proc, is_synchronised=lambda: True,
+                      has_way_out=lambda: True, ask=lambda _: 200)  # fmt: skip
+    settings: Settings = with_settings(
+        server={"app_url": "https://box.example"},
+        mail={"host": "mail.example", "sender": "riad@box.example", "user": "u", "password": "p"},
+    )
+    context = CheckContext(DataDirectory(root), settings, SystemClock(), newest_zone_database(),
+                      machine=machine)  # fmt: skip
+    yield Ward(context)
+    os.close(listening)

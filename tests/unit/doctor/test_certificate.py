@@ -1,0 +1,162 @@
+"""The doctor's checks of https: the certificate of the files, and the one that is shown."""
+
+import asyncio
+import threading
+from contextlib import contextmanager
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from appliance.clock import StoppedClock, SystemClock
+from appliance.core.settings import ServerSettings
+from appliance.tls.certificates import Certificates, import_certificate, wanted_names
+from tests.unit.doctor.conftest import english
+from tests.unit.tls.test_importing import a_certificate, pem_of
+
+ADDRESSES = ["192.168.1.20"]
+DAY_MS = 86_400_000
+
+
+@pytest.fixture(autouse=True)
+def at_home(monkeypatch):
+    """A machine with one address in the house."""
+    monkeypatch.setattr("appliance.doctor.checks.own_addresses", lambda: ADDRESSES)
+
+
+def certificates(ward, slug="riad-atlas"):
+    """What a box of that name made just now, in the files of this one."""
+    names = wanted_names(slug, ServerSettings(), ADDRESSES)
+    made = Certificates(
+        ward.root / "tls", SystemClock(), lambda: "Riad", lambda: names, lambda: False
+    )
+    made.prepare()
+    return made
+
+
+def test_a_box_that_is_alone_or_has_made_none_is_not_examined(ward):
+    assert ward.find("certificate") is None
+
+    certificates(ward)
+    for server in ({"host": "127.0.0.1"}, {"host": "localhost"}, {"tls_port": 0}):
+        ward.set(server=server)
+        assert ward.find("certificate") is None
+        assert ward.find("tls_port") is None
+
+
+@pytest.mark.parametrize(
+    ("left", "status"), [(818, "ok"), (21, "ok"), (20, "warn"), (3, "warn"), (2, "fail")]
+)
+def test_its_end_is_told_in_time(ward, left, status):
+    ward.set(server={})
+    certificates(ward)
+    later = StoppedClock()
+    later.milliseconds = SystemClock().now() + round((819 - left - 0.5) * DAY_MS)
+    ward.become(clock=later)
+
+    found = ward.find("certificate")
+
+    assert (found.status, f" {left}." in english(found)) == (status, True)
+
+
+def test_a_name_that_is_missing_is_named(ward):
+    ward.set(server={})
+    certificates(ward, slug="another")
+
+    found = ward.find("certificate")
+
+    assert found.status == "warn"
+    assert "riad-atlas.local" in english(found)
+
+
+def bring(ward, *names, days=3650):
+    key = rsa.generate_private_key(65537, 2048)
+    now = StoppedClock("2026-11-02T00:00:00Z").now()
+    pem = a_certificate(key, days=days, names=names)
+    import_certificate(ward.root / "tls", pem, pem_of(key), now)
+    ward.become(clock=StoppedClock("2026-11-21T19:00:00Z"))
+
+
+@pytest.mark.parametrize(("days", "status"), [(3650, "ok"), (30, "warn"), (22, "fail")])
+def test_an_imported_certificate_is_judged_by_its_end(ward, days, status):
+    ward.set(server={"app_url": "https://box.example"})
+    certificates(ward)
+
+    bring(ward, "box.example", days=days)
+
+    assert ward.status("certificate") == status
+
+
+@pytest.mark.parametrize(
+    ("app_url", "names", "status"),
+    [("https://box.example", ("box.example",), "ok"),
+     ("https://Box.example:8443", ("*.example",), "ok"),
+     ("https://box.example", ("direct.example",), "warn"),
+     ("https://a.box.example", ("*.example",), "warn"),
+     ("https://riad-atlas.local:8443", ("direct.example",), "warn"),
+     ("", ("box.example",), "ok")],
+)  # fmt: skip
+def test_an_imported_certificate_is_for_the_address_that_guests_are_given(
+    ward, app_url, names, status
+):
+    ward.set(server={"app_url": app_url})
+    certificates(ward)
+    bring(ward, *names)
+
+    found = ward.find("certificate")
+
+    assert found.status == status
+    assert ("direct.example" in english(found)) == ("direct.example" in names)
+
+
+@contextmanager
+def shown(context):
+    """Somebody who shows that certificate at a port of this machine."""
+    loop, ports, ended = asyncio.new_event_loop(), [], threading.Event()
+
+    async def serve():
+        server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0, ssl=context)
+        ports.append(server.sockets[0].getsockname()[1])
+        ended.set()
+        await over.wait()
+        server.close()
+
+    over = asyncio.Event()
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
+    thread.start()
+    ended.wait()
+    try:
+        yield ports[0]
+    finally:
+        loop.call_soon_threadsafe(over.set)
+        thread.join()
+        loop.close()
+
+
+def test_the_port_is_well_while_it_shows_the_certificate_of_the_files(ward):
+    made = certificates(ward)
+    with shown(made.context) as port:
+        ward.set(server={"tls_port": port})
+        assert ward.status("tls_port") == "ok"
+
+        Certificates(made.folder, made.clock, made.venue, made.wanted, made.has_terminals).renew(
+            force=True
+        )
+        assert ward.status("tls_port") == "warn"
+
+    assert ward.status("tls_port") == "fail"
+    (ward.root / "poke").unlink()
+    assert ward.status("tls_port") is None
+
+
+@pytest.mark.parametrize("name", ["box.example", "*.box.example", "riad-atlas.local"])
+def test_the_port_is_asked_for_the_imported_certificate_too(ward, name):
+    made = certificates(ward)
+    bring(ward, name)
+    made.load()
+    with shown(made.context) as port:
+        ward.set(server={"tls_port": port})
+        assert ward.status("tls_port") == "ok"
+
+        bring(ward, "direct.example")
+
+        assert ward.status("tls_port") == "warn"

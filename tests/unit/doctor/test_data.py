@@ -1,0 +1,140 @@
+"""The checks of what the box keeps: databases, keys, files, backups."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import apsw
+import pytest
+
+from appliance.doctor import data
+from appliance.doctor.data import fix_permissions
+from appliance.privacy import LIST, append_to_list
+from tests.unit.doctor.conftest import english
+
+
+def spoil(path, offset, content):
+    with path.open("r+b") as file:
+        file.seek(offset)
+        file.write(content)
+
+
+@pytest.mark.parametrize("environment", ["live", "test"])
+def test_a_changed_byte_in_a_page_is_found(ward, environment):
+    path = ward.root / f"{environment}.db"
+    spoil(path, 4096 * 3, b"\x00")  # the type of the fourth page
+
+    assert ward.status("integrity") == "fail"
+
+
+def test_a_missing_database_is_found_and_the_others_are_still_examined(ward):
+    (ward.root / "test.db").unlink()
+
+    assert ward.status("integrity") == "fail"
+    assert ward.status("disk") == "ok"
+
+
+def test_a_row_that_belongs_to_nothing_is_found(ward):
+    # The box's own connections refuse it: foreign keys are off in a bare one.
+    connection = apsw.Connection(str(ward.root / "live.db"))
+    connection.execute("INSERT INTO history (reservation_id, at, what, actor)"
+                       " VALUES ('nobody', 1, 'created', 'box')")  # fmt: skip
+    connection.close()
+
+    assert ward.status("integrity") == "fail"
+
+
+def test_a_newer_schema_is_a_failure_and_an_older_one_a_word(ward):
+    ward.write("PRAGMA user_version = 999", "test")
+    assert ward.status("schema") == "fail"
+    assert ward.status("endpoints") is None  # rows of another schema are not asked
+
+    ward.write("PRAGMA user_version = 0", "test")
+    assert ward.status("schema") == "warn"
+
+
+def test_a_log_that_is_not_folded_is_warned_of(ward):
+    with (ward.root / "live.db-wal").open("ab") as file:
+        file.truncate(65 << 20)
+
+    assert data.wal(ward.context).status == "warn"
+
+
+def test_an_old_signing_key_is_warned_of(ward):
+    ward.write("UPDATE signing_key SET created_at = created_at - 367 * 86400000")
+
+    assert ward.status("signing_key") == "warn"
+
+
+def test_the_master_key_of_another_box_is_a_failure(ward):
+    ward.context.directory.master_key_file.write_bytes(bytes(32))
+
+    assert ward.status("master_key") == "ok"
+    assert ward.status("signing_key") == "fail"
+
+
+@pytest.mark.proves("S25", "V13")
+@pytest.mark.parametrize("name", ["secrets/master.key", "live.db", "settings.toml", "secrets", "."])
+def test_a_file_or_folder_that_others_can_read_is_named_and_mended(ward, name):
+    path = ward.root / name
+    path.chmod(0o755 if path.is_dir() else 0o644)
+
+    found = ward.find("permissions")
+    assert found.status == "fail"
+    assert name in english(found)
+
+    assert path in fix_permissions(ward.context.directory)
+    assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600)
+    assert ward.status("permissions") == "ok"
+
+
+def test_a_file_of_somebody_else_is_named(ward, monkeypatch):
+    stranger = SimpleNamespace(st_uid=ward.root.stat().st_uid + 1, st_mode=0o600)
+    monkeypatch.setattr(data, "_walk", lambda _: [(ward.root / "live.db", stranger)])
+
+    found = ward.find("permissions")
+
+    assert found.status == "fail"
+    assert "live.db" in english(found)
+
+
+@pytest.mark.parametrize("harm", ["missing", "short", "open"])
+def test_a_master_key_that_cannot_be_used_is_a_failure(ward, harm):
+    path: Path = ward.context.directory.master_key_file
+    if harm == "missing":
+        path.unlink()
+    elif harm == "short":
+        path.write_bytes(b"short")
+    else:
+        path.chmod(0o644)
+
+    assert ward.status("master_key") == "fail"
+    assert ward.status("signing_key") is None  # there is nothing to open it with
+
+
+def test_lines_of_the_list_of_erasures_that_cannot_be_read_are_named(ward):
+    assert ward.status("erasures") is None, "nobody was erased yet"
+    append_to_list(ward.root, "live", {"a": 0})
+    assert ward.status("erasures") == "ok"
+
+    (ward.root / LIST).write_bytes(b'"x"\n' + (ward.root / LIST).read_bytes() + b"\xff\n")
+
+    found = ward.find("erasures")
+    assert found.status == "warn"
+    assert "1, 4" in english(found)
+
+
+def test_backups_on_the_volume_of_the_box_are_worth_a_word_where_another_was_wanted(ward, tmp_path):
+    (tmp_path / "usb").mkdir()
+    ward.set(backup={"directory": str(tmp_path / "usb")})
+
+    ward.on(device=lambda _: 1)
+    assert ward.status("backups") == "warn"
+
+    ward.on(device=lambda path: 2 if path == tmp_path / "usb" else 1)
+    assert ward.status("backups") == "ok"
+
+
+def test_a_folder_that_is_not_there_is_a_failure(ward, tmp_path):
+    ward.set(backup={"directory": str(tmp_path / "usb")})
+
+    assert ward.status("backups") == "fail"

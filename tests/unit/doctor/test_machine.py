@@ -1,0 +1,71 @@
+from importlib import resources
+
+import pytest
+
+from appliance.clock import StoppedClock, ZoneDatabase
+from tests.unit.doctor.conftest import a_volume
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("volume", "name", "status"),
+    [({"free": 1024 * MIB}, "disk", "ok"), ({"free": 1023 * MIB}, "disk", "warn"),
+     ({"free": 100 * MIB}, "disk", "warn"), ({"free": 99 * MIB}, "disk", "fail"),
+     ({"free": 0}, "disk", "fail")],
+)  # fmt: skip
+def test_room_on_the_volume(ward, volume, name, status):
+    ward.on(statvfs=lambda _: a_volume(**volume))
+
+    assert ward.status(name) == status
+
+
+@pytest.mark.parametrize(("mib", "status"), [(128, "ok"), (127, "warn"), (31, "fail")])
+def test_free_memory(ward, mib, status):
+    (ward.context.machine.proc / "meminfo").write_text(f"MemAvailable: {mib * 1024} kB\n")
+
+    assert ward.status("memory") == status
+
+
+def test_a_machine_that_tells_nothing_of_its_memory_is_not_judged(ward):
+    ward.on(proc=ward.root)
+
+    assert ward.status("memory") is None
+
+
+@pytest.mark.proves("S28")
+def test_a_tz_database_that_does_not_know_morocco_is_a_failure(ward, tmp_path):
+    ward.become(zones=ZoneDatabase("2025b", "system", tmp_path))
+
+    assert ward.status("time_zones") == "fail"
+
+
+def test_an_old_tz_database_with_morocco_at_one_hour_is_a_failure(ward, tmp_path):
+    (tmp_path / "Africa").mkdir()
+    # Any zone that is at +01 in November will do.
+    paris = resources.files("tzdata.zoneinfo.Europe").joinpath("Paris").read_bytes()
+    (tmp_path / "Africa" / "Casablanca").write_bytes(paris)
+    ward.become(zones=ZoneDatabase("2025b", "system", tmp_path))
+
+    assert ward.status("time_zones") == "fail"
+
+
+@pytest.mark.parametrize(("state", "status"), [(True, "ok"), (False, "warn"), (None, "warn")])
+def test_a_clock_that_nobody_keeps_right_is_warned_of(ward, state, status):
+    ward.on(is_synchronised=lambda: state)
+
+    assert ward.status("clock") == status
+
+
+def test_a_clock_behind_what_the_box_has_written_is_a_failure(ward):
+    ward.become(clock=StoppedClock("2026-01-01T00:00:00Z"))
+    ward.write("REPLACE INTO heartbeat (id, at) VALUES (1, 1795287600000)")
+
+    assert ward.status("clock") == "fail"
+
+
+@pytest.mark.parametrize(("has_way_out", "status"), [(True, "ok"), (False, "warn")])
+def test_a_box_without_a_route_to_the_internet_is_warned_of(ward, has_way_out, status):
+    ward.on(has_way_out=lambda: has_way_out)
+
+    assert ward.status("uplink") == status

@@ -1,0 +1,193 @@
+import asyncio
+import os
+from dataclasses import replace
+
+import pytest
+
+from appliance.core.scanner_settings import ReaderSettings
+from appliance.doctor import checks
+from appliance.doctor.check import ask_health
+from tests.conftest import Running, with_settings
+from tests.unit.doctor.conftest import english
+
+
+@pytest.mark.parametrize(("answer", "status"), [(200, "ok"), (503, "fail"), (None, "fail")])
+def test_a_box_that_runs_is_asked_whether_it_is_well(ward, answer, status):
+    ward.on(ask=lambda _: answer)
+
+    assert ward.status("box") == status
+
+
+def test_a_box_that_is_off_is_a_word_and_is_not_asked(ward):
+    (ward.root / "poke").unlink()
+
+    def never(_url):
+        raise AssertionError
+
+    ward.on(ask=never)
+
+    assert ward.status("box") == "warn"
+
+
+def test_the_pipe_of_a_box_that_crashed_is_not_a_running_box(ward):
+    (ward.root / "poke").unlink()
+    os.mkfifo(ward.root / "poke")
+
+    assert ward.status("box") == "warn"
+
+
+def test_the_box_is_asked_where_it_listens_and_on_this_machine_alone(ward):
+    asked = []
+    ward.on(ask=asked.append)
+    ward.context.directory.remember_address("http://192.168.1.20:8099")
+    ward.set(server={"port": 8080})
+
+    ward.status("box")
+
+    assert asked == ["http://127.0.0.1:8099/health", "http://127.0.0.1:8080/health"]
+
+
+@pytest.mark.parametrize(
+    ("host", "asked_for"),
+    [("192.168.1.20", "192.168.1.20"), ("fd00::2", "[fd00::2]"), ("::", "127.0.0.1")],
+)
+def test_a_box_that_listens_at_one_address_is_asked_there(ward, host, asked_for):
+    asked = []
+    ward.on(ask=lambda url: asked.append(url) or 200)
+    ward.set(server={"host": host, "port": 8080})
+
+    assert ward.status("box") == "ok"
+    assert asked == [f"http://{asked_for}:8080/health"]
+
+
+async def test_the_box_on_this_machine_is_really_asked(running: Running):
+    base = f"http://127.0.0.1:{running.client.port}"
+
+    assert await asyncio.to_thread(ask_health, f"{base}/health") == 200
+
+    running.live.database._writer._broken = True
+    running.clock.advance(2)
+    assert await asyncio.to_thread(ask_health, f"{base}/health") == 503
+
+
+@pytest.mark.parametrize(
+    ("app_url", "status"),
+    [("", "warn"), ("http://192.168.1.20:8080", "warn"), ("http://127.0.0.1:8080", "ok"),
+     ("http://localhost:8080", "ok"), ("https://box.example", "ok")],
+)  # fmt: skip
+def test_the_address_that_guests_are_given(ward, app_url, status):
+    ward.set(server={"app_url": app_url})
+
+    assert ward.status("settings") == status
+
+
+def test_settings_that_cannot_be_read_are_a_failure_and_stop_nothing_else(ward):
+    ward.become(settings="server.port is 'x': a whole number is allowed")
+
+    assert ward.status("settings") == "fail"
+    assert ward.status("mail") is None
+    assert ward.status("box") == "fail"  # nobody knows where it listens
+
+
+def with_readers(ward, *readers):
+    ward.become(settings=replace(with_settings(), readers=readers))
+
+
+def a_terminal(ward, name):
+    ward.write("INSERT INTO terminal (id, name, created_at) VALUES (:name, :name, 0)", name=name)
+
+
+def test_readers_that_are_there_are_well(ward, tmp_path):
+    device = tmp_path / "ttyACM0"
+    device.touch()
+    a_terminal(ward, "Porte 1")
+    with_readers(ward, ReaderSettings("serial", "Porte 1", device=str(device)),
+                 ReaderSettings("tcp", "Porte 1", port=4000))  # fmt: skip
+
+    assert ward.status("readers") == "ok"
+
+
+@pytest.mark.parametrize(
+    "reader",
+    [ReaderSettings("serial", "Porte 1", device="/dev/no-such-scanner"),
+     ReaderSettings("tcp", "Porte 9", port=4000)],
+    ids=["not plugged in", "of no terminal"],
+)  # fmt: skip
+def test_a_reader_that_cannot_work_is_a_failure(ward, reader):
+    a_terminal(ward, "Porte 1")
+    with_readers(ward, reader)
+
+    assert ward.status("readers") == "fail"
+
+
+GOOD = {"host": "mail.example", "sender": "riad@box.example", "user": "u", "password": "p"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [({}, "ok"), ({"host": ""}, "warn"), ({"sender": ""}, "fail"), ({"password": ""}, "fail"),
+     ({"user": "", "password": ""}, "ok"), ({"security": "none"}, "warn")],
+)  # fmt: skip
+def test_the_mail_settings_are_complete(ward, changes, status):
+    ward.set(mail={**GOOD, **changes})
+
+    assert ward.status("mail") == status
+
+
+@pytest.mark.parametrize(("trouble", "status"), [("", "ok"), ("sign-in refused with 535", "fail")])
+def test_the_mail_server_is_asked_when_told_to(ward, monkeypatch, trouble, status):
+    asked = []
+
+    async def answer(settings, _within):
+        asked.append(settings.host)
+        return trouble
+
+    monkeypatch.setattr(checks, "find_trouble", answer)
+    ward.become(online=True)
+
+    assert ward.status("mail_server") == status
+    assert set(asked) == {"mail.example"}
+
+
+def an_endpoint(ward, *, failures=0, outcome="delivered", active=1):
+    ward.write(
+        """INSERT INTO endpoint (id, url, events, active, created_at, secret, failures_in_a_row,
+               last_outcome)
+           VALUES ('e', 'https://partner.example/hook', '[]', :active, 0, x'', :failures, :outcome)
+        """,
+        failures=failures, outcome=outcome, active=active,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "status"),
+    [({}, "ok"), ({"failures": 1, "outcome": "timeout"}, "ok"),
+     ({"failures": 5, "outcome": "http_500"}, "warn"),
+     ({"failures": 1, "outcome": "blocked"}, "warn"),
+     ({"failures": 9, "outcome": "http_500", "active": 0}, "ok")],
+)  # fmt: skip
+def test_an_endpoint_that_takes_nothing_is_named(ward, endpoint, status):
+    an_endpoint(ward, **endpoint)
+
+    found = ward.find("endpoints")
+
+    assert found.status == status
+    assert ("https://partner.example/hook" in english(found)) == (status == "warn")
+
+
+@pytest.mark.parametrize(
+    ("state", "hours_ago", "status"),
+    [("dead", 1, "warn"), ("dead", 24 * 8, "ok"), ("pending", 0, "ok"), ("pending", 2, "warn"),
+     ("delivered", 1, "ok"), ("cancelled", 1, "ok")],
+)  # fmt: skip
+def test_deliveries_that_died_or_wait_are_counted(ward, state, hours_ago, status):
+    an_endpoint(ward)
+    at = ward.context.clock.now() - hours_ago * 3_600_000
+    ward.write("INSERT INTO event (seq, type, occurred_at) VALUES (1, 'webhook.test', :at)", at=at)
+    ward.write(
+        """INSERT INTO delivery (id, endpoint_id, event_seq, state, due_at, finished_at)
+           VALUES ('d', 'e', 1, :state, :at, :at)""",
+        state=state, at=at,
+    )  # fmt: skip
+
+    assert ward.status("deliveries") == status

@@ -1,0 +1,53 @@
+"""The check-in as the portal enters it, and what the live feed is told."""
+
+import pytest
+
+from appliance.door.check_in import check_in, undo_check_in
+from appliance.door.scan import Reading, Scan
+from appliance.door.scan_log import DoorChanged
+from appliance.door.terminals import get_terminal, issue_terminal
+from appliance.staff.model import StaffMember
+from tests.unit.arrivals import add_reservation
+
+NORA = StaffMember("staff-1", "Nora", "host", has_password=True, created_at=0, disabled_at=None)
+
+
+@pytest.fixture
+async def portal(box):
+    """The database, the terminal that stands for the portal, a guest, and what was noticed."""
+
+    def furnish(tx):
+        tx.insert("staff", {"id": NORA.id, "name": NORA.name, "role": NORA.role, "created_at": 0})
+        return get_terminal(tx, issue_terminal(tx, "Portail")[0]), add_reservation(tx)
+
+    notices = []
+    box.live.database.on_commit(notices.extend)
+    terminal, guest = await box.live.database.write(furnish)
+    return box.live.database, terminal, guest, notices
+
+
+async def test_who_let_the_party_in_is_named(portal):
+    database, terminal, guest, _ = portal
+    reading = Reading("list", (guest.id,))
+    first = await database.write(check_in, terminal, Scan("one", reading, staff=NORA), 120)
+
+    second = await database.write(check_in, terminal, Scan("two", reading), 120)
+
+    assert first.verdict.first_check_in == second.verdict.first_check_in
+    assert second.verdict.first_check_in.by == "Nora"
+
+
+async def test_the_other_doors_are_told_of_people_who_come_in_or_are_taken_back(portal):
+    database, terminal, guest, notices = portal
+    reading = Reading("list", (guest.id,))
+    await database.write(check_in, terminal, Scan("one", reading), 120)
+    await database.write(check_in, terminal, Scan("two", reading), 120)  # already in: no change
+    await database.write(check_in, terminal, Scan("three", reading, simulate=True), 120)
+    await database.write(undo_check_in, terminal, "one", None)
+
+    told = [notice for notice in notices if isinstance(notice, DoorChanged)]
+
+    assert [(n.verdict.result, n.verdict.admitted) for n in told] == [
+        ("checked_in", 2), ("undone", -2),
+    ]  # fmt: skip
+    assert told[0].verdict.reservation.id == guest.id

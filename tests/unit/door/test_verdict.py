@@ -1,0 +1,121 @@
+from datetime import date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from appliance.door.verdict import (
+    COLOURS,
+    LANGUAGES,
+    OVERRIDABLE,
+    FirstCheckIn,
+    Seen,
+    Verdict,
+    judge,
+    phrase,
+    see,
+)
+from tests.unit.arrivals import a_guest
+
+TONIGHT = date(2026, 11, 21)
+DOOR_MD = [
+    ("checked_in", "green"), ("party_added", "green"), ("already_checked_in", "amber"),
+    ("party_full", "amber"), ("not_yet", "amber"), ("too_late", "amber"),
+    ("not_confirmed", "amber"), ("payment_due", "amber"), ("ambiguous", "amber"),
+    ("cancelled", "red"), ("declined", "red"), ("revoked", "red"), ("wrong_venue", "red"),
+    ("test_code", "red"), ("bad_signature", "red"), ("unknown_code", "red"),
+    ("undone", "grey"), ("error", "grey"),
+]  # fmt: skip
+ABOUT_NOBODY = {"unknown_code", "bad_signature", "wrong_venue", "test_code", "error"}
+FIRST = FirstCheckIn(1_795_287_600_000, "19:00", "Porte 1", None)
+
+
+def decide(*, generation=0, arrivals=None, too_early=False, **changes) -> str:
+    return judge(
+        a_guest(date=TONIGHT.isoformat(), **changes),
+        generation=generation,
+        arrivals=arrivals,
+        tonight=TONIGHT,
+        too_early=too_early,
+    )
+
+
+def test_the_vocabulary_is_that_of_the_protocol_in_its_order():
+    assert list(COLOURS.items()) == DOOR_MD
+
+
+@pytest.mark.parametrize(
+    ("changes", "result"),
+    [({"generation": 1, "status": "cancelled"}, "revoked"),
+     ({"status": "cancelled", "date": "2026-11-20"}, "cancelled"),
+     ({"status": "declined", "date": "2026-11-22"}, "declined"),
+     ({"status": "requested", "date": "2026-11-20"}, "too_late"),
+     ({"status": "requested", "date": "2026-11-22"}, "not_yet"),
+     ({"status": "requested", "too_early": True}, "not_yet"),
+     ({"status": "requested", "arrived": 2}, "not_confirmed"),
+     ({"status": "pending", "arrived": 2}, "payment_due"),
+     ({"status": "partial", "arrivals": 9}, "payment_due"),
+     ({"arrived": 2, "checked_in_at": 1, "arrivals": 9}, "already_checked_in"),
+     ({"arrived": 1, "checked_in_at": 1, "arrivals": 2}, "party_full"),
+     ({"arrivals": 3}, "party_full"),
+     ({"arrived": 1, "checked_in_at": 1, "arrivals": 1}, "party_added"),
+     ({"arrived": 1, "checked_in_at": 1}, "party_added"), ({"arrivals": 2}, "checked_in"),
+     ({"status": "completed"}, "checked_in"), ({"generation": None}, "checked_in")],
+)  # fmt: skip
+def test_the_first_check_that_fails_decides(changes, result):
+    if "date" in changes:
+        guest = a_guest(date=changes["date"], status=changes["status"])
+        found = judge(guest, generation=0, arrivals=None, tonight=TONIGHT, too_early=False)
+    else:
+        found = decide(**changes)
+
+    assert found == result
+
+
+def test_only_guests_whom_the_box_knows_can_be_let_in_with_a_reason():
+    assert OVERRIDABLE.isdisjoint(ABOUT_NOBODY | {"ambiguous"})
+    assert {COLOURS[result] for result in OVERRIDABLE} == {"amber", "red"}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    ("result", "seen"),
+    [*((result, see(a_guest(), arrived=1)) for result in COLOURS),
+     *((result, None) for result in sorted(ABOUT_NOBODY))],
+)  # fmt: skip
+def test_each_verdict_has_a_sentence_for_staff_and_one_for_the_guest_in_each_language(
+    result, language, seen
+):
+    said = phrase(Verdict(result, seen, admitted=1, first_check_in=FIRST), language)
+
+    assert said.staff
+    assert said.guest
+    assert "{" not in said.staff + said.guest
+
+
+texts = st.text(max_size=20)
+seen = st.builds(
+    Seen, texts, texts, st.none() | texts, texts, texts, st.integers(1), st.integers(0), texts
+)
+verdicts = st.builds(
+    Verdict,
+    result=st.sampled_from(list(COLOURS)),
+    reservation=st.none() | seen,
+    admitted=st.integers(-9, 9),
+    first_check_in=st.none()
+    | st.builds(FirstCheckIn, st.integers(0), texts, st.none() | texts, st.none() | texts),
+    candidates=st.lists(seen, max_size=3).map(tuple),
+    overrode=st.none() | texts,
+)
+
+
+@given(verdicts)
+def test_a_verdict_comes_back_from_the_log_as_it_was(verdict):
+    assert Verdict.from_json(verdict.to_json()) == verdict
+
+
+def test_what_the_log_keeps_of_a_guest_is_nothing_personal():
+    kept = Verdict("checked_in", see(a_guest()), admitted=2).to_json()
+
+    for personal in ("Salma", "Idrissi", "salma@example.com", "600", "fenêtre"):
+        assert personal not in kept

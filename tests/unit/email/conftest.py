@@ -1,0 +1,200 @@
+"""Fixtures: an environment on disk, with a reservation, its guest pass and its email."""
+
+import atexit
+import dataclasses
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from appliance.clock import StoppedClock, newest_zone_database
+from appliance.core.settings import MailSettings, Settings
+from appliance.core.tokens import Keyring, Tokens
+from appliance.database.database import Database
+from appliance.database.migrate import migrate
+from appliance.door.live_feed import Feed
+from appliance.email.smtp import SmtpSender
+from appliance.email.worker import EmailWorker
+from appliance.environment import Environment, Links
+from appliance.reservations.emails import find_email, queue_email
+from tests.unit.email.mail_servers import Mailbox
+
+MASTER = bytes(range(32))
+VENUE_ID = "018f0000-0000-7000-8000-00000000aaaa"
+TABLE_ID = "018f0000-0000-7000-8000-00000000bbbb"
+SENDER = "table@riad.example"
+GUEST = "yasmine@guest.example"
+
+
+@pytest.fixture
+def clock():
+    return StoppedClock("2026-11-20T12:00:00Z")
+
+
+@pytest.fixture
+def mail_settings():
+    return MailSettings(host="127.0.0.1", port=1, security="none", sender=SENDER)
+
+
+@pytest.fixture
+async def environment(tmp_path, clock, mail_settings):
+    opened = await open_environment(tmp_path / "live.db", clock, mail_settings)
+    yield opened
+    await opened.database.close()
+
+
+@pytest.fixture
+async def kept_environment(tmp_path, clock, mail_settings):
+    opened = await open_environment(tmp_path / "test.db", clock, mail_settings, "test")
+    yield opened
+    await opened.database.close()
+
+
+@pytest.fixture
+def open_at(clock, mail_settings):
+    """Return `open_at(path)`, which opens an environment. The test closes its database."""
+    return lambda path: open_environment(path, clock, mail_settings)
+
+
+async def open_environment(path: Path, clock, mail_settings, name="live"):
+    """Open the database at `path`. Insert a venue, a table and a signing key if it is new."""
+    copy_empty_database(path)
+    database = Database(path, clock, Tokens(), newest_zone_database())
+    fresh = database.peek(lambda reader: reader.row("SELECT 1 FROM venue")) is None
+    environment = Environment(
+        name,
+        database,
+        Keyring(MASTER, name),
+        Settings(mail=mail_settings),
+        Links("https://box.example" + ("/test" if name == "test" else "")),
+        Feed(database),
+    )
+    if fresh:
+        await database.write(_furnish, environment.keyring)
+    return environment
+
+
+def copy_empty_database(path: Path) -> None:
+    """Copy an empty database to `path`, unless the file exists."""
+    if not path.exists():
+        shutil.copy(empty_database(), path)
+
+
+@cache
+def empty_database() -> Path:
+    """Return the path of a database without rows, created once for each test run."""
+    directory = Path(tempfile.mkdtemp(prefix="venuebox-template-"))
+    atexit.register(shutil.rmtree, directory)
+    migrate(directory / "empty.db", create=True)
+    return directory / "empty.db"
+
+
+def _furnish(tx, keyring):
+    tx.insert(
+        "venue",
+        {"id": VENUE_ID, "name": "Riad Atlas", "slug": "riad", "status": "active",
+         "reservation_mode": "free", "auto_confirm": 1, "request_expiry_hours": 24,
+         "currency": "MAD", "time_zone": "Africa/Casablanca", "evening_ends_at": "06:00"},
+    )  # fmt: skip
+    tx.insert(
+        "venue_table",
+        {"id": TABLE_ID, "position": 1, "number": "T1", "name": "Terrasse 1", "capacity_min": 1,
+         "capacity_max": 20, "minimum_spend": 500, "type": "standard", "bookable": 1},
+    )  # fmt: skip
+    key = Ed25519PrivateKey.from_private_bytes(b"k" * 32)
+    tx.insert(
+        "signing_key",
+        {"kid": 1, "public_key": key.public_key().public_bytes_raw(),
+         "private_key": keyring.wrap(key.private_bytes_raw(), b"n" * 12), "created_at": tx.now},
+    )  # fmt: skip
+
+
+def a_reservation(tx, **changes):
+    """Insert a confirmed reservation for the evening of 2026-11-21. Return its id."""
+    starts = changes.pop("starts", 1170)
+    values = {
+        "id": tx.new_id(), "status": "confirmed", "source": "partner", "table_id": TABLE_ID,
+        "date": "2026-11-21", "slot": "19:30", "starts": starts, "ends": 1320, "guests": 4,
+        "customer_name": "Yasmine El Fassi", "customer_email": GUEST,
+        "access_code": tx.tokens.new_access_code(), "pass_id": tx.tokens.random_bytes(8),
+        "link_expires_at": tx.now + 10**9, "created_at": tx.now, "updated_at": tx.now,
+    } | changes  # fmt: skip
+    tx.insert("reservation", values)
+    return values["id"]
+
+
+def a_letter_in(tx, *, keep=False, recipient=GUEST, language="fr", **reservation):
+    """Insert a reservation and queue its confirmation. Return the email's id."""
+    reservation_id = a_reservation(tx, **reservation)
+    return queue_email(tx, reservation_id, "confirmation", recipient, language, keep=keep)
+
+
+@pytest.fixture
+def a_letter(environment):
+    """Return `a_letter(language="ar")`, which queues a confirmation. Their times never overlap."""
+    minute = iter(range(0, 2000, 2))
+
+    async def queue(**values):
+        starts = next(minute)
+        values = {"starts": starts, "ends": starts + 1} | values
+        return await environment.database.write(a_letter_in, **values)
+
+    return queue
+
+
+@pytest.fixture
+def letter_row(environment):
+    return lambda letter_id: environment.database.peek(find_email, letter_id)
+
+
+@pytest.fixture
+def mailbox():
+    return Mailbox()
+
+
+@pytest.fixture
+def at_port(environment):
+    """Return `at_port(1025)`, which returns the environment with its mail server at that port."""
+    return lambda port, **settings: _at_port(environment, port, **settings)
+
+
+def _at_port(environment, port, **settings):
+    mail = dataclasses.replace(environment.settings.mail, port=port, **settings)
+    return dataclasses.replace(environment, settings=dataclasses.replace(
+        environment.settings, mail=mail))  # fmt: skip
+
+
+@pytest.fixture
+async def email_worker(environment, clock, mailbox):
+    started = EmailWorker(environment, clock, mailbox)
+    await started.start()
+    yield started
+    await started.close()
+
+
+@pytest.fixture
+async def deliver(at_port, clock, a_letter, letter_row):
+    """Return `deliver(port)`, which queues an email and sends it to the server at that port.
+
+    Its result is the outcome of `send_now`, the row of the email, and the worker.
+    """
+    workers = []
+
+    async def through(port, *, answer_within=5.0, deadlines=None, **letter):
+        environment = at_port(port)
+        server = SmtpSender(environment.settings.mail)
+        vars(server).update(deadlines or {})
+        email_worker = EmailWorker(environment, clock, server)
+        email_worker.answer_within = answer_within
+        await email_worker.start()
+        workers.append(email_worker)
+        letter_id = await a_letter(**letter)
+        outcome = await email_worker.send_now(letter_id)
+        return outcome, letter_row(letter_id), email_worker
+
+    yield through
+    for email_worker in workers:
+        await email_worker.close()

@@ -1,0 +1,333 @@
+import io
+import re
+from datetime import UTC, datetime
+
+import pytest
+import zxingcpp
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from icalendar import Calendar
+from PIL import Image
+
+from appliance.core.errors import NotFound
+from appliance.core.i18n import load_languages
+from appliance.core.qr import qr_png
+from appliance.email.rendering import (
+    EMAIL_KINDS,
+    Composer,
+    UnusableAddress,
+    name_to_greet,
+    one_line,
+    read_contents,
+    render_email,
+)
+from appliance.reservations.emails import KINDS, LANGUAGES, WITH_CALENDAR, WITH_PASS, queue_email
+from tests.unit.email.conftest import GUEST, SENDER, a_reservation
+from tests.unit.email.reading import HOSTILE, check_one_letter, parts, received, with_changes
+
+
+@pytest.fixture
+async def contents(environment, a_letter):
+    letter_id = await a_letter(access_code="SVC-7K2M", starts=1170, ends=1320)
+    return await environment.database.read(read_contents, environment, letter_id)
+
+
+@pytest.mark.usefixtures("pictures")
+async def test_the_pass_in_the_letter_is_read_by_a_scanner(contents):
+    letter = received(Composer(SENDER).compose(contents))
+
+    _, html, pictures = parts(letter)
+    picture, attached = pictures
+    image = Image.open(io.BytesIO(picture.get_content())).convert("L")
+    (code,) = zxingcpp.read_barcodes(image)
+    assert code.text == contents.pass_text
+    assert len(code.text) == 139
+    half = zxingcpp.read_barcodes(image.resize((image.width // 2, image.height // 2)))
+    assert [found.text for found in half] == [contents.pass_text]
+    assert f"cid:{picture['Content-ID'].strip('<>')}" in html
+    assert picture.get_content_disposition() == "inline"
+    assert attached.get_content_disposition() == "attachment"
+    assert attached.get_filename() == "pass.png"
+    assert attached.get_content() == picture.get_content()
+
+
+async def test_the_headers_say_who_to_whom_when_and_that_a_machine_wrote(contents):
+    letter = received(Composer(SENDER).compose(contents))
+
+    (sender,) = letter["From"].addresses
+    assert (sender.display_name, sender.addr_spec) == ("Riad Atlas", SENDER)
+    assert letter["To"] == "yasmine@guest.example"
+    assert letter["Date"].datetime.isoformat() == "2026-11-20T12:00:00+00:00"
+    assert letter["Message-ID"] == f"<{contents.email.id}@riad.example>"
+    assert letter["Auto-Submitted"] == "auto-generated"
+    assert letter["MIME-Version"] == "1.0"
+    raw = Composer(SENDER).compose(contents).as_bytes()
+    assert raw.isascii()
+    assert max(map(len, raw.split(b"\r\n"))) <= 998
+    assert b"\n" not in raw.replace(b"\r\n", b"")
+
+
+@pytest.mark.parametrize(("language", "direction"), [("fr", "ltr"), ("en", "ltr"), ("ar", "rtl")])
+async def test_each_language_reads_in_its_own_direction(contents, language, direction):
+    letter = received(Composer(SENDER).compose(with_changes(contents, email__language=language)))
+
+    assert f'<html lang="{language}" dir="{direction}">' in parts(letter)[1]
+    assert letter["Content-Language"] == language
+
+
+async def test_the_way_is_told_to_whom_is_expected_alone(contents):
+    street = "12 derb <El Ferrane>, Marrakech"
+    changed = with_changes(contents, venue__address=street)
+
+    plain, html, _ = parts(received(Composer(SENDER).compose(changed)))
+
+    assert street in plain
+    assert "12 derb &lt;El Ferrane&gt;, Marrakech</a>" in html
+    assert 'href="https://www.openstreetmap.org/search?query=12%20derb%20%3CEl' in html
+    changed = with_changes(changed, email__kind="declined", reservation__status="declined")
+    plain, html, _ = parts(received(Composer(SENDER).compose(changed)))
+    assert "12 derb" not in plain + html
+
+
+TYPED = st.lists(
+    st.text(max_size=40) | st.sampled_from([*HOSTILE, "=?utf-8?b?DQpCY2M6?=", "?=", "=", "é, <"]),
+    min_size=1, max_size=6,
+).map("".join)  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.proves("V1")
+@settings(
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(name=TYPED, guest=TYPED)
+def test_no_name_whatever_breaks_out_of_its_place(sample, name, guest):
+    contents, composer, benign = sample
+    changed = with_changes(contents, venue__name=name, reservation__customer_name=guest)
+    check_one_letter(composer.compose(changed), benign)
+
+
+@pytest.fixture(autouse=True)
+def without_pictures(monkeypatch):
+    """Replace the QR code by a constant, for speed."""
+    monkeypatch.setattr("appliance.email.rendering.qr_png", lambda *_: b"\x89PNG")
+
+
+@pytest.fixture
+def pictures(monkeypatch, without_pictures):
+    """Draw the real QR code."""
+    monkeypatch.setattr("appliance.email.rendering.qr_png", qr_png)
+
+
+@pytest.fixture
+async def sample(contents):
+    composer = Composer(SENDER)
+    return contents, composer, composer.compose(contents)
+
+
+async def test_nothing_in_the_letter_is_fetched_from_anywhere(contents):
+    _, html, _ = parts(received(Composer(SENDER).compose(contents)))
+
+    assert re.findall(r'src="([^"]*)"', html) == [f"cid:pass.{contents.email.id}@venuebox.invalid"]
+    assert set(re.findall(r'href="([^"]*)"', html)) == {contents.access_url, contents.undo_url}
+    assert "url(" not in html
+    assert "@import" not in html
+
+
+async def test_an_international_address_is_written_raw_and_its_domain_in_ascii(contents):
+    changed = with_changes(contents, email__recipient="zoë@bücher.example")
+    message = Composer(SENDER).compose(changed)
+
+    assert message["To"].addresses[0].addr_spec == "zoë@xn--bcher-kva.example"
+    assert "zoë@xn--bcher-kva.example".encode() in message.as_bytes()
+    changed = with_changes(contents, email__recipient="zoe@bücher.example")
+    assert Composer(SENDER).compose(changed).as_bytes().isascii()
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["x", "@x.example", "x@", "a b@x.example", "a@b@c", "a\r\nBcc: x@y.example", "a,b@c.example",
+     "a@" + "b" * 64 + ".example", "<a@b.example>", 'a"b@c.example'],
+)  # fmt: skip
+async def test_no_letter_is_addressed_to_what_is_no_address(contents, address):
+    with pytest.raises(UnusableAddress):
+        Composer(SENDER).compose(with_changes(contents, email__recipient=address))
+    assert Composer(address).sender is None
+
+
+async def test_the_outbox_shows_a_letter_even_while_no_sender_is_set(at_port, a_letter):
+    environment = at_port(25, sender="")
+    letter = await render_email(environment, await a_letter())
+
+    assert letter["From"].addresses[0].addr_spec == "letters@venuebox.invalid"
+    with pytest.raises(NotFound):
+        await render_email(environment, "018f0000-0000-7000-8000-00000000ffff")
+
+
+STATUS = {"requested": "requested", "declined": "declined", "cancelled": "cancelled",
+          "payment_due": "partial"}  # fmt: skip
+
+
+@pytest.fixture
+def contents_of(environment):
+    """Return `contents_of("reminder", language="ar")`, which queues such an email and reads it."""
+
+    async def read(kind, language="fr", **reservation):
+        def queue(tx):
+            status = STATUS.get(kind, "confirmed")
+            values = {"access_code": "SVC-7K2M", "status": status} | reservation
+            return queue_email(tx, a_reservation(tx, **values), kind, GUEST, language, keep=False)
+
+        letter_id = await environment.database.write(queue)
+        return await environment.database.read(read_contents, environment, letter_id)
+
+    return read
+
+
+def attachments(message):
+    attached = (p for p in message.walk() if p.get_content_disposition() == "attachment")
+    return {part.get_filename(): part for part in attached}
+
+
+def the_event(message):
+    calendar = Calendar.from_ical(attachments(message)["reservation.ics"].get_content())
+    (event,) = calendar.walk("VEVENT")
+    assert not event.errors
+    return event
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.usefixtures("pictures")
+async def test_each_letter_carries_what_its_guest_needs_and_no_more(contents_of, kind, language):
+    contents = await contents_of(kind, language)
+
+    letter = received(Composer(SENDER).compose(contents))
+
+    words, heading = load_languages().get(language), EMAIL_KINDS[kind].heading
+    plain, html, pictures = parts(letter)
+    for text in (plain, html):
+        assert words.gettext(heading) in text
+        assert contents.access_url in text
+        assert "Terrasse 1" in text
+        assert "Yasmine" in text
+        assert ("SVC-7K2M" in text) == (kind in WITH_PASS)
+    assert not letter.defects
+    assert contents.moot is None or kind == "cancelled"
+    subject = words.plain(EMAIL_KINDS[kind].subject, venue="Riad Atlas", day="")
+    assert letter["Subject"].startswith(subject.rstrip())
+    assert len(pictures) == (2 if kind in WITH_PASS else 0)
+    expected = {"pass.png"} if kind in WITH_PASS else set()
+    expected |= {"reservation.ics"} if kind in WITH_CALENDAR else set()
+    assert set(attachments(letter)) == expected
+    for picture in pictures:
+        image = Image.open(io.BytesIO(picture.get_content())).convert("L")
+        assert [code.text for code in zxingcpp.read_barcodes(image)] == [contents.pass_text]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_only_a_reminder_can_be_called_off_and_one_click_is_enough(contents_of, kind):
+    contents = await contents_of(kind)
+
+    letter = received(Composer(SENDER).compose(contents))
+
+    if kind == "reminder":
+        address = contents.access_url.replace("/access/", "/no-reminders/")
+        assert letter["List-Unsubscribe"] == f"<{address}>"
+        assert letter["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
+        assert address in parts(letter)[0]
+    else:
+        assert letter["List-Unsubscribe"] is None
+
+
+@pytest.mark.proves("S21")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.usefixtures("without_pictures")
+async def test_no_letter_is_broken_open_by_what_was_typed(contents_of, kind, text):
+    contents = await contents_of(kind)
+    fields = ("customer_name", "notes", "table_name")
+    hostile = with_changes(contents, **{f"reservation__{field}": text for field in fields})
+    hostile = with_changes(hostile, venue__name=text, venue__currency=text)
+
+    letter = Composer(SENDER).compose(hostile)
+
+    check_one_letter(letter, Composer(SENDER).compose(contents))
+    if kind in WITH_CALENDAR:
+        event = the_event(received(letter))
+        usual = the_event(received(Composer(SENDER).compose(contents)))
+        assert set(event) == set(usual)
+        assert event["UID"] == usual["UID"]
+
+
+@pytest.mark.parametrize(
+    ("day", "begins"),
+    [
+        # Morocco left UTC+01 for good on 20 September 2026.
+        ("2026-09-19", datetime(2026, 9, 19, 18, 30, tzinfo=UTC)),
+        ("2026-09-20", datetime(2026, 9, 20, 19, 30, tzinfo=UTC)),
+        ("2027-07-01", datetime(2027, 7, 1, 19, 30, tzinfo=UTC)),
+    ],
+)
+async def test_the_calendar_file_has_the_instant_by_the_rules_of_that_day(
+    contents_of, clock, day, begins
+):
+    clock.set("2026-09-01T12:00:00Z")
+    contents = await contents_of("confirmation", date=day)
+
+    letter = received(Composer(SENDER).compose(contents))
+
+    event = the_event(letter)
+    assert event["DTSTART"].dt == begins
+    assert (event["DTEND"].dt - event["DTSTART"].dt).seconds == 150 * 60
+    assert event["STATUS"] == "CONFIRMED"
+    assert event["UID"] == contents.reservation.id
+    assert attachments(letter)["reservation.ics"].get_content_type() == "text/calendar"
+
+
+async def test_a_cancellation_strikes_the_entry_out_of_the_calendar(contents_of):
+    contents = await contents_of("cancelled", version=3)
+
+    event = the_event(received(Composer(SENDER).compose(contents)))
+
+    assert (event["STATUS"], event["SEQUENCE"]) == ("CANCELLED", 3)
+    assert event["UID"] == contents.reservation.id
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [("confirmation", "cancelled"), ("requested", "confirmed"), ("accepted", "cancelled"),
+     ("declined", "confirmed"), ("cancelled", "confirmed"), ("reminder", "cancelled"),
+     ("payment_due", "confirmed")],
+)  # fmt: skip
+async def test_a_letter_that_is_no_longer_true_is_not_sent(contents_of, kind, status):
+    contents = await contents_of(kind, status=status)
+
+    assert contents.moot == f"the reservation is {status}"
+
+
+def test_every_kind_of_letter_has_its_texts():
+    assert set(EMAIL_KINDS) == set(KINDS)
+
+
+@pytest.mark.parametrize(
+    ("typed", "kept"),
+    [
+        ("Riad\r\nBcc: x@evil.example", "Riad Bcc: x@evil.example"),
+        ("a\u2028b\u2029c\x85d\x00e", "a b c d e"),
+        ("\u202eEvil\u2066", "Evil"),
+        ("رياض  الأطلس", "رياض الأطلس"),
+    ],
+)
+def test_what_was_typed_stays_on_one_line(typed, kept):
+    assert one_line(typed) == kept
+
+
+@pytest.mark.parametrize(
+    ("typed", "greeted"),
+    [("Yasmine", True), ("Jean-Luc", True), ("D’Arcy", True), ("ياسمين", True), ("www", True),
+     ("https://evil.example/x", False), ("evil.example", False), ("a@b", False), ("12€", False),
+     ("x" * 41, False), ("", False), (None, False)],
+)  # fmt: skip
+def test_a_first_name_is_greeted_and_an_address_typed_as_one_is_not(typed, greeted):
+    assert name_to_greet(typed) == (typed if greeted else None)

@@ -1,0 +1,196 @@
+"""Sending to mail servers that accept, refuse, hang, or do not speak SMTP."""
+
+import asyncio
+import email
+import email.policy
+import functools
+import logging
+import time
+
+import pytest
+
+from appliance.email.worker import EmailWorker
+from appliance.reservations.emails import find_email
+from tests.unit.email.conftest import GUEST
+from tests.unit.email.mail_servers import (
+    Handler,
+    converse,
+    pass_time,
+    raw_server,
+    settle,
+    smtp_server,
+)
+
+
+async def test_a_real_server_receives_the_letter(deliver):
+    async with smtp_server() as (port, handler):
+        outcome, row, _ = await deliver(port)
+
+    assert outcome == "sent"
+    assert row.state == "sent"
+    (envelope,) = handler.envelopes
+    assert envelope.mail_from == "table@riad.example"
+    assert envelope.rcpt_tos == [GUEST]
+    letter = email.message_from_bytes(envelope.content, policy=email.policy.default)
+    assert not letter.defects
+
+
+@pytest.mark.parametrize(
+    ("stage", "answer", "state", "trouble"),
+    [
+        ("rcpt", "550 5.1.1 <{guest}> no such user", "failed", "recipient refused with 550 5.1.1"),
+        ("rcpt", "553 {guest} unknown", "failed", "recipient refused with 553"),
+        ("rcpt", "452 4.2.2 {guest} is full", "waiting", "recipient refused with 452 4.2.2"),
+        ("rcpt", "550 5.7.1 relaying denied", "waiting",
+         "settings: not allowed to send: 550 5.7.1"),
+        ("rcpt", "421 4.3.2 going down", "waiting", "the mail server responded with 421 4.3.2"),
+        ("mail", "550 5.1.8 sender unknown", "waiting", "settings: sender refused with 550 5.1.8"),
+        ("mail", "530 5.7.0 sign in first", "waiting",
+         "settings: not allowed to send: 530 5.7.0"),
+        ("mail", "451 4.3.0 later", "waiting", "sender refused with 451 4.3.0"),
+        ("data", "554 5.6.0 no thanks {guest}", "failed", "email refused with 554 5.6.0"),
+        ("data", "451 4.3.0 later", "waiting", "email refused with 451 4.3.0"),
+    ],
+)  # fmt: skip
+async def test_what_a_server_refuses_decides_between_giving_up_and_coming_back(
+    deliver, caplog, stage, answer, state, trouble
+):
+    with caplog.at_level(logging.DEBUG, "appliance"):
+        async with smtp_server() as (port, handler):
+            setattr(handler, stage, answer.format(guest=GUEST))
+            outcome, row, _ = await deliver(port)
+
+    assert outcome == "failed"
+    assert (row.state, row.trouble) == (state, trouble)
+    assert handler.envelopes == []
+    assert GUEST not in caplog.text
+
+
+async def test_a_greylisting_server_gets_the_letter_a_minute_later(deliver, clock, letter_row):
+    async with smtp_server() as (port, handler):
+        handler.greylist = 1
+        outcome, row, email_worker = await deliver(port)
+        assert (outcome, row.state) == ("failed", "waiting")
+
+        await pass_time(email_worker, clock, 60)
+
+    assert letter_row(row.id).state == "sent"
+    assert len(handler.envelopes) == 1
+
+
+async def test_no_server_at_the_port_fails_at_once_and_waits(deliver):
+    async with smtp_server() as (port, _):
+        pass
+
+    outcome, row, _ = await deliver(port, answer_within=60)
+
+    assert (outcome, row.state) == ("failed", "waiting")
+
+
+async def http(_reader, writer):
+    writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+    await writer.drain()
+
+
+@pytest.mark.parametrize(
+    "server",
+    [http, *(functools.partial(converse, until=stage) for stage in ("greeting", "data", "body"))],
+    ids=["http", "greeting", "data", "body"],
+)
+async def test_a_server_that_ends_mid_way_has_not_taken_the_letter(deliver, server):
+    async with raw_server(server) as port:
+        outcome, row, _ = await deliver(port)
+
+    assert (outcome, row.state) == ("failed", "waiting")
+
+
+@pytest.mark.parametrize(
+    ("answer", "connections"),
+    [("421 4.7.0 so many and no more", 3), ("451 4.7.0 rate of a session", 3), (None, 1)],
+)
+async def test_letters_that_wait_share_as_few_connections_as_the_server_allows(
+    at_port, a_letter, clock, answer, connections
+):
+    class Moody(Handler):
+        async def handle_MAIL(self, server, session, envelope, address, options):  # noqa: N802
+            if answer and sum(one is session for one in self.sessions) == 2:
+                return answer
+            return await super().handle_MAIL(server, session, envelope, address, options)
+
+    for _ in range(5):
+        await a_letter()
+    async with smtp_server(Moody()) as (port, handler):
+        email_worker = EmailWorker(at_port(port), clock)
+        await email_worker.start()
+        email_worker.wake()
+        await settle(email_worker)
+        await email_worker.close()
+
+    assert len(handler.envelopes) == 5
+    assert len({id(session) for session in handler.sessions}) == connections
+
+
+async def test_an_international_address_travels_with_smtputf8_or_not_at_all(deliver):
+    async with smtp_server() as (port, handler):
+        outcome, _, _ = await deliver(port, recipient="zoë@guest.example")
+    assert outcome == "sent"
+    assert handler.envelopes[0].rcpt_tos == ["zoë@guest.example"]
+    assert "SMTPUTF8" in handler.envelopes[0].mail_options
+
+    async with smtp_server(enable_SMTPUTF8=False) as (port, handler):
+        outcome, row, _ = await deliver(port, recipient="zoë@guest.example")
+    assert (outcome, row.state) == ("failed", "failed")
+    assert row.trouble == "the mail server does not support SMTPUTF8"
+
+
+@pytest.mark.slow
+async def test_a_server_that_accepts_and_says_nothing_is_given_five_seconds_in_total(deliver):
+    async def silent(reader, _writer):
+        await reader.read()
+
+    async with raw_server(silent) as port:
+        before = time.monotonic()
+        outcome, row, _ = await deliver(port)
+        took = time.monotonic() - before
+
+    assert (outcome, row.state) == ("failed", "waiting")
+    assert 4.9 < took < 40  # the time limit of the SMTP dialogue alone is 60 s
+
+
+async def test_a_server_that_hangs_at_the_goodbye_has_taken_the_letter(deliver):
+    async with raw_server(lambda r, w: converse(r, w, until="accepted")) as port:
+        outcome, row, _ = await deliver(port)
+
+    assert (outcome, row.state) == ("sent", "sent")
+
+
+async def test_a_server_that_hangs_over_a_letter_is_left_in_the_end(deliver):
+    async def swallow(reader, writer):
+        await converse(reader, writer, until="body")
+        await reader.read()
+
+    async with raw_server(swallow) as port:
+        outcome, row, email_worker = await deliver(
+            port, answer_within=0.1, deadlines={"data_within": 0.5}
+        )
+        assert (outcome, row.state) == ("failed", "waiting")
+        await settle(email_worker)
+
+    assert email_worker._environment.database.peek(find_email, row.id).attempts == 1
+
+
+async def test_a_server_that_ponders_over_a_letter_is_not_given_it_twice(deliver, letter_row):
+    class Pondering(Handler):
+        async def handle_DATA(self, server, session, envelope):  # noqa: N802
+            await asyncio.sleep(0.8)
+            return await super().handle_DATA(server, session, envelope)
+
+    async with smtp_server(Pondering()) as (port, handler):
+        outcome, row, email_worker = await deliver(
+            port, answer_within=0.1, deadlines={"envelope_within": 0.4}
+        )
+        assert outcome == "failed"
+        await settle(email_worker)
+
+    assert letter_row(row.id).state == "sent"
+    assert len(handler.envelopes) == 1

@@ -1,0 +1,128 @@
+import pytest
+
+from appliance.alerts import list_alerts
+from appliance.email.worker import EmailWorker, record_email_attempt
+from appliance.reservations.emails import Outcome, find_email
+from tests.unit.email.conftest import a_letter_in
+from tests.unit.email.mail_servers import Handler, pass_time, settle, smtp_server
+
+MINUTE = 60
+
+
+@pytest.mark.proves("decision: What does notifications.email say?")
+@pytest.mark.parametrize("missing", ["host", "sender"])
+async def test_without_a_mail_server_or_a_sender_letters_fail_at_once_and_wait(
+    at_port, clock, a_letter, letter_row, missing
+):
+    email_worker = EmailWorker(at_port(25, **{missing: ""}), clock)
+    await email_worker.start()
+    letter_id = await a_letter()
+
+    assert await email_worker.send_now(letter_id) == "failed"
+    assert letter_row(letter_id).state == "waiting"
+    await email_worker.close()
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"status": "cancelled"}, "the reservation is cancelled"),
+        ({"date": "2026-11-18"}, "the evening is over"),
+        ({"recipient": "two words@guest.example"}, "the address cannot be used"),
+    ],
+)
+async def test_a_letter_that_has_nothing_left_to_say_is_not_sent(
+    email_worker, a_letter, mailbox, letter_row, change, reason
+):
+    letter_id = await a_letter(**change)
+
+    assert await email_worker.send_now(letter_id) == "failed"
+    row = letter_row(letter_id)
+    assert (row.state, row.trouble) == ("failed", reason)
+    assert mailbox.messages == []
+
+
+async def test_an_erased_recipient_is_written_to_no_more(
+    email_worker, environment, a_letter, mailbox, letter_row, clock
+):
+    mailbox.refuse("deferred")
+    letter_id = await a_letter()
+    await email_worker.send_now(letter_id)
+    await environment.database.write(lambda tx: tx.execute("UPDATE letter SET recipient = NULL"))
+    mailbox.accept()
+    await pass_time(email_worker, clock, MINUTE)
+
+    assert letter_row(letter_id).trouble == "the address was erased"
+    assert mailbox.messages == []
+
+
+async def test_the_test_environment_keeps_its_letters_and_says_sent(
+    kept_environment, clock, mailbox
+):
+    email_worker = EmailWorker(kept_environment, clock, mailbox)
+    await email_worker.start()
+    letter_id = await kept_environment.database.write(a_letter_in, keep=True)
+
+    assert await email_worker.send_now(letter_id) == "sent"
+    assert kept_environment.database.peek(find_email, letter_id).state == "kept"
+    assert mailbox.messages == []
+    await email_worker.close()
+
+
+@pytest.fixture
+def conditions(environment):
+    return lambda: [(c.name, c.detail) for c in environment.database.peek(list_alerts)]
+
+
+@pytest.mark.parametrize(
+    "answer", ["535 5.7.8 no", "530 5.7.0 sign in first", "550 5.1.0 who are you"]
+)
+async def test_a_server_that_does_not_let_us_send_is_said_to_need_other_settings(
+    at_port, a_letter, clock, conditions, answer
+):
+    handler = Handler()
+    handler.mail = answer
+    async with smtp_server(handler) as (port, _):
+        email_worker = EmailWorker(at_port(port), clock)
+        await email_worker.start()
+        letter_id = await a_letter()
+        await settle(email_worker)
+        [(name, detail)] = conditions()
+        assert name == "mail_settings"
+        assert answer[:3] in detail
+
+        handler.mail = "250 OK"
+        await email_worker.send_now(letter_id)
+        await email_worker.close()
+
+    assert conditions() == []
+
+
+async def test_a_server_that_is_away_is_said_to_be_away(at_port, a_letter, clock, conditions):
+    email_worker = EmailWorker(at_port(1), clock)
+    await email_worker.start()
+    await a_letter()
+    await settle(email_worker)
+    await email_worker.close()
+
+    assert [name for name, _ in conditions()] == ["mail_unreachable"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "left"),
+    [
+        (Outcome("accepted"), 0),
+        (Outcome("refused", "recipient refused with 550 5.1.1"), 0),
+        (Outcome("refused", "the evening is over"), 1),
+        (Outcome("deferred", "internal error: KeyError"), 1),
+    ],
+)
+async def test_only_a_server_that_spoke_ends_the_condition(
+    environment, a_letter, conditions, outcome, left
+):
+    write = environment.database.write
+    await write(record_email_attempt, await a_letter(), Outcome("unreachable", "no connection"))
+
+    await write(record_email_attempt, await a_letter(), outcome)
+
+    assert len(conditions()) == left

@@ -1,0 +1,292 @@
+import asyncio
+import logging
+import time
+
+import pytest
+
+from appliance.core.errors import Unavailable
+from appliance.email.worker import EmailWorker
+from tests.unit.email.mail_servers import pass_time, settle, until
+
+MINUTE, HOUR, DAY = 60, 3600, 86400
+
+
+@pytest.mark.proves("decision: What does notifications.email say?")
+async def test_an_accepted_letter_is_sent_once_and_the_postman_is_idle_after(
+    email_worker, a_letter, mailbox, letter_row
+):
+    letter_id = await a_letter()
+
+    assert await email_worker.send_now(letter_id) == "sent"
+    assert await email_worker.send_now(letter_id) == "sent"
+
+    row = letter_row(letter_id)
+    assert (row.state, row.attempts, row.trouble) == ("sent", 1, None)
+    assert row.sent_at is not None
+    assert len(mailbox.messages) == 1
+    assert email_worker.next_due() is None
+
+
+@pytest.mark.proves("decision: What does notifications.email say?")
+async def test_a_failed_letter_climbs_the_ladder_until_it_is_accepted(
+    email_worker, a_letter, mailbox, letter_row, clock
+):
+    mailbox.refuse("deferred", "451")
+    letter_id = await a_letter(date="2026-12-31")
+    assert await email_worker.send_now(letter_id) == "failed"
+
+    for n, wait in enumerate([MINUTE, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 6 * HOUR, DAY, DAY], 1):
+        row = letter_row(letter_id)
+        assert (row.state, row.attempts, row.trouble) == ("waiting", n, "451")
+        assert row.due_at == clock.now() + wait * 1000
+        await pass_time(email_worker, clock, wait - 1)
+        assert letter_row(letter_id).attempts == n
+        await pass_time(email_worker, clock, 1)
+
+    mailbox.accept()
+    await pass_time(email_worker, clock, DAY)
+    assert letter_row(letter_id).state == "sent"
+    assert len(mailbox.messages) == 1
+
+
+async def test_a_letter_is_given_up_once_the_evening_is_over(
+    email_worker, a_letter, mailbox, letter_row, clock
+):
+    clock.set("2026-11-22T05:57:00Z")
+    mailbox.refuse("deferred", "451")
+    letter_id = await a_letter()
+    await email_worker.send_now(letter_id)
+    assert letter_row(letter_id).state == "waiting"
+
+    await pass_time(email_worker, clock, MINUTE)
+
+    assert letter_row(letter_id).state == "failed"
+    assert email_worker.next_due() is None
+
+
+@pytest.mark.proves("decision: What does notifications.email say?")
+async def test_a_slow_server_answers_failed_in_time_and_the_attempt_goes_on(
+    email_worker, a_letter, mailbox, letter_row
+):
+    email_worker.answer_within = 0.2
+    mailbox.gate.clear()
+    letter_id = await a_letter()
+
+    assert await email_worker.send_now(letter_id) == "failed"
+    mailbox.gate.set()
+    await settle(email_worker)
+    assert letter_row(letter_id).state == "sent"
+    assert len(mailbox.messages) == 1
+
+
+async def test_a_server_that_hangs_costs_one_booking_its_wait_and_the_next_ones_nothing(
+    email_worker, a_letter, mailbox, letter_row
+):
+    email_worker.answer_within = 0.2
+    mailbox.gate.clear()
+    first, second, third = [await a_letter() for _ in range(3)]
+    assert await email_worker.send_now(first) == "failed"
+    email_worker.answer_within = 60.0
+
+    before = time.monotonic()
+    for letter_id in (second, third):
+        assert await email_worker.send_now(letter_id) == "failed"
+    assert time.monotonic() - before < 10
+    mailbox.gate.set()
+    await settle(email_worker)
+    assert {letter_row(id_).state for id_ in (first, second, third)} == {"sent"}
+
+    assert await email_worker.send_now(await a_letter()) == "sent"
+
+
+async def test_a_letter_is_never_in_two_hands_at_once(email_worker, a_letter, mailbox, clock):
+    mailbox.gate.clear()
+    letter_id = await a_letter()
+    asked = [asyncio.create_task(email_worker.send_now(letter_id)) for _ in range(10)]
+    await until(lambda: mailbox.sending)
+    clock.advance(DAY)
+    email_worker.wake()
+    mailbox.gate.set()
+
+    assert set(await asyncio.gather(*asked)) == {"sent"}
+    assert mailbox.most_at_once == 1
+    assert len(mailbox.messages) == 1
+
+
+async def test_letters_that_wait_behind_a_server_out_of_reach_are_answered_and_sent_later(
+    email_worker, a_letter, mailbox, letter_row, clock
+):
+    mailbox.refuse("unreachable", "no connection")
+    mailbox.gate.clear()
+    ids = [await a_letter() for _ in range(4)]
+    asked = [asyncio.create_task(email_worker.send_now(letter_id)) for letter_id in ids]
+    await until(lambda: mailbox.sending)
+    mailbox.gate.set()
+
+    assert set(await asyncio.gather(*asked)) == {"failed"}
+    await settle(email_worker)
+    assert mailbox.knocks == 1
+    assert [letter_row(letter_id).attempts for letter_id in ids] == [1, 0, 0, 0]
+    mailbox.accept()
+    await pass_time(email_worker, clock, MINUTE)
+    assert {letter_row(letter_id).state for letter_id in ids} == {"sent"}
+
+
+async def test_a_letter_that_no_server_survives_is_not_in_the_way_of_the_others(
+    email_worker, a_letter, mailbox, letter_row, clock
+):
+    mailbox.refuse("unreachable", "no connection, or it was lost")
+    hopeless, *others = [await a_letter() for _ in range(4)]
+    await settle(email_worker)
+    mailbox.accept()
+    mailbox.hopeless = hopeless
+
+    await pass_time(email_worker, clock, MINUTE)
+
+    assert {letter_row(letter_id).state for letter_id in others} == {"sent"}
+    assert letter_row(hopeless).state == "waiting"
+
+
+async def test_while_an_outcome_cannot_be_recorded_nothing_is_sent_twice_and_nothing_else_at_all(
+    email_worker, environment, a_letter, mailbox, letter_row, clock, monkeypatch
+):
+    mailbox.gate.clear()
+    first, second = await a_letter(), await a_letter()
+    await until(lambda: mailbox.sending)
+    asked = asyncio.create_task(email_worker.send_now(second))
+
+    async def full(*_, **__):
+        raise Unavailable
+
+    with monkeypatch.context() as full_disk:
+        full_disk.setattr(type(environment.database), "write", full)
+        mailbox.gate.set()
+        await settle(email_worker)
+        assert await asked == "failed"
+        assert await email_worker.send_now(second) == "failed"
+        await pass_time(email_worker, clock, MINUTE)
+        assert letter_row(first).state == "waiting"
+        assert len(mailbox.messages) == 1
+    await pass_time(email_worker, clock, MINUTE)
+
+    assert {letter_row(letter_id).state for letter_id in (first, second)} == {"sent"}
+    assert len(mailbox.messages) == 2
+
+
+async def test_our_own_fault_costs_one_step_of_the_ladder_and_tells_no_name(
+    email_worker, a_letter, mailbox, letter_row, clock, caplog
+):
+    mailbox.fault = RuntimeError("cannot write to yasmine@guest.example")
+    letter_id = await a_letter()
+    with caplog.at_level(logging.DEBUG, "appliance"):
+        assert await email_worker.send_now(letter_id) == "failed"
+    assert letter_row(letter_id).trouble == "internal error: RuntimeError"
+    assert "guest.example" not in caplog.text
+    mailbox.fault = None
+    await pass_time(email_worker, clock, MINUTE)
+
+    assert letter_row(letter_id).state == "sent"
+
+
+async def a_next_start(environment, clock, mailbox):
+    """Start a new worker, let it send the due emails, and close it."""
+    email_worker = EmailWorker(environment, clock, mailbox)
+    await email_worker.start()
+    email_worker.wake()
+    await settle(email_worker)
+    await email_worker.close()
+
+
+async def test_after_a_restart_everything_that_waits_is_sent_and_nothing_that_was(
+    tmp_path, open_at, environment, clock, mailbox, a_letter
+):
+    sent_id = await a_letter()
+    first = EmailWorker(environment, clock, mailbox)
+    await first.start()
+    assert await first.send_now(sent_id) == "sent"
+    await first.close()
+    waiting_id = await a_letter()
+    await environment.database.close()
+
+    again = await open_at(tmp_path / "live.db")
+    await a_next_start(again, clock, mailbox)
+    await again.database.close()
+
+    ids = [message["Message-ID"].split("@")[0].strip("<") for message in mailbox.messages]
+    assert ids == [sent_id, waiting_id]
+
+
+async def test_what_was_in_flight_when_the_box_died_is_sent_again_under_the_same_message_id(
+    environment, clock, mailbox, a_letter, letter_row
+):
+    letter_id = await a_letter()
+    died = EmailWorker(environment, clock, mailbox)
+    await died.start()
+
+    async def die(*_):
+        raise asyncio.CancelledError
+
+    died._record = die
+    died.wake()
+    await settle(died)
+    assert letter_row(letter_id).state == "waiting"
+
+    await a_next_start(environment, clock, mailbox)
+
+    first, second = mailbox.messages
+    assert first["Message-ID"] == second["Message-ID"]
+    assert letter_row(letter_id).state == "sent"
+
+
+async def test_what_a_machine_slept_is_taken_off_the_wait_for_the_next_attempt(
+    environment, clock, mailbox, a_letter, letter_row
+):
+    mailbox.refuse("deferred")
+    letter_id = await a_letter()
+    email_worker = EmailWorker(environment, clock, mailbox)
+    await email_worker.start()
+    await email_worker.send_now(letter_id)
+    await settle(email_worker)
+    mailbox.accept()
+
+    email_worker.wake()
+    await settle(email_worker)
+    assert letter_row(letter_id).state == "waiting"
+    clock.milliseconds += 10 * MINUTE * 1000  # the monotonic clock does not advance
+    assert email_worker.next_due() <= clock.now()
+    email_worker.wake()
+    await settle(email_worker)
+
+    assert letter_row(letter_id).state == "sent"
+    await email_worker.close()
+
+
+async def test_closing_lets_the_letter_in_flight_arrive(environment, clock, mailbox, a_letter):
+    email_worker = EmailWorker(environment, clock, mailbox)
+    await email_worker.start()
+    mailbox.gate.clear()
+    await a_letter()
+    await until(lambda: mailbox.sending)
+    asyncio.get_running_loop().call_later(0.1, mailbox.gate.set)
+
+    await email_worker.close()
+
+    assert len(mailbox.messages) == 1
+    assert await email_worker.send_now(await a_letter()) == "failed"
+
+
+async def test_closing_does_not_wait_for_a_server_that_hangs(
+    environment, clock, mailbox, a_letter, letter_row
+):
+    email_worker = EmailWorker(environment, clock, mailbox)
+    await email_worker.start()
+    mailbox.gate.clear()
+    letter_id = await a_letter()
+    asked = asyncio.create_task(email_worker.send_now(letter_id))
+    await until(lambda: mailbox.sending)
+
+    email_worker.answer_within = 0.1
+    await email_worker.close()
+
+    assert await asked == "failed"
+    assert letter_row(letter_id).state == "waiting"

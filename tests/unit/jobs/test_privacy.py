@@ -1,0 +1,241 @@
+"""Erasing a guest: byte by byte, nothing of them is left in the files of the box."""
+
+import asyncio
+import json
+import logging
+import shutil
+
+import apsw
+import pytest
+
+from appliance.database.database import Database
+from appliance.jobs.nightly import Retention
+from appliance.privacy import (
+    LIST,
+    Erasures,
+    append_to_list,
+    erase_guest,
+    export_guests,
+    find_reservations_of,
+    find_unreadable,
+    is_same_phone,
+    read_list,
+)
+from appliance.reservations.create import enter_by_staff
+from appliance.reservations.rows import get_reservation
+from appliance.scheduler import Scheduler
+from tests.builders import a_booking, table_id
+from tests.unit.jobs.canaries import (
+    EMAIL,
+    NAME,
+    NOTES,
+    PHONE,
+    TRACES,
+    a_guest,
+    crowd,
+    live_through,
+    traces_in,
+)
+
+
+def copy_of(path, folder):
+    """A backup of a database, made by SQLite itself."""
+    folder.mkdir()
+    source = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    target = apsw.Connection(str(folder / "backup.db"))
+    with target.backup("main", source, "main") as backup:
+        backup.step()
+    target.close()
+    source.close()
+    return folder
+
+
+async def following(environment):
+    """A scheduler that follows the erasures of an environment, as `serve` has one."""
+    erasures, scheduler = Erasures(environment), Scheduler(environment.database.clock)
+    await erasures.start()
+    scheduler.start(erasures.job)
+    await scheduler.settle()
+    return scheduler
+
+
+@pytest.fixture
+async def erasures(box):
+    scheduler = await following(box.live)
+    yield scheduler
+    await scheduler.close()
+
+
+@pytest.mark.proves("S24")
+async def test_byte_by_byte_nothing_of_an_erased_guest_is_left(box, erasures, tmp_path, caplog):
+    caplog.set_level(logging.DEBUG)
+    database = box.live.database
+    await crowd(database, 60)
+    id_ = await a_guest(database)
+    await database.write(live_through, id_)
+    assert {trace for _, trace in traces_in(tmp_path)} >= set(TRACES) - {b"699424242"}
+
+    found = await database.read(find_reservations_of, EMAIL, None)
+    assert len(found) == 61
+    for reservation_id in found:
+        await database.write(erase_guest, reservation_id, actor="staff:1")
+    await asyncio.sleep(0)
+    await erasures.settle()
+
+    assert traces_in(tmp_path) == set()
+    assert traces_in(copy_of(database.path, tmp_path / "copy")) == set()
+    assert not any(trace.decode() in caplog.text.lower() for trace in TRACES)
+    erased = await database.read(get_reservation, id_)
+    assert (erased.status, erased.table_id) == ("confirmed", table_id("T1"))
+    assert erased.access_code is not None
+    export = await database.read(export_guests, [id_])
+    assert not any(trace in json.dumps(export).lower().encode() for trace in TRACES)
+
+
+@pytest.mark.proves("S24")
+async def test_an_export_holds_everything_that_was_written_down(box):
+    database = box.live.database
+    id_ = await a_guest(database)
+    await database.write(live_through, id_)
+
+    export = await database.read(export_guests, [id_])
+
+    (held,) = export["reservations"]
+    assert held["customer"] == {"name": NAME, "email": EMAIL, "phone": PHONE, "language": None}
+    assert held["notes"] == NOTES
+    assert [letter["to"] for letter in held["letters"]] == [EMAIL]
+    assert [scan["reason"] for scan in held["scans"]] == [f"zqxreason {NAME}"]
+    assert [sent["host"] for sent in held["sentTo"]] == ["p.example"]
+    assert held["keptInBrowsers"] == 1
+    assert held["erasureAskedAt"] is not None
+    assert {line["what"] for line in held["history"]} >= {"created", "claimed", "amended"}
+    json.dumps(export)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("0699424242", "+212 699 424 242", True),
+        ("00212699424242", "+212 699-424-242", True),
+        ("+212699424242", "+212 (699) 42 42 42", True),
+        ("+33699424242", "+212699424242", False),
+        ("424242", "+212699424242", False),
+        ("", "+212699424242", False),
+    ],
+)
+def test_a_number_is_known_however_it_is_spelled(one, other, same):
+    assert is_same_phone(one, other) is same
+    assert is_same_phone(other, one) is same
+
+
+@pytest.mark.proves("S24")
+async def test_what_a_restore_brings_back_is_erased_again_before_anybody_looks(
+    box, erasures, tmp_path
+):
+    database = box.live.database
+    id_ = await a_guest(database)
+    kept = copy_of(database.path, tmp_path.parent / f"{tmp_path.name}-kept")
+    await database.write(erase_guest, id_, actor="staff:1")
+    await asyncio.sleep(0)
+    await erasures.settle()
+    assert read_list(tmp_path, "live") == [id_]
+    shutil.copy(kept / "backup.db", tmp_path / "restored.db")
+
+    # The restored database, beside the list that no restore takes back.
+    restored = Database(tmp_path / "restored.db", box.clock, box.tokens, box.zones)
+    environment = type(box.live)(
+        box.live.name, restored, box.live.keyring, box.settings, box.live.links, box.live.feed
+    )
+    assert (await restored.read(get_reservation, id_)).customer_name == NAME
+    again = await following(environment)
+    assert (await restored.read(get_reservation, id_)).customer_name is None
+    await again.close()
+    await restored.close()
+
+    assert traces_in(tmp_path) == set()
+
+
+async def test_a_guest_of_whom_staff_write_a_name_again_is_not_erased_at_the_next_start(
+    box, erasures
+):
+    database = box.live.database
+    id_ = await a_guest(database)
+    await database.write(erase_guest, id_, actor="staff:1")
+    await asyncio.sleep(0)
+    await erasures.settle()
+    await database.write(
+        lambda tx: tx.execute("UPDATE reservation SET customer_name = 'Omar' WHERE id = :id",
+                              {"id": id_})
+    )  # fmt: skip
+
+    again = await following(box.live)
+    await again.close()
+
+    assert (await database.read(get_reservation, id_)).customer_name == "Omar"
+
+
+class TestRetention:
+    async def forget(self, box, *, may_expire=True):
+        await Retention(box.live, lambda: may_expire).forget()
+
+    @pytest.mark.proves("S24", "V14")
+    async def test_contacts_are_forgotten_thirty_days_after_the_evening_and_not_before(
+        self, box, clock, tmp_path
+    ):
+        database = box.live.database
+        id_ = await a_guest(database)
+        await database.write(live_through, id_)
+
+        clock.set("2026-12-22T05:59:00Z")
+        await self.forget(box)
+        assert (await database.read(get_reservation, id_)).customer_name == NAME
+
+        clock.set("2026-12-22T06:01:00Z")
+        await self.forget(box)
+        assert (await database.read(get_reservation, id_)).customer_name is None
+        assert traces_in(tmp_path) == set()
+        assert read_list(tmp_path, "live") == []
+
+    async def test_by_a_clock_in_doubt_nobody_is_forgotten(self, box, clock):
+        id_ = await a_guest(box.live.database)
+        clock.set("2030-01-01T00:00:00Z")
+
+        await self.forget(box, may_expire=False)
+
+        assert (await box.live.database.read(get_reservation, id_)).customer_name == NAME
+
+
+SPOILED = (
+    b'{"environment": "li\xff',
+    b'"a sentence"',
+    b"[1, 2]",
+    b"null",
+    b'{"environment": "live"}',
+    b'{"environment": "live", "reservation": ["a"]}',
+    b"[" * 100_000,
+)
+
+
+@pytest.mark.parametrize("line", SPOILED, ids=range(len(SPOILED)))
+def test_a_line_that_cannot_be_read_is_told_and_hides_no_other(tmp_path, line):
+    append_to_list(tmp_path, "live", {"a": 0})
+    (tmp_path / LIST).write_bytes((tmp_path / LIST).read_bytes() + line)
+
+    append_to_list(tmp_path, "live", {"b": 1})
+
+    assert read_list(tmp_path, "live") == ["a", "b"]
+    assert find_unreadable(tmp_path) == [3]
+
+
+async def test_a_box_starts_beside_a_damaged_list_says_so_and_notes_again_what_it_knows(
+    box, tmp_path, caplog
+):
+    database = box.live.database
+    reservation = await database.write(enter_by_staff, a_booking(), actor="staff:1")
+    await database.write(erase_guest, reservation.id, actor="staff:1")
+    (tmp_path / LIST).write_bytes(b'\n{"environment": "live", "reserv\xff\n')
+
+    await (await following(box.live)).close()
+
+    assert f"{LIST} cannot be read in these lines: 2" in caplog.text
+    assert read_list(tmp_path, "live") == [reservation.id]

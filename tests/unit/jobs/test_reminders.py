@@ -1,0 +1,136 @@
+"""Reminders: n hours before, once, and to nobody who did not ask to be written to."""
+
+from datetime import date
+
+import pytest
+
+from appliance.clock import format_instant
+from appliance.jobs.reservation_states import find_next_reminder, stop_reminders
+from appliance.reservations.change import cancel
+from tests.conftest import with_settings
+from tests.unit.jobs.keeping import World
+
+NEXT_SATURDAY = date(2026, 11, 28)
+DUE = "2026-11-27T19:30:00.000Z"  # 24 hours before 19:30
+
+
+class Guests(World):
+    async def book(self, **changes):
+        values = {"date": NEXT_SATURDAY, "customer_email": "salma@guest.example"} | changes
+        return await self.enter(**values)
+
+    def reminders(self):
+        return self.database.peek(
+            lambda reader: [
+                row[0]
+                for row in reader.rows(
+                    "SELECT reservation_id FROM letter WHERE kind = 'reminder' ORDER BY id"
+                )
+            ]
+        )
+
+    def next_due(self):
+        at = self.database.peek(find_next_reminder, 24)
+        return None if at is None else format_instant(at)
+
+
+@pytest.fixture
+async def world(box, clock):
+    made = Guests(box.live, clock)
+    yield made
+    await made.scheduler.close()
+
+
+async def test_a_guest_is_reminded_once_a_day_before(world):
+    id_ = await world.book()
+    await world.start()
+    assert world.next_due() == DUE
+
+    await world.pass_until("2026-11-27T19:29:59Z")
+    assert world.reminders() == []
+    await world.pass_until("2026-11-28T18:00:00Z")
+
+    assert world.reminders() == [id_]
+    assert world.next_due() is None
+
+
+@pytest.mark.parametrize(
+    ("slot", "due"), [("22:00", "2026-11-27T22:00:00.000Z"), ("19:30", DUE), (None, DUE)]
+)
+async def test_the_hours_count_from_the_slot_or_the_first_of_the_evening(world, slot, due):
+    await world.book(slot=slot)
+
+    assert world.next_due() == due
+
+
+async def test_who_booked_within_those_hours_was_just_written_to(world, clock):
+    clock.set("2026-11-28T09:00:00Z")
+    await world.book()
+
+    await world.start()
+
+    assert world.next_due() is None
+    assert world.reminders() == []
+
+
+async def test_a_box_that_was_off_reminds_late_and_not_after_the_guests_were_expected(world, clock):
+    await world.book()
+    late = await world.book(slot="22:00")
+    clock.set("2026-11-28T20:00:00Z")
+
+    await world.start()
+
+    assert world.reminders() == [late]
+
+
+async def test_who_cancelled_has_no_address_or_came_is_not_reminded(world):
+    gone = await world.book()
+    await world.database.write(cancel, gone, actor="staff:1")
+    await world.book(customer_email=None)
+    arrived = await world.book(slot="22:00")
+    await world.database.write(
+        lambda tx: tx.execute(
+            "UPDATE reservation SET checked_in_at = 1 WHERE id = :id", {"id": arrived}
+        )
+    )
+
+    assert world.next_due() is None
+
+
+@pytest.mark.parametrize(("outcome", "reminded"), [("skipped", False), ("sent", True)])
+async def test_who_is_left_to_the_partner_is_left_to_the_partner(world, outcome, reminded):
+    id_ = await world.book()
+    await world.database.write(
+        lambda tx: tx.execute(
+            "UPDATE reservation SET source = 'partner', email_outcome = :o WHERE id = :id",
+            {"id": id_, "o": outcome},
+        )
+    )
+
+    assert (world.next_due() == DUE) is reminded
+
+
+async def test_who_wants_no_reminders_gets_none_for_any_reservation(world):
+    id_ = await world.book()
+    await world.book(date=date(2026, 12, 5), customer_email="Salma@guest.example")
+    other = await world.book(slot="22:00", customer_email="omar@guest.example")
+
+    await world.database.write(stop_reminders, id_)
+    await world.start()
+    await world.pass_until("2026-12-05T19:00:00Z")
+
+    assert world.reminders() == [other]
+
+
+@pytest.mark.parametrize(
+    "settings", [with_settings(mail={"reminder_hours": 0}, webhooks={"clock_grace_minutes": 0})]
+)
+async def test_with_0_hours_nobody_is_ever_reminded(box, clock, settings):
+    world = Guests(box.live, clock)
+    await world.book()
+    await world.start()
+
+    await world.pass_until("2026-12-01T00:00:00Z")
+    await world.scheduler.close()
+
+    assert world.reminders() == []

@@ -1,0 +1,202 @@
+"""Retention of the webhook log. Row 27 of the fault table has its short version here."""
+
+import asyncio
+import time
+
+import pytest
+
+from appliance.backup.catalogue import DAY_MS
+from appliance.clock import parse_instant
+from appliance.jobs.nightly import Retention
+from appliance.scheduler import Scheduler
+from appliance.staff.accounts import create_staff
+from appliance.staff.sign_in import add_failure, start_session
+from appliance.webhooks.endpoints import register_endpoint
+from tests.conftest import with_settings
+from tests.unit.jobs.keeping import Timer
+
+NOW = parse_instant("2026-11-21T19:00:00Z")
+
+
+class World:
+    """An environment with one endpoint, and a retention whose timer the test reads."""
+
+    def __init__(self, environment, clock):
+        self.environment, self.database, self.clock = environment, environment.database, clock
+        self.may_expire = True
+
+    async def prepare(self):
+        endpoint, _ = await self.database.write(
+            register_endpoint,
+            self.environment.keyring,
+            "https://partner.example/hook",
+            ("webhook.test",),
+        )
+        self.endpoint_id = endpoint.id
+
+    async def add(self, state, days, *, attempts=1, excerpt="ok", count=1, reservation_id=None):
+        """Deliveries that ended, or were tried last, so many days ago."""
+        await self.database.write(self._add, state, days, attempts, excerpt, count, reservation_id)
+
+    def _add(self, tx, state, days, attempts, excerpt, count, reservation_id):
+        at = tx.now - days * DAY_MS
+        for _ in range(count):
+            event = tx.insert("event", {"type": "reservation.created", "occurred_at": at,
+                                        "reservation_id": reservation_id})  # fmt: skip
+            seq = tx.insert(
+                "delivery",
+                {"id": tx.new_id(), "endpoint_id": self.endpoint_id, "event_seq": event,
+                 "state": state, "due_at": at, "attempts": attempts,
+                 "finished_at": None if state == "pending" else at},
+            )  # fmt: skip
+            if state != "delivered":
+                tx.insert("failed_request", {"delivery_seq": seq, "at": at, "request": b"POST /"})
+            for n in range(1, attempts + 1):
+                tx.insert(
+                    "attempt",
+                    {"delivery_seq": seq, "n": n, "at": at, "duration_ms": 5, "phase": "done",
+                     "outcome": "delivered", "http_status": 200, "excerpt": excerpt, "charged": 1,
+                     "body_sha256": bytes(32)},
+                )  # fmt: skip
+
+    async def forget(self):
+        await Retention(self.environment, lambda: self.may_expire).forget()
+
+    def count(self, table, where="1"):
+        sql = f"SELECT count(*) FROM {table} WHERE {where}"  # noqa: S608 - names of the test
+        return self.database.peek(lambda reader: reader.value(sql))
+
+
+@pytest.fixture
+async def world(box, clock, monkeypatch):
+    monkeypatch.setattr("appliance.jobs.nightly._PAUSE_SECONDS", 0)
+    made = World(box.live, clock)
+    await made.prepare()
+    return made
+
+
+async def test_a_dead_delivery_can_be_replayed_for_thirty_days_and_no_longer(world):
+    await world.add("dead", 29, attempts=6)
+    await world.add("dead", 31, attempts=6)
+    await world.add("delivered", 31, count=3)
+
+    await world.forget()
+
+    assert world.count("delivery") == 1
+    assert world.count("attempt") == 6
+    assert world.count("failed_request") == 1
+    assert world.count("event") == 1
+
+
+async def test_what_was_delivered_a_week_ago_keeps_what_came_of_it_and_no_words(world):
+    await world.add("delivered", 6)
+    await world.add("delivered", 8)
+    await world.add("cancelled", 8)
+    await world.add("pending", 31)
+
+    await world.forget()
+
+    assert world.count("attempt") == 3
+    assert world.count("delivery") == 4, "one that is not over stays, without its old attempts"
+    assert world.count("attempt", "excerpt IS NOT NULL") == 1
+    assert world.count("failed_request") == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "left"),
+    [
+        (with_settings(retention={"attempt_rows": 10}), 10),
+        (with_settings(retention={"attempt_megabytes": 1}), 98),
+    ],
+)
+async def test_the_newest_attempts_within_rows_and_megabytes_are_kept(world, left):
+    size = 10_000 if left > 10 else 1
+    for day in (3, 2):
+        await world.add("delivered", day, count=2, excerpt="x" * size)
+    for _ in range(left):
+        world.clock.milliseconds += 1
+        await world.database.write(world._add, "delivered", 1, 1, "x" * size, 1, None)
+
+    await world.forget()
+
+    assert abs(world.count("attempt") - left) <= 1
+    assert world.count("attempt", f"at < {NOW - 1.5 * DAY_MS}") == 0
+
+
+async def test_by_a_clock_in_doubt_nothing_is_thrown_away(world):
+    await world.add("delivered", 400)
+    await a_sign_in(world, world.clock, "2026-11-21T07:00:00Z")
+    world.clock.set("2027-11-21T19:00:00Z")
+    world.may_expire = False
+
+    await world.forget()
+
+    assert world.count("attempt") == 1
+    assert world.count("session") == world.count("sign_in_failure") == 1
+
+
+async def test_it_runs_at_the_start_and_each_night_at_four(world, clock):
+    await world.add("dead", 31)
+    timer = Timer()
+    scheduler = Scheduler(clock, timer)
+    scheduler.start(Retention(world.environment).job)
+    await scheduler.settle()
+    assert world.count("delivery") == 0
+    assert timer.seconds == 9 * 3600  # four in the night of the venue
+
+    await world.add("dead", 31)
+    clock.advance(10 * 3600)  # asleep: no timer counted it
+    scheduler.wake()
+    await scheduler.settle()
+
+    assert world.count("delivery") == 0
+    assert timer.seconds == 23 * 3600
+    await scheduler.close()
+
+
+async def test_row_27_others_write_between_two_steps_of_a_long_retention(world):
+    await world.add("dead", 31, attempts=6, count=1200)
+    forgetting = asyncio.create_task(world.forget())
+    waits = []
+    while not forgetting.done():
+        began = time.perf_counter()
+        await world.database.write(lambda tx: tx.execute("UPDATE venue SET name = name"))
+        waits.append(time.perf_counter() - began)
+    await forgetting
+
+    assert world.count("delivery") == 0
+    assert len(waits) >= 1200 / 62  # one at least between any two steps
+
+
+async def a_sign_in(world, clock, instant, *, seen=None):
+    """A session that began then, and a wrong password of that moment."""
+
+    def sign_in(tx):
+        person = create_staff(tx, f"P {instant}", "host").staff_id
+        start_session(tx, person, None, "a phone")
+        add_failure(tx, instant.encode(), b"")
+
+    clock.set(instant)
+    await world.database.write(sign_in)
+    if seen is not None:
+        clock.set(seen)
+        await world.database.write(
+            lambda tx: tx.execute("UPDATE session SET seen_at = :now", {"now": tx.now})
+        )
+
+
+@pytest.mark.proves("V7")
+async def test_sessions_that_are_over_and_guesses_of_yesterday_are_forgotten(world, clock):
+    await a_sign_in(world, clock, "2026-11-14T19:00:00Z", seen="2026-11-21T18:00:00Z")
+    await a_sign_in(world, clock, "2026-11-21T07:00:00Z")
+    await a_sign_in(world, clock, "2026-11-21T07:00:01Z")
+    clock.set("2026-11-21T19:00:00Z")
+
+    await world.forget()
+
+    assert world.count("session") == world.count("session", "created_at % 2000 = 1000") == 1
+    assert world.count("sign_in_failure") == 2
+    assert world.count("staff") == 3
+    commits = world.database.commits
+    await world.forget()
+    assert world.database.commits == commits, "there was nothing to do"

@@ -1,0 +1,162 @@
+"""What staff correct after a reservation was granted; phone numbers in digits of any script."""
+
+from dataclasses import replace
+
+import pytest
+
+from appliance.core.errors import (
+    ChangedMeanwhile,
+    CustomerNameRequired,
+    GuestsOutOfRange,
+    InvalidEmail,
+    TableNotFound,
+    TableTaken,
+    ValidationError,
+    WrongState,
+)
+from appliance.door.signing_keys import pass_text
+from appliance.privacy import find_reservations_of
+from appliance.reservations.change import (
+    Amendment,
+    Correction,
+    amend_reservation,
+    cancel,
+    correct,
+    mark_late,
+    move_to_table,
+)
+from appliance.reservations.create import enter_by_staff
+from appliance.reservations.request import is_phone
+from tests.builders import a_booking, table_id
+from tests.unit.rows import history
+
+BY = "staff:yasmine"
+AS_BOOKED = Amendment(2, "Salma Idrissi", None, "+212 600 000 001", None)
+
+
+@pytest.fixture
+async def booked(box):
+    return await box.live.database.write(enter_by_staff, a_booking(), actor=BY)
+
+
+async def amend(box, booked, seen=None, **changes):
+    wanted = replace(AS_BOOKED, **changes)
+    return await box.live.database.write(
+        amend_reservation, booked.id, seen or booked.version, wanted, actor=BY
+    )
+
+
+def happened(box):
+    return [what for what, _ in history(box)]
+
+
+async def test_an_amendment_changes_what_it_says_and_is_remembered(box, booked):
+    after = await amend(box, booked, guests=3, notes="Window, please", vip=True)
+
+    assert (after.guests, after.notes, after.vip) == (3, "Window, please", 1)
+    assert after.version == booked.version + 1
+    assert happened(box) == ["created", "amended"]
+
+
+async def test_who_saw_an_older_version_overwrites_nothing(box, booked):
+    await amend(box, booked, guests=3)
+
+    with pytest.raises(ChangedMeanwhile):
+        await amend(box, booked, guests=4)
+
+    assert (await amend(box, booked, seen=booked.version + 1)).guests == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "refusal"),
+    [
+        ({"guests": 99}, GuestsOutOfRange),
+        ({"guests": 0}, GuestsOutOfRange),
+        ({"customer_name": " "}, CustomerNameRequired),
+        ({"customer_name": "x" * 201}, ValidationError),
+        ({"customer_email": "nobody"}, InvalidEmail),
+        ({"customer_phone": "12"}, ValidationError),
+        ({"notes": "x" * 501}, ValidationError),
+    ],
+)
+async def test_what_could_not_be_booked_cannot_be_amended_to(box, booked, changes, refusal):
+    with pytest.raises(refusal):
+        await amend(box, booked, **changes)
+
+    assert happened(box) == ["created"]
+
+
+async def test_a_party_moves_to_another_table_and_keeps_its_pass(box, booked):
+    def shown(tx, reservation_id):
+        return pass_text(tx, box.live.keyring, "live", booked)
+
+    before = await box.live.database.read(shown, booked.id)
+    after = await box.live.database.write(
+        move_to_table, booked.id, booked.version, table_id("T2"), actor=BY
+    )
+
+    assert after.table_id == table_id("T2")
+    assert (after.pass_id, after.generation) == (booked.pass_id, booked.generation)
+    assert await box.live.database.read(shown, booked.id) == before
+    assert happened(box) == ["created", "moved"]
+
+
+async def test_nobody_is_moved_onto_somebody_else(box, booked):
+    other = await box.live.database.write(
+        enter_by_staff, a_booking(table_id=table_id("T2"), slot=None), actor=BY
+    )
+
+    with pytest.raises(TableTaken):
+        await box.live.database.write(
+            move_to_table, booked.id, booked.version, other.table_id, actor=BY
+        )
+    with pytest.raises(TableNotFound):
+        await box.live.database.write(
+            move_to_table, booked.id, booked.version, "no table", actor=BY
+        )
+
+
+async def test_what_is_over_is_not_amended(box, booked):
+    gone = (await box.live.database.write(cancel, booked.id, actor=BY)).reservation
+
+    with pytest.raises(WrongState):
+        await amend(box, gone, guests=3)
+
+
+async def test_a_party_is_marked_late_and_not_late_again(box, clock, booked):
+    late = await box.live.database.write(mark_late, booked.id, booked.version, late=True, actor=BY)
+    again = await box.live.database.write(mark_late, booked.id, late.version, late=True, actor=BY)
+    on_time = await box.live.database.write(
+        mark_late, booked.id, again.version, late=False, actor=BY
+    )
+
+    assert late.late_at == clock.now()
+    assert again.version == late.version
+    assert on_time.late_at is None
+    assert happened(box) == ["created", "late", "not_late"]
+
+
+TYPED, STORED = "+٢١٢ ٦٠٠ ٠٠٠ ٠٠٩", "+212 600 000 009"
+
+
+@pytest.mark.parametrize(
+    ("phone", "counts"),
+    [(TYPED, True), ("۰۶۰۰۰۰۰۰۰۹", True), ("०६००००००", True), ("０６００００００", True),
+     (STORED, True), ("٠٦٠٠٠", False), ("٠" * 21, False), ("⁶⁶⁶⁶⁶⁶", False), ("6 six", False)],
+)  # fmt: skip
+def test_digits_of_any_script_are_a_number(phone, counts):
+    assert is_phone(phone) is counts
+
+
+async def test_it_is_stored_with_0_to_9_whoever_writes_it_down(box):
+    write = box.live.database.write
+    made = await write(enter_by_staff, a_booking(customer_phone=TYPED), actor="staff:x")
+    other = TYPED.replace("٩", "٨")
+    amendment = Amendment(2, "Salma Idrissi", None, other, None)
+    amended = await write(amend_reservation, made.id, made.version, amendment, actor="staff:x")
+    corrected = await write(correct, made.id, Correction(phone=TYPED))
+
+    assert made.customer_phone == STORED
+    assert await box.live.database.read(find_reservations_of, None, TYPED) == [made.id]
+    assert amended.customer_phone == "+212 600 000 008"
+    assert corrected.customer_phone == STORED

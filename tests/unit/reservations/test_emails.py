@@ -1,0 +1,148 @@
+"""Letters: what a change writes to the guest, in its transaction, and what becomes of it."""
+
+import pytest
+
+from appliance.email.worker import record_email_attempt
+from appliance.reservations.change import accept, cancel, decline
+from appliance.reservations.create import enter_by_staff, enter_for_guest
+from appliance.reservations.emails import (
+    EmailQueued,
+    Outcome,
+    email_guest,
+    find_email,
+    list_waiting_emails,
+    queue_email,
+    remaining_delay,
+)
+from appliance.reservations.payments import record_payment
+from tests.builders import a_booking
+from tests.unit.rows import execute, read
+
+EMAIL = "salma@guest.example"
+
+
+async def a_letter(environment, language="fr", **options):
+    write = environment.database.write
+    reservation = await write(enter_by_staff, a_booking(), actor="staff:1")
+    return await write(queue_email, reservation.id, "confirmation", EMAIL, language, **options)
+
+
+@pytest.fixture
+async def letter_id(box):
+    return await a_letter(box.live, keep=False)
+
+
+@pytest.mark.parametrize("keep", [False, True])
+async def test_a_queued_letter_waits_from_now_and_a_kept_one_never(box, keep):
+    told, database = [], box.live.database
+    database.on_commit(told.extend)
+
+    letter_id = await a_letter(box.live, None if keep else "ar", keep=keep)
+
+    letter = database.peek(find_email, letter_id)
+    assert (letter.state, letter.language) == (("kept", "fr") if keep else ("waiting", "ar"))
+    assert letter.recipient == EMAIL
+    assert letter.due_at == letter.created_at == box.clock.now()
+    assert (EmailQueued(letter_id) in told) is not keep
+    assert len(database.peek(list_waiting_emails)) == (0 if keep else 1)
+
+
+@pytest.mark.parametrize("second", ["accepted", "refused", "deferred", "unreachable"])
+@pytest.mark.parametrize(("first", "state"), [("accepted", "sent"), ("refused", "failed")])
+async def test_what_is_sent_or_failed_never_moves_again(box, letter_id, first, state, second):
+    database = box.live.database
+    assert await database.write(record_email_attempt, letter_id, Outcome(first, "why")) is None
+    before = database.peek(find_email, letter_id)
+
+    assert await database.write(record_email_attempt, letter_id, Outcome(second, "again")) is None
+
+    assert before.state == state
+    assert database.peek(find_email, letter_id) == before
+
+
+async def test_after_a_restart_a_letter_waits_what_was_left_and_never_more(box, letter_id):
+    database = box.live.database
+    for _ in range(2):
+        await database.write(record_email_attempt, letter_id, Outcome("deferred", "451"))
+    letter, now = database.peek(find_email, letter_id), box.clock.now()
+
+    assert remaining_delay(letter, now + 100_000) == 200
+    assert remaining_delay(letter, now + 10**9) == 0
+    assert remaining_delay(letter, now - 10**9) == 300
+
+
+def letters(box):
+    return read(box, "SELECT kind, recipient, language FROM letter ORDER BY id")
+
+
+async def a_request(box):
+    await execute(box, "UPDATE venue SET auto_confirm = 0")
+    booking = a_booking(customer_email=EMAIL, language="ar")
+    return (await box.live.database.write(enter_for_guest, booking)).id
+
+
+@pytest.mark.parametrize(("answer", "kind"), [(accept, "accepted"), (decline, "declined")])
+async def test_the_answer_to_a_request_is_told_in_the_guests_language(box, answer, kind):
+    id_ = await a_request(box)
+
+    await box.live.database.write(answer, id_, actor="staff:1")
+
+    assert letters(box) == [(kind, EMAIL, "ar")]
+
+
+@pytest.mark.parametrize(("complete", "kind"), [(True, "confirmation"), (False, "payment_due")])
+async def test_a_payment_confirms_or_leaves_something_due(box, complete, kind):
+    write = box.live.database.write
+    await execute(box, "UPDATE venue SET reservation_mode = 'prepaid'")
+    id_ = (await write(enter_for_guest, a_booking(customer_email=EMAIL))).id
+
+    await write(record_payment, id_, amount=200, method="cash", complete=complete, actor="staff:1")
+
+    assert letters(box) == [(kind, EMAIL, "fr")]
+
+
+async def test_a_cancellation_is_told_to_whom_the_box_has_written_and_to_nobody_else(box):
+    write = box.live.database.write
+    silent = (await write(enter_by_staff, a_booking(customer_email=EMAIL), actor="s")).id
+    await write(cancel, silent, actor="staff:1")
+    assert letters(box) == []
+
+    told = (await write(enter_by_staff, a_booking(customer_email=EMAIL), actor="s")).id
+    await write(email_guest, told, "confirmation")
+    await write(cancel, told, actor="staff:1")
+    await write(cancel, told, actor="staff:1")
+
+    assert sorted(kind for kind, *_ in letters(box)) == ["cancelled", "confirmation"]
+
+
+async def test_a_partner_that_writes_itself_is_left_to_it(box):
+    write = box.live.database.write
+    id_ = await a_request(box)
+    sql = "UPDATE reservation SET source = 'partner', email_outcome = 'skipped' WHERE id = :id"
+    await execute(box, sql, id=id_)
+
+    await write(accept, id_, actor="staff:1")
+    await write(cancel, id_, actor="staff:1")
+
+    assert letters(box) == []
+
+
+async def test_letters_of_the_test_environment_are_kept(box):
+    write = box.test.database.write
+    id_ = (await write(enter_by_staff, a_booking(customer_email=EMAIL), actor="s")).id
+
+    await write(email_guest, id_, "reminder")
+
+    assert box.test.database.peek(lambda tx: tx.value("SELECT state FROM letter")) == "kept"
+
+
+async def test_the_same_news_twice_at_once_is_one_letter(box):
+    id_ = await a_request(box)
+
+    def twice(tx):
+        accept(tx, id_, actor="staff:1")
+        email_guest(tx, id_, "accepted")
+
+    await box.live.database.write(twice)
+
+    assert [kind for kind, *_ in letters(box)] == ["accepted"]

@@ -1,0 +1,179 @@
+"""Reservations from the venue's own page and from staff (interface, section 3)."""
+
+import pytest
+
+from appliance.box import Box
+from appliance.core.errors import FormUsed, InvalidSlot, TableTaken, VenueClosed
+from appliance.reservations.create import ANY_TABLE, book, enter_by_staff, enter_for_guest
+from appliance.reservations.rows import update_reservation
+from tests.builders import TONIGHT, a_booking, table_id
+from tests.unit.rows import events, execute, read
+
+
+async def set_house(box: Box, mode: str, *, auto_confirm: bool, hours: int = 24) -> None:
+    sql = """UPDATE venue SET reservation_mode = :mode, auto_confirm = :auto,
+                              request_expiry_hours = :hours"""
+    await execute(box, sql, mode=mode, auto=int(auto_confirm), hours=hours)
+
+
+@pytest.mark.proves(
+    "decision: When is reservation.confirmed sent?",
+    "decision: How does a guest's own booking begin?",
+)
+@pytest.mark.parametrize(
+    ("mode", "auto_confirm", "status"),
+    [
+        ("free", True, "confirmed"),
+        ("free", False, "requested"),
+        ("prepaid", True, "pending"),
+        ("prepaid", False, "pending"),
+    ],
+)
+async def test_a_guests_booking_begins_as_the_house_has_decided(
+    box: Box, mode: str, auto_confirm: bool, status: str
+):
+    await set_house(box, mode, auto_confirm=auto_confirm)
+
+    found = await box.live.database.write(enter_for_guest, a_booking())
+
+    assert (found.status, found.source) == (status, "platform")
+    assert events(box) == []
+
+
+async def test_a_request_expires_after_the_hours_of_the_house_and_nothing_else_does(box: Box):
+    await set_house(box, "free", auto_confirm=False, hours=3)
+    request = await box.live.database.write(enter_for_guest, a_booking())
+    await set_house(box, "free", auto_confirm=True, hours=3)
+    confirmed = await box.live.database.write(enter_for_guest, a_booking(slot="22:00"))
+
+    assert request.expires_at == request.created_at + 3 * 3_600_000
+    assert confirmed.expires_at is None
+
+
+@pytest.mark.proves("decision: How does one begin that staff write down?")
+@pytest.mark.parametrize("mode", ["free", "prepaid"])
+async def test_what_staff_write_down_is_confirmed_at_once(box: Box, mode: str):
+    await set_house(box, mode, auto_confirm=False)
+
+    found = await box.live.database.write(enter_by_staff, a_booking(), actor="staff:x")
+
+    assert (found.status, found.source) == ("confirmed", "manual")
+    assert events(box) == []
+
+
+@pytest.mark.proves("decision: How does a guest's own booking begin?")
+async def test_an_unanswered_request_and_an_unpaid_booking_hold_their_table(box: Box):
+    await set_house(box, "free", auto_confirm=False)
+    await box.live.database.write(enter_for_guest, a_booking())
+    await set_house(box, "prepaid", auto_confirm=False)
+    await box.live.database.write(enter_for_guest, a_booking(slot="22:00"))
+
+    for slot in ("19:30", "22:00", None):
+        with pytest.raises(TableTaken):
+            await box.live.database.write(enter_by_staff, a_booking(slot=slot), actor="staff:x")
+
+
+@pytest.mark.parametrize("writer", ["guest", "staff"])
+@pytest.mark.parametrize(
+    "changes", [{}, {"slot": "22:00"}, {"guests": 4}, {"customer_name": "Karim Alaoui"}]
+)
+async def test_a_form_sent_twice_books_once_and_refuses_to_say_something_else(box, writer, changes):
+    def send(tx, **changes):
+        booking = a_booking(idempotency_key="form", **changes)
+        if writer == "guest":
+            return book(tx, booking)
+        return enter_by_staff(tx, booking, actor="staff:x")
+
+    first = await box.live.database.write(send)
+
+    if changes:
+        with pytest.raises(FormUsed):
+            await box.live.database.write(send, **changes)
+    else:
+        assert await box.live.database.write(send) == first
+    assert len(read(box, "SELECT 1 FROM event")) == 1
+
+
+@pytest.mark.parametrize("options", [{"vip": True}, {"notify": True}])
+async def test_a_form_of_staff_with_another_option_says_so(box, options):
+    booking = a_booking(idempotency_key="form")
+    await box.live.database.write(enter_by_staff, booking, actor="staff:x")
+
+    with pytest.raises(FormUsed):
+        await box.live.database.write(enter_by_staff, booking, actor="staff:x", **options)
+
+
+@pytest.fixture
+def clock(clock):
+    clock.set("2026-11-21T12:00:00Z")
+    return clock
+
+
+def a_wish(number: int = 1, **changes):
+    return a_booking(idempotency_key=f"form-{number}", **changes)
+
+
+async def test_a_form_whose_reservation_was_cancelled_does_not_bring_that_back(box):
+    made = await box.live.database.write(book, a_wish())
+    await box.live.database.write(update_reservation, made.id, status="cancelled")
+
+    with pytest.raises(FormUsed):
+        await box.live.database.write(book, a_wish())
+
+
+async def test_the_house_fills_its_tables_and_then_refuses(box):
+    wishes = [a_wish(number, table_id=ANY_TABLE) for number in range(6)]
+    made = [await box.live.database.write(book, wish) for wish in wishes[:5]]
+
+    with pytest.raises(TableTaken):
+        await box.live.database.write(book, wishes[5])
+
+    assert [one.table_id for one in made] == [table_id(f"T{n}") for n in range(1, 6)]
+
+
+async def test_of_equal_tables_the_one_with_the_least_to_spend_is_taken(box):
+    await execute(box, "UPDATE venue_table SET minimum_spend = 100 WHERE number = 'T3'")
+
+    made = await box.live.database.write(book, a_wish(table_id=ANY_TABLE))
+
+    assert made.table_id == table_id("T3")
+
+
+@pytest.mark.parametrize(
+    ("now", "slot", "is_booked"),
+    [
+        ("2026-11-21T19:29:59Z", "19:30", True),
+        ("2026-11-21T19:30:00Z", "19:30", False),
+        ("2026-11-21T21:59:59Z", "22:00", True),
+        ("2026-11-21T21:59:59Z", None, True),
+        ("2026-11-21T22:00:00Z", None, False),
+        ("2026-11-22T01:00:00Z", "22:00", False),
+    ],
+)
+async def test_a_slot_is_booked_until_it_begins_and_the_evening_until_its_last(
+    box, clock, now, slot, is_booked
+):
+    clock.set(now)
+
+    try:
+        await box.live.database.write(book, a_wish(slot=slot))
+    except InvalidSlot:
+        booked = False
+    else:
+        booked = True
+
+    assert booked is is_booked
+
+
+async def test_a_closing_day_is_refused_for_a_table_and_for_any(box):
+    await box.live.database.write(
+        lambda tx: tx.insert(
+            "closing_day",
+            {"id": tx.new_id(), "first_day": TONIGHT, "last_day": TONIGHT, "reason": ""},
+        )
+    )
+
+    for number, table in enumerate((table_id("T1"), ANY_TABLE)):
+        with pytest.raises((VenueClosed, TableTaken)):
+            await box.live.database.write(book, a_wish(number, table_id=table))
+    assert read(box, "SELECT 1 FROM event") == []

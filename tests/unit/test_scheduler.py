@@ -1,0 +1,186 @@
+"""The scheduler: when it runs a job, checks the jobs, and retries."""
+
+import asyncio
+
+import pytest
+
+from appliance.core.errors import OperatorError, Unavailable
+from appliance.scheduler import Job, Scheduler
+from tests.unit.jobs.keeping import Timer
+
+
+class Work:
+    """A job that is due when the test sets it, and then again a day later."""
+
+    def __init__(self, box):
+        self.clock, self.due, self.runs, self.trouble = box.clock, None, 0, None
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.is_allowed = True
+        self.job = Job(
+            "work", box.live.database, lambda _: self.due, self.run, lambda: self.is_allowed
+        )
+
+    def due_in(self, seconds):
+        self.due = self.clock.now() + round(seconds * 1000)
+
+    async def run(self):
+        self.runs += 1
+        await self.gate.wait()
+        if self.trouble is not None:
+            raise self.trouble
+        self.due_in(86_400)
+
+
+@pytest.fixture
+def timer():
+    return Timer()
+
+
+@pytest.fixture
+async def scheduler(box, timer):
+    made = Scheduler(box.clock, timer)
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def work(box):
+    return Work(box)
+
+
+async def started(scheduler, *works):
+    scheduler.start(*(work.job for work in works))
+    await scheduler.settle()
+
+
+async def fire(scheduler, clock, timer):
+    """Advance the clock to the time of the timer, and fire it."""
+    clock.advance(timer.seconds)
+    timer.callback()
+    await scheduler.settle()
+
+
+async def test_nothing_due_sets_no_timer_and_what_is_due_runs_on_time(
+    scheduler, timer, work, clock
+):
+    await started(scheduler, work)
+    assert timer.seconds is None
+
+    work.due_in(5)
+    work.job.changed()
+    await scheduler.settle()
+    assert (work.runs, timer.seconds) == (0, 5)
+
+    await fire(scheduler, clock, timer)
+    assert (work.runs, timer.seconds) == (1, 86_400)
+
+
+async def test_a_thousand_commits_are_one_look_a_second_later(scheduler, timer, work, box):
+    await started(scheduler, work)
+    for _ in range(1000):
+        box.live.database.look_for_changes()
+
+    assert (timer.seconds, timer.set_times) == (1.0, 1)
+    work.due_in(0)
+    await fire(scheduler, box.clock, timer)
+    assert work.runs == 1
+
+
+@pytest.mark.parametrize(
+    "trouble", [Unavailable(), OperatorError("no room"), OSError(5, "disk"), KeyError()]
+)
+async def test_a_job_that_fails_waits_twice_as_long_each_time_and_an_hour_at_most(
+    scheduler, timer, work, clock, trouble
+):
+    work.due_in(0)
+    work.trouble = trouble
+    await started(scheduler, work)
+
+    waits = []
+    for _ in range(8):
+        waits.append(timer.seconds)
+        await fire(scheduler, clock, timer)
+    assert waits == [60, 120, 240, 480, 960, 1920, 3600, 3600]
+
+    work.trouble = None
+    scheduler.wake()  # a clock step ends the wait
+    await scheduler.settle()
+    assert (work.runs, timer.seconds) == (10, 86_400)
+    work.trouble = trouble
+    await fire(scheduler, clock, timer)
+    assert timer.seconds == 60
+
+
+async def test_a_job_that_is_still_due_when_it_ends_does_not_spin(scheduler, timer, work):
+    work.due_in(0)
+    work.due_in = lambda _: None
+    await started(scheduler, work)
+
+    assert (work.runs, timer.seconds) == (1, 60)
+
+
+async def test_by_a_doubtful_clock_a_job_waits_until_the_clock_is_trusted(scheduler, timer, work):
+    work.due_in(0)
+    work.is_allowed = False
+    await started(scheduler, work)
+    assert (work.runs, timer.seconds) == (0, 60)
+
+    work.is_allowed = True
+    scheduler.wake()
+    await scheduler.settle()
+    assert work.runs == 1
+
+
+async def test_one_that_hangs_or_cannot_be_asked_is_in_no_others_way(
+    scheduler, timer, work, box, clock
+):
+    hanging, broken = Work(box), Work(box)
+    hanging.due_in(0)
+    hanging.gate.clear()
+    broken.job.next_due = lambda _: 1 // 0
+    work.due_in(5)
+    scheduler.start(hanging.job, broken.job, work.job)
+    async with asyncio.timeout(60):
+        while timer.seconds is None:  # noqa: ASYNC110 - no hook for tests
+            await asyncio.sleep(0.005)
+
+    clock.advance(timer.seconds)
+    timer.callback()
+    async with asyncio.timeout(60):
+        while not work.runs:  # noqa: ASYNC110 - no hook for tests
+            await asyncio.sleep(0.005)
+    assert hanging.runs == 1
+
+
+async def test_a_clock_that_is_set_while_a_job_runs_lets_it_run_again_at_once(
+    scheduler, timer, work, clock
+):
+    work.due_in(0)
+    work.gate.clear()
+    scheduler.start(work.job)
+    async with asyncio.timeout(60):
+        while not work.runs:  # noqa: ASYNC110 - no hook for tests
+            await asyncio.sleep(0.005)
+    work.trouble = Unavailable()
+    scheduler.wake()
+    work.due, work.gate = clock.now(), work.gate
+    work.gate.set()
+    async with asyncio.timeout(60):
+        while work.runs < 2:  # noqa: ASYNC110 - no hook for tests
+            await asyncio.sleep(0.005)
+
+
+async def test_closing_cancels_what_runs_and_sets_no_timer(scheduler, timer, work):
+    work.due_in(0)
+    work.gate.clear()
+    scheduler.start(work.job)
+    async with asyncio.timeout(60):
+        while not work.runs:  # noqa: ASYNC110 - no hook for tests
+            await asyncio.sleep(0.005)
+
+    await scheduler.close()
+    await scheduler.settle()
+    scheduler.look()
+
+    assert timer.seconds is None

@@ -1,0 +1,150 @@
+"""Resolving, connecting and TLS, and the code of each failure."""
+
+import asyncio
+import errno
+import os
+import socket
+from ipaddress import IPv4Address
+
+import pytest
+
+from tests.webhooks.attempts import LATE, REQUEST, SHORT_CONNECT, timed
+
+
+async def test_nobody_listens(make_client):
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        client = make_client(f"http://127.0.0.1:{bound.getsockname()[1]}/")
+
+        outcome = await client.post(REQUEST)
+
+    assert (outcome.phase, outcome.code) == ("connect", "conn_refused")
+
+
+async def test_an_address_that_swallows_packets_is_given_up_early(make_client, receiver):
+    async def connect(_addresses, _port):
+        await asyncio.sleep(60)
+
+    client = make_client(receiver.url, connect=connect, budgets=SHORT_CONNECT)
+
+    outcome, seconds = await timed(client.post(REQUEST))
+
+    assert (outcome.phase, outcome.code) == ("connect", "conn_timeout")
+    assert seconds < LATE
+
+
+@pytest.mark.parametrize(
+    ("trouble", "code"),
+    [
+        (socket.gaierror(socket.EAI_NONAME, "x"), "dns_nxdomain"),
+        (socket.gaierror(socket.EAI_AGAIN, "x"), "dns_temp"),
+        (socket.gaierror(socket.EAI_FAIL, "x"), "dns_temp"),
+        (TimeoutError(), "dns_temp"),
+    ],
+)
+async def test_each_way_of_not_resolving_has_its_name(make_client, names, trouble, code):
+    names.known["receiver.example"] = trouble
+
+    outcome = await make_client("http://receiver.example/").post(REQUEST)
+
+    assert (outcome.phase, outcome.code) == ("dns", code)
+
+
+@pytest.mark.proves("decision: Private addresses?")
+async def test_the_very_addresses_that_were_checked_are_dialled(make_client, names):
+    names.known["receiver.example"] = ["93.184.216.34", "93.184.216.35"]
+    dialled = []
+
+    async def connect(addresses, port):
+        dialled.append((list(addresses), port))
+        raise ConnectionRefusedError
+
+    await make_client("http://receiver.example:8080/", connect=connect).post(REQUEST)
+
+    assert dialled == [([IPv4Address("93.184.216.34"), IPv4Address("93.184.216.35")], 8080)]
+    assert names.asked == ["receiver.example"]
+
+
+@pytest.mark.proves("decision: Private addresses?")
+@pytest.mark.parametrize(
+    "inside",
+    ["10.0.0.1", "172.16.0.1", "192.168.1.1", "100.64.0.1", "169.254.169.254", "0.0.0.0",  # noqa: S104 - it is refused
+     "224.0.0.1", "255.255.255.255", "::", "fe80::1", "fd00::1", "::ffff:10.0.0.1",
+     "64:ff9b::a00:1", "2002:a00:1::1", "2606:4700::5efe:a00:1"],
+)  # fmt: skip
+async def test_a_blocked_address_sees_no_connection(make_client, names, inside):
+    names.known["inside.example"] = ["93.184.216.34", inside]
+    dialled = []
+
+    async def connect(addresses, _port):
+        dialled.append(addresses)
+
+    outcome = await make_client("https://inside.example/", connect=connect).post(REQUEST)
+
+    assert (outcome.phase, outcome.code) == ("guard", "blocked")
+    assert dialled == []
+
+
+def load(context, certificate, key):
+    """Load a certificate from an unnamed file: SSLContext reads files only."""
+    handle = os.memfd_create("certificate")
+    try:
+        os.write(handle, certificate + key)
+        context.load_cert_chain(f"/proc/self/fd/{handle}")
+    finally:
+        os.close(handle)
+
+
+V4, OTHER_V4, V6 = "93.184.216.34", "93.184.216.35", "2606:2800:220::1"
+REFUSED, TIMED_OUT, NO_HOST = errno.ECONNREFUSED, errno.ETIMEDOUT, errno.EHOSTUNREACH
+NO_NETWORK, DOWN, NOT_MINE = errno.ENETUNREACH, errno.ENETDOWN, errno.EADDRNOTAVAIL
+
+
+@pytest.fixture
+def fail(monkeypatch):
+    """`fail({address: errno})`: connecting to each address fails with its errno."""
+
+    def plan(failures):
+        async def sock_connect(_loop, _sock, address):
+            number = failures[address[0]]
+            raise OSError(number, f"{address[0]}: {number}")
+
+        loop = type(asyncio.get_running_loop())
+        monkeypatch.setattr(loop, "sock_connect", sock_connect)
+
+    return plan
+
+
+async def test_the_second_address_is_tried_when_the_first_refuses(make_client, names, receiver):
+    names.known["receiver.example"] = ["127.0.0.9", "127.0.0.1"]
+
+    outcome = await make_client(f"http://receiver.example:{receiver.port}/").post(REQUEST)
+
+    assert (outcome.code, outcome.remote_address) == ("delivered", "127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    ("failures", "code"),
+    [
+        ({V4: REFUSED, V6: NO_NETWORK}, "conn_refused"),
+        ({V6: NO_NETWORK, V4: REFUSED}, "conn_refused"),
+        ({V4: TIMED_OUT, V6: NOT_MINE}, "conn_timeout"),
+        ({V4: TIMED_OUT, OTHER_V4: REFUSED}, "conn_refused"),
+        ({V4: NO_HOST, V6: NO_NETWORK}, "unreachable"),
+        ({V4: errno.EACCES, V6: NO_NETWORK}, "failed"),
+        ({V4: NO_NETWORK, V6: NOT_MINE}, "no_route"),
+        ({V6: NOT_MINE, V4: DOWN}, "no_route"),
+        ({V4: NO_NETWORK, OTHER_V4: NO_NETWORK}, "no_route"),
+        ({V6: NOT_MINE}, "unreachable"),
+    ],
+)
+async def test_of_several_failures_the_receivers_own_word_counts_and_ours_only_if_all_are(
+    make_client, names, fail, failures, code
+):
+    names.known["both.example"] = list(failures)
+    fail(failures)
+    client = make_client("http://both.example:8080/")
+
+    outcome = await client.post(REQUEST)
+
+    assert (outcome.phase, outcome.code) == ("connect", code)

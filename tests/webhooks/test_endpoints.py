@@ -1,0 +1,110 @@
+"""One endpoint: its secrets, test events, and what is logged and stored."""
+
+import logging
+
+import pytest
+import stripe
+
+from appliance.privacy import erase_guest
+from appliance.webhooks.deliveries import find_failed_request
+from appliance.webhooks.delivery_log import replay_delivery
+from appliance.webhooks.endpoints import roll_secret, send_test_event
+from tests.webhooks.receivers import an_answer
+
+
+@pytest.mark.proves("decision: A rolled secret?", "S18")
+async def test_both_secrets_sign_for_a_day_after_a_roll(world, receiver, uptime):
+    endpoint, old = await world.register(receiver.url)
+    await world.start()
+    new = await world.database.write(roll_secret, world.environment.keyring, endpoint.id)
+
+    await world.book()
+    await receiver.got(1)
+    uptime.advance(24 * 3600 + 1)
+    await world.book()
+    first, second = await receiver.got(2)
+
+    for secret in (new, old):
+        assert _holds(first, secret)
+    assert first.headers["x-service-signature"].count("v1=") == 2
+    assert _holds(second, new)
+    assert not _holds(second, old)
+
+
+def _holds(request, secret):
+    header, body = request.headers["x-service-signature"], request.raw.decode()
+    try:
+        return stripe.WebhookSignature.verify_header(body, header, secret)
+    except stripe.SignatureVerificationError:
+        return False
+
+
+@pytest.mark.proves("interface 4: POST /v1/webhooks/test")
+async def test_a_test_event_goes_out_signed_with_a_full_sample(world, receiver):
+    endpoint, secret = await world.register(receiver.url, ("reservation.declined",))
+    await world.start()
+
+    delivery_ids = await world.database.write(send_test_event, endpoint.id)
+
+    [request] = await receiver.got(1)
+    assert [request.id] == delivery_ids
+    assert request.headers["x-service-event"] == "webhook.test"
+    assert request.reservation["status"] == "confirmed"
+    assert _holds(request, secret)
+
+
+async def test_nothing_secret_and_no_guest_is_in_the_log(world, receiver, caplog):
+    caplog.set_level(logging.DEBUG)
+    _, secret = await world.register(f"{receiver.url}?token=canary")
+    receiver.always = an_answer(500, body=b"Yasmine canary")
+    await world.start()
+
+    await world.book(customer_name="Yasmine Canary")
+    await world.recorded(1)
+
+    for word in (secret, secret[6:], "Yasmine", "canary"):
+        assert word not in caplog.text
+
+
+@pytest.mark.parametrize("is_erased", [True, False])
+async def test_what_was_sent_and_answered_is_kept_unless_its_guest_was_erased_meanwhile(
+    world, receiver, is_erased
+):
+    async def answer(writer, request):
+        if is_erased:
+            id_ = request.reservation["serviceReservationId"]
+            await world.database.write(erase_guest, id_, actor="staff:1")
+        writer.write(an_answer(500, body=b"no table for Salma"))
+
+    receiver.always = answer
+    await world.register(receiver.url)
+    await world.start()
+    await world.book()
+    await world.recorded(1)
+
+    [request] = receiver.requests
+    assert request.reservation["customerFirstName"] == "Salma"
+    kept = world.database.peek(find_failed_request, request.id)
+    [(excerpt, digest)] = world.rows("SELECT excerpt, length(body_sha256) FROM attempt")
+    if is_erased:
+        assert (kept, excerpt, digest) == (None, None, None)
+    else:
+        assert b"Salma" in kept[1]
+        assert (excerpt, digest) == ("no table for Salma", 32)
+
+
+async def test_the_failed_request_of_a_delivery_is_dropped_once_a_replay_has_delivered_it(
+    world, receiver
+):
+    receiver.answers = [an_answer(500)]
+    await world.register(receiver.url)
+    await world.start()
+    await world.book()
+    await world.recorded(1)
+    [request] = receiver.requests
+    assert world.database.peek(find_failed_request, request.id) is not None
+
+    await world.database.write(replay_delivery, request.id)
+    await world.settled("delivered")
+
+    assert world.database.peek(find_failed_request, request.id) is None

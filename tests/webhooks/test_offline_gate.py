@@ -1,0 +1,193 @@
+"""The offline gate: attempts are not charged while the box is offline (fault table, row 17)."""
+
+import asyncio
+import errno
+import socket
+
+import pytest
+
+from tests.webhooks.alarms import alarm_is
+from tests.webhooks.internet import (
+    NO_ANSWER,
+    NO_NETWORK,
+    OTHER_PUBLIC,
+    PUBLIC,
+    Internet,
+    charged,
+    conditions,
+    try_fails,
+)
+from tests.webhooks.receivers import an_answer
+
+
+@pytest.mark.proves("decision: The venue is offline?")
+@pytest.mark.parametrize("cut", [Internet.lose_the_route, Internet.drop_packets])
+async def test_row_17_a_cut_of_three_hours_costs_no_attempt_and_is_over_within_65_seconds(
+    world, receiver, internet, uptime, cut, caplog
+):
+    await world.register(internet.add("partner.example", PUBLIC, receiver))
+    await world.start()
+    cut(internet)
+    await world.book(5)
+    await world.recorded(1)
+    await world.until(lambda: conditions(world) == {"box_offline"})
+
+    for _ in range(3 * 60):
+        await try_fails(uptime)
+    await world.book(5)
+    await asyncio.sleep(0.05)
+    assert set(charged(world)) == {("box_offline", 0)}
+    assert len(charged(world)) <= 5
+    assert receiver.requests == []
+    internet.come_back()
+    await alarm_is(uptime, 60)
+    uptime.advance(60)
+
+    await world.settled(*["delivered"] * 10)
+    assert world.rows("SELECT DISTINCT attempts FROM delivery") == [(1,)]
+    await world.until(lambda: conditions(world) == set())
+    assert caplog.text.count("the box is offline") == 1
+    assert caplog.text.count("fails") == 0
+    assert world.rows("SELECT failures_in_a_row FROM endpoint") == [(0,)]
+
+
+@pytest.mark.proves("decision: The venue is offline?")
+async def test_a_receiver_in_the_house_is_served_while_the_box_is_offline(
+    world, receiver, open_receiver, internet
+):
+    in_the_house = await open_receiver()
+    await world.register(internet.add("partner.example", PUBLIC, receiver))
+    await world.register(in_the_house.url)
+    await world.start()
+    internet.lose_the_route()
+
+    await world.book(3)
+    await in_the_house.got(3)
+    await world.book(3)
+    await in_the_house.got(6)
+
+    assert receiver.requests == []
+    await world.until(lambda: world.states().count("delivered") == 6)
+    assert {code for code, _ in charged(world)} == {"box_offline", "delivered"}
+
+
+async def test_a_retry_keeps_its_rung_through_the_cut(world, receiver, internet, uptime):
+    await world.register(internet.add("partner.example", PUBLIC, receiver))
+    receiver.always = an_answer(500, "Connection: close")
+    await world.start()
+    await world.book()
+    await world.recorded(1)
+    await alarm_is(uptime, 60)
+    internet.lose_the_route()
+    uptime.advance(60)
+    await world.recorded(2)
+    await alarm_is(uptime, 60)
+
+    internet.come_back()
+    uptime.advance(60)
+    await world.recorded(3)
+
+    assert charged(world) == [("http_500", 1), ("box_offline", 0), ("http_500", 1)]
+    await alarm_is(uptime, 300)
+
+
+@pytest.mark.proves("decision: The venue is offline?")
+@pytest.mark.parametrize(
+    ("trouble", "code"),
+    [
+        (ConnectionRefusedError(), "conn_refused"),
+        (ConnectionResetError(), "reset"),
+        (TimeoutError(), "conn_timeout"),
+        (OSError(errno.EHOSTUNREACH, "no route to host"), "unreachable"),
+        (socket.gaierror(socket.EAI_NONAME, "unknown"), "dns_nxdomain"),
+    ],
+)
+async def test_what_may_be_the_receivers_fault_is_charged(
+    world, receiver, internet, names, uptime, trouble, code
+):
+    await world.register(internet.add("partner.example", PUBLIC, receiver))
+    await world.start()
+    if isinstance(trouble, socket.gaierror):
+        names.known["partner.example"] = trouble
+    internet.trouble = trouble
+
+    await world.book()
+    await world.recorded(1)
+
+    assert charged(world) == [(code, 1)]
+    await alarm_is(uptime, 60)
+
+
+async def test_a_name_server_that_fails_one_name_is_the_receivers_trouble_when_others_are_there(
+    world, receiver, open_receiver, internet, names
+):
+    other = await open_receiver()
+    await world.register(internet.add("partner.example", PUBLIC, receiver))
+    await world.register(internet.add("other.example", OTHER_PUBLIC, other), ("webhook.test",))
+    names.known["partner.example"] = NO_ANSWER
+    await world.start()
+
+    await world.book()
+    await world.recorded(1)
+
+    assert charged(world) == [("dns_temp", 1)]
+    assert other.connections == 0
+
+
+@pytest.mark.proves("decision: The venue is offline?")
+async def test_when_two_hosts_time_out_and_none_answers_neither_is_charged_again(
+    world, receiver, open_receiver, internet, uptime
+):
+    await world.register(internet.add("partner.example", PUBLIC, receiver))
+    await world.register(internet.add("other.example", OTHER_PUBLIC, await open_receiver()))
+    await world.start()
+    internet.trouble = TimeoutError()
+
+    await world.book()
+    await world.recorded(2)
+    assert sorted(charged(world)) == [("box_offline", 0), ("conn_timeout", 1)]
+    for _ in range(10):
+        await try_fails(uptime)
+    await alarm_is(uptime, 60)
+    assert sum(charge for _, charge in charged(world)) == 1
+    internet.come_back()
+    uptime.advance(60)
+
+    await world.settled("delivered", "delivered")
+    await world.until(lambda: conditions(world) == set())
+
+
+async def test_within_a_minute_of_a_success_a_lookup_that_fails_is_charged(
+    world, receiver, internet, uptime
+):
+    await world.register(internet.add("partner.example", PUBLIC, receiver))
+    receiver.always = an_answer(200, "Connection: close")
+    await world.start()
+    await world.book()
+    await world.settled("delivered")
+
+    internet.drop_packets()
+    await world.book()
+    await world.recorded(2)
+    assert charged(world)[1] == ("dns_temp", 1)
+    await alarm_is(uptime, 60)
+    uptime.advance(60)
+    await world.recorded(3)
+
+    assert charged(world)[2] == ("box_offline", 0)
+
+
+async def test_a_box_that_loses_its_own_cable_charges_not_even_those_in_the_house(
+    world, receiver, internet, uptime, change_outside
+):
+    async def no_cable(_addresses, _port):
+        raise NO_NETWORK
+
+    await world.register(receiver.url)
+    change_outside(connect=no_cable)
+    await world.start()
+    await world.book()
+    await world.recorded(1)
+
+    assert charged(world) == [("box_offline", 0)]
+    await alarm_is(uptime, 60)

@@ -1,0 +1,174 @@
+"""When nothing is sent: no delivery is due, or deliveries are held."""
+
+import asyncio
+from dataclasses import replace
+
+import apsw
+import pytest
+
+from appliance.core.errors import Unavailable
+from appliance.webhooks import dispatcher
+from appliance.webhooks.client import Budgets
+from appliance.webhooks.endpoints import deactivate_endpoint
+from tests.webhooks.alarms import alarm_is
+from tests.webhooks.receivers import an_answer
+
+
+@pytest.mark.proves("decision: A deactivated endpoint?")
+async def test_a_deactivated_endpoint_receives_nothing_more(world, receiver, uptime):
+    endpoint, _ = await world.register(receiver.url)
+    receiver.always = an_answer(500)
+    await world.start()
+    await world.book(3)
+    await world.recorded(3)
+
+    await world.database.write(deactivate_endpoint, endpoint.id)
+    assert world.states() == ["cancelled"] * 3
+    uptime.advance(24 * 3600)
+    await world.book()
+    await asyncio.sleep(0.05)
+
+    assert len(receiver.requests) == 3
+    assert world.states() == ["cancelled"] * 3
+    assert uptime.next_alarm is None
+
+
+@pytest.mark.proves("decision: A deactivated endpoint?")
+@pytest.mark.parametrize(("status", "state"), [(200, "delivered"), (500, "cancelled")])
+async def test_an_attempt_under_way_when_its_endpoint_is_deactivated_is_recorded_and_the_last(
+    world, receiver, status, state
+):
+    endpoint, _ = await world.register(receiver.url)
+    receiver.always = an_answer(status)
+    receiver.answering.clear()
+    await world.start()
+    await world.book()
+    await receiver.got(1)
+
+    await world.database.write(deactivate_endpoint, endpoint.id)
+    receiver.answering.set()
+    await world.recorded(1)
+
+    await world.settled(state)
+
+
+async def test_a_url_that_the_settings_no_longer_allow_is_blocked_and_says_so(
+    world, receiver, caplog
+):
+    await world.register(receiver.url)
+    webhooks = replace(world.environment.settings.webhooks, allow_http=False)
+    settings = replace(world.environment.settings, webhooks=webhooks)
+    world.environment = replace(world.environment, settings=settings)
+
+    await world.start()
+    await world.book()
+
+    await world.recorded(1)
+    assert world.attempts() == [(1, "blocked")]
+    assert receiver.connections == 0
+    assert world.rows("SELECT last_outcome FROM endpoint") == [("blocked",)]
+    assert "is blocked" in caplog.text
+
+
+async def test_nothing_happens_when_nothing_is_due(world, receiver, uptime, monkeypatch):
+    await world.register(receiver.url)
+    await world.start()
+    await world.book()
+    await world.settled("delivered")
+    await asyncio.sleep(0.05)
+    statements = []
+    for reader in (world.database._peeker, world.database._writer_connection):
+        connection = getattr(reader, "connection", reader)
+        connection.set_exec_trace(lambda _cursor, sql, _values: statements.append(sql) or True)
+
+    uptime.advance(600)
+    await asyncio.sleep(0.1)
+
+    assert statements == []
+    assert uptime.next_alarm is None
+
+
+async def test_stopping_lets_attempts_end_and_keeps_the_rest(world, receiver):
+    await world.register(receiver.url)
+    receiver.answering.clear()
+    await world.book(20)
+    await world.start()
+    await receiver.got(6)
+
+    stopping = asyncio.create_task(world.stop())
+    await asyncio.sleep(0)
+    receiver.answering.set()
+    await stopping
+
+    assert len(receiver.requests) == 6
+    assert sorted(world.states()) == ["delivered"] * 6 + ["pending"] * 14
+
+
+async def test_attempts_that_outlast_the_deadline_are_sent_again_after_the_restart(
+    world, receiver, change_outside
+):
+    change_outside(budgets=Budgets())
+    await world.register(receiver.url)
+    receiver.delay = 30
+    await world.start()
+    await world.book()
+    [first] = await receiver.got(1)
+
+    await world.stop(0.05)
+    assert world.states() == ["pending"]
+    assert world.attempts() == []
+    receiver.delay = 0
+    await world.start()
+    _, second = await receiver.got(2)
+
+    assert second.id == first.id
+    await world.settled("delivered")
+
+
+async def test_outcomes_that_cannot_be_written_stay_in_memory_and_pause_the_sending(
+    world, receiver, monkeypatch
+):
+    monkeypatch.setattr("appliance.webhooks.recorder._AGAIN_SECONDS", 0.05)
+    await world.register(receiver.url)
+    dispatcher = await world.start()
+    write, full = world.database.write, True
+
+    async def refuse(action, *args, **kwargs):
+        if full and action.__name__ == "record_attempts":
+            raise Unavailable
+        return await write(action, *args, **kwargs)
+
+    monkeypatch.setattr(dispatcher._recorder._database, "write", refuse)
+    await world.book()
+    await world.until(lambda: dispatcher._holds != set())
+    await world.book(3)
+    await asyncio.sleep(0.1)
+    assert len(receiver.requests) == 1
+
+    full = False
+
+    await world.settled(*["delivered"] * 4)
+    assert len(receiver.requests) == 4
+
+
+@pytest.mark.parametrize("error", [apsw.IOError, apsw.CorruptError, ValueError])
+async def test_a_row_that_cannot_be_read_for_a_moment_is_sent_a_moment_later(
+    world, receiver, uptime, monkeypatch, error
+):
+    sound, reads = dispatcher.find_reservation, iter(range(10**6))
+
+    def read(*args):
+        if next(reads) == 2:
+            raise error("disk I/O error")
+        return sound(*args)
+
+    await world.register(receiver.url)
+    await world.book(20)
+    monkeypatch.setattr(dispatcher, "find_reservation", read)
+    await world.start()
+
+    await alarm_is(uptime, 15)
+    uptime.advance(15)
+
+    await world.settled(*["delivered"] * 20)
+    assert len({request.id for request in receiver.requests}) == len(receiver.requests) == 20

@@ -1,0 +1,226 @@
+"""The retry schedule in virtual time: exact across restarts, reboots and clock steps."""
+
+import asyncio
+from itertools import pairwise
+
+import pytest
+
+from appliance.webhooks.endpoints import EndpointsChanged
+from appliance.webhooks.retry_policy import next_step
+from tests.webhooks.alarms import ManualUptime, alarm_is
+from tests.webhooks.receivers import an_answer
+
+LADDER = [60, 300, 1800, 7200, 43200]
+
+
+@pytest.fixture
+async def failing(world, receiver):
+    """A started world with one endpoint that answers 500."""
+    await world.register(receiver.url)
+    receiver.always = an_answer(500)
+    await world.start()
+    return receiver
+
+
+@pytest.mark.proves(
+    "decision: When is the body made?",
+    "interface 8: Webhook retries",
+    "interface 8: Signature age tolerance",
+)
+async def test_six_attempts_on_the_ladder_with_one_id_fresh_times_and_the_current_state(
+    world, failing, uptime
+):
+    [reservation_id] = await world.book()
+    await failing.got(1)
+
+    for number, wait in enumerate(LADDER, start=1):
+        await world.recorded(number)
+        await alarm_is(uptime, wait)
+        uptime.advance(wait - 0.001)
+        await asyncio.sleep(0.01)
+        assert len(failing.requests) == number
+        await world.change(reservation_id, guests=number + 2)
+        uptime.advance(0.001)
+        await failing.got(number + 1)
+
+    await world.settled("dead")
+    requests = failing.requests
+    assert len(requests) == 6
+    assert len({r.id for r in requests}) == 1
+    assert [int(r.headers["x-service-attempt"]) for r in requests] == [1, 2, 3, 4, 5, 6]
+    assert len({r.body["occurredAt"] for r in requests}) == 1
+    assert [r.reservation["guests"] for r in requests] == [2, 3, 4, 5, 6, 7]
+    times = [int(r.headers["x-service-signature"][2:12]) for r in requests]
+    assert [b - a for a, b in pairwise(times)] == LADDER
+    assert world.attempts() == [(n, "http_500") for n in range(1, 7)]
+    uptime.advance(7 * 24 * 3600)
+    await asyncio.sleep(0.02)
+    assert len(failing.requests) == 6
+
+
+@pytest.mark.proves("decision: When is it tried again?")
+async def test_the_wait_counts_from_the_end_of_the_attempt(world, receiver, uptime):
+    await world.register(receiver.url)
+    receiver.always = an_answer(500)
+
+    async def slowly(writer, _request):
+        uptime.advance(9)
+        writer.write(an_answer(500))
+
+    receiver.answers = [slowly]
+    await world.start()
+
+    await world.book()
+    await world.recorded(1)
+
+    await alarm_is(uptime, 60)
+    assert world.rows("SELECT duration_ms FROM attempt") == [(9000,)]
+
+
+async def test_a_success_on_the_way_ends_the_ladder(world, failing, uptime):
+    await world.book()
+    await world.recorded(1)
+    failing.always = an_answer(204)
+
+    await alarm_is(uptime, 60)
+    uptime.advance(60)
+
+    await world.settled("delivered")
+    assert uptime.next_alarm is None
+    assert world.rows("SELECT attempts FROM delivery") == [(2,)]
+
+
+async def test_a_restart_in_the_middle_of_the_ladder_changes_nothing(world, failing, uptime):
+    await world.book()
+    await world.recorded(1)
+    uptime.advance(60)
+    await world.recorded(2)
+    uptime.advance(100)
+    await world.stop()
+
+    uptime.advance(50)
+    await world.start()
+
+    await alarm_is(uptime, 150)
+    uptime.advance(149.999)
+    await asyncio.sleep(0.02)
+    assert len(failing.requests) == 2
+    uptime.advance(0.001)
+    await failing.got(3)
+    assert len({r.id for r in failing.requests}) == 1
+
+
+async def test_a_retry_that_fell_due_while_the_box_was_off_is_sent_once(world, failing, uptime):
+    await world.book()
+    await world.recorded(1)
+    await world.stop()
+
+    uptime.advance(24 * 3600)
+    await world.start()
+    await failing.got(2)
+    await world.recorded(2)
+
+    await alarm_is(uptime, 300)
+    assert len(failing.requests) == 2
+
+
+@pytest.mark.proves("decision: Which clock do durations and timers run on?")
+@pytest.mark.parametrize(
+    "instant", ["2027-11-21T19:00:00Z", "2026-11-21T19:00:30Z", "2026-11-21T18:58:00Z"]
+)
+async def test_a_clock_that_steps_moves_no_retry(world, failing, uptime, clock, instant):
+    await world.book()
+    await world.recorded(1)
+    clock.set(instant)
+
+    uptime.advance(59.999)
+    await asyncio.sleep(0.02)
+    assert len(failing.requests) == 1
+    uptime.advance(0.001)
+
+    await failing.got(2)
+
+
+async def test_after_a_reboot_the_rest_of_the_wait_is_told_by_the_wall_clock(
+    world, failing, uptime, clock, change_outside
+):
+    await world.book()
+    await world.recorded(1)
+    await world.stop()
+    clock.advance(20)
+    rebooted = ManualUptime(clock, "second boot", 5_000)
+    change_outside(uptime=rebooted)
+
+    await world.start()
+
+    await alarm_is(rebooted, 40)
+    rebooted.advance(40)
+    await failing.got(2)
+
+
+async def test_a_failed_older_event_does_not_hold_up_a_newer_one(world, receiver, uptime):
+    await world.register(receiver.url)
+    receiver.answers = [an_answer(500)]
+    await world.start()
+    [reservation_id] = await world.book()
+    await world.recorded(1)
+
+    await world.announce("reservation.cancelled", reservation_id)
+
+    await world.settled("pending", "delivered")
+
+
+@pytest.mark.proves("decision: What is a replay of a delivery?")
+async def test_a_dead_delivery_that_is_queued_again_is_sent_at_once_with_its_old_id(
+    world, failing, uptime
+):
+    await world.book()
+    for number, wait in enumerate([0, *LADDER], start=1):
+        uptime.advance(wait)
+        await world.recorded(number)
+    await world.settled("dead")
+    failing.always = an_answer(200)
+
+    def queue_again(tx):
+        tx.execute("""UPDATE delivery SET state = 'pending', attempts = 0, due_uptime = 0,
+                          finished_at = NULL, replays = replays + 1""")
+        tx.notices.append(EndpointsChanged(tx.value("SELECT id FROM endpoint")))
+
+    await world.database.write(queue_again)
+
+    await world.settled("delivered")
+    assert len({r.id for r in failing.requests}) == 1
+    assert world.attempts()[-1] == (7, "delivered")
+
+
+def after_failures(count, draw=lambda: 0.0, charged=True):
+    return next_step(count - 1, delivered=False, charged=charged, draw=draw)
+
+
+@pytest.mark.proves("decision: When is it tried again?", "interface 8: Webhook retries")
+@pytest.mark.parametrize(
+    ("failures", "seconds", "most"),
+    [(1, 60, 6), (2, 300, 30), (3, 1800, 60), (4, 7200, 60), (5, 43200, 60)],
+)
+def test_each_wait_is_that_of_the_contract_and_up_to_a_tenth_or_a_minute(failures, seconds, most):
+    earliest = after_failures(failures)
+    latest = after_failures(failures, draw=lambda: 0.999_999).wait_ms
+
+    assert (earliest.state, earliest.attempts) == ("pending", failures)
+    assert earliest.wait_ms == seconds * 1000
+    assert 0.99 * most * 1000 < latest - earliest.wait_ms < most * 1000
+
+
+@pytest.mark.proves("decision: When is it tried again?")
+def test_after_the_sixth_failure_a_delivery_is_dead():
+    assert after_failures(6).state == "dead"
+    assert after_failures(6).attempts == 6
+
+
+@pytest.mark.proves("decision: The venue is offline?")
+def test_an_attempt_that_is_our_own_fault_stays_on_its_rung():
+    for charged_before in range(6):
+        step = next_step(charged_before, delivered=False, charged=False, draw=lambda: 0.0)
+
+        assert step.state == "pending"
+        assert step.attempts == charged_before
