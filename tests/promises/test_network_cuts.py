@@ -2,9 +2,9 @@
 
 60 cuts in `make soak`, else 6. NETWORK_SEED repeats a run.
 `unshare -n python -m tests.promises.test_network_cuts FOLDER CUTS SEED` runs a box with its
-partners and receivers in a network namespace. It takes the only link down under load, for a moment or
-longer than the callers' timeouts, and up again, so that packets are lost or late. It prints the
-broken promises as JSON.
+partners and receivers in a network namespace. It takes the only link down under load, for a
+moment or longer than the callers' timeouts, and up again, so that packets are lost or late. It
+prints the broken promises as JSON.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Fifty partners and eight doors who want the same few tables and guests, writing one history.
 
-Of the answers as much is kept as the checker (tests/promises/checker.py) looks at, so that a
-million of them fit into memory. A window of few tables moves on: in it everybody is always too late.
+Of each answer only what the checker (tests/promises/checker.py) reads is kept, so that a million
+of them fit into memory. A window of few tables moves on: in it everybody is always too late.
 """
 
 import asyncio
