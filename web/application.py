@@ -35,7 +35,7 @@ from web.door_app import DOOR_ROUTES
 from web.error_pages import error_page
 from web.guest.responses import make_guest_limits
 from web.listeners import renewal
-from web.middleware import SECURE, Services, Turns, add_checks, in_environment, with_key
+from web.middleware import SECURE, Services, add_checks, in_environment, with_key
 from web.monitoring import Health, Metrics, ProxyWatch
 from web.portal.box import SAVED, Saved, read_file
 from web.portal.box_jobs import BACKING_UP, EXAMINER, BackingUp, Examiner
@@ -94,7 +94,6 @@ def build_application(
         services = Services(
             environment=environment,
             gate=Gate(environment, box.clock),
-            turns=Turns(),
             email_worker=EmailWorker(environment, box.clock),
             dispatcher=Dispatcher(environment, dependencies),
         )

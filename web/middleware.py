@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import Callable, Hashable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from socket import gethostname
 from urllib.parse import urlsplit
@@ -257,26 +257,18 @@ class FirstStart:
         raise NotSetUp
 
 
-class Turns:
-    """Serialises requests with the same idempotency key (docs/decisions/idempotency.md)."""
-
-    def __init__(self) -> None:
-        self._locks: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
-
-    def take(self, name: Hashable) -> asyncio.Lock:
-        """Return the lock for `name`, to use in `async with`."""
-        return self._locks.setdefault(name, asyncio.Lock())
-
-
 @dataclass(frozen=True, slots=True)
 class Services:
     """One environment's services while the application runs."""
 
     environment: Environment
     gate: Gate
-    turns: Turns
     email_worker: EmailWorker
     dispatcher: Dispatcher
+    idempotency_locks: WeakValueDictionary[Hashable, asyncio.Lock] = field(
+        default_factory=WeakValueDictionary
+    )
+    """One lock for each idempotency key in use (docs/decisions/idempotency.md)."""
 
 
 REQUESTS = web.AppKey("requests", Requests)

@@ -1,5 +1,6 @@
 """`/v1/reservations`: list, read, create, cancel (interface, sections 2.5 to 2.7 and 4)."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -82,7 +83,8 @@ async def create_reservation(request: web.Request) -> web.Response:
     """Reserve a table, or return the original result if the idempotency key is known."""
     booking = parse_booking(await read_object(request))
     services, key = request[SERVICES], request[KEY]
-    async with services.turns.take((key.lineage, booking.idempotency_key)):
+    name = (key.lineage, booking.idempotency_key)
+    async with services.idempotency_locks.setdefault(name, asyncio.Lock()):
         granted = await _grant_and_notify(services, key, booking)
     body = _creation_result(granted.issued, services.environment)
     if not granted.replayed:
