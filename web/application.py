@@ -8,6 +8,7 @@ from aiohttp import web
 
 from appliance.box import Box
 from appliance.core.data_directory import DataDirectory
+from appliance.doctor.outside import OutsideWatch
 from appliance.email.worker import EmailWorker
 from appliance.http.rate_limit import RateLimit
 from appliance.http.request import (
@@ -38,7 +39,7 @@ from web.listeners import renewal
 from web.middleware import SECURE, Services, add_checks, in_environment, with_key
 from web.monitoring import Health, Metrics, ProxyWatch
 from web.portal.box import SAVED, Saved, read_file
-from web.portal.box_jobs import BACKING_UP, EXAMINER, BackingUp, Examiner
+from web.portal.box_jobs import BACKING_UP, EXAMINER, OUTSIDE, BackingUp, Examiner
 from web.portal.forms import ONCE, Once
 from web.portal.guard import PASSWORDS, Passwords, guarded
 from web.portal.outbox import OUTBOX_ROUTES
@@ -86,6 +87,7 @@ def build_application(
     prepare_pages(app)
     make_guest_limits(app, box)
     app.on_shutdown.append(end_feeds)
+    app[OUTSIDE] = OutsideWatch(box.live)
     sandbox = Sandbox(box.test, box.clock, box.tokens)
     app.cleanup_ctx.append(sandbox.running)
     served = []
@@ -187,14 +189,14 @@ def _background(
     if directory is not None:
         jobs += NightlyWork(box, directory, retentions).jobs
 
-    async def run(_app: web.Application) -> AsyncIterator[None]:
+    async def run(app: web.Application) -> AsyncIterator[None]:
         for services, erasure in zip(served, erasures, strict=True):
             # Before anything is sent, because a restored backup may contain erased data.
             await erasure.start()
             await services.dispatcher.start()
             await services.email_worker.start()
             services.dispatcher.clock_gate.watch(scheduler.wake)
-        scheduler.start(*jobs)
+        scheduler.start(*jobs, app[OUTSIDE].job)
         yield
         await scheduler.close()
         # In parallel, because each may wait for a remote server, and the box must stop within 10 s.

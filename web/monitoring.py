@@ -23,7 +23,7 @@ from appliance.box import Box
 from appliance.clock_gate import find_heartbeat, write_heartbeat
 from appliance.core.errors import NotFound, Unavailable
 from appliance.core.network import is_public
-from appliance.doctor.check import Counts, ScanTotals, count_for_metrics
+from appliance.doctor.check import NGINX, Counts, ScanTotals, count_for_metrics
 from appliance.environment import Environment
 from appliance.http.request import address_of, answer, is_loopback, is_trusted, networks_of
 from appliance.jobs.watchdog import measure_loop_latency
@@ -208,10 +208,6 @@ def _size(path: Path) -> int:
 PROXY_UNKNOWN = "proxy_unknown"
 PROXY_SILENT = "proxy_says_nothing"
 _FORWARDED_HEADERS = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Proto", "X-Real-IP")
-_NGINX = (
-    "proxy_set_header Host $host; proxy_set_header X-Forwarded-For $remote_addr; "
-    "proxy_set_header X-Forwarded-Proto $scheme;"
-)
 _ADDRESSES_MAX = 5
 _MINUTE = 60.0
 
@@ -260,7 +256,7 @@ class ProxyWatch:
             if names_scheme and "X-Forwarded-For" in headers:
                 self._note(PROXY_SILENT, remote, "", is_active=False)
             elif is_public or is_forwarded:
-                self._note(PROXY_SILENT, remote, _NGINX, is_active=True)
+                self._note(PROXY_SILENT, remote, NGINX, is_active=True)
         elif is_forwarded or any(name in headers for name in _FORWARDED_HEADERS):
             line = f"trusted_proxies = {json.dumps([*self._trusted, remote])}"
             # Internet clients may forge these headers; the venue's proxies have private addresses.

@@ -8,7 +8,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 
 from appliance.core.errors import NotFound, Unavailable
-from appliance.http.request import ENVIRONMENT, wants_page
+from appliance.doctor.outside import NONCE, PROOF_PATH
+from appliance.http.request import ENVIRONMENT, answer, wants_page
 from appliance.tls.certificates import Certificates
 from appliance.venue.rows import get_venue
 from web.middleware import SECURE
@@ -78,6 +79,18 @@ async def confirm_trust(_request: web.Request) -> web.Response:
     return web.Response(text="yes", headers={"Cache-Control": "no-store"})
 
 
+async def prove_identity(request: web.Request) -> web.Response:
+    """`GET /.well-known/venuebox/{nonce}`: prove to `venuebox doctor --outside` which box answers.
+
+    Raises NotFound if the nonce is not 32 hex digits.
+    """
+    nonce = request.match_info["nonce"]
+    if NONCE.fullmatch(nonce) is None:
+        raise NotFound
+    scheme = "https" if request.app[SECURE].is_private(request) else "http"
+    return answer({"proof": request[ENVIRONMENT].keyring.prove(nonce), "scheme": scheme})
+
+
 def profile(venue: str, der: bytes) -> bytes:
     """Return a configuration profile with the authority. The same input gives the same profile."""
     digest = x509.load_der_x509_certificate(der).fingerprint(hashes.SHA256())
@@ -123,4 +136,5 @@ PUBLIC_ROUTES = (
     ("GET", "/trust/ca.crt", send_authority),
     ("GET", "/trust/ca.mobileconfig", send_profile),
     ("GET", "/trust/check", confirm_trust),
+    ("GET", PROOF_PATH + "/{nonce}", prove_identity),
 )

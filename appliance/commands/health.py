@@ -25,6 +25,8 @@ def add(commands: cli.Commands) -> None:
     meaning = "check the box and say how to fix what is wrong"
     parser = cli.add_command(commands, "doctor", doctor, meaning, "--data", "--json")
     parser.add_argument("--online", action="store_true", help="also connect to the mail server")
+    meaning = "also fetch a proof through the public address, as a guest would"
+    parser.add_argument("--outside", action="store_true", help=meaning)
     meaning = "remove other users' access to the box's files"
     parser.add_argument("--fix", action="store_true", help=meaning)
     group = cli.add_group(commands, "clock", "the box's clock")
@@ -54,7 +56,9 @@ def doctor(arguments: argparse.Namespace, console: cli.Console) -> int:
         settings = console.settings_in_force(directory)
     except OperatorError as trouble:
         settings = str(trouble)
-    context = CheckContext(directory, settings, console.clock, console.zones, arguments.online)
+    context = CheckContext(
+        directory, settings, console.clock, console.zones, arguments.online, arguments.outside
+    )
     checks = examine(context)
     languages = load_languages()
     locales = [console.environ.get(name) for name in ("LC_ALL", "LC_MESSAGES", "LANG")]

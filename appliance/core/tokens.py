@@ -126,6 +126,7 @@ class Keyring:
         # The secret part of an echo receiver's URL (test environment) contains a receiver id:
         self.echo_token, self.read_echo_token = _link_tokens(derive("echo receiver"), b"echo")
         self._wrap = AESGCM(derive("wrap"))
+        self._proof_key = derive("outside check")
         self._signing_keys: dict[bytes, Ed25519PrivateKey] = {}
 
     def read_access_token(self, token: str) -> str | None:
@@ -135,6 +136,10 @@ class Keyring:
     def read_claim_token(self, token: str) -> str | None:
         """Return the reservation id in a claim token, or None as `read_access_token` does."""
         return self._read_claim(token)
+
+    def prove(self, nonce: str) -> str:
+        """Return a MAC of `nonce`, in hex, which only this box can make."""
+        return hmac.digest(self._proof_key, nonce.encode(), "sha256").hex()
 
     def wrap(self, secret: bytes, nonce: bytes) -> bytes:
         """Encrypt a secret for storage with AES-256-GCM. `nonce` must be 12 new random bytes."""

@@ -67,6 +67,11 @@ def count_for_metrics(reader: Reader, tally: ScanTotals) -> Counts:
 
 
 HEALTH_DEADLINE = 2.0
+# What nginx needs, so that the box knows who calls and whether over https.
+NGINX = (
+    "proxy_set_header Host $host; proxy_set_header X-Forwarded-For $remote_addr; "
+    "proxy_set_header X-Forwarded-Proto $scheme;"
+)
 Status = Literal["ok", "warn", "fail"]
 _RANK = ("ok", "warn", "fail")
 
@@ -187,7 +192,8 @@ class Machine:
 class CheckContext:
     """The box to check, running or not. If unreadable, `settings` is the error text.
 
-    `online` permits the checks that connect to other machines.
+    `online` permits the checks that connect to the mail server, `outside` the check that connects
+    to the public address.
     """
 
     directory: DataDirectory
@@ -195,6 +201,7 @@ class CheckContext:
     clock: Clock
     zones: ZoneDatabase
     online: bool = False
+    outside: bool = False
     machine: Machine = Machine()
 
     @property
@@ -267,6 +274,10 @@ MESSAGES = {
     "mail_settings": _("no email is sent before the mail settings are corrected"),
     "mail_unreachable": _("emails wait: the mail server does not answer"),
     "reader_trouble": _("a scanner does not work: %(detail)s"),
+    "address_unreachable": _(
+        "guests and partners do not reach the box at %(subject)s: the portal shows the reason "
+        "under “The box”"
+    ),
     "proxy_unknown": _(
         "requests come from a proxy or tunnel at %(subject)s that is not configured, so everyone "
         "behind it counts as one caller: if it is yours, write %(detail)s under [server] in "

@@ -21,6 +21,7 @@ from appliance.core.errors import OperatorError
 from appliance.core.i18n import mark as _
 from appliance.core.network import is_loopback_host, own_addresses
 from appliance.core.settings import ServerSettings
+from appliance.core.tokens import Keyring
 from appliance.doctor import data
 from appliance.doctor.check import (
     ASK,
@@ -37,6 +38,7 @@ from appliance.doctor.check import (
     utc,
     warn,
 )
+from appliance.doctor.outside import NONCE_BYTES, check_outside, is_checked
 from appliance.email.smtp import find_trouble
 from appliance.reservations.emails import SETTINGS_TROUBLE
 from appliance.tls.certificates import Names, describe, wanted_names
@@ -329,6 +331,15 @@ def mail_server(context: CheckContext) -> Check:
     return ok(_("%(server)s accepts our emails."), server=server)
 
 
+def outside(context: CheckContext) -> Check:
+    """The public address leads to this box. Runs only with `--outside`."""
+    url = context.known_settings().server.app_url
+    if not context.outside or not is_checked(url):
+        raise NotExamined
+    nonce = os.urandom(NONCE_BYTES).hex()
+    return asyncio.run(check_outside(url, Keyring(context.key(), "live"), nonce))
+
+
 def endpoints(context: CheckContext) -> Check:
     """No active webhook endpoint is blocked or has failed 5 times in a row."""
     failing, active = [], 0
@@ -373,7 +384,7 @@ CHECKS: tuple[Callable[[CheckContext], Check], ...] = (
     data.backups,
     disk, memory, clock, time_zones,
     data.signing_key, uplink, conditions,
-    mail, mail_server, endpoints, deliveries,
+    mail, mail_server, outside, endpoints, deliveries,
     readers, certificate, tls_port,
 )  # fmt: skip
 

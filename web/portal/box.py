@@ -35,7 +35,7 @@ from appliance.staff.accounts import STEPS, close_setup, find_setup
 from appliance.staff.audit_log import record_audit
 from appliance.venue.rows import get_venue, list_slots, list_tables
 from appliance.venue.venue_file import UNFURNISHED
-from web.portal.box_jobs import BACKING_UP, EXAMINER, directory_of, summarise_backups
+from web.portal.box_jobs import BACKING_UP, EXAMINER, OUTSIDE, directory_of, summarise_backups
 from web.portal.forms import FORM, Form, field_error
 from web.portal.guard import actor_of, reauthenticate, staff_of
 from web.portal.responses import (
@@ -73,7 +73,11 @@ async def show_box(
     """
     box, language, live = request.app[BOX], language_of(request), request[LIVE].database
     again = request.method == "GET" and "again" in request.query
+    outside = request.app[OUTSIDE]
+    if again:
+        await outside.check()
     checks, checked_at = await request.app[EXAMINER].look(box, again=again) or ([], None)
+    checks = [*checks, *([outside.latest] if outside.latest else [])]
     zone = await live.read(find_zone)
     alerts = [alert for e in box.environments for alert in await e.database.read(list_alerts)]
     # The demo cannot be restarted, and it ignores settings.toml.

@@ -13,6 +13,7 @@ from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError, log_exception
 from appliance.core.settings import Settings, read_settings
 from appliance.doctor.check import Check, CheckContext
+from appliance.doctor.outside import OutsideWatch
 from appliance.jobs.nightly import run_in_daemon_thread
 
 log = logging.getLogger(__name__)
@@ -117,6 +118,7 @@ class Examiner:
 
 
 EXAMINER = web.AppKey("examiner", Examiner)
+OUTSIDE = web.AppKey("outside", OutsideWatch)
 
 
 def _run_checks(box: Box) -> list[Check]:

@@ -1,0 +1,163 @@
+"""The check from outside, which shows whether the public address leads to this box.
+
+The box or `venuebox doctor --outside` fetches a proof through the public name, by the same DNS,
+proxy, tunnel or relay as a guest. The proof contains a nonce, so it cannot be replayed by another
+server.
+"""
+
+import asyncio
+import json
+import re
+import ssl
+from dataclasses import replace
+from hmac import compare_digest
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from appliance.alerts import Alert, drop_alerts, put_alert
+from appliance.core.i18n import mark as _
+from appliance.core.network import is_public
+from appliance.core.tokens import Keyring
+from appliance.database.connection import Reader
+from appliance.doctor.check import NGINX, Check, fail, ok, warn
+from appliance.environment import Environment
+from appliance.scheduler import Job
+from appliance.webhooks.client import SystemTrust, Trust
+
+PROOF_PATH = "/.well-known/venuebox"
+NONCE = re.compile(r"[0-9a-f]{32}")
+NONCE_BYTES = 16
+UNREACHABLE = "address_unreachable"
+_DEADLINE_SECONDS = 6.0
+_FIRST_MS = 60_000  # after the start, when the network is up
+_EVERY_MS = 10 * 60_000
+_FAILURES = 2  # in a row, before the alert
+_OK = 200
+_BODY_MAX = 1000  # bytes
+
+
+def is_checked(url: str) -> bool:
+    """Whether `url`, the setting `server.app_url`, is an https address on the internet."""
+    return urlsplit(url).scheme == "https" and is_public(url)
+
+
+async def check_outside(
+    url: str, keyring: Keyring, nonce: str, trust: Trust | None = None
+) -> Check:
+    """Fetch this box's proof through its public address `url`, within 6 s.
+
+    `keyring` holds live's keys; `nonce` is random, in hex. A warning means that the address may
+    still work from outside: many routers do not let local devices use the public address.
+    """
+    host = urlsplit(url).hostname or ""
+    try:
+        async with asyncio.timeout(_DEADLINE_SECONDS):
+            context = await (trust or SystemTrust())()
+            connector = aiohttp.TCPConnector(ssl=context)
+            async with (
+                aiohttp.ClientSession(connector=connector) as session,
+                session.get(f"{url}{PROOF_PATH}/{nonce}", allow_redirects=False) as response,
+            ):
+                status, body = response.status, await response.content.read(_BODY_MAX)
+    except aiohttp.ClientConnectorDNSError:
+        finding = _("The name %(host)s has no address.")
+        remedy = _("Ask whoever manages the domain name to point it to the venue's router, proxy "
+                   "or relay.")  # fmt: skip
+        return fail(finding, remedy, host=host)
+    except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
+        return _refuse_certificate(url, error)
+    except (aiohttp.ClientError, TimeoutError, OSError):
+        finding = _("Nothing answers at %(url)s.")
+        remedy = _("Check the router's port forward, the proxy or the relay. Some routers do not "
+                   "let devices in the venue use the public address. If a phone on mobile data "
+                   "opens it, nothing is wrong.")  # fmt: skip
+        return warn(finding, remedy, url=url)
+    return _judge(url, status, body, keyring.prove(nonce))
+
+
+def _judge(url: str, status: int, body: bytes, expected: str) -> Check:
+    """Compare what answered at `url` with this box's proof."""
+    proof = _read(body) if status == _OK else None
+    if proof is None:
+        finding = _("A server that is not this box answers at %(url)s (HTTP status %(status)s).")
+        remedy = _("With status 502, 503 or 504, the proxy or tunnel does not reach the box. "
+                   "Restart it. With 421, the proxy must pass on the Host header. With another "
+                   "status, the name leads to a different server.")  # fmt: skip
+        return fail(finding, remedy, url=url, status=status)
+    if not compare_digest(str(proof.get("proof")), expected):
+        finding = _("Another box answers at %(url)s.")
+        remedy = _("Switch off the other box, or let the name lead to this one.")
+        return fail(finding, remedy, url=url)
+    if proof.get("scheme") != "https":
+        finding = _("The proxy in front of %(url)s does not say that guests use https.")
+        remedy = _("Add this to the configuration of the proxy: %(line)s")
+        return fail(finding, remedy, url=url, line=NGINX)
+    return ok(_("The box answers at %(url)s."), url=url)
+
+
+def _read(body: bytes) -> dict[str, Any] | None:
+    """Parse the response of a venuebox; None if it is something else."""
+    try:
+        found = json.loads(body)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and "proof" in found else None
+
+
+def _refuse_certificate(url: str, error: aiohttp.ClientError) -> Check:
+    cause = getattr(error, "certificate_error", None) or error.__cause__
+    trouble = str(cause or error)
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        trouble = cause.verify_message
+    return fail(
+        _("Browsers do not accept the certificate at %(url)s: %(trouble)s."),
+        _("Renew the certificate where https ends: at the proxy, or on the box (%(command)s)."),
+        url=url, trouble=trouble.rstrip("."), command="venuebox tls import",
+    )  # fmt: skip
+
+
+class OutsideWatch:
+    """Checks the public address every 10 min, and raises an alert if it fails twice in a row.
+
+    If nothing answers, the alert also requires that the address has worked since the start,
+    because the router may only refuse the venue's own devices.
+    """
+
+    def __init__(self, environment: Environment, trust: Trust | None = None) -> None:
+        """`environment` is live."""
+        url = environment.settings.server.app_url
+        self.url = url if is_checked(url) else ""
+        self.latest: Check | None = None
+        self._keyring = environment.keyring
+        self._database = environment.database
+        self._trust = trust or SystemTrust()
+        self._checked_at: int | None = None
+        self._first = self._database.clock.now() + _FIRST_MS
+        self._has_worked = False
+        self._failures = 0
+        self.job = Job("outside check", self._database, self._next_due, self.check)
+
+    async def check(self) -> None:
+        """Check now, store the result as `latest`, and raise or clear the alert."""
+        is_first, self._checked_at = self._checked_at is None, self._database.clock.now()
+        if self.url:
+            nonce = self._database.tokens.random_bytes(NONCE_BYTES).hex()
+            found = await check_outside(self.url, self._keyring, nonce, self._trust)
+            self.latest = replace(found, name="outside")
+            self._has_worked |= found.status == "ok"
+            self._failures = 0 if found.status == "ok" else self._failures + 1
+            is_certain = found.status == "fail" or self._has_worked
+            if self._failures >= _FAILURES and is_certain:
+                alert = Alert(UNREACHABLE, self.url, self._checked_at, found.finding.message)
+                await self._database.write(put_alert, alert)
+        if not self._failures or is_first:  # an alert may be left from the previous process
+            await self._database.write(drop_alerts, {UNREACHABLE})
+
+    def _next_due(self, reader: Reader) -> int | None:
+        if self._checked_at is None:
+            return self._first if self._first <= reader.now + _FIRST_MS else 0
+        if not self.url:
+            return None
+        return 0 if self._checked_at > reader.now else self._checked_at + _EVERY_MS

@@ -1,0 +1,198 @@
+"""The public address is checked by way of the internet: name, certificate, proxy, box."""
+
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from appliance.alerts import Alert, list_alerts, put_alert
+from appliance.core.tokens import Keyring
+from appliance.doctor.outside import (
+    PROOF_PATH,
+    UNREACHABLE,
+    OutsideWatch,
+    check_outside,
+    is_checked,
+)
+from appliance.webhooks.client import OwnAuthority
+from tests.app.portal.people import a_person
+from tests.conftest import running_box, with_settings
+from tests.promises.webhooks.test_certificates import Certificate
+from web.portal.box_jobs import OUTSIDE
+
+NONCE = "0123456789abcdef" * 2
+PROXIED = {"X-Forwarded-Proto": "https", "X-Forwarded-For": "9.9.9.9"}
+
+
+@pytest.fixture(scope="module")
+def authority():
+    return Certificate("Own authority", authority=True)
+
+
+@pytest.fixture
+async def running(tmp_path, clock):
+    proxies = {"trusted_proxies": ("127.0.0.1",)}
+    async with running_box(tmp_path, clock, with_settings(server=proxies)) as found:
+        yield found
+
+
+class Proxy:
+    """A reverse proxy with TLS in front of the box, which can be set wrong."""
+
+    def __init__(self, running):
+        self.running, self.url = running, ""
+        self.headers, self.answer = PROXIED, None
+
+    async def pass_on(self, request):
+        if self.answer is not None:
+            status, body = self.answer
+            return web.Response(status=status, body=body)
+        async with self.running.client.get(request.path, headers=self.headers) as response:
+            return web.Response(status=response.status, body=await response.read())
+
+    @asynccontextmanager
+    async def at(self, certificate):
+        app = web.Application()
+        app.router.add_get("/{path:.*}", self.pass_on)
+        server = TestServer(app, scheme="https")
+        await server.start_server(ssl=certificate.context())
+        try:
+            self.url = f"https://localhost:{server.port}"
+            yield self
+        finally:
+            await server.close()
+
+
+@pytest.fixture
+async def proxy(running, authority):
+    async with Proxy(running).at(Certificate("localhost", issuer=authority)) as found:
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("answer", "headers", "status"),
+    [
+        (None, PROXIED, "ok"),
+        (None, PROXIED | {"X-Forwarded-Proto": "http"}, "fail"),
+        (None, PROXIED | {"Host": "other.example"}, "fail"),  # 421
+        ((502, b"Bad Gateway"), PROXIED, "fail"),
+        ((200, b"<h1>Parked domain</h1>"), PROXIED, "fail"),
+        ((200, b'{"proof": "00"}'), PROXIED, "fail"),
+        ((301, b""), PROXIED, "fail"),
+    ],
+)
+async def test_what_answers_at_the_public_address_is_judged(
+    running, proxy, authority, answer, headers, status
+):
+    proxy.answer, proxy.headers = answer, headers
+    trust = OwnAuthority(authority.pem)
+    found = await check_outside(proxy.url, running.live.keyring, NONCE, trust)
+    assert found.status == status
+
+
+async def test_another_box_cannot_prove_to_be_this_one(proxy, authority):
+    found = await check_outside(
+        proxy.url, Keyring(bytes(32), "live"), NONCE, OwnAuthority(authority.pem)
+    )
+    assert found.status == "fail"
+
+
+@pytest.mark.parametrize(
+    "shown", [{"name": "other.example"}, {"name": "localhost", "days": -1}, {"name": "localhost"}]
+)
+async def test_a_certificate_that_browsers_refuse_is_named(running, authority, shown):
+    name, days = shown["name"], shown.get("days", 90)
+    issuer = authority if shown != {"name": "localhost"} else None
+    async with Proxy(running).at(Certificate(name, issuer=issuer, days=days)) as proxy:
+        trust = OwnAuthority(authority.pem)
+        found = await check_outside(proxy.url, running.live.keyring, NONCE, trust)
+    assert (found.status, found.finding.values["url"]) == ("fail", proxy.url)
+    assert found.finding.values["trouble"]
+
+
+async def test_a_name_without_address_is_a_fault_and_silence_may_be_the_router(running):
+    keyring = running.live.keyring
+    nowhere = await check_outside("https://no-such-name.invalid", keyring, NONCE)
+    silent = await check_outside("https://localhost:9", keyring, NONCE)
+    assert (nowhere.status, silent.status) == ("fail", "warn")
+
+
+@pytest.mark.parametrize("nonce", ["", "0" * 31, "0" * 33, "A" * 32, "0" * 30 + "%0a"])
+async def test_only_a_nonce_is_proved(running, nonce):
+    async with running.client.get(f"{PROOF_PATH}/{nonce}") as response:
+        assert response.status == 404
+
+
+def alerts(running):
+    found = running.live.database.peek(list_alerts)
+    return [one.subject for one in found if one.name == UNREACHABLE]
+
+
+def a_watch(running, authority, url):
+    watch = OutsideWatch(running.live, OwnAuthority(authority.pem))
+    watch.url = url
+    return watch
+
+
+async def test_an_address_that_fails_twice_is_an_alert_until_it_answers(running, proxy, authority):
+    watch, proxy.answer = a_watch(running, authority, proxy.url), (502, b"")
+    await watch.check()
+    assert alerts(running) == []
+    await watch.check()
+    assert alerts(running) == [proxy.url]
+    proxy.answer = None
+    await watch.check()
+    assert (alerts(running), watch.latest.status) == ([], "ok")
+
+
+async def test_an_alert_of_the_previous_process_ends_with_a_good_first_check(
+    running, proxy, authority
+):
+    left = Alert(UNREACHABLE, "https://old.example", running.clock.now(), "")
+    await running.live.database.write(put_alert, left)
+    await a_watch(running, authority, proxy.url).check()
+    assert alerts(running) == []
+
+
+async def test_silence_is_an_alert_only_if_the_address_has_worked(running, authority):
+    async with Proxy(running).at(Certificate("localhost", issuer=authority)) as proxy:
+        known, new = (a_watch(running, authority, proxy.url) for _ in range(2))
+        await known.check()
+    await new.check()
+    await new.check()
+    assert alerts(running) == []
+    await known.check()
+    await known.check()
+    assert alerts(running) == [proxy.url]
+
+
+async def test_it_is_checked_every_ten_minutes_if_there_is_a_public_address(
+    running, proxy, authority
+):
+    def due():
+        return running.live.database.peek(watch.job.next_due)
+
+    watch, now = a_watch(running, authority, ""), running.clock.now()
+    assert due() == now + 60_000
+    await watch.check()
+    assert due() is None
+    watch.url = proxy.url
+    assert due() == now + 600_000
+
+
+@pytest.mark.parametrize(
+    ("url", "checked"),
+    [("https://riad.example", True), ("http://riad.example", False), ("", False),
+     ("https://192.168.1.20", False), ("https://riad.local", False)],
+)  # fmt: skip
+def test_only_an_https_address_on_the_internet_is_checked(url, checked):
+    assert is_checked(url) is checked
+
+
+async def test_the_portal_shows_the_latest_result(running, proxy, authority):
+    owner, watch = await a_person(running), running.app[OUTSIDE]
+    watch.url, watch._trust = proxy.url, OwnAuthority(authority.pem)
+    proxy.answer = (502, b"")
+    status, page, _headers = await owner.get("/portal/box?again=1")
+    assert (status, proxy.url in page) == (200, True)
