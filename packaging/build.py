@@ -16,6 +16,8 @@ ROOT = Path(__file__).resolve().parents[1]
 SPEC = ROOT / "packaging" / "venuebox.spec"
 # Nothing inside tells when it was built; what needs an instant gets this one.
 EPOCH = "1767225600"  # 2026-01-01
+# What stands in the bootloader in place of the hash; as long as the hash.
+UNNAMED = b"venuebox-build-venuebox-build-venuebox-build-venuebox-build-venu"
 
 
 def main() -> int:
@@ -65,6 +67,7 @@ def build(target: Path, scratch: Path) -> int:
         check=True, env=environ, cwd=scratch,
     )  # fmt: skip
     built = scratch / "dist" / "venuebox"
+    name(built)
     built.chmod(0o755)
     target.mkdir(parents=True, exist_ok=True)
     aside = target / ".venuebox.part"
@@ -75,6 +78,14 @@ def build(target: Path, scratch: Path) -> int:
     print(f"SHA-256 {hash_of(built)}")
     print(f"needs glibc {glibc} or newer, on {os.uname().machine}")
     return 0
+
+
+def name(built: Path) -> None:
+    """Write the program's hash into it, as the name of its unpacked folder (runtime_place.c)."""
+    program = built.read_bytes()
+    if program.count(UNNAMED) != 1:
+        raise RuntimeError("the bootloader has no place for the program's hash")
+    built.write_bytes(program.replace(UNNAMED, hash_of(built).encode()))
 
 
 def newest_glibc(work: Path, built: Path) -> str:

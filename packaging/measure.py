@@ -88,20 +88,14 @@ def measure(
         took = time.monotonic() - began
         assert status == 200, f"/health answered {status}"
         connection.close()
-        both = (box.pid, *children_of(box.pid))
-        start = took, sum(seconds_of(pid) for pid in both)
+        start = took, seconds_of(box.pid)
         if not idle:
             return start, 0.0
         time.sleep(SETTLE_SECONDS)
-        return start, sum(memory_of(pid) for pid in both)
+        return start, memory_of(box.pid)
     finally:
         box.terminate()
         box.wait(20)
-
-
-def children_of(pid: int) -> list[int]:
-    """The processes that this one started."""
-    return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def seconds_of(pid: int) -> float:

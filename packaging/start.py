@@ -1,34 +1,40 @@
-"""Where the one-file program begins: as `venuebox`, and never longer than the file it began as."""
+"""Where the one-file program begins."""
 
-import ctypes
 import os
-import signal
 import stat
 import sys
 from pathlib import Path
 
-_PR_SET_PDEATHSIG = 1
 
+def keep(unpacked: Path, name: str) -> None:
+    """Sync the unpacked program and rename it to `name` (runtime_place.c).
 
-def end_with_the_first_process() -> None:
-    """A start has two processes: the first waits to clean up. Who kills it means both."""
-    first = os.getppid()
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != first:  # it was killed in between
-        sys.exit(1)
-
-
-def open_to_all() -> None:
-    """As the place is (runtime_place.c): root goes on as another user, who reads it too."""
-    unpacked = Path(__file__).parent
-    if unpacked.parent.stat().st_mode & stat.S_IXOTH:
-        for path in (unpacked, *unpacked.rglob("*")):
+    It is open to all users if the folder around it is: root continues as another user, who reads
+    it too.
+    """
+    is_open = unpacked.parent.stat().st_mode & stat.S_IXOTH
+    for path in (*unpacked.rglob("*"), unpacked):
+        if is_open:
             path.chmod(0o755)
+        sync(path)
+    unpacked.rename(unpacked.with_name(name))
+    unpacked.mkdir()  # PyInstaller's first process removes it at the end
+    sync(unpacked.parent)
+
+
+def sync(path: Path) -> None:
+    """Write a file or folder to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 if __name__ == "__main__":
-    end_with_the_first_process()
-    open_to_all()
+    if "VENUEBOX_UNPACK" in os.environ:
+        keep(Path(__file__).parent, os.environ["VENUEBOX_UNPACK"])
+        sys.exit()
     from web.main import main
 
     sys.exit(main())

@@ -14,7 +14,6 @@ import logging
 import os
 import shutil
 import socket
-import sys
 import tempfile
 import threading
 import time
@@ -155,10 +154,7 @@ def sd_notify(environ: Mapping[str, str], message: str) -> None:
 def watchdog_seconds(environ: Mapping[str, str]) -> float | None:
     """Return half of systemd's watchdog interval in seconds, or None if systemd has none."""
     interval = environ.get("WATCHDOG_USEC", "")
-    pids = {str(os.getpid())}
-    if getattr(sys, "frozen", False):  # the one-file binary runs the server in a child process
-        pids.add(str(os.getppid()))
-    is_ours = environ.get("WATCHDOG_PID") in {None, *pids}
+    is_ours = environ.get("WATCHDOG_PID") in {None, str(os.getpid())}
     return int(interval) / 2_000_000 if interval.isdecimal() and is_ours else None
 
 

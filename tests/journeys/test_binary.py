@@ -78,7 +78,7 @@ def test_the_whole_journey_needs_nothing_but_the_c_library(empty_root):
     assert set(found["pages"].values()) == {200}, found["pages"]
     assert len([path for path in found["pages"] if path.startswith("/static/")]) > 5
     assert found["status"] == 0
-    assert found["left"] == []
+    assert len(found["left"]) == 1
     assert found["replayed"]
     assert found["arabic"] == 1
     failing = {check["name"] for check in found["doctor"] if check["status"] == "fail"}
@@ -89,14 +89,12 @@ def test_temp_directories_that_are_full_and_noexec_do_not_matter(empty_root):
     found = visit(empty_root, "hostile")
 
     assert found["health"] == 200
-    assert len(found["kept"]) == 1, "what fifty killed starts left is swept"
-    assert found["kept"][0].startswith("run-")
+    [name] = found["kept"]  # what other programs and killed starts have left is deleted
+    assert re.fullmatch("[0-9a-f]{64}", name)
     inside = {path.removeprefix(str(empty_root)) for path in found["mapped"]}
     assert len([path for path in inside if path.startswith("/srv/box/runtime/")]) > 20
     assert not any(path.startswith(("/tmp", "/var/tmp")) for path in inside)
-    assert found["after_kill"] == found["kept"]
-    assert len(found["swept"]) == 1
-    assert found["swept"] != found["kept"]
+    assert found["again"] == found["kept"], "a later start writes nothing"
     assert found["status"] == 0
     assert "set VENUEBOX_RUNTIME to a folder" in found["nowhere"]
     assert "VENUEBOX_RUNTIME is /tmp/here" in found["named"]
@@ -122,7 +120,7 @@ def test_what_root_runs_goes_on_as_the_owner_of_the_directory():
 
 
 def test_systemd_hears_that_it_is_ready_alive_and_leaving(systemd, tmp_path, unused_tcp_port):
-    """Start it like systemd: the watchdog is for the first process, SIGTERM for both."""
+    """Start it like systemd. The program must stay one process, for which the watchdog is."""
     environ = {"NOTIFY_SOCKET": systemd.getsockname(), "WATCHDOG_USEC": "2000000",
                "VENUEBOX_SERVER_TLS_PORT": "0", "VENUEBOX_SERVER_MDNS": "false"}  # fmt: skip
     data, port = tmp_path / "box", str(unused_tcp_port)
@@ -145,7 +143,7 @@ def test_systemd_hears_that_it_is_ready_alive_and_leaving(systemd, tmp_path, unu
         pass
     assert last[0] == "STOPPING=1"
     [box] = {process for _, process in (*heard, last)}
-    assert box != first.pid, "the child says it: that takes NotifyAccess=all"
+    assert box == first.pid
 
 
 @pytest.fixture
