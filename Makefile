@@ -52,7 +52,7 @@ CHECKED := tests/test_architecture.py tests/test_docs.py tests/promises/attacks/
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run program setup test test-all rest check clients audit bench pretix soak binary journey lock clean
+.PHONY: help run program setup test test-all rest check clients audit bench pretix soak binary release journey lock clean
 
 help:
 	@echo 'make run      serve the demo venue on http://127.0.0.1:8080  (PORT=8090 elsewhere)'
@@ -66,6 +66,7 @@ help:
 	@echo 'make pretix   the same scan beside a check-in at pretix with PostgreSQL'
 	@echo 'make soak     the long tests in full, with a table at the end; less than an hour (ONLY="kills cuts")'
 	@echo 'make binary   build dist/venuebox, one file with everything inside, and measure it'
+	@echo 'make release  sign it with KEY=release.pem, for venuebox update'
 	@echo 'make journey  build it once more elsewhere, compare, and run the whole journey with it'
 	@echo 'make pictures take the pictures of the README from the demo'
 	@echo 'make program  prepare the program alone: .venv/bin/venuebox'
@@ -202,6 +203,13 @@ binary: program $(BINARY_READY)
 	@$(call say,building dist/venuebox: about half a minute)
 	@PYTHONHASHSEED=0 $(BINARY_PYTHON)/bin/python packaging/build.py
 	@$(BIN)/python packaging/measure.py dist/venuebox
+
+# KEY is the Ed25519 key of all releases, in PEM; it is made if it does not exist.
+release: setup $(BINARY_READY)
+	@test -n "$(KEY)" || { echo "make: say which key signs: make release KEY=release.pem" >&2; exit 1; }
+	@PYTHONPATH=. $(BIN)/python packaging/release.py "$(KEY)" --key
+	@$(MAKE) binary
+	@PYTHONPATH=. $(BIN)/python packaging/release.py "$(KEY)"
 
 journey: setup $(BINARY_READY)
 	@test -x dist/venuebox || $(MAKE) binary

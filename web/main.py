@@ -85,6 +85,7 @@ def _add_others(commands: Commands) -> None:
         staff,
         terminal,
         tls,
+        update,
         webhooks,
     )
     from appliance.commands import door_log as doorlog  # noqa: PLC0415 - not needed by `serve`
@@ -92,6 +93,7 @@ def _add_others(commands: Commands) -> None:
 
     for command in (
         init, keys, terminal, staff, guest, webhooks, health, doorlog, tls, bridge, backup, service,
+        update,
     ):  # fmt: skip
         command.add(commands)
 

@@ -19,7 +19,7 @@ from appliance.core.settings import Settings
 from appliance.core.tokens import EnvironmentName, Keyring, Tokens
 from appliance.database.connection import Reader, open_connection, open_for_command
 from appliance.database.integrity import count_rows, list_faults, make_live, session
-from appliance.database.migrate import list_migrations
+from appliance.database.migrate import list_migrations, migrate
 from appliance.door.guest_pass import decode_pass
 from appliance.door.scan import look_up_code
 from appliance.door.signing_keys import get_signing_key, pass_text
@@ -43,15 +43,20 @@ class Proven:
 
 def prove(
     file: BinaryIO, key: RecoveryKey, scratch: Path, clock: Clock, zones: ZoneDatabase,
-    progress: archive.Progress = lambda _done, _all: None,
+    progress: archive.Progress = lambda _done, _all: None, *, upgrade: bool = False,
 ) -> Proven:  # fmt: skip
     """Verify the backup by restoring it to a temporary folder in `scratch`.
 
-    Raises OperatorError if the file is damaged, a database is corrupt, rows are missing, or a guest
-    pass signed with the restored keys is not accepted.
+    With `upgrade`, also upgrade the restored databases to this version's schema. Raises
+    OperatorError if the file is damaged, a database is corrupt, rows are missing, or a guest pass
+    signed with the restored keys is not accepted.
     """
     with tempfile.TemporaryDirectory(prefix="proof-", dir=scratch) as folder:
-        return unpack_proven(file, key, Path(folder), clock, zones, progress)
+        proven = unpack_proven(file, key, Path(folder), clock, zones, progress)
+        for name in ENVIRONMENTS if upgrade else ():
+            migrate(Path(folder, f"{name}.db"))
+            _refuse_faults(Path(folder, f"{name}.db"))
+        return proven
 
 
 def unpack_proven(
@@ -76,16 +81,20 @@ def _prove_database(
     path: Path, name: EnvironmentName, manifest: archive.Manifest, master: bytes, clock: Clock,
     zones: ZoneDatabase,
 ) -> None:  # fmt: skip
-    faults = list_faults(path)
-    if faults:
-        raise OperatorError(
-            f"{path.name} in this backup is damaged ({faults[0]}): use a different backup"
-        )
+    _refuse_faults(path)
     if count_rows(path) != manifest.rows[path.name]:
         raise OperatorError(f"{path.name} in this backup lacks rows: use a different backup")
     with closing(open_connection(path, writable=False)) as connection:
         if int(connection.pragma("user_version")) == list_migrations()[-1][0]:
             _prove_pass(Reader(connection, clock, zones), Keyring(master, name), name)
+
+
+def _refuse_faults(path: Path) -> None:
+    faults = list_faults(path)
+    if faults:
+        raise OperatorError(
+            f"{path.name} in this backup is damaged ({faults[0]}): use a different backup"
+        )
 
 
 def _prove_pass(reader: Reader, keyring: Keyring, name: EnvironmentName) -> None:

@@ -39,6 +39,8 @@ def add(commands: Commands) -> None:
     meaning = "check a backup by restoring it to a temporary folder"
     parser = add_command(commands, "verify", verify, meaning, "--data")
     parser.add_argument("file", metavar="FILE", help="the backup")
+    meaning = "also upgrade the temporary copy to this version's database schema"
+    parser.add_argument("--upgrade", action="store_true", help=meaning)
     meaning = "recovery key (default: the box's own, else prompt)"
     parser.add_argument("--key", metavar="KEY", help=meaning)
 
@@ -92,7 +94,10 @@ def restore(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def verify(arguments: argparse.Namespace, console: Console) -> int:
-    """Print the backup's header and verify the whole file."""
+    """Print the backup's header and verify the whole file.
+
+    With --upgrade, also check that this version can read the box's settings and upgrade the copy.
+    """
     with open_backup(Path(arguments.file)) as file:
         header, _ = read_header(file)
         print(f"{header.venue}, {header.made_at}, venuebox {header.version}", flush=True)
@@ -102,8 +107,16 @@ def verify(arguments: argparse.Namespace, console: Console) -> int:
             key = recovery_key.parse_recovery_key(ask_key(arguments.key, "recovery key:"))
         with tempfile.TemporaryDirectory(prefix="venuebox-verify-") as scratch:
             proven = prove(
-                file, key, Path(scratch), console.clock, console.zones, partial(report, "proving")
+                file,
+                key,
+                Path(scratch),
+                console.clock,
+                console.zones,
+                partial(report, "proving"),
+                upgrade=arguments.upgrade,
             )
+    if arguments.upgrade:
+        console.settings(directory)
     print(f"complete and restorable: {proven.reservations} reservations")
     return 0
 

@@ -41,8 +41,9 @@ PLAN = (
         f"{POWER}/test_power_cuts.py",
     ),
     pytest_step(
-        "upgrades", "power cuts and kills in upgrades of the schema", 420,
+        "upgrades", "power cuts and kills in upgrades of the schema and the program", 540,
         f"{POWER}/test_migration_cuts.py", f"{FAULTS}/test_upgrade.py",
+        f"{FAULTS}/test_update_kill.py",
     ),
     pytest_step(
         "kills", "kill -9, stops and a failing disk under mixed load", 1200,

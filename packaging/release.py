@@ -1,0 +1,115 @@
+"""Sign dist/venuebox as a release for `venuebox update`.
+
+Called by `make release KEY=…` with an Ed25519 private key in PEM. Its public half stands in
+packaging/release.pub, which the binary contains: a box accepts only releases signed with the key
+that its own program contains. `--key` writes that file, and a new key if KEY does not exist.
+"""
+
+import argparse
+import hashlib
+import io
+import json
+import os
+import re
+import sys
+import tarfile
+import tomllib
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
+
+from appliance.database.migrate import list_migrations
+
+ROOT = Path(__file__).resolve().parents[1]
+PUBLIC = ROOT / "packaging" / "release.pub"
+
+
+def main() -> int:
+    """Write the public key, or the release."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("key", type=Path)
+    parser.add_argument("--key", dest="only_key", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.only_key:
+        return write_public_key(arguments.key)
+    key = read_key(arguments.key)
+    if PUBLIC.read_text("ascii").strip() != public_half(key):
+        print(f"{arguments.key} is not the key of {PUBLIC.name}", file=sys.stderr)
+        return 1
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    target = ROOT / "dist" / f"venuebox-{project}-{os.uname().machine}.release"
+    program = (ROOT / "dist" / "venuebox").read_bytes()
+    target.write_bytes(make_release(program, key, version=project, notes=notes_of(project)))
+    print(f"signed {target}")
+    return 0
+
+
+def write_public_key(path: Path) -> int:
+    """Make the key if it is missing, and write its public half to packaging/release.pub."""
+    if not path.exists():
+        private = Ed25519PrivateKey.generate()
+        pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        with open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            file.write(pem)
+        print(f"made {path}: keep it offline; who has it can replace every box's program")
+    found = public_half(read_key(path))
+    if PUBLIC.exists() and PUBLIC.read_text("ascii").strip() != found:
+        print(f"{PUBLIC.name} has a different key, which the boxes expect", file=sys.stderr)
+        return 1
+    PUBLIC.write_text(f"{found}\n", "ascii")
+    return 0
+
+
+def read_key(path: Path) -> Ed25519PrivateKey:
+    """Read the private key. Raises TypeError if it is not an Ed25519 key."""
+    key = load_pem_private_key(path.read_bytes(), None)
+    if not isinstance(key, Ed25519PrivateKey):
+        raise TypeError(f"{path} is not an Ed25519 key")
+    return key
+
+
+def public_half(key: Ed25519PrivateKey) -> str:
+    """Return the public key in hex."""
+    return key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
+
+
+def make_release(
+    program: bytes, key: Ed25519PrivateKey, *, version: str, minimum: str = "0", notes: str = "",
+    **changes: object,
+) -> bytes:  # fmt: skip
+    """Return a release file: manifest, signature and program. `changes` are for tests."""
+    manifest = json.dumps({
+        "version": version, "minimum": minimum, "machine": os.uname().machine,
+        "schema": list_migrations()[-1][0], "sha256": hashlib.sha256(program).hexdigest(),
+        "size": len(program), "notes": notes, **changes,
+    }).encode()  # fmt: skip
+    members = {
+        "manifest.json": manifest, "manifest.sig": key.sign(manifest), "venuebox": program,
+    }  # fmt: skip
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        for name, content in members.items():
+            about = tarfile.TarInfo(name)
+            about.size = len(content)
+            archive.addfile(about, io.BytesIO(content))
+    return file.getvalue()
+
+
+def notes_of(version: str) -> str:
+    """Return what CHANGELOG.md says about the version, or nothing."""
+    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    found = re.search(
+        rf"^## \[{re.escape(version)}\][^\n]*\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL
+    )
+    return found[1].strip() if found else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

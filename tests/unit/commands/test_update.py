@@ -1,0 +1,153 @@
+"""A signed release replaces the program only if it works; otherwise the old one continues."""
+
+from pathlib import Path
+from runpy import run_path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from appliance.commands.update import Service, open_release, read_release_key, update
+from appliance.core.errors import OperatorError
+from appliance.database.migrate import list_migrations
+
+release = run_path(str(Path(__file__).parents[3] / "packaging" / "release.py"))["make_release"]
+KEY, STRANGER = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
+SCRIPT = """#!/bin/sh
+echo "{version} $*" >> {log}
+case "$1" in
+    {fails}) echo "venuebox: it failed" >&2; exit 1 ;;
+    backup) echo "/backups/b.venuebox-backup: 1 MB, verified" ;;
+esac
+"""
+
+
+class Host:
+    """A machine with program 1.0, whose service says whether it is healthy."""
+
+    def __init__(self, folder):
+        self.program, self.log, self.folder = folder / "venuebox", folder / "log", folder
+        self.healthy, self.done = [True], []
+        self.program.write_bytes(self.script("1.0"))
+        self.program.chmod(0o755)
+
+    def script(self, version, fails="nothing"):
+        return SCRIPT.format(version=version, log=self.log, fails=fails).encode()
+
+    def is_healthy(self):
+        return self.healthy.pop(0) if len(self.healthy) > 1 else self.healthy[0]
+
+    def update(self, content):
+        path = self.folder / "a.release"
+        path.write_bytes(content)
+        service = Service(
+            lambda: self.done.append("restart"), lambda: self.done.append("stop"),
+            self.is_healthy, watch_seconds=2.5,
+        )  # fmt: skip
+        with open_release(str(path), self.folder) as file:
+            data = self.folder / "data"
+            update(file, KEY.public_key(), self.program, data, service, "1.0")
+
+    def calls(self):
+        """Which program was called with which command, in order."""
+        lines = self.log.read_text().splitlines() if self.log.exists() else []
+        return [tuple(line.split()[:2]) for line in lines]
+
+    def left(self):
+        return sorted(path.name for path in self.folder.iterdir() if path.name.startswith("."))
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    monkeypatch.setattr("appliance.commands.update._PAUSE_SECONDS", 0.5)
+    return Host(tmp_path)
+
+
+def test_a_release_is_tried_on_a_backup_before_it_replaces_the_program(host):
+    host.update(release(host.script("1.1"), KEY, version="1.1"))
+    assert host.calls() == [("1.0", "backup"), ("1.1", "verify")]
+    assert host.program.read_bytes() == host.script("1.1")
+    assert host.program.stat().st_mode & 0o777 == 0o755
+    assert (host.done, host.left()) == (["restart"], [".venuebox.previous"])
+
+
+@pytest.mark.parametrize(
+    ("key", "changes"),
+    [
+        (STRANGER, {"version": "1.1"}),
+        (KEY, {"version": "1.0"}),
+        (KEY, {"version": "0.9"}),
+        (KEY, {"version": "1.1", "machine": "riscv"}),
+        (KEY, {"version": "2.0", "minimum": "1.5"}),
+        (KEY, {"version": "1.1", "sha256": "00" * 32}),
+        (KEY, {"version": 1.1}),
+    ],
+)
+def test_what_is_not_a_newer_release_for_this_box_changes_nothing(host, key, changes):
+    with pytest.raises(OperatorError):
+        host.update(release(host.script("1.1"), key, **changes))
+    assert (host.calls(), host.done, host.left()) == ([], [], [])
+    assert host.program.read_bytes() == host.script("1.0")
+
+
+@pytest.mark.parametrize("content", [b"", b"MZ" * 600, b"\0" * 10240])
+def test_a_file_that_is_no_release_is_refused(host, content):
+    with pytest.raises(OperatorError):
+        host.update(content)
+    assert host.program.read_bytes() == host.script("1.0")
+
+
+def test_a_manifest_cannot_be_changed_after_it_was_signed(host):
+    content = release(host.script("1.1"), KEY, version="1.1")
+    with pytest.raises(OperatorError):
+        host.update(content.replace(b'"minimum": "0"', b'"minimum": "1"'))
+
+
+@pytest.mark.parametrize(("old", "new"), [("backup", "nothing"), ("nothing", "verify")])
+def test_without_a_backup_or_a_successful_trial_nothing_is_replaced(host, old, new):
+    host.program.write_bytes(host.script("1.0", fails=old))
+    with pytest.raises(OperatorError, match="it failed"):
+        host.update(release(host.script("1.1", fails=new), KEY, version="1.1"))
+    assert (host.done, host.left()) == ([], [])
+    assert host.program.read_bytes() == host.script("1.0", fails=old)
+
+
+@pytest.mark.parametrize(("schema", "restores"), [(0, False), (1, True)])
+def test_a_program_that_never_answers_is_replaced_by_the_previous_one(host, schema, restores):
+    host.healthy = [False]
+    newest = list_migrations()[-1][0] + schema
+    with pytest.raises(OperatorError):
+        host.update(release(host.script("1.1"), KEY, version="1.1", schema=newest))
+    assert host.program.read_bytes() == host.script("1.0")
+    assert host.done == ["restart", "stop", "restart"]
+    assert (("1.0", "restore") in host.calls()) is restores
+
+
+@pytest.mark.parametrize(("schema", "stays"), [(0, "1.0"), (1, "1.1")])
+def test_bookings_of_a_new_schema_are_not_lost_by_going_back(host, schema, stays):
+    host.healthy = [True, False]
+    newest = list_migrations()[-1][0] + schema
+    with pytest.raises(OperatorError):
+        host.update(release(host.script("1.1"), KEY, version="1.1", schema=newest))
+    assert host.program.read_bytes() == host.script(stays)
+    assert ("1.0", "restore") not in host.calls()
+
+
+def test_only_https_is_downloaded_from(tmp_path):
+    for source in ("http://example.org/a.release", "file:///etc/passwd"):
+        with pytest.raises(OperatorError):
+            open_release(source, tmp_path)
+
+
+def test_a_program_without_release_key_cannot_be_updated():
+    with pytest.raises(OperatorError):
+        read_release_key()
+
+
+def test_the_trial_checks_the_backup_and_the_settings(box):
+    """`verify --upgrade`, which a release's program runs before it replaces the old one."""
+    assert box("backup") == 0
+    backup = box.out.partition(": ")[0]
+    assert box("verify", backup, "--upgrade") == 0
+    (box.data / "settings.toml").write_text("[server]\nport = 'x'\n", "utf-8")
+    assert box("verify", backup) == 0
+    assert box("verify", backup, "--upgrade") == 1
