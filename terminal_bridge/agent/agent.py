@@ -1,4 +1,4 @@
-"""Scans at a bridge. The box decides them or, while it is unreachable, the bridge does."""
+"""Scans at a bridge. The box decides them. While it is unreachable, the bridge decides."""
 
 import asyncio
 import logging
@@ -20,7 +20,7 @@ from terminal_bridge.scanners.scanner import ARRIVALS, Answer, Undecided
 log = logging.getLogger(__name__)
 
 RENEW_SECONDS = 60.0
-_SETTLE_SECONDS = 0.5  # wait after a change, to sync several changes at once
+_SETTLE_SECONDS = 0.5  # wait after a change, so that several changes are synced at once
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 10.0
 _BATCH = 50
@@ -117,7 +117,7 @@ class Agent:
             if await self.spool.list_open(1):
                 return False
             if not self.is_online:
-                log.warning("agent: box reachable again: the box decides scans")
+                log.warning("agent: box reachable again, so the box decides scans")
             self.is_online, self.revoked = True, False
             return True
 
