@@ -78,7 +78,8 @@ def summarise_backups(box: Box, venue_id: str) -> tuple[Path | None, int]:
         return None, 0
 
 
-_DEADLINE = 8.0  # seconds that a page waits for the checks; slower ones appear when it is reloaded
+# Time in seconds that a page waits for the checks; slower checks appear after a reload.
+_DEADLINE = 8.0
 _FRESH_MS = 60_000
 
 
