@@ -30,7 +30,8 @@ class ConnectionLimit:
     four times the limit. Trusted proxies and this machine have no limit per address.
 
     When `total` is reached, a new connection replaces the oldest one from the address with the
-    most connections, unless the new one's address has as many. No client can lock out the others.
+    most connections, unless the new one's address already has as many. So no client can lock out
+    the others.
     """
 
     def __init__(
@@ -65,7 +66,10 @@ class ConnectionLimit:
                 del self._open[address]
 
     def _make_room(self, held: int) -> bool:
-        """Return whether an address with `held` connections gets another; evict one if needed."""
+        """Return whether an address with `held` connections may open another.
+
+        Evict one if needed.
+        """
         if len(self._address_of) < self._total:
             return True
         largest = max(self._open.values(), key=len, default={})
@@ -104,9 +108,9 @@ class Connection(web.RequestHandler):
     ) -> None:
         """Set the timeouts, in seconds.
 
-        The first request must arrive within `patience`, each later one within `keep_alive`. The
-        connection is closed if `limit` rejects it, or if the client reads none of a response for
-        `reading_patience`.
+        The first request must arrive within `patience`, and each later request within `keep_alive`.
+        The connection is closed if `limit` rejects it, or if the client reads none of a response
+        for `reading_patience`.
         """
         super().__init__(
             server,

@@ -1,4 +1,4 @@
-"""The page on which guests cancel, reached from an email or from "my reservations"."""
+"""The page where guests cancel. Emails and "my reservations" link to it."""
 
 from contextlib import suppress
 
