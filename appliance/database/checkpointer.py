@@ -41,7 +41,7 @@ class Checkpointer:
         run_between: Callable[[Callable[[], None]], None],
         on_broken: Callable[[BaseException], None],
     ) -> None:
-        """Start checkpointing what the connection `writing` commits.
+        """Start checkpointing the commits of the connection `writing`.
 
         `run_between` is called in the loop and must run the given job on a thread between two
         commits. `on_broken` is called in the loop with the error if the disk fails.
@@ -72,7 +72,7 @@ class Checkpointer:
             self._due = DUE_PAGES
         elif pages >= self._due and not self._is_running:
             self._is_running = True
-            self._due = pages + DUE_PAGES  # when to retry if this checkpoint is incomplete
+            self._due = pages + DUE_PAGES  # retry at this length if this checkpoint is incomplete
             self._requests.put("checkpoint")
         return apsw.SQLITE_OK
 
@@ -102,7 +102,7 @@ class Checkpointer:
                         break
         except apsw.BusyError:  # a command is running a checkpoint
             return False
-        except apsw.Error as error:  # the WAL grows, but nothing is lost
+        except apsw.Error as error:  # no data is lost; the WAL only grows
             log.warning("database: checkpoint failed: %s", error)
             if isinstance(error, (apsw.IOError, apsw.CorruptError)):
                 self._loop.call_soon_threadsafe(self._on_broken, error)

@@ -56,7 +56,7 @@ class Outcome:
 
 
 def retry_delay(attempts: int) -> int:
-    """Return the seconds to wait before the next attempt, after `attempts` failed ones."""
+    """Return the seconds to wait before the next attempt, after `attempts` failed attempts."""
     return RETRY_SECONDS[attempts - 1] if attempts <= len(RETRY_SECONDS) else DAILY_SECONDS
 
 
@@ -174,7 +174,7 @@ def wants_no_reminders(reader: Reader, address: str) -> bool:
 def forget_no_reminders(tx: Transaction, address: str) -> None:
     """Delete the unsubscription of an erased email address.
 
-    Keep it if a reservation still has that address.
+    Keeps it if a reservation still has that address.
     """
     sql = """DELETE FROM no_reminders WHERE address_hash = :hash AND NOT EXISTS (
                  SELECT 1 FROM reservation WHERE lower(customer_email) = lower(:address))"""

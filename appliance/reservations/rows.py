@@ -106,7 +106,7 @@ def insert_reservation(tx: Transaction, values: dict[str, Any]) -> None:
 
 
 def _convert_overlap(error: apsw.ConstraintError) -> Exception:
-    """Return TableTaken if a constraint against overlaps caused `error`, else `error` itself."""
+    """Return TableTaken if an overlap constraint caused `error`, else `error` itself."""
     text = str(error)
     taken = "table_taken" in text or "reservation.date, reservation.table_id" in text
     return TableTaken() if taken else error

@@ -32,7 +32,7 @@ INVITATION_MILLISECONDS = 72 * 3600 * 1000
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """The invited account's id, and the link's secret, of which only a hash is stored."""
+    """The invited account's id and the link's secret. Only a hash of the secret is stored."""
 
     staff_id: str
     secret: str
@@ -80,7 +80,7 @@ def accept_invitation(tx: Transaction, link_hash: bytes, password_hash: str) -> 
         return False
     set_password(tx, invited.id, password_hash)
     _use_invitations(tx, invited.id)
-    delete_sessions(tx, invited.id)  # they were opened with the old password
+    delete_sessions(tx, invited.id)  # these sessions were opened with the old password
     record_audit(tx, f"staff:{invited.id}", "link_used")
     return True
 
@@ -181,7 +181,7 @@ def _check_other_owner(tx: Transaction, person: StaffMember) -> None:
 class Setup:
     """The state of the setup. `steps` lists the steps that were completed or skipped.
 
-    If `closed`, the box serves only the setup page until it has an owner.
+    If `closed` is True, the box serves only the setup page until it has an owner.
     """
 
     closed: bool
@@ -203,7 +203,7 @@ def is_closed(reader: Reader) -> bool:
 
 
 def begin_setup(tx: Transaction, *, closed: bool) -> None:
-    """Start the setup unless it has been started. `closed` is as in `Setup`."""
+    """Start the setup unless it has been started. `closed` is stored as `Setup.closed`."""
     sql = "INSERT INTO setup (id, closed) VALUES (1, :closed) ON CONFLICT DO NOTHING"
     tx.execute(sql, {"closed": int(closed)})
 

@@ -89,7 +89,7 @@ def has_owner(reader: Reader) -> bool:
 
 
 def set_language(tx: Transaction, staff_id: str, language: str) -> None:
-    """Set the language in which an account sees the portal."""
+    """Set an account's language for the portal."""
     tx.update("staff", staff_id, language=language)
 
 

@@ -135,7 +135,7 @@ def delete_old_sign_ins(tx: Transaction, guessed_before: int) -> int:
 def is_known_browser(reader: Reader, device_hash: bytes, staff_id: str | None = None) -> bool:
     """Whether the account has signed in with this browser before.
 
-    If `staff_id` is None, a sign-in of any account counts.
+    If `staff_id` is None, a sign-in to any account counts.
     """
     sql = """SELECT 1 FROM known_device
              WHERE hash = :hash AND (:staff_id IS NULL OR staff_id = :staff_id)"""
@@ -151,7 +151,7 @@ def add_failure(tx: Transaction, account: bytes, device: bytes) -> None:
 
 
 def clear_failures(tx: Transaction, account: bytes, device: bytes | None = None) -> None:
-    """Clear an account's failed sign-ins on one device, or on all devices if it is None."""
+    """Clear an account's failed sign-ins on one device, or on all devices if `device` is None."""
     sql = """DELETE FROM sign_in_failure
              WHERE account = :account AND (:device IS NULL OR device = :device)"""
     tx.execute(sql, {"account": account, "device": device})

@@ -291,7 +291,7 @@ def edit_slot(
     """Change a slot, or return the clashes. `seen` is the slot's `fingerprint` in the form.
 
     Raises NotFound if the id is unknown, ChangedMeanwhile if the slot has changed, and
-    ValidationError and SlotIsHeld as `add_slot` does.
+    ValidationError and SlotIsHeld in the same cases as `add_slot`.
     """
     _check_seen(get_slot(tx, slot_id), seen)
     slot = replace(entry, id=slot_id)

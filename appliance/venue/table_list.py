@@ -35,7 +35,7 @@ class PastedTables:
 
 
 class _InvalidLine(Exception):
-    """A line is invalid. The message is the fault's `what`."""
+    """Raised for an invalid line. The message is the `what` of its Fault."""
 
 
 def parse_tables(text: str, taken: frozenset[str] = frozenset()) -> PastedTables:
