@@ -51,7 +51,7 @@ def drop_alerts(tx: Transaction, names: Collection[str]) -> None:
 
 log = logging.getLogger(__name__)
 
-CLOCK_LEAPT = "clock_leapt"  # kept across restarts, which do not correct the clock
+CLOCK_LEAPT = "clock_leapt"  # kept across restarts, because a restart does not correct the clock
 OFFLINE = "box_offline"
 CLOCK_HELD = "clock_held"
 CLOCK_UNCONFIRMED = "clock_unconfirmed"
@@ -89,7 +89,10 @@ class Alerts:
                 self._clear(key)
 
     def was_taken_back(self, name: str) -> bool:
-        """Whether a command in another process deleted the alert; if so, clear it here too."""
+        """Return whether a command in another process deleted the alert.
+
+        If so, clear it here too.
+        """
         key = (name, "")
         if key not in self._active or key in self._changed or key in self._being_written:
             return False

@@ -115,7 +115,7 @@ class ZoneDatabase:
                     self._zones[name] = ZoneInfo.from_file(file, key=name)
             except (OSError, ValueError, ZoneInfoNotFoundError):
                 raise OperatorError(
-                    f"unknown time zone {name!r}: use a name such as Africa/Casablanca"
+                    f"unknown time zone {name!r}. Use a name such as Africa/Casablanca."
                 ) from None
         return self._zones[name]
 
@@ -134,7 +134,8 @@ def newest_zone_database(
     found = [ZoneDatabase(tzdata.IANA_VERSION, "packaged", None)]
     found.append(ZoneDatabase(_version_of(system_root), "system", system_root))
     found += [ZoneDatabase(_version_of(root), "own", root) for root in _own_roots(own_root)]
-    return max(found, key=lambda database: database.version)  # the first of equal versions
+    # If versions are equal, `max` returns the first.
+    return max(found, key=lambda database: database.version)
 
 
 def _own_roots(folder: Path | None) -> Iterator[Traversable]:
@@ -297,7 +298,7 @@ class BoxClock:
         return self.was_set_by(*self.read())
 
     def was_set_by(self, now: int, uptime: int) -> bool:
-        """Whether the clock was set, as in `was_set`, given a result of `read`."""
+        """Whether the clock was set by a second or more, given the two values from `read`."""
         with self._lock:
             offset = now - uptime
             if self._offset is None or abs(offset - self._offset) >= _STEP_MS:
@@ -305,7 +306,7 @@ class BoxClock:
             self._offset = offset
             if self.trusted and self._good is not None:
                 self._good = offset, *self._good[1:]
-            if self._confirmed:  # and the clock was not set since
+            if self._confirmed:  # and the clock has not been set since then
                 self._mark = max(self._mark, now)
             return False
 
@@ -361,7 +362,7 @@ class BoxClock:
             return True, ""
         if uptime < self.grace_ends_at:
             return False, "nothing has confirmed it since it was started or set"
-        return True, "nothing confirms it: connect the box to a time server"
+        return True, "nothing confirms it. Connect the box to a time server."
 
 
 _TIME_ERROR, _STA_UNSYNC = 5, 0x40

@@ -101,7 +101,7 @@ class ClockGate:
     ) -> None:
         """`on_trusted` is called when the gate has opened.
 
-        `rebase_due_times` is called first. It converts retries' due times to the current clock.
+        Before that, `rebase_due_times` converts the due times of retries to the current clock.
         """
         self._database = database
         self._clock = clock
@@ -167,8 +167,8 @@ class ClockGate:
     def watch(self, callback: Callable[[], None]) -> None:
         """Call `callback` from now on whenever timers may be wrong.
 
-        Timers may be wrong after the clock was set, after a suspend, whose time they do not count,
-        and when the clock is trusted again.
+        Timers may be wrong after the clock was set, after the machine was suspended (timers do not
+        count that time), and when the clock is trusted again.
         """
         self._listeners.append(callback)
 
@@ -254,13 +254,13 @@ class ClockGate:
     def _reopen(self) -> None:
         if self._clock.trusted and not (self._open or self._due_times_are_stale):
             self._open = True
-            self._alerts.end(CLOCK_HELD, "the clock is trusted again: webhooks are sent")
+            self._alerts.end(CLOCK_HELD, "the clock is trusted again, so webhooks are sent")
             self._on_trusted()
             self._notify()
 
     async def _store_mark(self) -> None:
         mark = self._clock.mark
-        if mark is not None:  # None: the clock was never trusted
+        if mark is not None:  # None if the clock was never trusted
             await self._database.write(_put_mark, mark, is_sure=not self._clock.stepped_far)
 
     def _set_alarm(self, at: int | None) -> None:
@@ -270,7 +270,7 @@ class ClockGate:
 
 
 def _put_mark(tx: Transaction, mark: ClockMark, *, is_sure: bool) -> None:
-    """Store the mark. If `is_sure`, also write a heartbeat.
+    """Store the mark. If `is_sure` is True, also write a heartbeat.
 
     Without heartbeats, months without writes would look like a clock step.
     """

@@ -25,12 +25,18 @@ class Links:
 
     @property
     def base(self) -> str:
-        """The base URL for guests and partners: `app_url` if set, else `address`; plus prefix."""
+        """The base URL for guests and partners, including the prefix.
+
+        Uses `app_url` if it is set.
+        """
         return f"{self.app_url or self.address}{self.prefix}"
 
     @property
     def inside(self) -> str:
-        """The base URL on the local network: `app_url` if set and not public, else `address`."""
+        """The base URL, with the prefix, on the local network.
+
+        Uses `app_url` unless it is public.
+        """
         inside = self.address if is_public(self.app_url) else self.app_url or self.address
         return f"{inside}{self.prefix}"
 

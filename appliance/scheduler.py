@@ -22,7 +22,7 @@ CallLater = Callable[[float, Callable[[], None]], Alarm]
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """Recurring work. `next_due` returns its due time in ms since 1970; None if it is not due.
+    """A recurring job. `next_due` returns its due time in ms since 1970, or None if it has none.
 
     `next_due` is called in a reader thread. `run` is called only if `may_run` returns True, and
     never concurrently. A job that raises, or is due again as soon as it ends, is retried after

@@ -70,8 +70,8 @@ def restore(arguments: argparse.Namespace, console: Console) -> int:
     """Restore into a directory without a box; with --latest, replace a damaged box."""
     if arguments.latest == (arguments.file is not None):
         raise WrongUsage(
-            "give a backup FILE, or --latest for the last good one of this box "
-            "(see venuebox restore --help)"
+            "give a backup FILE, or --latest for the last good backup of this box (see venuebox "
+            "restore --help)"
         )
     if arguments.latest:
         return _restore_latest(arguments, console)
@@ -85,8 +85,8 @@ def restore(arguments: argparse.Namespace, console: Console) -> int:
             file, key, directory, console.clock, console.zones, partial(report, "restoring")
         )
     print(
-        f"{header.venue} as of {header.made_at} restored to {directory.root}, "
-        f"{proven.reservations} reservations: start it with venuebox serve"
+        f"{header.venue} as of {header.made_at} restored to {directory.root} with "
+        f"{proven.reservations} reservations. Start it with venuebox serve."
     )
     return 0
 
@@ -137,7 +137,7 @@ def _show_kit(arguments: argparse.Namespace, console: Console, directory: DataDi
     if arguments.check:
         if recovery_key.parse_recovery_key(ask_key(None, "recovery key:")) != key:
             raise OperatorError(
-                "this key is an old one or that of a different box: print a new kit"
+                "this key is an old key or the key of a different box. Print a new kit."
             )
         print("this kit opens the backups of this box")
         return 0
@@ -145,9 +145,9 @@ def _show_kit(arguments: argparse.Namespace, console: Console, directory: DataDi
         venue = get_venue(reader).name
     if arguments.html:
         with open(arguments.html, "w", encoding="utf-8", opener=open_private) as file:
-            os.fchmod(file.fileno(), 0o600)  # also if the file existed: it will contain the key
+            os.fchmod(file.fileno(), 0o600)  # the file may have existed before
             file.write(recovery_key.kit_html(key, venue))
-        print(f"{arguments.html} written: print it, then delete the file")
+        print(f"{arguments.html} written. Print it, then delete the file.")
         return 0
     language = (console.environ.get("LC_ALL") or console.environ.get("LANG") or "")[:2]
     print(recovery_key.kit_text(key, venue, "fr" if language in {"fr", "ar"} else "en"))
@@ -165,7 +165,7 @@ def _restore_latest(arguments: argparse.Namespace, console: Console) -> int:
     )
     print(
         f"{path.name} restored, the box is as of {proven.header.made_at} with "
-        f"{proven.reservations} reservations: start it with venuebox serve. "
-        f"The previous data is kept in {aside}"
+        f"{proven.reservations} reservations. Start it with venuebox serve. "
+        f"The previous data is kept in {aside}."
     )
     return 0

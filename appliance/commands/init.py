@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     directory = console.directory(arguments)
     venue = parse_venue_file(text, console.zones)
     found_box(directory, venue, console)
-    print(f"box for {venue.name} created in {directory.root}: start it with venuebox serve")
+    print(f"box for {venue.name} created in {directory.root}. Start it with venuebox serve.")
     return 0
 
 

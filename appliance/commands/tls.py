@@ -31,13 +31,13 @@ def show(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Print names, expiry and fingerprints. Raises OperatorError if there is no certificate."""
     found = certificates.describe(console.box(arguments).root / "tls", console.clock.now())
     if found is None:
-        raise OperatorError("there is no certificate yet: venuebox serve creates it")
+        raise OperatorError("there is no certificate yet. venuebox serve creates it.")
     lines = _describe("signed by the box", found)
     if found["authority"]:  # in the same form as on /trust, so that people can compare them
         fingerprint = bytes.fromhex(found["authority"]).hex(":").upper()
         lines.append(f"authority     {fingerprint}")
     if found["imported"] is not None:
-        lines += _describe("imported, for its names only", found["imported"])
+        lines += _describe("imported; used for its own names only", found["imported"])
     return cli.print_answer(arguments, found, "\n".join(lines))
 
 

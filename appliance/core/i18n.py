@@ -54,7 +54,7 @@ class Language:
         return self.words.gettext(message) % values
 
     def plain(self, message: str, /, **values: object) -> str:
-        """Translate with plain spaces and apostrophes, for consoles and email headers."""
+        """Translate `message` with plain spaces and apostrophes, for consoles and email headers."""
         return self.words.gettext(message).translate(_PLAIN) % values
 
     def ngettext(self, one: str, many: str, count: int, /, **values: object) -> str:

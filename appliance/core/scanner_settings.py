@@ -116,7 +116,9 @@ def parse_readers(tables: object, *, on_a_bridge: bool = False) -> tuple[ReaderS
     places = [reader.place for reader in readers]
     for place in places:
         if places.count(place) > 1:
-            raise OperatorError(f"two readers use {place}: give each reader its own device or port")
+            raise OperatorError(
+                f"two readers use {place}. Give each reader its own device or port."
+            )
     return readers
 
 
@@ -131,7 +133,7 @@ def _parse(where: str, table: Mapping[str, Any], on_a_bridge: bool) -> ReaderSet
     values: dict[str, Any] = {}
     for name, value in ({"kind": kind} | dict(table)).items():
         if name not in known:
-            raise OperatorError(f"unknown setting {where}.{name}: use {', '.join(known)}")
+            raise OperatorError(f"unknown setting {where}.{name}. Use {', '.join(known)}.")
         if not known[name]["check"](value):
             raise OperatorError(f"{where}.{name} is {value!r}: {known[name]['allowed']} allowed")
         values[name] = value.strip() if isinstance(value, str) else value
@@ -141,13 +143,13 @@ def _parse(where: str, table: Mapping[str, Any], on_a_bridge: bool) -> ReaderSet
     if kind == "evdev" and "answer" in values and "answer_device" not in values:
         raise OperatorError(
             f"{where}.answer_device is missing: "
-            "a keyboard cannot receive an answer, so give the serial port of a relay"
+            "a keyboard cannot receive an answer, so set the serial port of a relay"
         )
     answers = {}
     for colour, text in values.get("answer", {}).items():
         if colour not in COLOURS:
             allowed = ", ".join(COLOURS)
-            raise OperatorError(f"unknown setting {where}.answer.{colour}: use {allowed}")
+            raise OperatorError(f"unknown setting {where}.answer.{colour}. Use {allowed}.")
         answers[colour] = _parse_answer(f"{where}.answer.{colour}", text)
     return ReaderSettings(**values | {"answer": answers})
 
@@ -173,7 +175,7 @@ def _parse_answer(name: str, text: Any) -> tuple[bytes, ...]:
     parts[-1] += text[at:].encode("utf-8", "surrogatepass")
     if sum(map(len, parts)) + len(parts) > _ANSWER_BYTES:
         raise OperatorError(
-            f"{name} is too long: at most {_ANSWER_BYTES} bytes and pauses are allowed"
+            f"{name} is too long: it may have at most {_ANSWER_BYTES} bytes and pauses"
         )
     return tuple(parts)
 

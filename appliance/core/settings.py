@@ -239,7 +239,10 @@ def read_settings(file: Path, environ: Mapping[str, str]) -> Settings:
 
 
 def parse_settings(text: str, environ: Mapping[str, str], name: str = "settings.toml") -> Settings:
-    """Parse the settings in `text`. Raises OperatorError as `read_settings` does."""
+    """Parse the settings in `text`.
+
+    Raises OperatorError for the same reasons as `read_settings`.
+    """
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also raised for long numbers and deep nesting
@@ -248,7 +251,7 @@ def parse_settings(text: str, environ: Mapping[str, str], name: str = "settings.
     for section in document:
         if section not in _SECTIONS:
             allowed = ", ".join(_SECTIONS)
-            raise OperatorError(f"unknown section [{section}] in {name}: use {allowed}")
+            raise OperatorError(f"unknown section [{section}] in {name}. Use {allowed}.")
     sections = {
         section: _read_section(section, kind, document.get(section, {}), environ)
         for section, kind in _SECTIONS.items()
@@ -256,7 +259,7 @@ def parse_settings(text: str, environ: Mapping[str, str], name: str = "settings.
     _refuse_unknown_variables(environ)
     if sections["mail"].host and not sections["mail"].sender:
         raise OperatorError(
-            "mail.sender is missing: with mail.host set, emails need a From address"
+            "mail.sender is missing. If mail.host is set, emails need a From address."
         )
     return Settings(**sections, readers=readers)
 
@@ -275,11 +278,11 @@ def _variable(section: str, name: str) -> str:
 
 def _read_section(section: str, kind: Any, table: Any, environ: Mapping[str, str]) -> Any:
     if not isinstance(table, dict):
-        raise OperatorError(f"{section} in settings.toml must be a section: [{section}]")
+        raise OperatorError(f"{section} in settings.toml must be a section such as [{section}]")
     hints, values = get_type_hints(kind), {}
     for name in table:
         if name not in hints:
-            raise OperatorError(f"unknown setting {section}.{name}: use {', '.join(hints)}")
+            raise OperatorError(f"unknown setting {section}.{name}. Use {', '.join(hints)}.")
     for item in dataclasses.fields(kind):
         name, variable = item.name, _variable(section, item.name)
         if variable in environ:
@@ -331,7 +334,7 @@ def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
 
             section = variable.split("_")[1].lower()
             if get_close_matches(section, _SECTIONS, cutoff=0.8):
-                raise OperatorError(f"unknown setting {variable}: see docs/reference/settings.md")
+                raise OperatorError(f"unknown setting {variable}. See docs/reference/settings.md.")
 
 
 def settings_example() -> str:
@@ -361,7 +364,7 @@ def change_settings(text: str, changes: Mapping[str, str | int | bool | list[str
     changed = "\n".join(lines)
     parse_settings(changed, {})
     if _flat(changed) != _flat(text) | dict(changes):
-        raise OperatorError("settings.toml has an unusual layout: edit the file by hand")
+        raise OperatorError("settings.toml has an unusual layout. Edit the file by hand.")
     return changed
 
 
@@ -369,7 +372,7 @@ def _change(lines: list[str], section: str, name: str, *, value: str) -> None:
     """Replace the setting's line or, if there is none, its commented-out line, or insert one."""
     head = next((i for i, line in enumerate(lines) if line.strip() == f"[{section}]"), None)
     if head is None:
-        # Insert the section before the [[readers]] tables, which stay at the end of the file.
+        # Insert the section before the [[readers]] tables, which must stay at the end of the file.
         first = next((i for i, line in enumerate(lines) if line.startswith("[[")), len(lines))
         lines[first:first] = [f"[{section}]", f"{name} = {value}", ""]
         return

@@ -30,7 +30,7 @@ def fold(text: str) -> str:
     Letters that people use interchangeably are unified: ta marbuta becomes ha, and alif maqsura
     becomes ya.
     """
-    if text.isascii():  # fast path: most names are ASCII, and thousands are compared at once
+    if text.isascii():  # fast path, because most names are ASCII and thousands are compared at once
         return text.casefold()
     parts = unicodedata.normalize("NFKD", text)
     letters = (c for c in parts if unicodedata.category(c) not in {"Mn", "Mc", "Me", "Cf"})
@@ -42,8 +42,8 @@ def western_digits(text: str) -> str:
     return text.translate(_WESTERN_DIGITS)
 
 
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # without it, spreadsheets assume a legacy encoding
-# French spreadsheets split at semicolons and English ones at commas, even in a quoted cell.
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # without this mark, spreadsheets assume a legacy encoding
+# French spreadsheets split cells at semicolons, English spreadsheets at commas, even if quoted.
 _SEPARATORS = re.compile("([;,])")
 _LINE_BREAK = re.compile(r"\s*[\t\r\n\v\f\x1c-\x1e\x85\u2028\u2029]\s*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -76,7 +76,7 @@ def phone_text(number: str | None) -> str | None:
 
 
 def _is_formula(part: str) -> bool:
-    """Whether the first visible character of `part` starts a formula, even if full-width."""
+    """Whether the first visible character of `part`, in normal or full width, starts a formula."""
     for character in part:
         if character != '"' and unicodedata.category(character) not in _INVISIBLE:
             return unicodedata.normalize("NFKC", character)[0] in _FORMULA

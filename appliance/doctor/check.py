@@ -1,4 +1,4 @@
-"""Context and result types of `venuebox doctor` checks; counts for `/metrics`."""
+"""The context and result types of `venuebox doctor` checks, and the counts for `/metrics`."""
 
 import http.client
 import os
@@ -29,7 +29,7 @@ SCHEMA = "PRAGMA user_version"  # a database's schema version
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Counts of one database: deliveries by state, scans by result, reservations by status."""
+    """One database's counts of deliveries by state, scans by result and reservations by status."""
 
     deliveries: dict[str, int]
     scans: dict[str, int]
@@ -38,7 +38,7 @@ class Counts:
 
 
 class ScanTotals:
-    """Running count of scans by result. The scan log is append-only, so each counts once."""
+    """A running count of scans by result. The scan log is append-only, so each scan counts once."""
 
     def __init__(self) -> None:
         # Thread-safe, because it is replaced atomically.
@@ -135,7 +135,7 @@ def fail(finding: str, remedy: str, /, **values: object) -> Check:
 def at_least(
     found: int, wanted: int, least: int, finding: str, remedy: str, /, **values: object
 ) -> Check:
-    """Return ok if `found` is at least `wanted`, a failure below `least`, else a warning."""
+    """Return ok if `found` is at least `wanted`, a failure if it is below `least`, or a warning."""
     if found >= wanted:
         return ok(finding, **values)
     return (fail if found < least else warn)(finding, remedy, **values)
@@ -152,7 +152,10 @@ def worst(checks: list[Check]) -> Status:
 
 
 class NotExamined(Exception):
-    """Raised if the check does not apply. If a fault is the reason, another check reports it."""
+    """Raised if the check does not apply.
+
+    If a fault is the cause, another check reports the fault.
+    """
 
 
 class Unopenable(NotExamined):
@@ -185,9 +188,10 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class CheckContext:
-    """The box to check, running or not. If unreadable, `settings` is the error text.
+    """The box to check, running or not.
 
-    `online` permits the checks that connect to other machines.
+    If the settings are unreadable, `settings` is the error text. `online` permits the checks that
+    connect to other machines.
     """
 
     directory: DataDirectory
@@ -214,7 +218,7 @@ class CheckContext:
 
     @contextmanager
     def file(self, environment: EnvironmentName) -> Iterator[Reader]:
-        """Open a read-only snapshot of an environment's database, whatever its schema version.
+        """Open a read-only snapshot of an environment's database with any schema version.
 
         Raises NotExamined if the database is missing, Unopenable (a NotExamined) if SQLite cannot
         create its side files.
@@ -281,7 +285,7 @@ _OF_ENDPOINTS = ("endpoint_failing", "endpoint_blocked", "receiver_clock", "endp
 
 
 def conditions(context: CheckContext) -> Check:
-    """No alert is active. While the box is not running, only alerts about endpoints count."""
+    """No alert is active. If the box is not running, only alerts about endpoints are checked."""
     found: list[Alert] = []
     for environment in ENVIRONMENTS:
         with context.rows(environment) as reader:

@@ -51,7 +51,7 @@ _WARN_DAYS, _FAIL_DAYS = 21, 3  # the box renews its certificate 30 days before 
 MAIL_DEADLINE = 5.0
 _WEEK = 7 * 24 * 3600 * 1000
 _HOUR = 3600 * 1000
-_MANY = 5  # failures in a row
+_MANY = 5  # consecutive failures
 _NEWEST = """
     SELECT max(at) FROM (
         SELECT max(at) AS at FROM scan UNION ALL SELECT max(at) FROM history UNION ALL
@@ -87,7 +87,7 @@ def memory(context: CheckContext) -> Check:
 
 
 def time_zones(context: CheckContext) -> Check:
-    """The tz database knows that Morocco has been at UTC+00 since 20 September 2026."""
+    """The tz database has Morocco at UTC+00 from 20 September 2026."""
     zones = context.zones
     which = f"{zones.version} ({zones.origin})"
     try:
@@ -280,12 +280,12 @@ def _look(context: CheckContext) -> tuple[ServerSettings, dict[str, Any]]:
 
 
 def _addresses(context: CheckContext) -> list[str]:
-    """List local URLs where the box may listen: first the last known, then the configured."""
+    """List local URLs where the box may listen: the last known URL, then the configured URLs."""
     found = []
     remembered = urlsplit(context.directory.remembered_address() or "")
     if remembered.port:
         found.append(f"http://127.0.0.1:{remembered.port}")
-        if remembered.hostname in own_addresses():  # the box may listen only at this address
+        if remembered.hostname in own_addresses():  # the box may listen at this address only
             found.append(f"http://{remembered.netloc}")
     if not isinstance(context.settings, str) and (server := context.settings.server).port:
         found.append(f"http://{_listening_host(server.host)}:{server.port}")

@@ -41,7 +41,7 @@ _MINUTE = 60_000
 
 
 def decide(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -> Decided:
-    """Decide `scan` with the checks in docs/decisions/door.md, without changing anything.
+    """Decide `scan` by the checks in docs/decisions/door.md. Changes nothing.
 
     A party that a terminal admitted offline counts as admitted. If the box would have refused it,
     `overrode` is the box's result.
@@ -104,7 +104,7 @@ def _find(tx: Transaction, reading: Reading) -> tuple[Reservation, ...]:
 
 def _count_admitted(reservation: Reservation, scan: Scan, result: str) -> int:
     missing = reservation.guests - reservation.arrived
-    if scan.shown is not None:  # decided offline
+    if scan.shown is not None:  # the terminal decided offline
         if not scan.was_let_in:
             return 0
         second_party = 1 if scan.overfills(result) else reservation.guests
@@ -121,7 +121,8 @@ def _first_check_in(
     admitted_at: int | None,
 ) -> FirstCheckIn | None:  # fmt: skip
     if reservation.checked_in_at is not None:
-        # The admission at `checked_in_at` may have been undone, so use the first that was not.
+        # The admission at `checked_in_at` may have been undone, so use the first that is still
+        # valid.
         first = find_first_admission(tx, reservation.id)
         at, name, by = first[1:] if first else (reservation.checked_in_at, None, None)
     elif admitted_at is not None:
@@ -147,7 +148,7 @@ def _result_without_entry(scan: Scan, result: str) -> str:
 def keep_scan(tx: Transaction, terminal: Terminal, scan: Scan, verdict: Verdict) -> int:
     """Store a verdict and return its row number in the scan log.
 
-    Update the reservation and its history, and announce the party's first check-in.
+    Also updates the reservation and its history, and announces the party's first check-in.
     """
     seen = verdict.reservation
     if seen is not None and verdict.admitted:
@@ -265,7 +266,8 @@ def check_in(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int
 
     A repeated scan (same terminal and scan id) gets the first response. A simulated scan changes
     nothing, except that wrong codes are counted. Check-in never changes the reservation's status
-    (interface, section 3). Raises TooManyWrongCodes as `decide_and_count` does.
+    (interface, section 3). Raises TooManyWrongCodes if the terminal sent ten wrong codes within the
+    last minute.
     """
     earlier = None if scan.simulate else find_decided(tx, terminal.id, scan.id)
     if earlier is not None:

@@ -39,7 +39,7 @@ class Change:
     """A message in the feed. `kind` is check-in, change, conflict, totals, reset or revoked.
 
     A listener that reconnects with `position` gets the later changes. `evening` is tonight's date
-    and `totals` are tonight's totals. `reservation` is the current row. If `moved`, the
+    and `totals` are tonight's totals. `reservation` is the current row. If `moved` is True, the
     reservation's date may have changed. `door` is the check-in or undo that caused the change, if
     any.
     """
@@ -129,7 +129,7 @@ class Feed:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        # All positions start with this random text, so a restart makes earlier ones invalid.
+        # All positions start with this random text, so a restart invalidates earlier positions.
         self._run = database.tokens.random_bytes(4).hex()
         self._last = 0
         self._sent = 0
@@ -216,12 +216,13 @@ class Feed:
                     self._remember("conflict", conflict_id)
                 case ChangedBeside() | SigningKeyChanged():
                     self._last += 1
-                    self._remembered.clear()  # anything may have changed, so all must reload
+                    # Anything may have changed, so all listeners must reload.
+                    self._remembered.clear()
                 case TerminalGone(terminal_id):
                     self._revoke_listeners(terminal_id)
                 case SessionEnded(session_id):
                     self._revoke_listeners(f"staff:{session_id}")
-                case TerminalEdited(terminal_id):  # it must reconnect to get its new role
+                case TerminalEdited(terminal_id):  # the terminal must reconnect to get its new role
                     for listener in self._owned_by(terminal_id):
                         listener.drop()
         self._send_soon()

@@ -24,7 +24,7 @@ _VERIFIES = """(leaked_at IS NULL AND (retired_at IS NULL OR EXISTS (
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """An Ed25519 public key (32 bytes), with which terminals verify passes with this key id."""
+    """The Ed25519 public key (32 bytes) that terminals use to verify passes with this key id."""
 
     kid: int
     public_key: bytes
@@ -151,10 +151,11 @@ def get_venue_tag(reader: Reader) -> bytes:
 def rotate_signing_key(
     tx: Transaction, keyring: Keyring, *, leaked: bool = False, actor: str = CONSOLE
 ) -> int:
-    """Create a new signing key and return its id. Existing passes stay valid unless `leaked`.
+    """Create a new signing key and return its id.
 
-    If `leaked`, all older keys become invalid. Each future reservation then gets a new pass, which
-    its link shows at once, and check-in refuses its older passes as `revoked`.
+    Existing passes stay valid unless `leaked` is True. If `leaked` is True, all older keys become
+    invalid. Each future reservation then gets a new pass, which its link shows at once, and
+    check-in refuses its older passes as `revoked`.
     """
     kid = add_signing_key(tx, keyring)
     tx.notices.append(SigningKeyChanged())

@@ -61,7 +61,7 @@ class Offer:
 
 
 def find_offer(reader: Reader, secret_hash: bytes) -> Offer | None:
-    """Return the pairing offer for the hash of a link's secret, or None if it was deleted."""
+    """Return the pairing offer whose link's secret has this hash, or None if it was deleted."""
     sql = f"{_SELECT_OFFER} WHERE secret_hash = :hash"
     return reader.one(Offer, sql, {"hash": secret_hash, "now": reader.now})
 

@@ -297,9 +297,10 @@ class EmailWorker:
         return min(due[0] - self._clock.monotonic(), (due[1] - self._clock.now()) / 1000)
 
     def _postpone(self) -> None:
-        """Postpone emails so that none is due for a minute. This limits tries on a failing server.
+        """Postpone emails so that none is due for a minute.
 
-        Calls of `send_now` that are waiting return `failed`.
+        This limits attempts on a failing server. Calls of `send_now` that are waiting return
+        `failed`.
         """
         later = self._after(RETRY_SECONDS[0])
         self._due = {email_id: max(due, later) for email_id, due in self._due.items()}

@@ -26,7 +26,7 @@ class RateLimit:
         self._calls: OrderedDict[str, deque[float]] = OrderedDict()
 
     def spend(self, caller: str) -> None:
-        """Count a call of `caller`. Raises `refusal` if the limit is reached."""
+        """Count a call by `caller`. Raises `refusal` if the limit is reached."""
         now = self._clock.monotonic()
         calls = self._calls.setdefault(caller, deque())
         self._calls.move_to_end(caller)

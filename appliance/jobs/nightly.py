@@ -53,7 +53,7 @@ class Retention:
         self.job = Job(name, self._database, self._next_due, self.forget, may_expire)
 
     async def forget(self) -> None:
-        """Delete data that is too old, but nothing while the clock is not trusted."""
+        """Delete data that is too old, unless the clock is not trusted."""
         async with self._lock:  # both `job` and the nightly jobs call this
             if self._may_expire():
                 await self._forget_logs()
@@ -149,7 +149,8 @@ log = logging.getLogger(__name__)
 
 NO_BACKUP = "no_backup"
 DAMAGED = "database_damaged"
-_CLOCK_ALERTS = {CLOCK_HELD, CLOCK_LEAPT}  # old copies are kept while one of these is raised
+# While one of these alerts is active, old copies are kept.
+_CLOCK_ALERTS = {CLOCK_HELD, CLOCK_LEAPT}
 _FIRST_MS = 60_000  # delay after the start, which keeps the first requests fast
 _COPIES_MS = 14 * DAY_MS
 
@@ -181,13 +182,14 @@ class NightlyWork:
         for retention in self._retentions:
             await _try("retention", retention.forget)
         now = self._box.clock.now()
-        if abs(now - self._vacuumed_at) > DAY_MS // 2:  # skip if only a failed backup is retried
+        # Skipped if this run only retries a failed backup.
+        if abs(now - self._vacuumed_at) > DAY_MS // 2:
             results = [await self._vacuum(environment) for environment in self._box.environments]
             self._vacuumed_at = now if all(results) else 0
         faults: list[str] = []
         for environment in self._box.environments:
             faults += await run_in_daemon_thread(partial(list_faults, environment.database.path))
-        sentence = "a database is damaged: run venuebox doctor, then venuebox restore --latest"
+        sentence = "a database is damaged. Run venuebox doctor, then venuebox restore --latest."
         await self._note(DAMAGED, sentence if faults else "")
         if faults:  # a backup of a damaged database must not replace a good one
             log.error("database: integrity check failed: %s", faults[0].split("\n")[0])
@@ -218,14 +220,14 @@ class NightlyWork:
         return False
 
     def _next_due(self, reader: Reader) -> int:
-        """Return when the jobs are due next, in ms since 1970; not within 1 min of the start."""
+        """Return when the jobs are due next, in ms since 1970: at least 1 min after the start."""
         proven = read_record(self._directory.root).at
         # If `_first` is more than 1 min ahead, the clock was set back after the start.
         first = self._first if self._first <= reader.now + _FIRST_MS else 0
         return max(next_night(reader, proven, self._box.settings.backup.hour), first)
 
     def _overdue_at(self, reader: Reader) -> int | None:
-        """Return when to raise the overdue alert, in ms since 1970; 0 to drop the alert now.
+        """Return when to raise the overdue alert, in ms since 1970, or 0 to drop the alert now.
 
         Returns None if there is nothing to do. The alert is dropped after a manual backup. A box
         without a backup is treated as if a backup had been made when the box was created.

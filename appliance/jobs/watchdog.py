@@ -33,7 +33,7 @@ from appliance.door.offline_sync import sync_scans
 PATIENCE = 30.0  # seconds until the process is ended (docs/promises.md, G10)
 _CHECK_SECONDS = 1.0
 _SLEEP_SECONDS = 0.01
-_STATUS = 70  # the exit status EX_SOFTWARE of sysexits.h
+_STATUS = 70  # the exit status EX_SOFTWARE in sysexits.h
 DUMP = "stuck.txt"
 
 
@@ -57,7 +57,7 @@ class Watchdog:
         patience: float = PATIENCE,
         leave: Callable[[], object] = lambda: os._exit(_STATUS),
     ) -> None:
-        """`dump` is the file to which all threads' stack traces are written before the exit.
+        """Before the exit, the stack traces of all threads are written to the file `dump`.
 
         `leave` must end the process without exit handlers, which would wait for the stuck loop.
         """
@@ -91,7 +91,7 @@ class Watchdog:
 
     def _wrap_selector(self, loop: asyncio.AbstractEventLoop) -> None:
         """Wrap the loop's selector to record when the loop is idle. asyncio has no such hook."""
-        selector: Any = loop._selector  # type: ignore[attr-defined] # noqa: SLF001 - see above
+        selector: Any = loop._selector  # type: ignore[attr-defined] # noqa: SLF001
         wait = selector.select
 
         def select(timeout: float | None = None) -> Any:
@@ -119,7 +119,7 @@ class Watchdog:
             checked_at = time.monotonic()
             self._closing.wait(min(_CHECK_SECONDS, self._patience / 3))
             since, now = self._busy_since, time.monotonic()
-            was_suspended = now - checked_at > self._patience / 2  # True if the machine slept
+            was_suspended = now - checked_at > self._patience / 2  # true if the machine was asleep
             if since is not None and now - since > self._patience and not was_suspended:
                 self._end()
                 return
@@ -145,7 +145,7 @@ def sd_notify(environ: Mapping[str, str], message: str) -> None:
     address = environ.get("NOTIFY_SOCKET", "")
     if not address:
         return
-    if address.startswith("@"):  # an abstract socket
+    if address.startswith("@"):  # `@` marks an abstract socket
         address = "\0" + address[1:]
     with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.setblocking(False)  # noqa: FBT003 - the library's signature
@@ -178,7 +178,7 @@ _CHECK_IN_ACTIONS: frozenset[Callable[..., Any]] = frozenset(
 class DiskReserve:
     """A preallocated file in `folder` that is deleted when the disk is full.
 
-    The file takes `size` bytes, but at most a quarter of the free space.
+    The file's size is `size` bytes, but at most a quarter of the free space.
     """
 
     def __init__(self, folder: Path, size: int = 64 * _MIB) -> None:
@@ -223,7 +223,7 @@ class DiskReserve:
     def has_room_for_all(self) -> bool:
         """Whether there is enough free space to create the reserve again.
 
-        Allocates the space temporarily, because the volume's free space ignores disk quotas.
+        Allocates the space temporarily, because the reported free space ignores disk quotas.
         """
         needed = self._released + _MIB
         if self._free() <= needed:
