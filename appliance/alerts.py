@@ -71,7 +71,7 @@ _Key = tuple[str, str]
 
 
 class Alerts:
-    """The active alerts. Writes only changes; retries a failed write with the next change."""
+    """The active alerts. Writes only changes, and retries a failed write with the next change."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

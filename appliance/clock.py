@@ -74,7 +74,7 @@ class StoppedClock:
         self.seconds += seconds
 
     def set(self, instant: str) -> None:
-        """Set the wall clock to `instant`; the monotonic clock does not change."""
+        """Set the wall clock to `instant`. The monotonic clock does not change."""
         self.milliseconds = parse_instant(instant)
 
 
@@ -90,7 +90,7 @@ def format_instant(milliseconds: int) -> str:
 
 
 def optional_instant(milliseconds: int | None) -> str | None:
-    """Format a timestamp as `format_instant` does; return None for None."""
+    """Format a timestamp like `format_instant`, or return None for None."""
     return None if milliseconds is None else format_instant(milliseconds)
 
 
@@ -201,7 +201,7 @@ class BoxClock:
         synchronised: Synchronised,
         grace_ms: int,
     ) -> None:
-        """`uptime` returns the ms since `boot`; the first grace period starts at uptime 0."""
+        """`uptime` returns the ms since `boot`. The first grace period starts at uptime 0."""
         self.machine = machine
         self._boot = boot
         self._uptime = uptime
@@ -226,7 +226,7 @@ class BoxClock:
     def remember(
         self, mark: ClockMark | None, newest: int | None = None, *, stepped_far: bool = False
     ) -> None:
-        """Restore the stored state; `newest` is the latest stored instant, in ms since 1970.
+        """Restore the stored state. `newest` is the latest stored instant, in ms since 1970.
 
         The argument `stepped_far` is the value from before the restart. The attribute is also set
         if the clock is over 40 days later than `newest`, because the clock may have jumped while

@@ -173,7 +173,7 @@ class ClockGate:
         self._listeners.append(callback)
 
     def mark_to_write(self) -> ClockMark | None:
-        """Return the clock mark if it is due to be written (once an hour); otherwise None."""
+        """Return the clock mark if it is due to be written (once an hour), otherwise None."""
         now = self._uptime.milliseconds()
         is_due = self._written_at is not None and now >= self._written_at + _WRITE_EVERY_MS
         # If the clock was set, the next assessment decides whether to store its time.

@@ -91,20 +91,20 @@ def staff_base(links: Links, server: ServerSettings) -> str:
 
 
 def terminal_base(links: Links, server: ServerSettings) -> str:
-    """Return the base URL for terminal links; plain http if `server.allow_http` is set."""
+    """Return the base URL for terminal links, which uses http if `server.allow_http` is set."""
     if server.allow_http and not is_loopback_host(urlsplit(links.inside).hostname or ""):
         return links.inside
     return staff_base(links, server)
 
 
 def public_base(links: Links, server: ServerSettings) -> str:
-    """Return the public https base URL; `""` if there is none or it equals `staff_base`."""
+    """Return the public https base URL, or `""` if there is none or it equals `staff_base`."""
     is_other = links.base.startswith("https:") and links.base != staff_base(links, server)
     return links.base if is_other else ""
 
 
 def trust_page(links: Links, base: str) -> str:
-    """Return the URL of the trust page; `""` if `base` does not use the box's certificate."""
+    """Return the trust page's URL, or `""` if `base` does not use the box's certificate."""
     return "" if base in {links.base, links.inside} else f"{links.address}/trust"
 
 

@@ -169,7 +169,7 @@ def append_to_list(folder: Path, environment: str, erased: dict[str, int]) -> No
 
 
 def _read(folder: Path) -> list[tuple[int, _Entry | None]]:
-    """Return (line number, entry) for each non-empty line; the entry is None if invalid."""
+    """Return (line number, entry) for each non-empty line. The entry is None if it is invalid."""
     path = folder / LIST
     try:
         lines = path.read_bytes().split(b"\n")

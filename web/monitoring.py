@@ -188,7 +188,7 @@ def collect(box: Box, counts: Mapping[str, Counts], requests: int, late: float) 
 
 
 def _render(metrics: Callable[[], Iterator[Any]]) -> tuple[bytes, str]:
-    """Return the metrics in Prometheus's format, and that format's content type."""
+    """Return the metrics as text in Prometheus's format, and the matching content type."""
     from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest  # noqa: PLC0415
     from prometheus_client.registry import Collector  # noqa: PLC0415
 

@@ -50,7 +50,7 @@ class Header:
     version: str
     schema: int
     key_check: str
-    salt: str  # in hexadecimal
+    salt: str  # hexadecimal
 
 
 def read_header(file: BinaryIO) -> tuple[Header, bytes]:
@@ -243,7 +243,7 @@ def _make_manifest(files: dict[str, Path]) -> Manifest:
 def write_archive(sealed: SealedWriter, files: dict[str, Path], progress: Progress) -> None:
     """Write the manifest and the files, then finish the stream."""
     manifest, done = _make_manifest(files), 0
-    with tarfile.open(fileobj=sealed, mode="w|", format=tarfile.PAX_FORMAT) as archive:  # type: ignore[call-overload]  # only calls write()
+    with tarfile.open(fileobj=sealed, mode="w|", format=tarfile.PAX_FORMAT) as archive:  # type: ignore[call-overload]  # tarfile only calls write()
         _add(archive, _MANIFEST, io.BytesIO(msgspec.json.encode(manifest)))
         for name, path in files.items():
             with path.open("rb") as file:
@@ -262,7 +262,7 @@ def unpack_archive(sealed: SealedReader, folder: Path, progress: Progress) -> Ma
     manifest, done = None, 0
     found: dict[str, tuple[int, str]] = {}
     try:
-        with tarfile.open(fileobj=sealed, mode="r|") as archive:  # type: ignore[call-overload]  # only calls read()
+        with tarfile.open(fileobj=sealed, mode="r|") as archive:  # type: ignore[call-overload]  # tarfile only calls read()
             for member in archive:
                 content = archive.extractfile(member) if member.isreg() else None
                 if content is None:

@@ -240,7 +240,7 @@ def _record_restore(database: Path, proven: Proven, clock: Clock, zones: ZoneDat
 
 
 def _place(directory: DataDirectory, scratch: Path, key: RecoveryKey) -> None:
-    """Move the restored files from `scratch` into place; remove the restore mark last."""
+    """Move the restored files from `scratch` into place, and remove the restore mark last."""
     for database in ("live.db", "test.db"):
         make_live(scratch / database)
         sync(scratch / database)

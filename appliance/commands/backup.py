@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def restore(arguments: argparse.Namespace, console: Console) -> int:
-    """Restore into a directory without a box; with --latest, replace a damaged box."""
+    """Restore into a directory without a box. With --latest, replace a damaged box."""
     if arguments.latest == (arguments.file is not None):
         raise WrongUsage(
             "give a backup FILE, or --latest for the last good backup of this box (see venuebox "
@@ -109,7 +109,7 @@ def verify(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def report(phase: str, done: int, total: int) -> None:
-    """Show the progress of a phase (copy, seal, prove) on a terminal; print nothing to a pipe."""
+    """Show the progress of a phase (copy, seal, prove) on a terminal. Print nothing to a pipe."""
     if sys.stderr.isatty():
         name, percent = _PHASES.get(phase, phase), 100 * done // max(total, 1)
         print(f"\r{name} {percent:3d} %", end="\r", file=sys.stderr, flush=True)

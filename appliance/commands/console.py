@@ -233,7 +233,7 @@ def read_argument(name: str) -> bytes:
 
 
 def parse_day(text: str) -> date:
-    """Parse a date; the argparse `type` of a date argument."""
+    """Parse a date. Used as the argparse `type` of date arguments."""
     found = parse_date(text)
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a date in the form YYYY-MM-DD")

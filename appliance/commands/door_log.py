@@ -101,7 +101,7 @@ def verify(arguments: argparse.Namespace, console: cli.Console) -> int:
 def _keys(
     arguments: argparse.Namespace, console: cli.Console, header: dict[str, Any]
 ) -> Iterable[bytes]:
-    """Return the accepted public keys: --public-key if given, else the box's keys."""
+    """Return the accepted public keys, i.e. --public-key if it is given, or else the box's keys."""
     if arguments.public_key is not None:
         return [arguments.public_key]
     environment = arguments.environment or header.get("environment")

@@ -40,7 +40,7 @@ def add(commands: cli.Commands) -> None:
 
 
 def doctor(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Print findings and remedies; return 1 if a check fails. Only --fix changes anything."""
+    """Print findings and remedies. Return 1 if a check fails. Only --fix changes anything."""
     # Imported here, so that other commands start without loading mail and HTTP code.
     from appliance.core.i18n import load_languages  # noqa: PLC0415
     from appliance.doctor.check import CheckContext, Sentence, worst  # noqa: PLC0415

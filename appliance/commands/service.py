@@ -96,7 +96,7 @@ def _quoted(path: str) -> str:
 
 
 def _may(user: pwd.struct_passwd, mode: int, path: str) -> bool:
-    """Whether the user may access `path`; `mode` is as in access(2)."""
+    """Whether the user may access `path` with `mode`, a mode of access(2)."""
     with acting_as(user.pw_uid):
         return os.access(path, mode, effective_ids=True)
 
@@ -118,7 +118,7 @@ def find_program() -> str:
 
 
 def _find_user(name: str) -> pwd.struct_passwd:
-    """Return the system user; create it if missing. Raises OperatorError if that fails."""
+    """Return the system user. Create it if it is missing. Raises OperatorError if that fails."""
     with contextlib.suppress(KeyError):
         return pwd.getpwnam(name)
     useradd = shutil.which("useradd")

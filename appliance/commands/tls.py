@@ -51,7 +51,7 @@ def _describe(kind: str, found: dict[str, Any]) -> list[str]:
 
 
 def import_pair(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Import a certificate and its key; a running box uses it at once."""
+    """Import a certificate and its key. A running box uses it at once."""
     pem, key = cli.read_argument(arguments.cert), cli.read_argument(arguments.key)
     directory = console.box(arguments)
     names = certificates.import_certificate(directory.root / "tls", pem, key, console.clock.now())

@@ -44,9 +44,9 @@ def _setting(
     return field(default_factory=dict if default is dict else lambda: default, metadata=metadata)
 
 
-_A_TEXT = f"text of 1 to {_LONGEST_TEXT} characters is"
-_A_PATH = "a path such as /dev/serial/by-id/… is"
-_A_BAUD = f"{', '.join(map(str, _BAUDS))} are"
+_A_TEXT = f"text of 1 to {_LONGEST_TEXT} characters"
+_A_PATH = "a path such as /dev/serial/by-id/…"
+_A_BAUD = f"{', '.join(map(str, _BAUDS))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class ReaderSettings:
     open a turnstile. With `repeat_answer`, the bytes for green are sent again too.
     """
 
-    kind: str = _setting("", lambda value: value in KINDS, f"{', '.join(KINDS)} are")
+    kind: str = _setting("", lambda value: value in KINDS, f"{', '.join(KINDS)}")
     terminal: str = _setting(
         "",
         _is_text,
@@ -68,7 +68,7 @@ class ReaderSettings:
         missing="the id or the name of the terminal that receives the scans",
     )
     environment: str = _setting(
-        "live", lambda value: value in ENVIRONMENTS, f"{' or '.join(ENVIRONMENTS)} is"
+        "live", lambda value: value in ENVIRONMENTS, f"{' or '.join(ENVIRONMENTS)}"
     )
     device: str = _setting(
         "", _is_path, _A_PATH, "serial", "evdev",
@@ -77,16 +77,16 @@ class ReaderSettings:
     baud: int = _setting(9600, _is_baud, _A_BAUD, "serial")
     host: str = _setting("127.0.0.1", _is_text, _A_TEXT, "tcp")
     port: int = _setting(
-        0, lambda value: type(value) is int and 1 <= value <= 65535, "1 to 65535 is", "tcp",
+        0, lambda value: type(value) is int and 1 <= value <= 65535, "1 to 65535", "tcp",
         missing="the port to listen on, from 1 to 65535",
     )  # fmt: skip
     answer: Mapping[str, tuple[bytes, ...]] = _setting(
-        dict, lambda value: isinstance(value, dict), 'a table such as {green = "…"} is'
+        dict, lambda value: isinstance(value, dict), 'a table such as {green = "…"}'
     )
     answer_device: str = _setting("", _is_path, _A_PATH, "serial", "evdev")
     answer_baud: int = _setting(9600, _is_baud, _A_BAUD, "serial", "evdev")
     repeat_answer: bool = _setting(
-        default=False, is_allowed=lambda value: isinstance(value, bool), allowed="true or false is"
+        default=False, is_allowed=lambda value: isinstance(value, bool), allowed="true or false"
     )
 
     def answers(self, colour: str, *, is_repeated: bool) -> bool:
@@ -135,7 +135,9 @@ def _parse(where: str, table: Mapping[str, Any], on_a_bridge: bool) -> ReaderSet
         if name not in known:
             raise OperatorError(f"unknown setting {where}.{name}. Use {', '.join(known)}.")
         if not known[name]["check"](value):
-            raise OperatorError(f"{where}.{name} is {value!r}: {known[name]['allowed']} allowed")
+            raise OperatorError(
+                f"{where}.{name} is {value!r}, but must be {known[name]['allowed']}"
+            )
         values[name] = value.strip() if isinstance(value, str) else value
     for name, declared in known.items():
         if declared["missing"] and name not in values:
@@ -143,7 +145,7 @@ def _parse(where: str, table: Mapping[str, Any], on_a_bridge: bool) -> ReaderSet
     if kind == "evdev" and "answer" in values and "answer_device" not in values:
         raise OperatorError(
             f"{where}.answer_device is missing: "
-            "a keyboard cannot receive an answer, so set the serial port of a relay"
+            "it must be a relay's serial port, because a keyboard cannot receive an answer"
         )
     answers = {}
     for colour, text in values.get("answer", {}).items():
@@ -157,7 +159,7 @@ def _parse(where: str, table: Mapping[str, Any], on_a_bridge: bool) -> ReaderSet
 def _parse_answer(name: str, text: Any) -> tuple[bytes, ...]:
     r"""Split `text` at each \p and convert the escapes \xHH \r \n \t \a \\. Returns the parts."""
     if not isinstance(text, str):
-        raise OperatorError(f"{name} is {text!r}: it must be text")
+        raise OperatorError(f"{name} is {text!r}, but must be text")
     parts, at = [b""], 0
     for escape in _ESCAPE.finditer(text):
         parts[-1] += text[at : escape.start()].encode("utf-8", "surrogatepass")
@@ -170,7 +172,7 @@ def _parse_answer(name: str, text: Any) -> tuple[bytes, ...]:
             parts[-1] += _ESCAPES[escape[2]]
         else:
             raise OperatorError(
-                rf"{name} is {text!r}: the escapes \xHH \r \n \t \a \p \\ are allowed"
+                rf"{name} is {text!r}, but only the escapes \xHH \r \n \t \a \p \\ are allowed"
             )
     parts[-1] += text[at:].encode("utf-8", "surrogatepass")
     if sum(map(len, parts)) + len(parts) > _ANSWER_BYTES:

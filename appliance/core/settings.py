@@ -278,7 +278,9 @@ def _variable(section: str, name: str) -> str:
 
 def _read_section(section: str, kind: Any, table: Any, environ: Mapping[str, str]) -> Any:
     if not isinstance(table, dict):
-        raise OperatorError(f"{section} in settings.toml must be a section such as [{section}]")
+        raise OperatorError(
+            f"{section} in settings.toml must be a section that starts with [{section}]"
+        )
     hints, values = get_type_hints(kind), {}
     for name in table:
         if name not in hints:
@@ -318,10 +320,10 @@ def _check(name: str, hint: Any, value: Any, allowed: Any) -> Any:
     elif type(value) is not hint:
         types = {int: "a whole number", bool: "true or false", str: "text"}
         needed = types.get(hint, "a list of strings")
-        raise OperatorError(f"{name} is {value!r}: {needed} is allowed")
+        raise OperatorError(f"{name} is {value!r}, but must be {needed}")
     if not (last(value) if callable(last) else first <= value <= last):
         needed = first if callable(last) else f"{first} to {last}"
-        raise OperatorError(f"{name} is {value!r}: {needed} is allowed")
+        raise OperatorError(f"{name} is {value!r}, but must be {needed}")
     return value
 
 

@@ -25,7 +25,7 @@ _SAME_LETTERS = str.maketrans(
 
 
 def fold(text: str) -> str:
-    """Remove case, accents, vowel signs, tatweel and invisible marks; convert digits to 0 to 9.
+    """Remove case, accents, vowel signs, tatweel and invisible marks. Convert digits to 0 to 9.
 
     Letters that people use interchangeably are unified: ta marbuta becomes ha, and alif maqsura
     becomes ya.
@@ -42,7 +42,8 @@ def western_digits(text: str) -> str:
     return text.translate(_WESTERN_DIGITS)
 
 
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # without this mark, spreadsheets assume a legacy encoding
+# Without this mark, spreadsheets assume a legacy encoding.
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # French spreadsheets split cells at semicolons, English spreadsheets at commas, even if quoted.
 _SEPARATORS = re.compile("([;,])")
 _LINE_BREAK = re.compile(r"\s*[\t\r\n\v\f\x1c-\x1e\x85\u2028\u2029]\s*")

@@ -31,7 +31,7 @@ _SALT = slice(16, 24)  # the salts in the header
 
 
 def count_lost_commits(connection: apsw.Connection, path: Path) -> int:
-    """Count the commits in the WAL of `path` that follow a damaged frame; normally 0.
+    """Count the commits in the WAL of `path` that follow a damaged frame. Normally 0.
 
     `connection` must be open on `path` and must have read from it. If only one commit follows, the
     result is 0, because a power cut may have interrupted that commit.
@@ -120,7 +120,7 @@ def _add(order: str, data: bytes, checksum: tuple[int, int]) -> tuple[int, int]:
     return first, second
 
 
-_BLOCK = 1 << 20  # bytes
+_BLOCK = 1 << 20  # in bytes
 
 
 class LogBeside:
@@ -244,7 +244,7 @@ class Watermark:
 
 
 def count_missing_frames(connection: apsw.Connection, files: FilesBeside) -> int:
-    """Count the acknowledged frames that are missing from the WAL; 0 if it is undamaged.
+    """Count the acknowledged frames that are missing from the WAL.
 
     `connection` must have read from the database. Other processes may write to the database at the
     same time.

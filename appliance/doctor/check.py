@@ -147,7 +147,7 @@ def utc(at: int) -> str:
 
 
 def worst(checks: list[Check]) -> Status:
-    """Return the worst status of the checks; ok if there are none."""
+    """Return the worst status of the checks, or ok if there are none."""
     return max((check.status for check in checks), key=_RANK.index, default="ok")
 
 

@@ -1,4 +1,4 @@
-"""Keys that sign guest passes. One key signs new passes; older keys still verify old passes."""
+"""Keys that sign guest passes. One key signs new passes, and older keys still verify old passes."""
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime

@@ -227,7 +227,7 @@ def offer_pairing(
     """
     name = check_terminal(name, role)
     code = tx.tokens.new_pairing_code()
-    sql = "SELECT 1 FROM pairing WHERE code_hash = :hash"  # includes expired offers
+    sql = "SELECT 1 FROM pairing WHERE code_hash = :hash"  # expired offers also count
     while tx.row(sql, {"hash": hash_token(code)}) is not None:
         code = tx.tokens.new_pairing_code()
     offered = Offered(tx.tokens.new_link_secret(), code)

@@ -46,7 +46,8 @@ class SmtpSender:
     certificate. The connection stays open between emails until `close` is called.
     """
 
-    envelope_within = 60.0  # time limit in seconds until the server is ready for DATA
+    # Time limit in seconds for the steps before DATA.
+    envelope_within = 60.0
     # Time limit in seconds for DATA. A shorter limit causes duplicates (RFC 5321, 4.5.3.2.6).
     data_within = 600.0
 

@@ -10,7 +10,7 @@ _CALLERS_MAX = 10_000
 
 
 class RateLimit:
-    """Allows each caller `limit` calls in any period of `seconds`; refused calls do not count."""
+    """Allows each caller `limit` calls in any period of `seconds`. Refused calls do not count."""
 
     def __init__(
         self,

@@ -241,7 +241,7 @@ class NightlyWork:
         return None if is_late or record.trouble else 0
 
     async def note_overdue(self) -> None:
-        """Raise the alert if the latest backup is older than 30 hours; otherwise drop the alert."""
+        """Raise the alert if the latest backup is older than 30 hours, otherwise drop the alert."""
         due = await self._box.live.database.read(self._overdue_at)
         trouble = read_record(self._directory.root).trouble
         why = f" ({trouble})" if trouble else ""

@@ -153,7 +153,7 @@ def sd_notify(environ: Mapping[str, str], message: str) -> None:
 
 
 def watchdog_seconds(environ: Mapping[str, str]) -> float | None:
-    """Return half of systemd's watchdog interval in seconds, or None if systemd has none."""
+    """Return half of systemd's watchdog interval in seconds, or None without a watchdog."""
     interval = environ.get("WATCHDOG_USEC", "")
     pids = {str(os.getpid())}
     if getattr(sys, "frozen", False):  # the one-file binary runs the server in a child process
@@ -201,7 +201,7 @@ class DiskReserve:
                 os.posix_fallocate(file.fileno(), 0, size)
         except OSError as error:
             if error.errno not in {*_NO_SPACE, errno.EOPNOTSUPP}:
-                log.warning("disk reserve: could not be created: %s", error.strerror)
+                log.warning("disk reserve: the file could not be created: %s", error.strerror)
             return False
         return True
 
@@ -217,7 +217,10 @@ class DiskReserve:
             self._path.unlink()
         except OSError:
             return False
-        log.error("disk reserve: disk full; reserve released, only check-ins are accepted")
+        log.error(
+            "disk reserve: the disk is full, so the reserve was deleted and only "
+            "check-ins are accepted"
+        )
         return True
 
     def has_room_for_all(self) -> bool:
@@ -284,7 +287,7 @@ class DiskReserve:
         if not has_room:
             self._check_later()
             return
-        log.warning("disk reserve: space available again; accepting all writes")
+        log.warning("disk reserve: space is available again, so all writes are accepted")
         for database in self._databases:
             database.is_full = False
 

@@ -12,7 +12,8 @@ from appliance.reservations.rows import get_reservation
 KINDS = (
     "confirmation", "requested", "accepted", "declined", "cancelled", "reminder", "payment_due",
 )  # fmt: skip
-WITH_PASS = ("confirmation", "accepted", "reminder")  # kinds with the guest pass attached
+# Kinds with the guest pass attached.
+WITH_PASS = ("confirmation", "accepted", "reminder")
 # Kinds with a calendar file attached. The file in `cancelled` marks the event as cancelled.
 WITH_CALENDAR = (*WITH_PASS, "cancelled")
 UNASKED = ("reminder",)  # kinds that guests can unsubscribe from

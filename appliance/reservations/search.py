@@ -127,7 +127,7 @@ def _digits(text: str | None) -> str:
 
 Order = Literal["slot", "evening", "latest-evening", "newest"]
 _ORDERS = {
-    "slot": "r.date, r.slot, r.created_at, r.id",  # for `GET /v1/reservations`
+    "slot": "r.date, r.slot, r.created_at, r.id",  # the order of `GET /v1/reservations`
     "evening": "r.date, r.starts, r.created_at, r.id",
     "latest-evening": "r.date DESC, r.starts, r.created_at, r.id",
     "newest": "r.created_at DESC, r.id DESC",

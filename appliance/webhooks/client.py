@@ -48,7 +48,7 @@ _UNREACHABLE = {
 }
 
 
-def _code(error: Exception, phase: str) -> str:  # noqa: PLR0911 - a table
+def _code(error: Exception, phase: str) -> str:  # noqa: PLR0911 - a table of cases
     match error:
         case Blocked():
             return "blocked"
@@ -320,7 +320,7 @@ class Client:
         await writer.write_eof(request.body)
         message, body = await connection.read()
         while message.code < 200:
-            if message.code == 101:  # switching protocols
+            if message.code == 101:  # 101 means "switching protocols"
                 raise aiohttp.ClientError
             message, body = await connection.read()
         return message, body

@@ -70,7 +70,7 @@ def count_attempts(reader: Reader, delivery_id: str, endpoint_ids: Collection[st
 PAGE = 50
 _FOREVER = 2**62
 
-Place = tuple[int, int]  # event number, delivery number
+Place = tuple[int, int]  # (event number, delivery number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +298,8 @@ def erase_deliveries_of(tx: Transaction, reservation_id: str) -> None:
     drop_requests(tx, deliveries)
 
 
-REPLAY_PAGE = 500  # number of rows examined in one transaction, which takes a few milliseconds
+# Number of rows examined in one transaction, which takes a few milliseconds.
+REPLAY_PAGE = 500
 # Skips deliveries that are due now and not yet attempted, i.e. new and already replayed ones.
 _REPLAY = """
     UPDATE delivery
@@ -384,7 +385,7 @@ _SHOWN = 100
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt, as the portal shows it. `charged` is 0 if the box caused the failure."""
+    """One attempt for display in the portal. `charged` is 0 if the box caused the failure."""
 
     n: int
     at: int

@@ -107,7 +107,7 @@ class Agent:
     def go_offline(self, reason: str) -> None:
         """Decide scans offline until `go_online` succeeds."""
         if self.is_online:
-            log.warning("agent: box unreachable, deciding offline: %s", reason)
+            log.warning("agent: the box is unreachable, so scans are decided offline: %s", reason)
         self.is_online = False
         self.on_lost()
 

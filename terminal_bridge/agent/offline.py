@@ -28,7 +28,8 @@ from terminal_bridge.scanners.scanner import ARRIVALS, Answer
 
 _MINUTE = 60_000
 _CONTEXT = b"svc-snapshot-v1"
-_AHEAD_MS = 10 * 60_000  # a snapshot dated further in the future admits nobody
+# A snapshot dated further in the future admits nobody.
+_AHEAD_MS = 10 * 60_000
 # Amber results that only occur offline.
 OFFLINE: Mapping[str, str] = {
     "unlisted": _("Genuine pass that is not on the list: ask the host."),

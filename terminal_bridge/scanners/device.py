@@ -276,7 +276,8 @@ class DeviceReader:
         self._open, self._decide = open_device, decide
         self._stopping = threading.Event()
         self._pending: Future[Answer] = Future()
-        self._relay: serial.Serial | None = None  # the open `answer_device`
+        # The open `answer_device`.
+        self._relay: serial.Serial | None = None
         # A daemon thread, because the process must be able to exit while a driver hangs.
         name = f"reader {settings.place}"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)

@@ -104,7 +104,7 @@ _CALLS: Mapping[str, _Call] = {
     "createReservation": _Call(
         "Reservations",
         {201: schemas.CreationResult, 200: schemas.CreationResult},
-        (  # in the order in which they are checked
+        (  # errors in the order of the checks
             errors.InvalidDate(field="date"),
             errors.DateOutOfRange(field="date"),
             errors.InvalidSlot(field="slot"),

@@ -28,7 +28,8 @@ from web.rendering import STATIC_FILES
 
 _FILES = ("guest.css", "guest.js", "icon.svg")
 _WORKER = "guest-service-worker.js"
-_PIXELS_PER_MODULE = 16  # the picture is 784 pixels wide, enough for the full width of a phone
+# The picture is 784 pixels wide, enough for the full width of a phone.
+_PIXELS_PER_MODULE = 16
 # Cached, because phones request the same picture repeatedly.
 _svg, _png = lru_cache(1000)(qr_svg), lru_cache(1000)(qr_png)
 

@@ -246,7 +246,10 @@ def find_errors(form: BookingForm, language: Language) -> dict[str, str]:
 
 
 def find_doubt(form: BookingForm, language: Language) -> str | None:
-    """Return a message if a program may have sent the form, or if the form is stale, else None."""
+    """Return a message if a program may have sent the form, or if the form is stale.
+
+    Otherwise return None.
+    """
     gettext = language.gettext
     if form.is_trapped or (form.age is not None and 0 <= form.age < _FASTEST):
         return gettext("That was quick. Please look at it once more, and send it again.")

@@ -250,7 +250,7 @@ def _waits_for_restart(request: web.Request) -> bool:
 
 
 def _next_settings(request: web.Request) -> Settings:
-    """Return the settings that apply after a pending restart, if any, else the active ones."""
+    """Return the settings that apply after a pending restart, or else the active settings."""
     return _saved_settings(request) if _waits_for_restart(request) else request.app[BOX].settings
 
 

@@ -32,7 +32,7 @@ class BackingUp:
 
     @property
     def stage(self) -> tuple[str, int] | None:
-        """Return the running backup's stage (copy, seal or prove) and percentage, else None."""
+        """Return the running backup's stage (copy, seal or prove) and percentage, or None."""
         return None if self._task is None or self._task.done() else self._stage
 
     def start(self, box: Box) -> None:

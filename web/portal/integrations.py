@@ -103,7 +103,7 @@ def _read_overview(
 
 
 def _health_of(reader: Reader, endpoint: Endpoint) -> str:
-    """Return the endpoint's health, as the name of a state.
+    """Return the name of the endpoint's health state.
 
     The states are `switched_off`, `inactive`, `blocked`, `failing`, `new` and `good`.
     """

@@ -84,7 +84,7 @@ def show_errors_on(page: Handler, *fields: str) -> Callable[[Act], Handler]:
             try:
                 return await act(request, request[FORM])
             except (ApiError, Declined) as refusal:
-                if "HX-Request" in request.headers:  # htmx leaves the entered values in the page
+                if "HX-Request" in request.headers:  # htmx keeps the entered values in the page
                     raise
                 request[REFUSED], request[_FIELDS] = refusal, fields
             return await page(request)

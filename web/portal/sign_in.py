@@ -53,7 +53,8 @@ _HOME = "/portal"
 _SIGN_INS_PER_MINUTE = 60  # limit per caller, because each password check needs 64 MiB
 _LINKS_PER_MINUTE = 10
 _SECRET_MAX = 100
-_LINK_MAX = 2000  # the field also accepts the whole pasted link
+# The field also accepts the whole pasted link.
+_LINK_MAX = 2000
 # On a redirect, browsers keep the old fragment, here the secret, unless the target has its own.
 _FIRST_STEP = "/portal/venue/rules#begin"
 
@@ -141,7 +142,7 @@ async def _take_password(request: web.Request, name: str, password: str) -> web.
 
 
 async def _take_code(request: web.Request, form: Form) -> web.StreamResponse:
-    """Sign in if the two-factor code is right, else show the code form again.
+    """Sign in if the two-factor code is right. Otherwise, show the code form again.
 
     Raises Declined if the password was entered more than five minutes ago.
     """
