@@ -167,7 +167,7 @@ _TOLERANCE_MS = 300_000  # webhook receivers' tolerance (interface, section 6.3)
 _READING_MS, _READINGS = 100, 5
 _LONG_OFF_MS = 40 * 86_400_000  # every venue writes more often than this
 
-# Returns whether the kernel reports the clock as synchronised; None if unknown.
+# Returns whether the kernel reports the clock as synchronised, or None if this is unknown.
 Synchronised = Callable[[], bool | None]
 
 
@@ -369,7 +369,7 @@ _TIME_ERROR, _STA_UNSYNC = 5, 0x40
 
 
 def kernel_is_synchronised() -> bool | None:
-    """Return whether the kernel reports the clock as synchronised; None if unknown.
+    """Return whether the kernel reports the clock as synchronised, or None if this is unknown.
 
     Calls adjtimex(2), which needs no privileges.
     """

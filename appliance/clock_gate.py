@@ -81,8 +81,8 @@ log = logging.getLogger(__name__)
 _CHECK_MS = 15_000
 _WRITE_EVERY_MS = 3_600_000
 _LEAPT = (
-    "the clock stepped and no time server has confirmed it: nothing expires and no guest data is "
-    "erased. If the date is right, confirm it in the portal, or with venuebox clock confirm"
+    "the clock stepped and no time server has confirmed it, so nothing expires and no guest "
+    "data is erased. If the date is right, confirm it in the portal, or with venuebox clock confirm"
 )
 
 

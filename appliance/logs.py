@@ -50,6 +50,6 @@ def open_log(folder: Path, *, size: int = _BYTES, files: int = _FILES) -> loggin
     for shown in root.handlers:  # the console shows only warnings and errors
         shown.setLevel(max(shown.level, logging.WARNING))
     root.addHandler(handler)
-    for name in _OURS:  # libraries log URLs and addresses at this level
+    for name in _OURS:  # not for libraries, because they log URLs and addresses
         logging.getLogger(name).setLevel(logging.INFO)
     return handler

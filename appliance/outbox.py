@@ -13,7 +13,8 @@ EVENT_TYPES = (
     "reservation.checked_in",
     "webhook.test",
 )
-# Event types outside the interface's six. Sent only to endpoints that subscribe in the portal.
+# Event types that the interface does not define. Only endpoints that subscribe to them in the
+# portal receive them.
 EXTRA_TYPES = ("reservation.checkin_reverted",)
 
 

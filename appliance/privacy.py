@@ -165,7 +165,7 @@ def append_to_list(folder: Path, environment: str, erased: dict[str, int]) -> No
         file.write(("\n" + "\n".join(lines) + "\n").encode())
         file.flush()
         os.fsync(file.fileno())
-    sync(folder)  # the file may be new
+    sync(folder)  # needed if the file is new
 
 
 def _read(folder: Path) -> list[tuple[int, _Entry | None]]:

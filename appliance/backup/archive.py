@@ -36,7 +36,7 @@ _CHUNK = 1 << 20
 _TAG = 16
 _LONGEST_HEADER = 4096
 _PURPOSE = b"venuebox backup"
-_LEVEL = 3  # zlib level: reduces the size to a quarter, ten times faster than level 9
+_LEVEL = 3  # this zlib level reduces the size to a quarter, ten times faster than level 9
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from appliance.core.qr import qr_blocks, qr_svg
 from appliance.core.tokens import Tokens
 
 _BYTES = 32
-_CHECK_BYTES = 3  # checksum of the printed form; misses 1 in 16 million typing errors
+_CHECK_BYTES = 3  # length of the checksum, which misses 1 in 16 million typing errors
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's alphabet, without I, L, O and U
 _LOOKALIKES = str.maketrans({"I": "1", "L": "1", "O": "0"})
 _RFC_4648 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"  # the alphabet of the `base64` module

@@ -126,7 +126,7 @@ def ask_key(given: str | None, prompt: str) -> str:
         print(prompt, end=" ", file=sys.stderr, flush=True)
     line = sys.stdin.readline()
     if not line:
-        raise OperatorError("the recovery key is required: give --key, or type it")
+        raise OperatorError("the recovery key is required. Give --key, or type it.")
     if sum(map(str.isalnum, line)) == _ROW:
         line += sys.stdin.readline()
     return line

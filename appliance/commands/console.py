@@ -256,7 +256,7 @@ def _existing_database(directory: DataDirectory, environment: EnvironmentName) -
 
 
 def _check_schema(reader: Reader, path: Path) -> None:
-    """Raise OperatorError if the schema is not current: only `serve` upgrades a database."""
+    """Raise OperatorError unless the schema is current. Only `serve` upgrades a database."""
     found, known = reader.value("PRAGMA user_version"), list_migrations()[-1][0]
     if found > known:
         raise OperatorError(describe_newer(path, found, known))

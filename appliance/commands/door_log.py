@@ -78,7 +78,7 @@ def verify(arguments: argparse.Namespace, console: cli.Console) -> int:
         with console.reading(directory, arguments.environment) as reader:
             count, broken = count_scans(reader), find_broken_link(reader)
         what = f"the door log of {arguments.environment}"
-        problem = f"scan {broken}: changed, or one before it was removed"
+        problem = f"scan {broken} was changed, or one before it was removed"
     else:
         what = arguments.file
         try:

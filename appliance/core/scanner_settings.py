@@ -144,8 +144,8 @@ def _parse(where: str, table: Mapping[str, Any], on_a_bridge: bool) -> ReaderSet
             raise OperatorError(f"{where}.{name} is missing: {declared['missing']}")
     if kind == "evdev" and "answer" in values and "answer_device" not in values:
         raise OperatorError(
-            f"{where}.answer_device is missing: "
-            "it must be a relay's serial port, because a keyboard cannot receive an answer"
+            f"{where}.answer_device is missing. Set it to a relay's serial port, because a "
+            "keyboard cannot receive an answer."
         )
     answers = {}
     for colour, text in values.get("answer", {}).items():
@@ -177,7 +177,7 @@ def _parse_answer(name: str, text: Any) -> tuple[bytes, ...]:
     parts[-1] += text[at:].encode("utf-8", "surrogatepass")
     if sum(map(len, parts)) + len(parts) > _ANSWER_BYTES:
         raise OperatorError(
-            f"{name} is too long: it may have at most {_ANSWER_BYTES} bytes and pauses"
+            f"{name} is too long. It may have at most {_ANSWER_BYTES} bytes and pauses."
         )
     return tuple(parts)
 

@@ -161,7 +161,7 @@ class Keyring:
 def _link_tokens(
     key: bytes, label: bytes
 ) -> tuple[Callable[[str], str], Callable[[str], str | None]]:
-    """Return two functions: one returns the token for an id, the other the id in a token.
+    """Return two functions. One returns the token for an id, the other the id in a token.
 
     A token has 44 characters, which encode the id and a 136-bit MAC. The second function returns
     None if the token was not created with `key` and `label`.

@@ -182,6 +182,7 @@ def _check_free_space(connection: apsw.Connection, path: Path) -> None:
     free = shutil.disk_usage(path.parent).free
     if free < needed:
         raise OperatorError(
-            f"{path.name} cannot be vacuumed: this needs {needed // _MIB + 1} MiB of disk space, "
+            f"{path.name} cannot be vacuumed, because this needs {needed // _MIB + 1} MiB of "
+            "disk space, "
             f"but only {free // _MIB} MiB are free"
         )

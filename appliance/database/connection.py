@@ -126,8 +126,8 @@ def wait_for_others(connection: apsw.Connection) -> None:
 
 Row = tuple[Any, ...]
 T = TypeVar("T")
-_CACHE, _READER_CACHE = -32_000, -8_000  # per connection; SQLite reads a negative size as KiB
-_CHECKSUM_BYTES = 8  # at the end of each page; see check_pages
+_CACHE, _READER_CACHE = -32_000, -8_000  # size per connection; SQLite reads a negative size as KiB
+_CHECKSUM_BYTES = 8  # length of the checksum at the end of each page (see check_pages)
 OLDEST_SQLITE = (3, 51, 3)  # older versions can corrupt a WAL file when they reset it
 _NOTHING: Mapping[str, Any] = {}
 

@@ -222,7 +222,7 @@ class Writer:
         """
         if not self._failing:  # log only the first of consecutive failures
             self._failing = True
-            log.error("database: commit failed, changes rolled back: %s", error)
+            log.error("database: the commit failed and its changes were rolled back: %s", error)
         is_full = isinstance(error, apsw.FullError) or is_over_quota(error, self._connection)
         if isinstance(error, (apsw.IOError, apsw.CorruptError)) and not is_full:
             self.fail(error)

@@ -58,7 +58,7 @@ def _copy_pages(bare: Path, copy: Path) -> None:
     with closing(source), closing(apsw.Connection(str(copy))) as target:
         copy.chmod(0o600)
         lay_out_pages(target, source.pragma("page_size"))
-        target.pragma("journal_mode", "off")  # not needed: an incomplete copy is deleted
+        target.pragma("journal_mode", "off")  # not needed, because an incomplete copy is deleted
         target.pragma("synchronous", "off")
         target.execute("CREATE TABLE first_page(content)")
         with quota_as_full(target), target.backup("main", source, "main") as pages:

@@ -123,12 +123,12 @@ def ok(finding: str, /, **values: object) -> Check:
 
 
 def warn(finding: str, remedy: str, /, **values: object) -> Check:
-    """Return a warning: the box works, but needs attention."""
+    """Return a warning, i.e. the box works but needs attention."""
     return Check("warn", Sentence(finding, values), Sentence(remedy, values))
 
 
 def fail(finding: str, remedy: str, /, **values: object) -> Check:
-    """Return a failure: something does not work, or will stop working soon."""
+    """Return a failure, i.e. something does not work or will soon stop working."""
     return Check("fail", Sentence(finding, values), Sentence(remedy, values))
 
 
@@ -220,8 +220,8 @@ class CheckContext:
     def file(self, environment: EnvironmentName) -> Iterator[Reader]:
         """Open a read-only snapshot of an environment's database with any schema version.
 
-        Raises NotExamined if the database is missing, Unopenable (a NotExamined) if SQLite cannot
-        create its side files.
+        Raises NotExamined if the database is missing, and Unopenable (a NotExamined) if SQLite
+        cannot create its side files.
         """
         path = self.directory.database(environment)
         if not path.exists():
@@ -285,7 +285,10 @@ _OF_ENDPOINTS = ("endpoint_failing", "endpoint_blocked", "receiver_clock", "endp
 
 
 def conditions(context: CheckContext) -> Check:
-    """No alert is active. If the box is not running, only alerts about endpoints are checked."""
+    """Check that no alert is active.
+
+    If the box is not running, check only alerts about endpoints.
+    """
     found: list[Alert] = []
     for environment in ENVIRONMENTS:
         with context.rows(environment) as reader:

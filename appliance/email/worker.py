@@ -141,9 +141,9 @@ class EmailWorker:
     async def send_now(self, email_id: str) -> Literal["sent", "failed"]:
         """Send an email, and wait up to 5 s for the mail server to accept it.
 
-        The result `failed` does not cancel the email: a slow attempt continues, and a failed
-        attempt is retried. After a timeout, later calls return `failed` without waiting, until
-        the server accepts an email.
+        The result `failed` does not cancel the email. A slow attempt continues, and a failed
+        attempt is retried. After a timeout, later calls return `failed` without waiting, until the
+        server accepts an email.
         """
         try:
             state = self._environment.database.peek(email_state, email_id)

@@ -256,7 +256,7 @@ def wants_page(request: web.Request) -> bool:
 def is_from_our_page(request: web.Request, base: str) -> bool:
     """Return False if the request comes from another site's page (CSRF check).
 
-    Sec-Fetch-Site decides if it is present. Otherwise Origin decides: it must be the origin of
+    Sec-Fetch-Site decides if it is present. Otherwise, Origin must be the origin of
     `base` (the guests' address) or of the request itself. If both headers are missing, the
     request must have no cookie.
     """
@@ -282,7 +282,7 @@ def networks_of(texts: Sequence[str]) -> Networks:
 
 
 def peer_of(request: web.Request, proxies: Networks) -> str:
-    """Return the client address: the nearest one that is not a trusted proxy."""
+    """Return the client address, i.e. the nearest address that is not a trusted proxy."""
     # Some proxies add a header line after the client's own, which may be forged.
     lines = request.headers.getall("X-Forwarded-For", [])
     forwarded = [_address_in(part.strip()) for part in ",".join(lines).split(",")]

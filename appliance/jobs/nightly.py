@@ -1,4 +1,4 @@
-"""The nightly jobs, in this order: retention, vacuum, integrity check, backup."""
+"""The nightly jobs, which run in this order: retention, vacuum, integrity check, backup."""
 
 import asyncio
 import logging
@@ -38,7 +38,7 @@ Drop = Callable[[Transaction, Sequence[deliveries.Key]], None]
 
 
 class Retention:
-    """Deletes one environment's old data: logs by age, number and size, and contacts by age."""
+    """Deletes one environment's old logs (by age, number and size) and contacts (by age)."""
 
     def __init__(
         self, environment: Environment, may_expire: Callable[[], bool] = lambda: True
@@ -215,7 +215,7 @@ class NightlyWork:
         """
         if await _try(f"vacuum of {environment.name}", environment.database.wipe):
             return True
-        log.warning("database: %s was not vacuumed; will retry in the next run", environment.name)
+        log.warning("database: %s was not vacuumed. The next run retries it.", environment.name)
         await _try(f"WAL truncation of {environment.name}", environment.database.cut_log)
         return False
 

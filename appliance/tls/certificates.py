@@ -409,7 +409,7 @@ class Certificates:
         except FileNotFoundError:
             return None
         except (OSError, ValueError):  # ssl.SSLError is an OSError
-            log.warning("tls: imported certificate is unusable; import it again")
+            log.warning("tls: the imported certificate is unusable and must be imported again")
             return None
 
     def _choose(self, client: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:

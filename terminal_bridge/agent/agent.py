@@ -132,7 +132,7 @@ class Agent:
         signed = await self.client.snapshot()
         snapshot = read_snapshot(signed, self.client.identity)
         if snapshot is None:
-            log.error("agent: snapshot ignored: its signature is invalid")
+            log.error("agent: the snapshot is ignored because its signature is invalid")
             return
         async with self._turn:
             await self.spool.keep_snapshot(signed, counted, self.now())
@@ -141,7 +141,7 @@ class Agent:
     async def revoke(self) -> None:
         """Stop deciding and delete the snapshot, after the box has revoked this bridge."""
         if not self.revoked:
-            log.error("agent: the box revoked this bridge; pair it again with --pair")
+            log.error("agent: the box revoked this bridge. Pair it again with --pair.")
         self.is_online, self.revoked, self._snapshot = False, True, None
         await self.spool.forget_snapshot()
 

@@ -116,7 +116,7 @@ async def _identify(arguments: argparse.Namespace, folder: Path) -> Identity:
         except OperatorError as error:
             if known is None:
                 raise
-            log.warning("agent: pairing failed, keeping the previous pairing: %s", error)
+            log.warning("agent: pairing failed, so the previous pairing is kept: %s", error)
     if identity != known:
         identity.save(folder)
     return identity

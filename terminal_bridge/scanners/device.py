@@ -219,7 +219,7 @@ def open_keyboard(settings: ReaderSettings) -> Keyboard:
         if stat.S_ISCHR(os.fstat(handle).st_mode):
             os.close(handle)
             raise
-        log.warning("scanner: input is not a device; reading it without an exclusive grab")
+        log.warning("scanner: the input is not a device and is read without an exclusive grab")
     return Keyboard(handle)
 
 

@@ -47,7 +47,7 @@ from appliance.venue.rows import get_venue, list_closings, list_slots, list_tabl
 from web.guest.card import evening_in_words, refusal_in_words
 from web.portal.forms import read_form
 
-TRAP = "website"  # the hidden form field; only programs fill it in
+TRAP = "website"  # the hidden form field, which only programs fill in
 WHOLE_EVENING = "evening"  # the value of the field `when` for the whole evening
 _NEXT_DAYS = 7
 _FASTEST = 2_000  # in ms; a form that is sent faster probably comes from a program

@@ -7,7 +7,7 @@ const evening = document.querySelector<HTMLFormElement>("[data-evening]");
 const booking = document.querySelector<HTMLFormElement>("[data-booking]");
 let pendingRequest: AbortController | undefined;
 
-/** What the guest chose: a slot, and a table for each slot. */
+/** The guest's choice of a slot, and of a table for each slot. */
 let slot: string | undefined;
 const tables = new Map<string, string>();
 

@@ -1,4 +1,4 @@
-/** The door app: connects the camera, the scanner, the guest list and the box. */
+/** The door app, which connects the camera, the scanner, the guest list and the box. */
 import { installAppShell, removeAppShell } from "./app_shell";
 import { Box, BoxUnreachable, NotPaired, Refused } from "./box";
 import { BoxConnection } from "./box_connection";

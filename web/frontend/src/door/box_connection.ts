@@ -1,4 +1,4 @@
-/** The connection to the box: reconnects, sends queued scans, and follows the event feed. */
+/** The connection to the box. It reconnects, sends queued scans, and follows the event feed. */
 import { BoxUnreachable, NotPaired, Refused, type Synced } from "./box";
 import type { DoorState } from "./door_state";
 import type { Conflict, FirstCheckIn, Guest, Queued } from "./types";

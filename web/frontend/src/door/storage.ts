@@ -179,7 +179,7 @@ export class Storage {
     return [...new Map(all.map((conflict) => [conflict.id, conflict])).values()];
   }
 
-  /** Store a conflict if it is new; otherwise return the stored one. */
+  /** Store a conflict if it is new. Otherwise, return the stored conflict. */
   addConflict(conflict: StoredConflict): Promise<StoredConflict | undefined> {
     return this.write(async (tx) => {
       const known = await tx.objectStore("conflicts").get(conflict.id);
