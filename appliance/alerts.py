@@ -81,7 +81,7 @@ class Alerts:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Load the stored alerts, and clear those about the previous process."""
+        """Load the stored alerts, and clear the alerts about the previous process."""
         for alert in self._database.peek(list_alerts):
             key = (alert.name, alert.subject)
             self._active[key] = alert

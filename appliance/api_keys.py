@@ -67,7 +67,7 @@ def find_key(reader: Reader, key_id: str) -> ApiKey | None:
 
 
 def list_keys(reader: Reader) -> list[ApiKey]:
-    """Return all keys, oldest first, including revoked ones."""
+    """Return all keys, oldest first, including revoked keys."""
     return [_key(*row) for row in reader.rows(f"{_SELECT} ORDER BY created_at, id")]
 
 

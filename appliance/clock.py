@@ -123,7 +123,7 @@ class ZoneDatabase:
 def newest_zone_database(
     system_root: Path = _SYSTEM_ZONES, own_root: Path | None = None
 ) -> ZoneDatabase:
-    """Return the newest tz database: the packaged one, the system's or the owner's.
+    """Return the newest tz database among the packaged, the system's and the owner's.
 
     `own_root` is `tz/` in the data directory: a zoneinfo folder or a tzdata wheel there updates
     the time zones without a new release. Python's default is the system's database, which on many

@@ -36,7 +36,7 @@ def write_heartbeat(tx: Transaction) -> None:
 
 
 def put_clock_mark(tx: Transaction, mark: ClockMark) -> None:
-    """Store the clock mark, replacing the previous one."""
+    """Store the clock mark in place of the previous mark."""
     sql = """INSERT INTO clock_mark (id, at, boot, offset_ms) VALUES (1, :at, :boot, :offset)
              ON CONFLICT (id) DO UPDATE SET at = :at, boot = :boot, offset_ms = :offset"""
     tx.execute(sql, {"at": mark.at, "boot": mark.boot, "offset": mark.offset})
@@ -234,7 +234,7 @@ class ClockGate:
     async def _rebase_and_open(self) -> None:
         """Rebase the due times to the trusted clock, then open the gate.
 
-        If the clock is set meanwhile, the due times are rebased again.
+        If the clock is set in the meantime, the due times are rebased again.
         """
         try:
             while self._clock.trusted and (self._due_times_are_stale or not self._open):

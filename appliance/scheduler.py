@@ -35,7 +35,7 @@ class Job:
     next_due: Callable[[Reader], int | None]
     run: Callable[[], Awaitable[None]]
     may_run: Callable[[], bool] = lambda: True
-    longest_retry: float = 3600.0  # seconds
+    longest_retry: float = 3600.0  # in seconds
     changed: Callable[[], None] = lambda: None
     task: asyncio.Task[None] | None = None
     failures: int = 0

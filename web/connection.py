@@ -29,9 +29,9 @@ class ConnectionLimit:
     An IPv6 /64 network may be one device or a whole building, so it counts as one address with
     four times the limit. Trusted proxies and this machine have no limit per address.
 
-    When `total` is reached, a new connection replaces the oldest one from the address with the
-    most connections, unless the new one's address already has as many. So no client can lock out
-    the others.
+    When `total` is reached, a new connection replaces the oldest connection from the address with
+    the most connections, unless the new client's address already has as many. So no client can lock
+    out the others.
     """
 
     def __init__(

@@ -100,7 +100,7 @@ class Documents:
     def sections(self) -> Sequence[tuple[str, Sequence[Document]]]:
         """Return each section's title and documents. The front page comes first.
 
-        Documents are in the order in which the front page links to them, then by name.
+        Documents are sorted in the order of the links on the front page, then by name.
         """
         grouped = groupby(self._documents.values(), key=lambda each: each.section)
         return [(title, list(documents)) for title, documents in grouped]

@@ -128,7 +128,7 @@ async def accept_tls(
 
 
 def open_certificates(directory: DataDirectory, box: Box) -> Certificates:
-    """Return the box's certificates, and create those that are missing.
+    """Return the box's certificates, and create missing certificates.
 
     Raises OperatorError if the files are damaged.
     """

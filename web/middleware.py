@@ -68,7 +68,7 @@ _ONE_YEAR = "max-age=31536000"
 
 @dataclass(slots=True)
 class Requests:
-    """Counts the application's requests, and waits for the last one at shutdown."""
+    """Counts the application's requests, and waits for the last request at shutdown."""
 
     total: int = 0
     in_progress: int = 0
@@ -130,7 +130,7 @@ class HttpsPolicy:
     """Finds the box's https address, and decides which requests need https."""
 
     def __init__(self, server: ServerSettings, tls_port: int) -> None:
-        """Read the settings. `tls_port` is the port on which this box serves TLS, or 0 for none."""
+        """Read the settings. `tls_port` is the port where this box serves TLS, or 0 for none."""
         self.tls_port = tls_port
         self._proxies = networks_of(server.trusted_proxies)
         self._allow_http = server.allow_http

@@ -74,7 +74,10 @@ async def send_profile(request: web.Request) -> web.Response:
 
 
 async def confirm_trust(_request: web.Request) -> web.Response:
-    """`GET /trust/check`: respond with 200. Over https, this requires trust in the box."""
+    """`GET /trust/check`: respond with 200.
+
+    The trust page loads this over https, which succeeds only if the browser trusts the box.
+    """
     return web.Response(text="yes", headers={"Cache-Control": "no-store"})
 
 

@@ -130,5 +130,5 @@ def write_record(root: Path, record: Record) -> None:
 
 
 def is_overdue(record: Record, clock: Clock) -> bool:
-    """Whether there is no verified backup, or the latest one is older than 30 hours."""
+    """Whether there is no verified backup, or the latest is older than 30 hours."""
     return record.at is None or clock.now() - record.at > OVERDUE_MS

@@ -143,7 +143,7 @@ def back_up_before_upgrade(maker: Maker) -> str:
     """Create a verified backup if a schema upgrade is due. Returns a message to print, or "".
 
     If the configured folder fails, uses `backups/` in the data directory. Raises OperatorError if
-    both fail; the schema must then not be upgraded. Call it with the lock held, before serving.
+    both fail. The schema must then not be upgraded. Call it with the lock held, before serving.
     """
     upgrade = find_upgrade(maker.directory.databases)
     if upgrade is None:

@@ -1,4 +1,4 @@
-"""Verify a backup by a trial restore, and restore a backup on a new box or a damaged one."""
+"""Verify a backup by a trial restore, and restore a backup on a new or damaged box."""
 
 import tempfile
 from collections.abc import Iterator

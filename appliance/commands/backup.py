@@ -116,7 +116,7 @@ def report(phase: str, done: int, total: int) -> None:
 
 
 def ask_key(given: str | None, prompt: str) -> str:
-    """Return `given`, or prompt for the key: one line, or the two rows of the recovery kit.
+    """Return `given`, or prompt for the key as one line or as the recovery kit's two rows.
 
     Raises OperatorError if no key is entered.
     """

@@ -70,7 +70,7 @@ class Console:
         """Return the directory named by `--data` or VENUEBOX_DATA. It need not contain a box.
 
         If root calls this and the directory belongs to a different user, the process acts as that
-        user from then on. Before this call, read files that only root can read, such as those named
+        user from then on. Before this call, read files that only root can read, such as files named
         on the command line. Raises OperatorError if a subfolder is a link or the owner cannot read
         the program.
         """
@@ -209,7 +209,7 @@ def describe(row: object, *names: str, **more: object) -> dict[str, object]:
 
 
 def print_rows(arguments: argparse.Namespace, rows: Iterable[tuple[object, list[str]]]) -> int:
-    """Print one line for each pair of JSON value and text columns. Returns the exit status.
+    """Print one line for each pair (JSON value, text columns). Returns the exit status.
 
     Reads all rows first, so that a slow pipe does not keep the snapshot open.
     """
@@ -219,7 +219,7 @@ def print_rows(arguments: argparse.Namespace, rows: Iterable[tuple[object, list[
 
 
 def print_answer(arguments: argparse.Namespace, described: object, text: str) -> int:
-    """Print one result: `described` as JSON with --json, else `text`. Returns the exit status."""
+    """Print `described` as JSON with --json, otherwise `text`. Returns the exit status."""
     print(json.dumps(described, ensure_ascii=False) if arguments.json else text)
     return 0
 

@@ -54,7 +54,7 @@ def _add(group: cli.Commands, name: str, run: cli.Command, meaning: str) -> argp
 
 
 def show_endpoints(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Print one line for each endpoint, including deactivated ones."""
+    """Print one line for each endpoint, including deactivated endpoints."""
     rows = [
         (_describe(environment, endpoint, reader.now), _columns(environment, endpoint))
         for environment, reader in console.each_environment(arguments)

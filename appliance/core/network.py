@@ -56,7 +56,7 @@ def _has_route(family: int, address: str) -> bool:
 
 
 def own_addresses() -> list[str]:
-    """List this machine's IP addresses except loopback, link-local and multicast ones."""
+    """List this machine's IP addresses except loopback, link-local and multicast addresses."""
     return sorted({text for text, _index in own_interfaces()})
 
 

@@ -1,4 +1,4 @@
-"""The `[[readers]]` tables in settings.toml, each of which configures one scanner."""
+"""The `[[readers]]` tables in settings.toml. Each table configures one scanner."""
 
 import dataclasses
 import re
@@ -53,7 +53,7 @@ _A_BAUD = f"{', '.join(map(str, _BAUDS))}"
 class ReaderSettings:
     """The settings of one scanner.
 
-    `terminal` is the id or the name of the terminal for which the scanner reads codes. `answer`
+    `terminal` is the id or the name of the terminal that the scanner reads codes for. `answer`
     maps a verdict's colour to the bytes to send back, in parts that are sent half a second apart.
     The bytes go to the scanner or, if `answer_device` is set, to a relay on that serial port. If a
     code is scanned again within 3 s, the bytes are sent again, except those for green, which may
@@ -99,7 +99,7 @@ class ReaderSettings:
 
     @property
     def place(self) -> str:
-        """The scanner's device, or the host and port on which the box listens for a TCP scanner."""
+        """The scanner's device or, for a TCP scanner, the host and port that the box listens on."""
         return self.device if self.kind != "tcp" else f"{self.host}:{self.port}"
 
 
@@ -107,7 +107,7 @@ def parse_readers(tables: object, *, on_a_bridge: bool = False) -> tuple[ReaderS
     """Parse the `readers` array.
 
     With `on_a_bridge`, `terminal` and `environment` are not allowed, because every reader of a
-    bridge scans for the bridge's own terminal. Raises OperatorError if a setting is invalid; the
+    bridge scans for the bridge's own terminal. Raises OperatorError if a setting is invalid. The
     message names the reader's number, the setting, the value and the allowed values.
     """
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):

@@ -64,7 +64,7 @@ def _is_path(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """The addresses on which the box listens, and the rules for access."""
+    """The addresses that the box listens on, and the rules for access."""
 
     host: str = _setting("0.0.0.0", "address to listen on")  # noqa: S104 - the box serves the local network
     port: int = _setting(8080, "port to listen on; 0 selects any free port", (0, 65535))
@@ -228,7 +228,7 @@ RANGES: Mapping[str, tuple[int, int]] = {
 def read_settings(file: Path, environ: Mapping[str, str]) -> Settings:
     """Read the settings from `file`, which may be missing, and from environment variables.
 
-    Environment variables take precedence. Raises OperatorError if a setting is invalid; the message
+    Environment variables take precedence. Raises OperatorError if a setting is invalid. The message
     names the setting, the value and the allowed values.
     """
     try:
@@ -371,7 +371,7 @@ def change_settings(text: str, changes: Mapping[str, str | int | bool | list[str
 
 
 def _change(lines: list[str], section: str, name: str, *, value: str) -> None:
-    """Replace the setting's line or, if there is none, its commented-out line, or insert one."""
+    """Replace the setting's line or its commented-out line. If there is neither, insert a line."""
     head = next((i for i, line in enumerate(lines) if line.strip() == f"[{section}]"), None)
     if head is None:
         # Insert the section before the [[readers]] tables, which must stay at the end of the file.

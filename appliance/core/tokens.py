@@ -102,7 +102,7 @@ def first_id_of(now_ms: int) -> str:
 
 
 class Keyring:
-    """The keys of one environment: one key for each purpose, derived from the master key.
+    """One environment's keys. Each purpose has its own key, derived from the master key.
 
     A key reveals nothing about the keys for other purposes or for the other environment.
     """

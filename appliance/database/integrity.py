@@ -196,7 +196,7 @@ def describe_damage(path: Path, fault: str) -> str:
 def refuse_damaged_log(connection: apsw.Connection, path: Path) -> None:
     """Raise OperatorError, without changing the file, if the WAL lacks acknowledged commits.
 
-    Call it before a command writes, because new commits would overwrite the unreadable ones. The
+    Call it before a command writes, because new commits would overwrite the unreadable commits. The
     box may be writing at the same time.
     """
     fault = find_missing_pages(connection, path)

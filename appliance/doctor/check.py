@@ -92,7 +92,10 @@ class Sentence:
     english: str = ""
 
     def text(self, language: Language) -> str:
-        """Translate the sentence. In Arabic, isolate the values, most of which are Latin."""
+        """Translate the sentence.
+
+        In Arabic, isolate the values, because most are in Latin script.
+        """
         if self.english and language.code == "en":
             return self.english
         filled = {name: _shown(value, language) for name, value in self.values.items()}

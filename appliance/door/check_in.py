@@ -175,8 +175,8 @@ def undo_check_in(tx: Transaction, terminal: Terminal, scan_id: str, reason: str
     """Undo a scan. A reason is required after 10 s or on a different terminal.
 
     `checkedInAt` becomes null when nobody in the party remains inside. A second undo returns the
-    first undo's result. Raises NotFound if the scan is unknown; NothingToUndo if it admitted
-    nobody; ValidationError if a reason is required but missing.
+    first undo's result. Raises NotFound if the scan is unknown, NothingToUndo if it admitted
+    nobody, and ValidationError if a reason is required but missing.
     """
     return _undo(tx, terminal, known(_find_scan(tx, terminal, scan_id)), reason)
 
@@ -188,7 +188,7 @@ def undo_latest(
 
     `arrived` is the number of people inside that the caller saw, or None to skip that check. If
     the number has changed, ChangedMeanwhile is raised, so a repeated request undoes only one
-    check-in. Raises NotFound if the reservation is unknown; NothingToUndo if it has no check-in
+    check-in. Raises NotFound if the reservation is unknown, and NothingToUndo if it has no check-in
     to undo.
     """
     reservation = get_reservation(tx, reservation_id)
@@ -202,7 +202,7 @@ def undo_by_staff(
 ) -> Decided:
     """Undo a party's latest check-in from the portal.
 
-    Raises NotFound if the reservation is unknown; NothingToUndo if it has no check-in to undo.
+    Raises NotFound if the reservation is unknown, and NothingToUndo if it has no check-in to undo.
     """
     latest = _get_latest(tx, get_reservation(tx, reservation_id))
     return _undo(tx, get_terminal(tx, latest.terminal_id), latest, reason, person.id)

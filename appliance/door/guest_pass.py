@@ -40,7 +40,7 @@ _ARABIC_LETTERS = (
     | {"÷": "I", "×": "O", "؛": "P", "\u0650": "A", "\u064d": "S", "]": "D", "[": "F", "أ": "H"}
     | {"ـ": "J", "،": "K", "/": "L", "~": "Z", "\u0652": "X", "}": "C", "{": "V", "آ": "N"}
     | {"’": "M"}
-    # lam and alef, typed by one key as a single character
+    # lam and alef, which one key types as a single character
     | {"\ufefb": "B", "\ufef5": "B", "\ufef7": "G", "\ufef9": "T"}
 )  # fmt: skip
 _ARABIC = str.maketrans(_ARABIC_LETTERS | _ARABIC_INDIC_DIGITS | {"'": "M"})

@@ -72,9 +72,10 @@ class Listener:
         self._arrived = asyncio.Event()
 
     async def take(self, seconds: float) -> list[Change]:
-        """Return and remove all queued changes. If there are none, wait up to `seconds` for one.
+        """Return and remove all queued changes.
 
-        The list is empty if no change arrived in time or the listener has ended.
+        If there are none, wait up to `seconds` for a change. The list is empty if no change arrived
+        in time or the listener has ended.
         """
         if not self._waiting and not self.over.done():
             with suppress(TimeoutError):
@@ -156,7 +157,7 @@ class Feed:
         Unavailable if the box is stopping.
         """
         listener = Listener(owner, wants)
-        async with self._lock:  # no batch can be sent meanwhile, so changes stay in order
+        async with self._lock:  # no batch can be sent in the meantime, so changes stay in order
             if self._ended:
                 raise Unavailable
             missed = self._since(after)
@@ -180,7 +181,7 @@ class Feed:
         self._listeners.discard(listener)
 
     def close(self) -> None:
-        """End all listeners and accept no new ones."""
+        """End all listeners and accept no new listeners."""
         self._ended = True
         if self._sending is not None:
             self._sending.cancel()

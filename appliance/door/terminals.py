@@ -14,7 +14,8 @@ from appliance.venue.model import fingerprint
 
 ROLES = ("scan", "search", "override")  # each role includes the roles before it
 NAME_MAX = 100
-PORTAL_TERMINAL_ID = "00000000-0000-7000-8000-00000000da00"  # for check-ins from the portal
+# The id that the portal's check-ins use.
+PORTAL_TERMINAL_ID = "00000000-0000-7000-8000-00000000da00"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +199,7 @@ def count_wrong_code(tx: Transaction, terminal: Terminal) -> None:
 
 
 def _list_wrong_codes(tx: Transaction, terminal: Terminal) -> list[int]:
-    """Return when the terminal sent wrong codes in the last minute (ms since 1970)."""
+    """Return the times (ms since 1970) of the terminal's wrong codes in the last minute."""
     stored = tx.value("SELECT wrong_codes FROM terminal WHERE id = :id", {"id": terminal.id})
     return [at for at in json.loads(stored or "[]") if tx.now - _MINUTE < at <= tx.now]
 

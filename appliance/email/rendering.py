@@ -42,7 +42,7 @@ from appliance.venue.model import Venue, evening_end
 from appliance.venue.rows import find_table, get_venue, list_slots
 
 _NO_SENDER = Address("", "letters", "venuebox.invalid")  # for previews if no sender is set
-_PASS_SCALE = 10  # pixels per module; the image is shown at half size, to be sharp on any screen
+_PASS_SCALE = 10  # pixels per module; shown at half size, the image is sharp on any screen
 _NOT_IN_ADDRESSES = re.compile(r"""[\s<>()\[\]\\,;:"'@\x00-\x1f\x7f-\x9f]""")
 _ADDRESS_DELIMITERS = re.compile(r'[()<>\[\]:;@\\,"=?]')
 _DISPLAY_NAME_MAX = 45  # UTF-8 bytes, which Base64 encodes as 60 characters
@@ -210,7 +210,7 @@ class Composer:
 async def render_email(environment: Environment, email_id: str) -> EmailMessage:
     """Render an email in any state as the guest receives it.
 
-    Raises NotFound if the id is unknown, UnusableAddress if the recipient cannot be used.
+    Raises NotFound if the id is unknown, and UnusableAddress if the recipient cannot be used.
     """
     contents = await environment.database.read(read_contents, environment, email_id)
     return await asyncio.to_thread(Composer(environment.settings.mail.sender).compose, contents)

@@ -1,6 +1,6 @@
-"""Send queued emails and retry failed ones.
+"""Send queued emails and retry failed emails.
 
-The queue is the table `letter`; the worker keeps only the due times in memory. It sends one email
+The queue is the table `letter`. The worker keeps only the due times in memory. It sends one email
 at a time, and records its outcome before it sends the next. After a crash, at most one email is
 sent twice, with the same Message-ID.
 """
@@ -127,7 +127,7 @@ class EmailWorker:
         self.job = Job(name, database, self.next_due, self._send_due_emails)
 
     async def start(self) -> None:
-        """Load the waiting emails, and start to listen for new ones."""
+        """Load the waiting emails, and start to listen for new emails."""
         if self._server is None:
             return
         database, now = self._environment.database, self._clock.now()

@@ -100,7 +100,7 @@ async def read_body(request: web.Request, limit: int = BODY_LIMIT) -> bytes | No
     """
     if (request.content_length or 0) > limit:
         raise BodyTooLarge
-    if limit != BODY_LIMIT:  # the application's limit is BODY_LIMIT
+    if limit != BODY_LIMIT:  # the application's own limit is BODY_LIMIT
         request = request.clone(client_max_size=limit + 1)
     try:
         if request.content.is_eof():  # the body arrived with the headers

@@ -44,7 +44,7 @@ def as_seen(
     """Run `action(tx, reservation_id, …)` if the reservation's version is still `seen`.
 
     `seen` is the version that the form showed, so a form that is sent twice takes effect once.
-    Raises ChangedMeanwhile if the version differs, NotFound if the id is unknown.
+    Raises ChangedMeanwhile if the version differs, and NotFound if the id is unknown.
     """
     _get_as_seen(tx, reservation_id, seen)
     return action(tx, reservation_id, *args, **kwargs)
@@ -117,7 +117,7 @@ def cancel_by_guest(tx: Transaction, reservation_id: str, cancel_hours: int) -> 
     """Cancel a reservation for a guest like `cancel`. Idempotent.
 
     Raises TooLateToCancel if the party has checked in or the deadline (`cancel_hours` before the
-    start) has passed; WrongState if the reservation is declined or completed.
+    start) has passed, and WrongState if the reservation is declined or completed.
     """
     reservation = get_reservation(tx, reservation_id)
     if reservation.status == "completed":
@@ -135,7 +135,7 @@ def cancel(tx: Transaction, reservation_id: str, *, actor: str, notify: bool = T
     """Cancel a reservation that holds its table. Idempotent. `checkedInAt` does not change.
 
     If `notify` is True, the guest gets an email, subject to the rules in `email_guest`. Raises
-    NotFound if the id is unknown, WrongState if the reservation is declined.
+    NotFound if the id is unknown, and WrongState if the reservation is declined.
     """
     reservation = get_reservation(tx, reservation_id)
     if reservation.status == "cancelled":
@@ -152,7 +152,7 @@ def cancel(tx: Transaction, reservation_id: str, *, actor: str, notify: bool = T
 
 @dataclass(frozen=True, slots=True)
 class Amendment:
-    """The values for all editable fields of a reservation, including unchanged ones."""
+    """The values for all editable fields of a reservation, including unchanged values."""
 
     guests: int
     customer_name: str
@@ -303,7 +303,7 @@ def correct(tx: Transaction, reservation_id: str, correction: Correction) -> Res
     """Update the guest's name, email address, phone number and language.
 
     The guest's pass stays valid. Raises CustomerNameRequired, InvalidEmail or ValidationError if
-    a value is invalid; WrongState if the reservation is cancelled, declined or completed;
+    a value is invalid, WrongState if the reservation is cancelled, declined or completed, and
     RateLimited after a hundred changes by guests.
     """
     reservation = get_reservation(tx, reservation_id)

@@ -262,9 +262,8 @@ def enter_by_staff(
 ) -> Reservation:  # fmt: skip
     """Create a confirmed reservation with the source `manual`. Email the guest if `notify` is True.
 
-    Idempotent for each actor and `idempotency_key`. Raises the same errors as `grant`; also
-    FormUsed if the form was sent before with different content, or its reservation no longer
-    holds a table.
+    Idempotent for each actor and `idempotency_key`. Raises the same errors as `grant`, and FormUsed
+    if the form was sent before with different content, or its reservation no longer holds a table.
     """
     request_hash = hashlib.sha256(booking.fingerprint() + repr((notify, vip)).encode()).digest()
     earlier = _find_by_form(tx, actor, booking.idempotency_key, request_hash)
@@ -328,7 +327,7 @@ def book(tx: Transaction, booking: Booking) -> Reservation:
 def _best_table(reader: Reader, venue: Venue, booking: Booking, slot: Slot | None) -> Table:
     """Return the free table with the lowest capacity that fits the party.
 
-    If several tables have that capacity, return the one with the lowest minimum spend, or the
+    If several tables have that capacity, return the table with the lowest minimum spend, or the
     first in the table list. Raises TableTaken if no free table fits the party.
     """
     day = booking.date.isoformat()

@@ -29,8 +29,8 @@ def record_payment(
 
     If `complete` is True, the reservation becomes confirmed, an event announces it, and the guest
     gets a confirmation. Otherwise it becomes partial, and the email states the amount due. Raises
-    WrongState unless the reservation is pending or partial; ValidationError if `amount` is out of
-    range; UnusualAmount if it is unusually high and `sure` is False.
+    WrongState unless the reservation is pending or partial, ValidationError if `amount` is out of
+    range, and UnusualAmount if it is unusually high and `sure` is False.
     """
     reservation = get_reservation(tx, reservation_id)
     if reservation.status not in {"pending", "partial"}:

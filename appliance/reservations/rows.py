@@ -68,7 +68,7 @@ def find_issued(reader: Reader, lineage: str, key: str) -> tuple[Issued, bytes |
 
 
 def list_evening(reader: Reader, date: str) -> list[Reservation]:
-    """Return all reservations for an evening, including cancelled and declined ones.
+    """Return all reservations for an evening, including cancelled and declined reservations.
 
     They are sorted by slot, then by time of creation.
     """

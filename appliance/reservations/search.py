@@ -153,7 +153,7 @@ class Wanted:
     text: str = ""
     order: Order = "evening"
     reference: tuple[str, str] | None = None  # (key lineage, externalRef)
-    updated_since: int | None = None  # ms since 1970, inclusive
+    updated_since: int | None = None  # in ms since 1970, inclusive
 
 
 def page_found(

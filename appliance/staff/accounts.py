@@ -103,7 +103,7 @@ def invite_again(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> Inv
 def disable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> None:
     """Disable an account with immediate effect, and end its sessions. Idempotent.
 
-    Raises NotFound if the id is unknown; LastOwner if no other owner can sign in.
+    Raises NotFound if the id is unknown, and LastOwner if no other owner can sign in.
     """
     person = known(find_staff(tx, staff_id))
     if person.disabled_at is not None:
@@ -118,7 +118,7 @@ def disable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> No
 def enable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> None:
     """Enable a disabled account. Its password does not change. Idempotent.
 
-    Raises NotFound if the id is unknown; NameTaken if an enabled account now has that name.
+    Raises NotFound if the id is unknown, and NameTaken if an enabled account now has that name.
     """
     person = known(find_staff(tx, staff_id))
     if person.disabled_at is None:
@@ -133,8 +133,8 @@ def change_role(
 ) -> None:
     """Change an account's role with immediate effect. `role` must be in ROLES.
 
-    `seen` is the role that the form showed. Raises NotFound if the id is unknown;
-    ChangedMeanwhile if the role is no longer `seen`; LastOwner if no other owner can sign in.
+    `seen` is the role that the form showed. Raises NotFound if the id is unknown, ChangedMeanwhile
+    if the role is no longer `seen`, and LastOwner if no other owner can sign in.
     """
     person = known(find_staff(tx, staff_id))
     if person.role != seen:

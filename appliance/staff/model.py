@@ -94,7 +94,7 @@ def set_language(tx: Transaction, staff_id: str, language: str) -> None:
 
 
 def list_locked(reader: Reader, accounts: dict[str, bytes], wrong: int) -> set[str]:
-    """Return the ids of those `accounts` that have at least `wrong` failed sign-ins.
+    """Return the ids of the accounts in `accounts` with at least `wrong` failed sign-ins.
 
     `accounts` maps a staff id to the account's hash.
     """

@@ -53,7 +53,7 @@ def _cores(lower: str) -> set[str]:
 
 
 def _is_made_of(core: str, words: set[str]) -> bool:
-    """Whether `core` is one or two of `words`, or one of them with a simple addition.
+    """Whether `core` consists of one or two `words`, or of one word with a simple addition.
 
     An addition is simple if it has fewer than three characters that are not part of a run.
     """

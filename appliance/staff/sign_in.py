@@ -66,7 +66,7 @@ _FROM = "session x JOIN staff s ON s.id = x.staff_id AND s.disabled_at IS NULL"
 
 
 def find_session(reader: Reader, session_hash: bytes) -> Session | None:
-    """Return the session for the hash of a cookie, even if the session has expired.
+    """Return the session whose cookie has this hash, even if the session has expired.
 
     Return None if it is unknown or the account is disabled.
     """
@@ -243,7 +243,7 @@ def open_session(
 
 
 def note_wrong_password(tx: Transaction, attempt: Try) -> None:
-    """Record a failed sign-in in the audit log, with the account if the typed name has one.
+    """Record a failed sign-in in the audit log, with the account if the typed name exists.
 
     Consecutive failures with unknown names are recorded at most once a minute, because the
     sign-in delay does not limit their number.

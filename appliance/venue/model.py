@@ -55,7 +55,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """A range of dates (YYYY-MM-DD, both included) on which nothing can be booked."""
+    """A range of dates (YYYY-MM-DD, both included) when nothing can be booked."""
 
     id: str
     first: str

@@ -154,7 +154,7 @@ def _modern(context: ssl.SSLContext) -> ssl.SSLContext:
     return context
 
 
-# Opens a TCP connection to one of the addresses, on the port. Raises OSError if all fail.
+# Opens a TCP connection to one of the addresses and the port. Raises OSError if all fail.
 Connect = Callable[[Sequence[IpAddress], int], Awaitable[socket.socket]]
 
 USER_AGENT = "venuebox-webhooks/1"
@@ -185,7 +185,7 @@ class Budgets:
     total: float = 10.0
     connect: float = 4.0
     drain: float = 1.0
-    # Aiohttp closes idle connections within twice this time, many servers after 5 s.
+    # Seconds that a connection may be idle. aiohttp closes it within twice this time.
     idle: float = 2.0
 
 
@@ -300,7 +300,8 @@ class Client:
             try:
                 return await self._exchange(request, call)
             except aiohttp.ClientConnectionError:
-                # The receiver closed the reused connection while it was idle, so use another one.
+                # The receiver closed the reused connection while it was idle, so use another
+                # connection.
                 if call.dialled or call.connection is None or call.connection.heard:
                     raise
                 call.close()
@@ -470,9 +471,10 @@ def _distance(failure: OSError) -> int:
 
 
 class _Failures:
-    """Collects connection failures. Replaces the event loop that aiohappyeyeballs calls.
+    """Collects connection failures in place of the event loop that aiohappyeyeballs calls.
 
-    Otherwise the library would combine different failures into one OSError without an errno.
+    With the event loop, the library would combine different failures into one OSError without an
+    errno.
     """
 
     def __init__(self) -> None:

@@ -27,7 +27,10 @@ class LoggedAttempt:
 
 @dataclass(frozen=True, slots=True)
 class LoggedDelivery:
-    """A delivery with its event, endpoint and attempts. `due_at` is valid only if it is pending."""
+    """A delivery with its event, endpoint and attempts.
+
+    `due_at` is valid only while it is pending.
+    """
 
     id: str
     event_seq: int
@@ -56,7 +59,7 @@ def list_delivery_log(reader: Reader) -> Iterator[LoggedDelivery]:
 def count_attempts(reader: Reader, delivery_id: str, endpoint_ids: Collection[str]) -> int | None:
     """Count the delivery's attempts.
 
-    Return None if it is not for one of `endpoint_ids` or unknown.
+    Return None if the delivery is unknown or not for one of `endpoint_ids`.
     """
     row = reader.row(
         """SELECT d.endpoint_id,
@@ -140,7 +143,7 @@ _PAGE_OF_LINES = f"""{_LINES}
 def page_deliveries(
     reader: Reader, chosen: DeliveryFilter, before: Place | None = None, size: int = PAGE
 ) -> DeliveryPage:
-    """Return up to `size` deliveries that match `chosen`, newest first, older than `before`."""
+    """Return up to `size` deliveries that match `chosen` and precede `before`, newest first."""
     event, delivery = before or (_FOREVER, 0)
     until = _FOREVER if chosen.until is None else chosen.until
     bound = {"event": event, "delivery": delivery, "limit": size + 1}
@@ -300,7 +303,7 @@ def erase_deliveries_of(tx: Transaction, reservation_id: str) -> None:
 
 # Number of rows examined in one transaction, which takes a few milliseconds.
 REPLAY_PAGE = 500
-# Skips deliveries that are due now and not yet attempted, i.e. new and already replayed ones.
+# Skips deliveries that are due now and not yet attempted, i.e. new and already replayed deliveries.
 _REPLAY = """
     UPDATE delivery
     SET state = 'pending', attempts = 0, due_at = :now, due_boot = NULL, due_uptime = 0,
@@ -336,8 +339,8 @@ class Progress:
 def replay_delivery(tx: Transaction, delivery_id: str) -> bool:
     """Queue the delivery to be sent again. Returns False if it is already due now.
 
-    If an attempt is in flight, the replay happens after it and only if it fails. Raises
-    NotFound if the delivery is unknown, EndpointIsInactive if its endpoint is deactivated.
+    If an attempt is in flight, the replay happens after it and only if it fails. Raises NotFound if
+    the delivery is unknown, and EndpointIsInactive if its endpoint is deactivated.
     """
     sql = "SELECT endpoint_id FROM delivery WHERE id = :id"
     endpoint_id = known(tx.value(sql, {"id": delivery_id}))
@@ -350,7 +353,7 @@ def replay_deliveries(
     """Replay the next page of `selection`. Call again with the returned progress until `done`.
 
     Each delivery is replayed like in `replay_delivery`. Deliveries created after the first call are
-    not replayed. Raises NotFound if the endpoint is unknown, EndpointIsInactive if it is
+    not replayed. Raises NotFound if the endpoint is unknown, and EndpointIsInactive if it is
     deactivated.
     """
     start = progress or Progress(0, tx.value("SELECT coalesce(max(seq), 0) FROM delivery"), 0)

@@ -1,4 +1,4 @@
-"""The dispatcher of one environment: sends committed deliveries and records the attempts.
+"""One environment's dispatcher, which sends committed deliveries and records the attempts.
 
 The dispatcher does not poll. It looks for work after a commit that queued deliveries, when an
 attempt ends, and when its only alarm, set for the earliest retry, goes off. A delivery in flight is
@@ -137,7 +137,7 @@ class Dispatcher:
         self._running = False
 
     async def start(self) -> None:
-        """Start sending pending deliveries, and listen for new ones."""
+        """Start sending pending deliveries, and listen for new deliveries."""
         self._alerts.start()
         await self.clock_gate.start()
         self._running = True
@@ -147,7 +147,7 @@ class Dispatcher:
         self._pump_soon()
 
     async def close(self, deadline: float = 10.0) -> None:
-        """Stop new attempts, wait up to `deadline` seconds for running ones, and write outcomes.
+        """Stop new attempts, wait up to `deadline` s for running attempts, and write outcomes.
 
         All other deliveries stay pending and are sent after the next start.
         """
@@ -188,7 +188,7 @@ class Dispatcher:
         self._catch_up()
 
     def _catch_up(self) -> None:
-        """Send the deliveries that became due during a hold. Newer ones may be sent before them."""
+        """Send the deliveries that became due during a hold. Newer deliveries may be sent first."""
         for queue in self._queues.values():
             queue.start_backlog()
         self._pump_soon()

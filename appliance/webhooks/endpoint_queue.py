@@ -19,7 +19,7 @@ from appliance.webhooks.payload import sign
 
 IN_FLIGHT_MAX = 6
 
-# The columns that decide how deliveries are sent. If one changes, a new client is needed.
+# The columns that decide how deliveries are sent. If one of them changes, a new client is needed.
 _transport = attrgetter(
     "url", "secret", "previous_secret", "previous_secret_expires_at", "ca", "pin"
 )

@@ -90,7 +90,7 @@ _SELECT = """
 
 
 def list_endpoints(reader: Reader) -> list[Endpoint]:
-    """List all endpoints, including deactivated ones, oldest first."""
+    """List all endpoints, including deactivated endpoints, oldest first."""
     return [_endpoint(*row) for row in reader.rows(f"{_SELECT} ORDER BY created_at, id")]
 
 
@@ -265,8 +265,8 @@ def trust_receiver(
     """Trust only the authorities in `ca` (see `parse_ca`) or only the certificate with hash `pin`.
 
     With neither, trust the system's authorities. Verification cannot be disabled. Applies from
-    the next connection. Raises NotFound if the endpoint is unknown, ValidationError if both are
-    given, or if one is given and the URL is plain http.
+    the next connection. Raises NotFound if the endpoint is unknown, and ValidationError if both are
+    given or if one is given and the URL is plain http.
     """
     endpoint = get_endpoint(tx, endpoint_id)
     if ca is not None and pin is not None:
@@ -296,8 +296,8 @@ def activate_endpoint(tx: Transaction, endpoint_id: str, *, actor: str = CONSOLE
     """Activate the endpoint. Idempotent.
 
     The caller must have checked its URL with the egress guard. Cancelled deliveries stay cancelled
-    until they are replayed. Raises NotFound if the endpoint is unknown, TooManyEndpoints if 5 are
-    active.
+    until they are replayed. Raises NotFound if the endpoint is unknown, and TooManyEndpoints if 5
+    are active.
     """
     if get_endpoint(tx, endpoint_id).active:
         return

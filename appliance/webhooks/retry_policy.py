@@ -13,7 +13,7 @@ DELAYS_MS = (60_000, 300_000, 1_800_000, 7_200_000, 43_200_000)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A delivery's new state, number of charged attempts, and wait in ms before the next one."""
+    """A delivery's new state, number of charged attempts, and ms until the next attempt."""
 
     state: str
     attempts: int

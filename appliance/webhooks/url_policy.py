@@ -309,7 +309,7 @@ class EgressGuard:
         """Return all addresses of `receiver`.
 
         Raises Blocked if the port or any address is not permitted, OSError if the DNS lookup fails,
-        TimeoutError if it takes more than 3 s.
+        and TimeoutError if it takes more than 3 s.
         """
         policy, port, secure = self._policy, receiver.port, receiver.secure
         if not policy.permits_port(port, secure=secure):

@@ -95,7 +95,7 @@ class Spool:
         return [row[0] for row in rows]
 
     async def keep_snapshot(self, signed: dict[str, Any], counted: list[int], at: int) -> None:
-        """Store a new snapshot, mark the scans `counted`, and delete those older than 7 days.
+        """Store a new snapshot, mark the scans `counted`, and delete scans older than 7 days.
 
         `at` is the current time in ms since 1970.
         """

@@ -211,7 +211,7 @@ def _parse_offline_scan(item: object, terminal: Terminal, path: str) -> ScanRequ
 
 
 def _parse_shown(value: object) -> str | None:
-    """Parse the result that the terminal showed. It may be one that only occurs offline."""
+    """Parse the result that the terminal showed. The result may be one that only occurs offline."""
     if value is not None and (not isinstance(value, str) or not _RESULT.fullmatch(value)):
         raise field_invalid("shown", "result")
     return value

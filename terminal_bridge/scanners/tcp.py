@@ -99,10 +99,11 @@ class TcpReader:
             writer.close()
 
     def _make_room(self, address: str) -> bool:
-        """Return whether there is room for another connection. Evict an idle one if needed.
+        """Return whether there is room for another connection. Evict an idle connection if needed.
 
-        At the limit per address, evict a connection from that address. At the total limit, evict
-        one from the address with the most connections. Of these, the longest idle one is evicted.
+        At the limit per address, evict a connection from that address. At the total limit, evict a
+        connection from the address with the most connections. Evict the connection that has been
+        idle longest.
         """
         held = Counter(each.address for each in self._connections)
         if held[address] >= MOST_PER_ADDRESS:

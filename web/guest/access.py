@@ -69,7 +69,7 @@ async def calendar_file(request: web.Request) -> web.Response:
     """`GET /access/{token}/calendar.ics`: return the reservation as a calendar file with one event.
 
     SEQUENCE increases with each change. A booking for the whole evening lasts from the start of
-    the weekday's first slot to the end of its last one, or all day if there are no slots.
+    the weekday's first slot to the end of its last slot, or all day if there are no slots.
     """
     opened, language = await open_link(request, Keyring.read_access_token), language_of(request)
     card = make_card(opened, language)

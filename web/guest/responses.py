@@ -81,7 +81,7 @@ class DeadLink(Exception):
 
 
 def guest_page(handler: Handler) -> Handler:
-    """Wrap a handler: rate-limit POSTs, reject those from other sites, and show error pages."""
+    """Wrap a handler to limit POSTs, reject POSTs from other sites, and show error pages."""
 
     @wraps(handler)
     async def handle(request: web.Request) -> web.StreamResponse:
@@ -155,6 +155,6 @@ def environment_of(request: web.Request) -> Environment:
 def emails_are_sent(environment: Environment) -> bool:
     """Return whether new emails are sent (live) or stored for `/test/outbox` (test).
 
-    In live without a mail server, emails stay in the queue until one is configured.
+    In live without a mail server, emails stay in the queue until a server is configured.
     """
     return environment.name == "test" or bool(environment.settings.mail.host)

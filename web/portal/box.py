@@ -238,7 +238,7 @@ def read_file(box: Box) -> Settings | None:
 
 
 def _saved_settings(request: web.Request) -> Settings:
-    """Return the settings in settings.toml, or the active ones if the file is invalid."""
+    """Return the settings in settings.toml, or the active settings if the file is invalid."""
     return read_file(request.app[BOX]) or request.app[BOX].settings
 
 

@@ -24,7 +24,7 @@ def directory_of(box: Box) -> DataDirectory:
 
 
 class BackingUp:
-    """Makes backups like the nightly ones. The result is recorded in the data directory."""
+    """Makes backups like the nightly backups. The result is recorded in the data directory."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None

@@ -128,7 +128,7 @@ def _present(columns: tuple[_Column, ...], day: date, now: int, zone: ZoneInfo) 
 
 
 def _cells(columns: tuple[_Column, ...], held: list[Reservation]) -> Iterable[_Cell]:
-    """Yield the cells in a table's row: one per slot, or one for a whole-evening booking."""
+    """Yield the cells in a table's row, one per slot or one for a whole-evening booking."""
     whole = tuple(r for r in held if r.slot is None)
     if whole or not columns:
         yield _Cell(None, max(1, len(columns)), whole)

@@ -71,7 +71,10 @@ def integrations_page(
 
 
 async def show_overview(request: web.Request) -> web.Response:
-    """`GET /portal/integrations`: list all API keys and endpoints, with inactive ones collapsed."""
+    """`GET /portal/integrations`: list all API keys and endpoints.
+
+    Inactive entries are collapsed.
+    """
     database = request[ENVIRONMENT].database
     keys, endpoints, mismatches = await database.read(_read_overview)
     used, now = [(key, _counted(request, key, use)) for key, use in keys], database.clock.now()
@@ -205,7 +208,7 @@ async def revoke_one(request: web.Request) -> web.Response:
 def _show_once(request: web.Request, path: str, subject: str, secret: str) -> web.Response:
     """Redirect to the page at `path`, which shows `secret` once.
 
-    `subject` is the id of the key or endpoint to which the secret belongs.
+    `subject` is the id of the secret's key or endpoint.
     """
     request.app[ONCE].put_secret(request, subject, secret)
     return see_other(request, f"/integrations/{path}")

@@ -187,7 +187,7 @@ async def late(request: web.Request, form: Form) -> None:
 
 @_form
 async def new_code(request: web.Request, _: Form) -> None:
-    """`POST …/new-code`: issue a new guest pass and invalidate the old one."""
+    """`POST …/new-code`: issue a new guest pass and invalidate the old pass."""
     await _run_action(request, reissue_pass)
 
 

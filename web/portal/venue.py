@@ -195,7 +195,7 @@ async def remove(request: web.Request) -> web.Response:
 
 
 async def show_slots(request: web.Request) -> web.Response:
-    """`GET …/slots`: list all slots in evening order, with a form for adding one."""
+    """`GET …/slots`: list all slots in evening order, with a form for adding a slot."""
     values = await request[ENVIRONMENT].database.read(_read_slots)
     values |= {**_days(request), "steps": await steps_of(request)}
     return portal_page(request, "portal/venue/slots.html", values)

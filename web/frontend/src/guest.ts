@@ -41,7 +41,7 @@ async function leaveFullScreen(): Promise<void> {
   if (document.fullscreenElement) await document.exitFullscreen();
 }
 
-/** Replace the card with the one from a newer page. */
+/** Replace the card with the card from a newer page. */
 function replaceCard(html: string): void {
   const newer = new DOMParser().parseFromString(html, "text/html");
   const [here, there] = [document.querySelector(".guest"), newer.querySelector(".guest")];

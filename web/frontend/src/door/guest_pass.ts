@@ -1,6 +1,7 @@
 /**
- * Guest passes, access codes, and the keyboard layouts in which a scanner may type them. Implements
- * the same rules as appliance/door/guest_pass.py (docs/decisions/guest-pass-and-links.md).
+ * Guest passes, access codes, and the keyboard layouts that a scanner may type them with.
+ * Implements the same rules as appliance/door/guest_pass.py
+ * (docs/decisions/guest-pass-and-links.md).
  */
 import { westernDigits } from "../shared/text_folding";
 

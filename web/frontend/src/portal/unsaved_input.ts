@@ -56,7 +56,7 @@ export function restoreUnsavedInput(): void {
   saved.delete(reservation);
 }
 
-/** Run `act` as soon as no unsaved input would be lost. A later call replaces an earlier one. */
+/** Run `act` as soon as no unsaved input would be lost. A later call replaces an earlier call. */
 export function whenNothingUnsaved(act: () => void): void {
   deferred = act;
   runDeferred();
