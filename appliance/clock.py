@@ -406,14 +406,15 @@ def watch_clock_steps(callback: Callable[[], None]) -> Callable[[], None]:
     if timer < 0:
         return lambda: None
     loop = asyncio.get_running_loop()
-    times = (ctypes.c_long * 4)(0, 0, _LATEST, 0)  # struct itimerspec: no interval, then the expiry
+    # A struct itimerspec with no interval and the latest expiry.
+    times = (ctypes.c_long * 4)(0, 0, _LATEST, 0)
 
     def arm() -> None:
         flags = _TFD_TIMER_ABSTIME | _TFD_TIMER_CANCEL_ON_SET
         libc.timerfd_settime(timer, flags, ctypes.byref(times), None)
 
     def on_set() -> None:
-        with contextlib.suppress(OSError):  # ECANCELED: the clock was set
+        with contextlib.suppress(OSError):  # ECANCELED means that the clock was set
             os.read(timer, 8)
         arm()
         callback()

@@ -112,7 +112,7 @@ def own_version() -> str:
     """Return the installed version, such as `0.1.0`."""
     try:
         return version("venuebox")
-    except PackageNotFoundError:  # run from a checkout without installation
+    except PackageNotFoundError:  # the program runs from a checkout without installation
         return "from source"
 
 

@@ -39,7 +39,7 @@ class Job:
     changed: Callable[[], None] = lambda: None
     task: asyncio.Task[None] | None = None
     failures: int = 0
-    not_before: float = 0.0  # monotonic seconds
+    not_before: float = 0.0  # monotonic time in seconds
     has_changed: bool = False  # True if `reset` was called since the job started
 
     def fail(self, now: float) -> None:

@@ -40,7 +40,8 @@ class ConnectionLimit:
         self._total = total
         self._per_address = per_address
         self._proxies = networks_of(trusted_proxies)
-        self._open: dict[str, dict[asyncio.BaseTransport, None]] = {}  # by address, oldest first
+        # Connections by address, oldest first.
+        self._open: dict[str, dict[asyncio.BaseTransport, None]] = {}
         self._address_of: dict[asyncio.BaseTransport, str] = {}
 
     def enter(self, connection: asyncio.BaseTransport) -> bool:

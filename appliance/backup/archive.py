@@ -63,7 +63,8 @@ def read_header(file: BinaryIO) -> tuple[Header, bytes]:
         raise OperatorError("this file is not a venuebox backup, or its header is damaged")
     line = file.readline(_LONGEST_HEADER)
     try:
-        header = msgspec.convert(asdict(Header(**json.loads(line))), Header)  # checks the types
+        # `convert` checks the types.
+        header = msgspec.convert(asdict(Header(**json.loads(line))), Header)
         bytes.fromhex(header.salt)
         parse_instant(header.made_at)
     except (msgspec.ValidationError, ValueError, TypeError, OverflowError, RecursionError):

@@ -151,7 +151,7 @@ def restore_blank(
             if is_unowned(directory, clock, zones):
                 put_unowned_aside(directory, clock)
             atomic_write(directory.restore_mark, b"")
-            for name in _DATABASES:  # left by an interrupted restore
+            for name in _DATABASES:  # an interrupted restore may have left these files
                 (directory.root / name).unlink(missing_ok=True)
             _place(directory, scratch, key)
             return proven

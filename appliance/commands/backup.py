@@ -145,7 +145,7 @@ def _show_kit(arguments: argparse.Namespace, console: Console, directory: DataDi
         venue = get_venue(reader).name
     if arguments.html:
         with open(arguments.html, "w", encoding="utf-8", opener=open_private) as file:
-            os.fchmod(file.fileno(), 0o600)  # the file may have existed before
+            os.fchmod(file.fileno(), 0o600)  # needed if the file already existed
             file.write(recovery_key.kit_html(key, venue))
         print(f"{arguments.html} written. Print it, then delete the file.")
         return 0

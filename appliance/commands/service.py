@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     """Write, enable and start the unit for this program and data directory."""
     directory = choose_data_directory(arguments.data, console.environ)
     program = find_program()
-    with acting_as(find_owner(directory.root)):  # with the owner's permissions, not root's
+    with acting_as(find_owner(directory.root)):  # use the owner's permissions instead of root's
         directory.refuse_links()
         backups = console.settings(directory).backup.directory
         if not arguments.print:

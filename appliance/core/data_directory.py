@@ -270,7 +270,7 @@ def wake_box(pipe: Path) -> bool:
 @contextlib.contextmanager
 def listen_for_wakeups(pipe: Path, on_wakeup: Callable[[], None]) -> Iterator[None]:
     """Call `on_wakeup` in the running event loop after each wake-up. Several may cause one call."""
-    pipe.unlink(missing_ok=True)  # left by a process that crashed
+    pipe.unlink(missing_ok=True)  # a crashed process may have left a pipe
     os.mkfifo(pipe, 0o600)
     # Open the pipe for writing too. Otherwise, a read returns end-of-file after a command exits.
     handle = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)

@@ -46,7 +46,7 @@ def open_part(path: Path) -> Iterator[BinaryIO]:
     The file is deleted unless the block passes it to `put_in_place`.
     """
     aside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}{PART}")
-    aside.unlink(missing_ok=True)  # left by a power cut
+    aside.unlink(missing_ok=True)  # a power cut may have left this file
     try:
         with open(aside, "xb", opener=open_private) as file:
             yield file

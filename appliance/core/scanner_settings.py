@@ -166,7 +166,7 @@ def _parse_answer(name: str, text: Any) -> tuple[bytes, ...]:
         at = escape.end()
         if escape[1] is not None:
             parts[-1] += bytes.fromhex(escape[1])
-        elif escape[2] == "p":  # a pause of half a second
+        elif escape[2] == "p":  # `\p` means a pause of half a second
             parts.append(b"")
         elif escape[2] in _ESCAPES:
             parts[-1] += _ESCAPES[escape[2]]

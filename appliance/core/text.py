@@ -14,8 +14,8 @@ _WESTERN_DIGITS = str.maketrans(_DIGITS)
 _SAME_LETTERS = str.maketrans(
     _DIGITS
     | {
-        "ة": "ه",  # ta marbuta to ha
-        "ى": "ي",  # alif maqsura to ya
+        "ة": "ه",  # ta marbuta becomes ha
+        "ى": "ي",  # alif maqsura becomes ya
         "ی": "ي",
         "ک": "ك",
         "ٱ": "ا",

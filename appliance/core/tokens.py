@@ -179,7 +179,8 @@ def _link_tokens(
             raw = base64.b64decode(token.encode("ascii"), altchars=b"-_", validate=True)
         except ValueError:
             return None
-        if len(raw) != 16 + _MAC_BYTES or encode_url_safe(raw) != token:  # not a canonical encoding
+        # The encoding is not canonical.
+        if len(raw) != 16 + _MAC_BYTES or encode_url_safe(raw) != token:
             return None
         if not hmac.compare_digest(raw[16:], mac(raw[:16])):
             return None

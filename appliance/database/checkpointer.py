@@ -26,7 +26,7 @@ from appliance.database.connection import open_connection, quota_as_full
 
 log = logging.getLogger(__name__)
 
-DUE_PAGES = 4000  # 4 MB of WAL
+DUE_PAGES = 4000  # equals 4 MB of WAL
 _FEW_PAGES = 600  # few enough to copy without noticeably delaying a commit
 _MOST_PASSES = 4
 
@@ -122,7 +122,8 @@ _LOST_WRITES = frozenset({
 
 def is_lost(error: apsw.IOError) -> bool:
     """Whether `error` is a failed write or fsync, after which written data may be lost."""
-    return getattr(error, "extendedresult", 0) in _LOST_WRITES  # missing in apsw's type stubs
+    # The type stubs of apsw lack this attribute.
+    return getattr(error, "extendedresult", 0) in _LOST_WRITES
 
 
 def wipe(path: Path) -> bool:

@@ -20,7 +20,7 @@ from appliance.database.connection import (
 )
 from appliance.database.integrity import read_schema_number
 
-APPLICATION_ID = 0x53564342  # "SVCB": marks a box database
+APPLICATION_ID = 0x53564342  # "SVCB", which marks a box database
 
 # A commit writes whole pages. A booking changes about forty pages, so small pages reduce the
 # amount written to an SD card.

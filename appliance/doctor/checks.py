@@ -51,7 +51,7 @@ _WARN_DAYS, _FAIL_DAYS = 21, 3  # the box renews its certificate 30 days before 
 MAIL_DEADLINE = 5.0
 _WEEK = 7 * 24 * 3600 * 1000
 _HOUR = 3600 * 1000
-_MANY = 5  # consecutive failures
+_MANY = 5  # number of consecutive failures that the check reports
 _NEWEST = """
     SELECT max(at) FROM (
         SELECT max(at) AS at FROM scan UNION ALL SELECT max(at) FROM history UNION ALL

@@ -152,7 +152,7 @@ def integrity(context: CheckContext) -> Check:
 
 
 def schema(context: CheckContext) -> Check:
-    """Check that the databases have the current schema, or an older schema that `serve` upgrades."""
+    """Check that the databases have the current schema, or one that `serve` will upgrade."""
     known = list_migrations()[-1][0]
     found = []
     for environment in ENVIRONMENTS:

@@ -33,9 +33,9 @@ _QWERTZ = str.maketrans("YZ", "ZY")
 
 _ARABIC_INDIC_DIGITS = dict(zip("٠١٢٣٤٥٦٧٨٩", "0123456789", strict=True))
 _ARABIC_LETTERS = (
-    # typed without Shift
+    # characters typed without Shift
     dict(zip("ضصثقفغعهخحشسيبلاتنمئءؤرىة", "QWERTYUIOPASDFGHJKLZXCVNM", strict=True))
-    # typed with Shift, by keyboard row
+    # characters typed with Shift, by keyboard row
     | {"\u064e": "Q", "\u064b": "W", "\u064f": "E", "\u064c": "R", "إ": "Y", "‘": "U", "`": "U"}
     | {"÷": "I", "×": "O", "؛": "P", "\u0650": "A", "\u064d": "S", "]": "D", "[": "F", "أ": "H"}
     | {"ـ": "J", "،": "K", "/": "L", "~": "Z", "\u0652": "X", "}": "C", "{": "V", "آ": "N"}

@@ -48,7 +48,8 @@ def add_signing_key(tx: Transaction, keyring: Keyring) -> int:
     raw = tx.tokens.random_bytes(32)
     private_key = Ed25519PrivateKey.from_private_bytes(raw)
     tx.execute("UPDATE signing_key SET retired_at = :now WHERE retired_at IS NULL", {"now": tx.now})
-    tx.execute("DELETE FROM signing_key WHERE kid = :kid", {"kid": kid})  # ids are reused after 255
+    # Key ids are reused after 255.
+    tx.execute("DELETE FROM signing_key WHERE kid = :kid", {"kid": kid})
     tx.insert(
         "signing_key",
         {"kid": kid, "public_key": private_key.public_key().public_bytes_raw(),

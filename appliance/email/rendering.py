@@ -41,7 +41,8 @@ from appliance.reservations.rows import get_reservation, sum_payments
 from appliance.venue.model import Venue, evening_end
 from appliance.venue.rows import find_table, get_venue, list_slots
 
-_NO_SENDER = Address("", "letters", "venuebox.invalid")  # for previews if no sender is set
+# The sender in previews if no sender is set.
+_NO_SENDER = Address("", "letters", "venuebox.invalid")
 _PASS_SCALE = 10  # pixels per module; shown at half size, the image is sharp on any screen
 _NOT_IN_ADDRESSES = re.compile(r"""[\s<>()\[\]\\,;:"'@\x00-\x1f\x7f-\x9f]""")
 _ADDRESS_DELIMITERS = re.compile(r'[()<>\[\]:;@\\,"=?]')

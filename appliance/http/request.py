@@ -103,7 +103,7 @@ async def read_body(request: web.Request, limit: int = BODY_LIMIT) -> bytes | No
     if limit != BODY_LIMIT:  # the application's own limit is BODY_LIMIT
         request = request.clone(client_max_size=limit + 1)
     try:
-        if request.content.is_eof():  # the body arrived with the headers
+        if request.content.is_eof():  # the body has arrived with the headers
             raw = await request.read()
         else:
             async with asyncio.timeout(_BODY_SECONDS):

@@ -30,7 +30,7 @@ from appliance.venue.rows import get_venue
 from appliance.webhooks import deliveries, delivery_log
 
 _PAUSE_SECONDS = 0.02
-_GUESTS = 20  # guests erased per transaction
+_GUESTS = 20  # number of guests erased per transaction
 _GUESTS_FOUND = 5_000  # guests per search, because each search reads all past reservations
 
 Find = Callable[..., list[deliveries.Key]]

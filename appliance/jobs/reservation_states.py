@@ -15,7 +15,7 @@ from appliance.scheduler import Job
 from appliance.venue.model import Venue, evening_end, evening_hours, minute_of, tonight
 from appliance.venue.rows import get_venue, list_slots
 
-BATCH = 100  # changes per transaction
+BATCH = 100  # maximum number of changes per transaction
 CODE_DAYS = 30
 _HOUR = 3_600_000
 # Start and end of an evening without slots, in minutes after midnight.

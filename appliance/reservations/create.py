@@ -218,7 +218,7 @@ def _replay(
     return Granted(earlier, replayed=True, other_body=other_body, status=status)
 
 
-_HOUR = 3_600_000  # ms
+_HOUR = 3_600_000  # in ms
 _GUEST_LINEAGE = "guest"  # shared by all booking forms; each form has its own idempotency key
 _EMAIL_KINDS = {"confirmed": "confirmation", "requested": "requested", "pending": "payment_due"}
 
@@ -299,7 +299,7 @@ def _find_by_form(
     return made
 
 
-ANY_TABLE = ""  # the venue chooses the table
+ANY_TABLE = ""  # means that the venue chooses the table
 
 
 def book(tx: Transaction, booking: Booking) -> Reservation:

@@ -186,7 +186,7 @@ def _hash(address: str) -> bytes:
     return hashlib.sha256(address.strip().lower().encode()).digest()
 
 
-_DAY = 86_400_000  # ms
+_DAY = 86_400_000  # in ms
 _EMAILS_A_DAY = 6
 
 

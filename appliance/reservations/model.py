@@ -14,10 +14,10 @@ OPEN_STATUSES = ("requested", "pending", "partial", "confirmed")
 LAST_GENERATION = 255  # the highest generation number that a guest pass can hold
 SOURCES = ("platform", "manual", "partner")
 # After one of these words, the given name continues with the next word, and with the word after
-# that if the next word is an article: “Abd el Kader”.
+# that if the next word is an article, as in “Abd el Kader”.
 _NAME_PREFIXES = frozenset({"عبد", "أبو", "ابو", "أم", "ابن", "abd", "abou", "abu", "oum", "umm"})
 _ARTICLES = frozenset({"el", "al", "er", "ar", "es", "as", "en", "an"})
-_HOUR = 3_600_000  # ms
+_HOUR = 3_600_000  # in ms
 
 
 @dataclass(frozen=True, slots=True)

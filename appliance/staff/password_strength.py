@@ -44,7 +44,8 @@ def _cores(lower: str) -> set[str]:
     """
     found = {lower.strip(_AFFIXES), _YEARS.sub("", lower).strip(_AFFIXES)}
     found |= {core.translate(_LEET) for core in found}
-    for ending in ("!", "1", "12", "123"):  # probably suffixes rather than leetspeak
+    # These endings are probably suffixes rather than leetspeak.
+    for ending in ("!", "1", "12", "123"):
         found.add(lower.removesuffix(ending).translate(_LEET))
     found.add(lower.translate(_LEET).strip(_AFFIXES))
     # Add the results without spaces, underscores, dots and hyphens.

@@ -414,7 +414,7 @@ class _Connection(ResponseHandler):
     """
 
     heard = False
-    call: "_Call | None" = None  # None if idle
+    call: "_Call | None" = None  # None while idle
     remote_address: str | None = None
     _informational = 0
 

@@ -42,16 +42,16 @@ class EndpointQueue:
         self.in_flight = 0
         self.failing = False
         self.offline = False
-        self.paused_until: int | None = None  # uptime in ms
-        self.next_retry: int | None = 0  # uptime in ms
+        self.paused_until: int | None = None  # an uptime in ms
+        self.next_retry: int | None = 0  # an uptime in ms
         self._may_have_untried = True
         # True if deliveries were skipped because another delivery is in flight.
         self._skipped_untried = self._skipped_retries = False
         self._starts_backlog = True
         self._backlog_end = 0  # `seq` of its last delivery, or 0 if there is no backlog
         self._odd_is_fresh = False
-        self._under_way: dict[int, str | None] = {}  # delivery seq to reservation id
-        self._secrets: list[tuple[str, int | None]] = []  # secret, expiry in ms since 1970
+        self._under_way: dict[int, str | None] = {}  # maps delivery seq to reservation id
+        self._secrets: list[tuple[str, int | None]] = []  # (secret, expiry in ms since 1970)
 
     def follow(self, endpoint: Endpoint, client: Client | None, keyring: Keyring) -> None:
         """Use the URL and the secrets of `endpoint` from now on."""

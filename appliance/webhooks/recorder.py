@@ -148,7 +148,8 @@ def note_health(alerts: Alerts, record: AttemptRecord) -> None:
     else:
         alerts.end(ENDPOINT_BLOCKED, f"webhook endpoint {id_} is no longer blocked", id_)
     clock = f"the clock of webhook endpoint {id_}"
-    if skew_s is not None and abs(skew_s) > SKEW_WARNING_S:  # signatures fail at 300 s
+    # Receivers refuse signatures if the difference is 300 s or more.
+    if skew_s is not None and abs(skew_s) > SKEW_WARNING_S:
         alerts.begin(RECEIVER_CLOCK, f"{clock} differs from the box's by {skew_s} s", id_)
     elif skew_s is not None:
         alerts.end(RECEIVER_CLOCK, f"{clock} agrees with the box's", id_)

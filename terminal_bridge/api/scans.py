@@ -160,7 +160,8 @@ def _order(
     ahead = 0 if sent_at is None else sent_at - now
     found = []
     for index, scan_request in enumerate(requests):
-        device_at = scan_request.device_at or 0  # never None, because the parser requires it
+        # `device_at` is never None, because the parser requires it.
+        device_at = scan_request.device_at or 0
         at = min(max(device_at - ahead, now - _OLDEST_MS), now)
         reading = _reading(reader, environment, terminal, scan_request, at)
         found.append((index, scan_request.to_scan(reading, at)))

@@ -16,7 +16,7 @@ from terminal_bridge.api.scans import decide_code
 from terminal_bridge.scanners.scanner import ARRIVALS, Answer, Decide, ReaderState, Undecided
 from terminal_bridge.scanners.scanners import Readers
 
-READER_TROUBLE = "reader_trouble"  # alert name
+READER_TROUBLE = "reader_trouble"  # the alert's name
 
 
 def readers_of(box: Box) -> Readers:

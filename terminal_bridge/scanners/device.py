@@ -45,7 +45,8 @@ ENTER, KEYPAD_ENTER, TAB, CAPS_LOCK = 28, 96, 15, 58
 ENDS = frozenset({ENTER, KEYPAD_ENTER, TAB})
 SHIFTS = frozenset({42, 54})
 ALTS = frozenset({56, 100})
-SILENT = frozenset({29, 97, 125, 126, 69, 70, 1, *SHIFTS, *ALTS})  # Ctrl, Meta, locks, Escape
+# Keys without a character: Ctrl, Meta, the locks and Escape.
+SILENT = frozenset({29, 97, 125, 126, 69, 70, 1, *SHIFTS, *ALTS})
 KEYPAD_DIGITS: Mapping[int, str] = dict(
     zip((71, 72, 73, 75, 76, 77, 79, 80, 81, 82), "7894561230", strict=True)
 )
@@ -118,7 +119,8 @@ def _is_code(text: str) -> bool:
     return bool(is_pass) or parse_access_code(text) is not None or "/access/" in text
 
 
-EVENT = struct.Struct("@llHHi")  # struct input_event: seconds, microseconds, type, code, value
+# The struct input_event with seconds, microseconds, type, code and value.
+EVENT = struct.Struct("@llHHi")
 _SYNCHRONISE, _KEY, _DROPPED = 0, 1, 3
 _RELEASED, _PRESSED = 0, 1
 _GRAB = 0x40044590  # the ioctl EVIOCGRAB

@@ -24,7 +24,7 @@ from appliance.venue.rows import find_table, get_venue, list_slots
 from web.guest.responses import PARTNERS_LANGUAGE, DeadLink, environment_of
 from web.middleware import SECURE
 
-_LISTED_FOR = timedelta(days=60)  # time after the evening
+_LISTED_FOR = timedelta(days=60)  # how long reservations stay listed after the evening
 _COOKIE_SECONDS = 400 * 24 * 3600  # the maximum that browsers allow
 
 

@@ -82,7 +82,7 @@ async def show_box(
     changing = "app_url" in typed or _NUMBERS[0] in typed
     values = {
         "lamp": worst(checks) if checked_at else None,
-        "checks": [  # without active alerts, which are listed separately
+        "checks": [  # active alerts are listed separately
             check for check in checks if check.name != "conditions" or check.status == "ok"
         ],
         "said": partial(_text, language=language),

@@ -260,7 +260,7 @@ class Once:
         if key not in self._done:
             return await self._do(key, act)
         await asyncio.wait({self._done[key]})
-        if key not in self._done:  # the form was rejected
+        if key not in self._done:  # the form was rejected, so run it again
             return await self.answer(session_id, token, act, show)
         self._drop_expired()
         if key in self._answers:

@@ -33,7 +33,7 @@ const worker = globalThis as unknown as WorkerScope;
 const { name, version, page, assets } = worker.shell;
 const cacheName = `${name}-${version}`;
 
-/** Cache all files, or fail. */
+/** Cache all files. Throws if one of them cannot be fetched. */
 async function fetchAll(): Promise<void> {
   const cache = await caches.open(cacheName);
   await cache.addAll(assets);

@@ -130,7 +130,7 @@ const QWERTZ: Keys = new Map([["Y", "Z"], ["Z", "Y"]]);
 const ARABIC_LETTERS: [string, string][] = [
   ...pairs("٠١٢٣٤٥٦٧٨٩", "0123456789"),
   ...pairs("ضصثقفغعهخحشسيبلاتنمئءؤرىة", "QWERTYUIOPASDFGHJKLZXCVNM"),
-  // With Shift, row by row.
+  // Characters typed with Shift, row by row.
   ["\u064e", "Q"], ["\u064b", "W"], ["\u064f", "E"], ["\u064c", "R"], ["إ", "Y"], ["‘", "U"],
   ["`", "U"], ["÷", "I"], ["×", "O"], ["؛", "P"], ["\u0650", "A"], ["\u064d", "S"], ["]", "D"],
   ["[", "F"], ["أ", "H"], ["ـ", "J"], ["،", "K"], ["/", "L"], ["~", "Z"], ["\u0652", "X"],

@@ -17,7 +17,7 @@ const DAMAGED_BYTES = 2; // up to this many different bytes count as damage to o
 // With the pass id, this is the id of a guest who is not in the snapshot.
 export const UNLISTED = "pass:";
 const LINK = /\/access\/[\w-]+/;
-// The same as in appliance/door/scan.py.
+// This pattern is the same as in appliance/door/scan.py.
 const NAME = /^[\p{L}\p{M}]{2,}(?:[\s'’.-]+[\p{L}\p{M}]+)*$/u;
 const NAME_MAX = 80;
 
