@@ -90,7 +90,7 @@ def format_instant(milliseconds: int) -> str:
 
 
 def optional_instant(milliseconds: int | None) -> str | None:
-    """Format a timestamp like `format_instant`, or return None for None."""
+    """Format a timestamp with `format_instant`, or return None for None."""
     return None if milliseconds is None else format_instant(milliseconds)
 
 

@@ -104,7 +104,7 @@ class Cancelled:
 def cancel_own(
     tx: Transaction, key: ApiKey, reservation_id: str, *, notify: bool = True
 ) -> Cancelled:
-    """Cancel a reservation for a partner like `cancel` (interface, section 4).
+    """Cancel a reservation at the partner's request (see `cancel`; interface, section 4).
 
     Also raises NotFound if the reservation was created with a key of a different lineage.
     """
@@ -114,7 +114,7 @@ def cancel_own(
 
 
 def cancel_by_guest(tx: Transaction, reservation_id: str, cancel_hours: int) -> Cancelled:
-    """Cancel a reservation for a guest like `cancel`. Idempotent.
+    """Cancel a reservation at the guest's request (see `cancel`). Idempotent.
 
     Raises TooLateToCancel if the party has checked in or the deadline (`cancel_hours` before the
     start) has passed, and WrongState if the reservation is declined or completed.

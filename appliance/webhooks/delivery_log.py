@@ -352,9 +352,8 @@ def replay_deliveries(
 ) -> Progress:
     """Replay the next page of `selection`. Call again with the returned progress until `done`.
 
-    Each delivery is replayed like in `replay_delivery`. Deliveries created after the first call are
-    not replayed. Raises NotFound if the endpoint is unknown, and EndpointIsInactive if it is
-    deactivated.
+    Follows the rules of `replay_delivery`, and skips deliveries created after the first call.
+    Raises NotFound if the endpoint is unknown, and EndpointIsInactive if it is deactivated.
     """
     start = progress or Progress(0, tx.value("SELECT coalesce(max(seq), 0) FROM delivery"), 0)
     sql = """SELECT max(seq) FROM (SELECT seq FROM delivery WHERE seq > :after AND seq <= :last

@@ -45,7 +45,7 @@ export async function verify(publicKey: Bytes, message: Bytes, signature: Bytes)
   return verifyByLibrary(publicKey, message, signature);
 }
 
-/** Verify like `verify`, but without the browser's Ed25519. */
+/** Verify a signature without the browser's Ed25519. */
 export async function verifyByLibrary(
   publicKey: Bytes, message: Bytes, signature: Bytes,
 ): Promise<boolean> {

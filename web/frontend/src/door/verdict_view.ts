@@ -130,7 +130,7 @@ export class VerdictView {
     byId("override").hidden = !verdict.overridable;
     this.showPicks(verdict.candidates ?? []);
     this.showUndo(verdict);
-    if (this.dialog.open && !this.isOnTop()) this.dialog.close(); // reopened on top
+    if (this.dialog.open && !this.isOnTop()) this.dialog.close(); // the next line reopens it
     if (!this.dialog.open) this.dialog.showModal();
     this.dialog.scrollTop = 0;
     byId("next").focus({ preventScroll: true });
