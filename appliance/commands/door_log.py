@@ -61,7 +61,7 @@ def export(arguments: argparse.Namespace, console: cli.Console) -> int:
             print(f"signed; the public key is {log.key.public_key().public_bytes_raw().hex()}")
     if log.broken is not None:
         print(
-            f"venuebox: scan {log.broken} was changed, or one before it was removed. The export "
+            f"venuebox: scan {log.broken} was changed, or a scan before it was removed. The export "
             "shows the log as it is.",
             file=sys.stderr,
         )
@@ -78,7 +78,7 @@ def verify(arguments: argparse.Namespace, console: cli.Console) -> int:
         with console.reading(directory, arguments.environment) as reader:
             count, broken = count_scans(reader), find_broken_link(reader)
         what = f"the door log of {arguments.environment}"
-        problem = f"scan {broken} was changed, or one before it was removed"
+        problem = f"scan {broken}: it was changed, or a scan before it was removed"
     else:
         what = arguments.file
         try:

@@ -63,7 +63,7 @@ async def test_a_scanner_that_is_unplugged_and_plugged_in_again_reads_on(
         for _ in range(2):
             scanner.unplug()
             await until(lambda: state.connected_since is None)
-            assert "Plug it in" in state.trouble
+            assert "plug it in" in state.trouble.lower()
             scanner.plug()
             await until(lambda: state.connected_since is not None)
             assert state.trouble is None
