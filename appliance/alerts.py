@@ -51,7 +51,7 @@ def drop_alerts(tx: Transaction, names: Collection[str]) -> None:
 
 log = logging.getLogger(__name__)
 
-CLOCK_LEAPT = "clock_leapt"  # kept across restarts, which do not correct the clock
+CLOCK_LEAPT = "clock_leapt"  # kept across restarts, because a restart does not correct the clock
 OFFLINE = "box_offline"
 CLOCK_HELD = "clock_held"
 CLOCK_UNCONFIRMED = "clock_unconfirmed"
@@ -71,7 +71,7 @@ _Key = tuple[str, str]
 
 
 class Alerts:
-    """The active alerts. Writes only changes; retries a failed write with the next change."""
+    """The active alerts. Writes only changes, and retries a failed write with the next change."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -81,7 +81,7 @@ class Alerts:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Load the stored alerts, and clear those about the previous process."""
+        """Load the stored alerts, and clear the alerts about the previous process."""
         for alert in self._database.peek(list_alerts):
             key = (alert.name, alert.subject)
             self._active[key] = alert
@@ -89,7 +89,10 @@ class Alerts:
                 self._clear(key)
 
     def was_taken_back(self, name: str) -> bool:
-        """Whether a command in another process deleted the alert; if so, clear it here too."""
+        """Return whether a command in another process deleted the alert.
+
+        If so, clear it here too.
+        """
         key = (name, "")
         if key not in self._active or key in self._changed or key in self._being_written:
             return False

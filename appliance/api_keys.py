@@ -24,7 +24,7 @@ READ_ONLY_SCOPES = ("venue:read", "availability:read", "reservations:read")
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A stored key, of which only the prefix and the last four characters are known.
+    """A stored key. Only the prefix and the last four characters of its secret are known.
 
     If `changes_over` is True, the key was rotated and is refused from `revoked_at` on. Any other
     key is refused as soon as `revoked_at` is set, regardless of the clock.
@@ -67,7 +67,7 @@ def find_key(reader: Reader, key_id: str) -> ApiKey | None:
 
 
 def list_keys(reader: Reader) -> list[ApiKey]:
-    """Return all keys, oldest first, including revoked ones."""
+    """Return all keys, oldest first, including revoked keys."""
     return [_key(*row) for row in reader.rows(f"{_SELECT} ORDER BY created_at, id")]
 
 
@@ -82,7 +82,7 @@ def touch_key(tx: Transaction, key_id: str) -> None:
 def _key(
     id_: str, lineage: str, name: str, prefix: str, last_four: str, scopes: str, *rest: Any
 ) -> ApiKey:
-    """Build the key from a row; cached, because each partner call reads the same row."""
+    """Build the key from a row. Cached, because each partner call reads the same row."""
     created, used, revoked, over = rest
     granted = tuple(scopes.split())
     return ApiKey(id_, lineage, name, prefix, last_four, granted, created, used, revoked, over == 1)
@@ -149,7 +149,7 @@ def issue_key(
     tx: Transaction, environment_name: EnvironmentName, name: str, scopes: Collection[str] = SCOPES,
     *, successor_of: str | None = None, actor: str = CONSOLE,
 ) -> IssuedKey:  # fmt: skip
-    """Issue a key for the environment with `scopes`, which must be members of SCOPES.
+    """Issue a key with `scopes`, which must be members of SCOPES.
 
     A successor inherits the lineage of the key `successor_of`, i.e. the right to cancel that key's
     reservations and to see its idempotency keys and externalRefs. The old key stays valid until it
@@ -160,7 +160,9 @@ def issue_key(
     if successor_of is not None:
         predecessor = find_key(tx, successor_of)
         if predecessor is None:
-            raise OperatorError(f"there is no key {successor_of}: see venuebox key list")
+            raise OperatorError(
+                f"there is no key {successor_of}. Run venuebox key list to see all keys."
+            )
         lineage = predecessor.lineage
     key = tx.tokens.new_api_key(environment_name)
     granted = tuple(scope for scope in SCOPES if scope in scopes)
@@ -199,7 +201,7 @@ def rotate_key(
     tx: Transaction, environment_name: EnvironmentName, key_id: str,
     *, ends: bool, actor: str = CONSOLE,
 ) -> IssuedKey:  # fmt: skip
-    """Issue a key with the name, scopes and lineage of key `key_id`.
+    """Issue a successor with the same name, scopes and lineage as key `key_id`.
 
     If `ends` is True, the old key expires in 24 hours, otherwise it works until it is revoked.
     Raises NotFound if the key is unknown.

@@ -32,7 +32,7 @@ class Box:
 
     @property
     def machine_clock(self) -> Clock:
-        """The system clock without the box's corrections, to show whether it is right."""
+        """The system clock without the box's corrections, for display."""
         return self.clock.machine if isinstance(self.clock, BoxClock) else self.clock
 
     def move(self, address: str) -> None:
@@ -65,8 +65,9 @@ def open_box(
 ) -> Box:
     """Migrate and open both databases in `directory`. Call this in a running event loop.
 
-    `address` is the box's base URL on the network, without a trailing slash. `on_broken` is as for
-    `Database`. Raises OperatorError if a database is missing, damaged or newer than the program.
+    `address` is the box's base URL on the network, without a trailing slash. `on_broken` is passed
+    to each `Database`. Raises OperatorError if a database is missing, damaged or newer than the
+    program.
     """
 
     def environment(name: EnvironmentName) -> Environment:

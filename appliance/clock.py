@@ -74,7 +74,7 @@ class StoppedClock:
         self.seconds += seconds
 
     def set(self, instant: str) -> None:
-        """Set the wall clock to `instant`; the monotonic clock does not change."""
+        """Set the wall clock to `instant`. The monotonic clock does not change."""
         self.milliseconds = parse_instant(instant)
 
 
@@ -90,7 +90,7 @@ def format_instant(milliseconds: int) -> str:
 
 
 def optional_instant(milliseconds: int | None) -> str | None:
-    """Format a timestamp as `format_instant` does; return None for None."""
+    """Format a timestamp with `format_instant`, or return None for None."""
     return None if milliseconds is None else format_instant(milliseconds)
 
 
@@ -115,7 +115,7 @@ class ZoneDatabase:
                     self._zones[name] = ZoneInfo.from_file(file, key=name)
             except (OSError, ValueError, ZoneInfoNotFoundError):
                 raise OperatorError(
-                    f"unknown time zone {name!r}: use a name such as Africa/Casablanca"
+                    f"unknown time zone {name!r}. Use a name such as Africa/Casablanca."
                 ) from None
         return self._zones[name]
 
@@ -123,7 +123,7 @@ class ZoneDatabase:
 def newest_zone_database(
     system_root: Path = _SYSTEM_ZONES, own_root: Path | None = None
 ) -> ZoneDatabase:
-    """Return the newest tz database: the packaged one, the system's or the owner's.
+    """Return the newest tz database among the packaged, the system's and the owner's.
 
     `own_root` is `tz/` in the data directory: a zoneinfo folder or a tzdata wheel there updates
     the time zones without a new release. Python's default is the system's database, which on many
@@ -134,7 +134,8 @@ def newest_zone_database(
     found = [ZoneDatabase(tzdata.IANA_VERSION, "packaged", None)]
     found.append(ZoneDatabase(_version_of(system_root), "system", system_root))
     found += [ZoneDatabase(_version_of(root), "own", root) for root in _own_roots(own_root)]
-    return max(found, key=lambda database: database.version)  # the first of equal versions
+    # If versions are equal, `max` returns the first.
+    return max(found, key=lambda database: database.version)
 
 
 def _own_roots(folder: Path | None) -> Iterator[Traversable]:
@@ -166,7 +167,7 @@ _TOLERANCE_MS = 300_000  # webhook receivers' tolerance (interface, section 6.3)
 _READING_MS, _READINGS = 100, 5
 _LONG_OFF_MS = 40 * 86_400_000  # every venue writes more often than this
 
-# Returns whether the kernel reports the clock as synchronised; None if unknown.
+# Returns whether the kernel reports the clock as synchronised, or None if this is unknown.
 Synchronised = Callable[[], bool | None]
 
 
@@ -200,7 +201,7 @@ class BoxClock:
         synchronised: Synchronised,
         grace_ms: int,
     ) -> None:
-        """`uptime` returns the ms since `boot`; the first grace period starts at uptime 0."""
+        """`uptime` returns the ms since `boot`. The first grace period starts at uptime 0."""
         self.machine = machine
         self._boot = boot
         self._uptime = uptime
@@ -225,7 +226,7 @@ class BoxClock:
     def remember(
         self, mark: ClockMark | None, newest: int | None = None, *, stepped_far: bool = False
     ) -> None:
-        """Restore the stored state; `newest` is the latest stored instant, in ms since 1970.
+        """Restore the stored state. `newest` is the latest stored instant, in ms since 1970.
 
         The argument `stepped_far` is the value from before the restart. The attribute is also set
         if the clock is over 40 days later than `newest`, because the clock may have jumped while
@@ -297,7 +298,7 @@ class BoxClock:
         return self.was_set_by(*self.read())
 
     def was_set_by(self, now: int, uptime: int) -> bool:
-        """Whether the clock was set, as in `was_set`, given a result of `read`."""
+        """Whether the clock was set by a second or more, given the two values from `read`."""
         with self._lock:
             offset = now - uptime
             if self._offset is None or abs(offset - self._offset) >= _STEP_MS:
@@ -305,7 +306,7 @@ class BoxClock:
             self._offset = offset
             if self.trusted and self._good is not None:
                 self._good = offset, *self._good[1:]
-            if self._confirmed:  # and the clock was not set since
+            if self._confirmed:  # and the clock has not been set since then
                 self._mark = max(self._mark, now)
             return False
 
@@ -361,14 +362,14 @@ class BoxClock:
             return True, ""
         if uptime < self.grace_ends_at:
             return False, "nothing has confirmed it since it was started or set"
-        return True, "nothing confirms it: connect the box to a time server"
+        return True, "nothing confirms it. Connect the box to a time server."
 
 
 _TIME_ERROR, _STA_UNSYNC = 5, 0x40
 
 
 def kernel_is_synchronised() -> bool | None:
-    """Return whether the kernel reports the clock as synchronised; None if unknown.
+    """Return whether the kernel reports the clock as synchronised, or None if this is unknown.
 
     Calls adjtimex(2), which needs no privileges.
     """
@@ -405,14 +406,15 @@ def watch_clock_steps(callback: Callable[[], None]) -> Callable[[], None]:
     if timer < 0:
         return lambda: None
     loop = asyncio.get_running_loop()
-    times = (ctypes.c_long * 4)(0, 0, _LATEST, 0)  # struct itimerspec: no interval, then the expiry
+    # A struct itimerspec with no interval and the latest expiry.
+    times = (ctypes.c_long * 4)(0, 0, _LATEST, 0)
 
     def arm() -> None:
         flags = _TFD_TIMER_ABSTIME | _TFD_TIMER_CANCEL_ON_SET
         libc.timerfd_settime(timer, flags, ctypes.byref(times), None)
 
     def on_set() -> None:
-        with contextlib.suppress(OSError):  # ECANCELED: the clock was set
+        with contextlib.suppress(OSError):  # ECANCELED means that the clock was set
             os.read(timer, 8)
         arm()
         callback()

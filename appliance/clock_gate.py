@@ -36,7 +36,7 @@ def write_heartbeat(tx: Transaction) -> None:
 
 
 def put_clock_mark(tx: Transaction, mark: ClockMark) -> None:
-    """Store the clock mark, replacing the previous one."""
+    """Store the clock mark in place of the previous mark."""
     sql = """INSERT INTO clock_mark (id, at, boot, offset_ms) VALUES (1, :at, :boot, :offset)
              ON CONFLICT (id) DO UPDATE SET at = :at, boot = :boot, offset_ms = :offset"""
     tx.execute(sql, {"at": mark.at, "boot": mark.boot, "offset": mark.offset})
@@ -81,8 +81,8 @@ log = logging.getLogger(__name__)
 _CHECK_MS = 15_000
 _WRITE_EVERY_MS = 3_600_000
 _LEAPT = (
-    "the clock stepped and no time server has confirmed it: nothing expires and no guest data is "
-    "erased. If the date is right, confirm it in the portal, or with venuebox clock confirm"
+    "the clock stepped and no time server has confirmed it, so nothing expires and no guest "
+    "data is erased. If the date is right, confirm it in the portal, or with venuebox clock confirm"
 )
 
 
@@ -101,7 +101,7 @@ class ClockGate:
     ) -> None:
         """`on_trusted` is called when the gate has opened.
 
-        `rebase_due_times` is called first. It converts retries' due times to the current clock.
+        Before that, `rebase_due_times` converts the due times of retries to the current clock.
         """
         self._database = database
         self._clock = clock
@@ -167,13 +167,13 @@ class ClockGate:
     def watch(self, callback: Callable[[], None]) -> None:
         """Call `callback` from now on whenever timers may be wrong.
 
-        Timers may be wrong after the clock was set, after a suspend, whose time they do not count,
-        and when the clock is trusted again.
+        Timers may be wrong after the clock was set, after the machine was suspended (timers do not
+        count that time), and when the clock is trusted again.
         """
         self._listeners.append(callback)
 
     def mark_to_write(self) -> ClockMark | None:
-        """Return the clock mark if it is due to be written (once an hour); otherwise None."""
+        """Return the clock mark if it is due to be written (once an hour), otherwise None."""
         now = self._uptime.milliseconds()
         is_due = self._written_at is not None and now >= self._written_at + _WRITE_EVERY_MS
         # If the clock was set, the next assessment decides whether to store its time.
@@ -234,7 +234,7 @@ class ClockGate:
     async def _rebase_and_open(self) -> None:
         """Rebase the due times to the trusted clock, then open the gate.
 
-        If the clock is set meanwhile, the due times are rebased again.
+        If the clock is set in the meantime, the due times are rebased again.
         """
         try:
             while self._clock.trusted and (self._due_times_are_stale or not self._open):
@@ -254,13 +254,13 @@ class ClockGate:
     def _reopen(self) -> None:
         if self._clock.trusted and not (self._open or self._due_times_are_stale):
             self._open = True
-            self._alerts.end(CLOCK_HELD, "the clock is trusted again: webhooks are sent")
+            self._alerts.end(CLOCK_HELD, "the clock is trusted again, so webhooks are sent")
             self._on_trusted()
             self._notify()
 
     async def _store_mark(self) -> None:
         mark = self._clock.mark
-        if mark is not None:  # None: the clock was never trusted
+        if mark is not None:  # None if the clock was never trusted
             await self._database.write(_put_mark, mark, is_sure=not self._clock.stepped_far)
 
     def _set_alarm(self, at: int | None) -> None:
@@ -270,7 +270,7 @@ class ClockGate:
 
 
 def _put_mark(tx: Transaction, mark: ClockMark, *, is_sure: bool) -> None:
-    """Store the mark. If `is_sure`, also write a heartbeat.
+    """Store the mark. If `is_sure` is True, also write a heartbeat.
 
     Without heartbeats, months without writes would look like a clock step.
     """

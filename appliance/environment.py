@@ -25,12 +25,18 @@ class Links:
 
     @property
     def base(self) -> str:
-        """The base URL for guests and partners: `app_url` if set, else `address`; plus prefix."""
+        """The base URL for guests and partners, including the prefix.
+
+        Uses `app_url` if it is set.
+        """
         return f"{self.app_url or self.address}{self.prefix}"
 
     @property
     def inside(self) -> str:
-        """The base URL on the local network: `app_url` if set and not public, else `address`."""
+        """The base URL, with the prefix, on the local network.
+
+        Uses `app_url` unless it is public.
+        """
         inside = self.address if is_public(self.app_url) else self.app_url or self.address
         return f"{inside}{self.prefix}"
 
@@ -85,20 +91,20 @@ def staff_base(links: Links, server: ServerSettings) -> str:
 
 
 def terminal_base(links: Links, server: ServerSettings) -> str:
-    """Return the base URL for terminal links; plain http if `server.allow_http` is set."""
+    """Return the base URL for terminal links, which uses http if `server.allow_http` is set."""
     if server.allow_http and not is_loopback_host(urlsplit(links.inside).hostname or ""):
         return links.inside
     return staff_base(links, server)
 
 
 def public_base(links: Links, server: ServerSettings) -> str:
-    """Return the public https base URL; `""` if there is none or it equals `staff_base`."""
+    """Return the public https base URL, or `""` if there is none or it equals `staff_base`."""
     is_other = links.base.startswith("https:") and links.base != staff_base(links, server)
     return links.base if is_other else ""
 
 
 def trust_page(links: Links, base: str) -> str:
-    """Return the URL of the trust page; `""` if `base` does not use the box's certificate."""
+    """Return the trust page's URL, or `""` if `base` does not use the box's certificate."""
     return "" if base in {links.base, links.inside} else f"{links.address}/trust"
 
 
@@ -106,7 +112,7 @@ def own_version() -> str:
     """Return the installed version, such as `0.1.0`."""
     try:
         return version("venuebox")
-    except PackageNotFoundError:  # run from a checkout without installation
+    except PackageNotFoundError:  # the program runs from a checkout without installation
         return "from source"
 
 

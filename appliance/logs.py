@@ -21,7 +21,7 @@ class JsonLines(logging.Formatter):
     """Formats a record as a JSON object with `at` (UTC), `level`, `from` and `message`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Format a record as one line. Of an exception, include only the type."""
+        """Format a record as one line. Includes only an exception's type."""
         line = {
             "at": format_instant(int(record.created * 1000)),
             "level": record.levelname.lower(),
@@ -50,6 +50,6 @@ def open_log(folder: Path, *, size: int = _BYTES, files: int = _FILES) -> loggin
     for shown in root.handlers:  # the console shows only warnings and errors
         shown.setLevel(max(shown.level, logging.WARNING))
     root.addHandler(handler)
-    for name in _OURS:  # but not for libraries, which log URLs and addresses
+    for name in _OURS:  # not for libraries, because they log URLs and addresses
         logging.getLogger(name).setLevel(logging.INFO)
     return handler

@@ -13,7 +13,8 @@ EVENT_TYPES = (
     "reservation.checked_in",
     "webhook.test",
 )
-# Not one of the interface's six types: sent only to endpoints that subscribe to it in the portal.
+# Event types that the interface does not define. Only endpoints that subscribe to them in the
+# portal receive them.
 EXTRA_TYPES = ("reservation.checkin_reverted",)
 
 
@@ -71,7 +72,7 @@ class VenueChanged:
 
 @dataclass(frozen=True, slots=True)
 class SigningKeyChanged:
-    """A new key signs guest passes; terminals need it before guests show the new passes."""
+    """A new key signs guest passes. Terminals need it before guests show the new passes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ from appliance.scheduler import Job
 from appliance.venue.rows import get_venue
 from appliance.webhooks.delivery_log import erase_deliveries_of
 
-# Members of a history entry's detail that are not erased: numbers, column names and table ids.
+# Members of a history entry's detail that are not erased. They hold numbers, column names or ids.
 _IMPERSONAL = {"changed", "guests", "people", "amount", "from", "to"}
 _ERASE = (
     """UPDATE letter
@@ -69,7 +69,7 @@ def find_reservations_of(reader: Reader, email: str | None, phone: str | None) -
 
 
 def is_same_phone(first: str, second: str) -> bool:
-    """Whether both are notations of the same number, such as `06…`, `+212 6…` and `002126…`."""
+    """Whether both texts are the same phone number, such as `06…`, `+212 6…` and `002126…`."""
     first, second = _digits(first), _digits(second)
     if not first or not second:
         return False
@@ -85,7 +85,7 @@ def is_same_phone(first: str, second: str) -> bool:
 def find_past_guests(reader: Reader, last_evening: date, limit: int) -> list[str]:
     """Return up to `limit` ids of reservations until that evening that have personal data."""
     sql = f"""SELECT id FROM reservation WHERE date <= :last AND {_PERSONAL}
-              ORDER BY date LIMIT :limit"""  # noqa: S608 - made of constants
+              ORDER BY date LIMIT :limit"""  # noqa: S608 - consists of constants
     return [row[0] for row in reader.rows(sql, {"last": last_evening.isoformat(), "limit": limit})]
 
 
@@ -93,7 +93,7 @@ def erase_texts_of(tx: Transaction, reservation_id: str) -> None:
     """Erase a reservation's personal data from emails, scans, claims and history.
 
     Cancels waiting emails. The door log keeps its hash chain but not the reasons that staff typed;
-    the history keeps who did what and when, with numbers and ids only.
+    the history still shows who did what and when, with numbers and ids only.
     """
     values = {"id": reservation_id, "now": tx.now}
     for statement in _ERASE:
@@ -117,7 +117,7 @@ def list_erasures(reader: Reader) -> dict[str, int]:
 
 
 def keep_existing(reader: Reader, reservation_ids: Collection[str]) -> list[str]:
-    """Return those of the reservation ids that exist, in any order."""
+    """Return the reservation ids that exist, in any order."""
     sql = "SELECT id FROM reservation WHERE id IN (SELECT value FROM json_each(:ids))"
     return [row[0] for row in reader.rows(sql, {"ids": json.dumps(list(reservation_ids))})]
 
@@ -144,12 +144,15 @@ def read_list(folder: Path, environment: str) -> list[str]:
 
 
 def find_unreadable(folder: Path) -> list[int]:
-    """Return the numbers (from 1) of invalid lines in the list. Raises like `read_list`."""
+    """Return the numbers (from 1) of invalid lines in the list.
+
+    Raises OperatorError if the file cannot be read.
+    """
     return [number for number, entry in _read(folder) if entry is None]
 
 
 def append_to_list(folder: Path, environment: str, erased: dict[str, int]) -> None:
-    """Append erasures (reservation id to ms since 1970) to the list, and fsync it."""
+    """Append erasures, a map from reservation id to ms since 1970, to the list, and fsync it."""
     known = set(read_list(folder, environment))
     lines = [
         json.dumps({"environment": environment, "reservation": id_, "at": format_instant(at)})
@@ -162,18 +165,20 @@ def append_to_list(folder: Path, environment: str, erased: dict[str, int]) -> No
         file.write(("\n" + "\n".join(lines) + "\n").encode())
         file.flush()
         os.fsync(file.fileno())
-    sync(folder)  # the file may be new
+    sync(folder)  # needed if the file is new
 
 
 def _read(folder: Path) -> list[tuple[int, _Entry | None]]:
-    """Return (line number, entry) for each non-empty line; the entry is None if invalid."""
+    """Return (line number, entry) for each non-empty line. The entry is None if it is invalid."""
     path = folder / LIST
     try:
         lines = path.read_bytes().split(b"\n")
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise OperatorError(f"{path} cannot be read ({error.strerror}): run as its owner") from None
+        raise OperatorError(
+            f"{path} cannot be read ({error.strerror}). Run this as its owner."
+        ) from None
     return [(number, _parse(line)) for number, line in enumerate(lines, 1) if line.strip()]
 
 
@@ -245,7 +250,7 @@ def erase_guest(tx: Transaction, reservation_id: str, *, actor: str) -> None:
 def erase_past_guests(tx: Transaction, reservation_ids: Sequence[str]) -> None:
     """Erase guests older than the retention period.
 
-    They are not added to the erasure list: after a restore, their age erases them again.
+    They are not added to the erasure list, because after a restore they are erased by age again.
     """
     for reservation_id in reservation_ids:
         _erase(tx, reservation_id, "box")
@@ -323,8 +328,8 @@ def _reservation(reader: Reader, reservation_id: str) -> Json:
 def ask_erasure(tx: Transaction, reservation_id: str) -> bool:
     """Handle a guest's request for erasure. Returns whether the data was erased at once.
 
-    If the reservation holds and its evening is not over, the venue still needs the name, so the
-    request is only stored for the staff. Raises NotFound if the id is unknown.
+    If the reservation holds its table and its evening is not over, the venue still needs the name,
+    so the request is only stored for the staff. Raises NotFound if the id is unknown.
     """
     reservation = get_reservation(tx, reservation_id)
     venue = get_venue(tx)
@@ -360,14 +365,15 @@ class Erasures:
         known = await self._database.read(list_erasures)
         if damaged := find_unreadable(self._folder):
             numbers = ", ".join(map(str, damaged))
-            log.warning("privacy: %s cannot be read in these lines: %s", LIST, numbers)
+            log.warning("privacy: %s has invalid lines: %s", LIST, numbers)
         listed = read_list(self._folder, self._name)
         lost = [id_ for id_ in listed if id_ not in known]
         steps = range(0, len(lost), _BATCH)
         found = sum([await self._database.write(erase_again, lost[n : n + _BATCH]) for n in steps])
         if found:
             log.warning("privacy: erased %d guests again after a restore brought them back", found)
-        self._requested += bool(found or known)  # a crash may have prevented the WAL's truncation
+        # A crash may have prevented the truncation of the WAL.
+        self._requested += bool(found or known)
 
     async def finish(self) -> None:
         """Write the erasure list, and truncate the WAL, which still contains the erased data."""

@@ -22,7 +22,7 @@ CallLater = Callable[[float, Callable[[], None]], Alarm]
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """Recurring work. `next_due` returns its due time in ms since 1970; None if it is not due.
+    """A recurring job. `next_due` returns its due time in ms since 1970, or None if it has none.
 
     `next_due` is called in a reader thread. `run` is called only if `may_run` returns True, and
     never concurrently. A job that raises, or is due again as soon as it ends, is retried after
@@ -35,11 +35,11 @@ class Job:
     next_due: Callable[[Reader], int | None]
     run: Callable[[], Awaitable[None]]
     may_run: Callable[[], bool] = lambda: True
-    longest_retry: float = 3600.0  # seconds
+    longest_retry: float = 3600.0  # in seconds
     changed: Callable[[], None] = lambda: None
     task: asyncio.Task[None] | None = None
     failures: int = 0
-    not_before: float = 0.0  # monotonic seconds
+    not_before: float = 0.0  # monotonic time in seconds
     has_changed: bool = False  # True if `reset` was called since the job started
 
     def fail(self, now: float) -> None:

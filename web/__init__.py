@@ -1,1 +1,1 @@
-"""The web server: partner API, guest pages and portal. Also the command line."""
+"""The web server with the partner API, guest pages and portal, and the command line."""

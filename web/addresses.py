@@ -1,4 +1,4 @@
-"""Find the machine's addresses; update links, certificate and mDNS name when they change.
+"""Find the machine's addresses. Update links, certificate and mDNS name when they change.
 
 After a power cut, the box may start before the router and have no address yet. zeroconf is
 imported only where it is needed, because a box on loopback does not use it.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-ANY = ("0.0.0.0", "::")  # noqa: S104 - only compared with
+ANY = ("0.0.0.0", "::")  # noqa: S104 - only compared
 _LOOPBACK = "127.0.0.1"
 _LOOK_SECONDS = 60.0
 _LOOK_WITHOUT_SECONDS = 5.0  # used while the box has no address
@@ -92,7 +92,7 @@ class _AddressWatch:
             self._venue_changed.set()
 
     async def run(self) -> None:
-        """Check until cancelled. Retry after a failure; log the same failure only once."""
+        """Check until cancelled. Retry after a failure, and log the same failure only once."""
         failure = ""
         async with AsyncExitStack() as announcement:
             while True:
@@ -147,7 +147,7 @@ class _AddressWatch:
         if addresses:
             tls_port = self._box.settings.server.tls_port
             tls = serves_tls(self._host, tls_port)
-            await asyncio.to_thread(import_module, "zeroconf.asyncio")  # takes 100 ms
+            await asyncio.to_thread(import_module, "zeroconf.asyncio")  # the import takes 100 ms
             port = tls_port if tls else self._port
             info = describe(venue.slug, venue.name, addresses, port, tls=tls)
             await announcement.enter_async_context(announced(info, addresses))
@@ -194,7 +194,7 @@ async def announced(info: "AsyncServiceInfo", addresses: Sequence[str]) -> Async
 def _address_that_leads_out() -> str | None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(("192.0.2.1", 9))  # sends no packet, only selects a route
+            probe.connect(("192.0.2.1", 9))  # selects a route, sends no packet
         except OSError:
             return None
         found = str(probe.getsockname()[0])

@@ -51,8 +51,8 @@ from web.rendering import STATIC_ROUTES, prepare_pages
 from web.routes import GUEST_ROUTES, PARTNER_ROUTE_TABLE
 from web.sandbox import Sandbox
 
-_PHONES_PER_MINUTE = 30  # per terminal; trying all four-digit endings takes over five hours
-_STOP_WITHIN = 3.0  # seconds that deliveries in progress get when the application stops
+_PHONES_PER_MINUTE = 30  # per terminal, so that trying all four-digit endings takes over five hours
+_STOP_WITHIN = 3.0  # time in seconds for deliveries in progress when the application stops
 
 
 def build_application(
@@ -61,7 +61,7 @@ def build_application(
     """Build the application that serves both environments of `box`.
 
     `certificates` is None without TLS. The nightly jobs store backups in `directory`, and do not
-    run without it. The caller must close the box.
+    run if it is None. The caller must close the box.
     """
     app = web.Application(client_max_size=BODY_LIMIT)
 
@@ -191,7 +191,7 @@ def _background(
 
     async def run(app: web.Application) -> AsyncIterator[None]:
         for services, erasure in zip(served, erasures, strict=True):
-            # Before anything is sent, because a restored backup may contain erased data.
+            # Erase before anything is sent, because a restored backup may contain erased data.
             await erasure.start()
             await services.dispatcher.start()
             await services.email_worker.start()
@@ -199,7 +199,8 @@ def _background(
         scheduler.start(*jobs, app[OUTSIDE].job)
         yield
         await scheduler.close()
-        # In parallel, because each may wait for a remote server, and the box must stop within 10 s.
+        # Close in parallel, because each may wait for a remote server and the box must stop within
+        # 10 s.
         await asyncio.gather(
             *(services.email_worker.close() for services in served),
             *(services.dispatcher.close(_STOP_WITHIN) for services in served),
@@ -211,7 +212,7 @@ def _background(
 
 
 async def _run_scanners(app: web.Application) -> AsyncIterator[None]:
-    """Run the scanners attached to this computer. At the end, they are stopped first."""
+    """Run the scanners attached to this computer. On exit, they stop before the other jobs."""
     await app[READERS].start()
     yield
     await app[READERS].close()

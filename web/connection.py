@@ -29,8 +29,9 @@ class ConnectionLimit:
     An IPv6 /64 network may be one device or a whole building, so it counts as one address with
     four times the limit. Trusted proxies and this machine have no limit per address.
 
-    When `total` is reached, a new connection replaces the oldest one from the address with the
-    most connections, unless the new one's address has as many. No client can lock out the others.
+    When `total` is reached, a new connection replaces the oldest connection from the address with
+    the most connections, unless the new client's address already has as many. So no client can lock
+    out the others.
     """
 
     def __init__(
@@ -39,7 +40,8 @@ class ConnectionLimit:
         self._total = total
         self._per_address = per_address
         self._proxies = networks_of(trusted_proxies)
-        self._open: dict[str, dict[asyncio.BaseTransport, None]] = {}  # by address, oldest first
+        # Connections by address, oldest first.
+        self._open: dict[str, dict[asyncio.BaseTransport, None]] = {}
         self._address_of: dict[asyncio.BaseTransport, str] = {}
 
     def enter(self, connection: asyncio.BaseTransport) -> bool:
@@ -65,7 +67,10 @@ class ConnectionLimit:
                 del self._open[address]
 
     def _make_room(self, held: int) -> bool:
-        """Return whether an address with `held` connections gets another; evict one if needed."""
+        """Return whether an address with `held` connections may open another.
+
+        Evict one if needed.
+        """
         if len(self._address_of) < self._total:
             return True
         largest = max(self._open.values(), key=len, default={})
@@ -104,9 +109,9 @@ class Connection(web.RequestHandler):
     ) -> None:
         """Set the timeouts, in seconds.
 
-        The first request must arrive within `patience`, each later one within `keep_alive`. The
-        connection is closed if `limit` rejects it, or if the client reads none of a response for
-        `reading_patience`.
+        The first request must arrive within `patience`, and each later request within `keep_alive`.
+        The connection is closed if `limit` rejects it, or if the client reads none of a response
+        for `reading_patience`.
         """
         super().__init__(
             server,

@@ -37,7 +37,7 @@ from web.listeners import listen
 from web.serve import serve_directory
 
 FREE_TABLE, FREE_SLOT = "T2", "22:00"
-# The sample reservations: channel, table, time, party size, name.
+# The sample reservations, each with its channel, table, time, party size and name.
 _TONIGHT = {
     "live": (
         ("partner", "T1", "19:30", 3, "Salma Bennani"),
@@ -93,7 +93,7 @@ def _reserve(
     source, table, slot, guests, name = sample
     tables, day = _tables_and_tonight(tx)
     is_partners = source == "partner"
-    # Only the test environment keeps emails instead of sending them; its outbox shows this one.
+    # Only the test environment keeps emails instead of sending them. Its outbox shows this email.
     sends_email = environment.name == "test" and is_partners
     booking = Booking(
         table_id=tables[table],
@@ -191,7 +191,7 @@ def run_demo(arguments: argparse.Namespace, console: Console) -> int:
     """
     host = arguments.host or _LOOPBACK
     if not is_loopback_host(host):
-        raise OperatorError(f"the demo listens on this machine only, not on {host}: omit --host")
+        raise OperatorError(f"the demo listens on this machine only, not on {host}. Omit --host.")
     if arguments.data is not None:
         return _serve(console.directory(arguments), host, arguments, console)
     with tempfile.TemporaryDirectory(prefix="venuebox-demo-", ignore_cleanup_errors=True) as root:
@@ -256,7 +256,7 @@ def _create_box(directory: DataDirectory, console: Console) -> None:
 
 
 def _demo_settings(settings: Settings) -> Settings:
-    """Allow webhooks to this machine, early check-in and online booking; use loopback links."""
+    """Allow webhooks to this machine, early check-in and online booking. Use loopback links."""
     webhooks = settings.webhooks
     return replace(
         settings,
@@ -273,6 +273,6 @@ def _demo_settings(settings: Settings) -> Settings:
 
 
 def _program() -> str:
-    """Return the shell command that runs this program; it may be a path outside PATH."""
+    """Return the shell command that runs this program. It may be a path outside PATH."""
     called = Path(sys.argv[0])
     return shlex.quote(str(called)) if called.name == "venuebox" else "venuebox"

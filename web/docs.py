@@ -94,12 +94,13 @@ class Documents:
 
         documents = [Document(name, _title(text, name)) for name, text in self._texts.items()]
         self._documents = {each.name: each for each in sorted(documents, key=order)}
-        self._pages: dict[tuple[str, str], Page] = {}  # limited by the number of documents
+        # The number of pages is limited by the number of documents.
+        self._pages: dict[tuple[str, str], Page] = {}
 
     def sections(self) -> Sequence[tuple[str, Sequence[Document]]]:
-        """Return each section's title and documents; the front page comes first.
+        """Return each section's title and documents. The front page comes first.
 
-        Documents are in the order in which the front page links to them, then by name.
+        Documents are sorted in the order of the links on the front page, then by name.
         """
         grouped = groupby(self._documents.values(), key=lambda each: each.section)
         return [(title, list(documents)) for title, documents in grouped]
@@ -132,7 +133,7 @@ class Documents:
     def _with_links(
         self, tokens: list[Token] | None, document: Document, prefix: str
     ) -> list[Token] | None:
-        """Change links to paths on the box; replace links to missing documents with their text."""
+        """Change links to paths on the box. Replace links to missing documents with their text."""
         if tokens is None:
             return None
         kept, dropped = [], False
@@ -195,7 +196,7 @@ def headings(text: str) -> list[tuple[str, str]]:
 
 
 def _name_headings(tokens: list[Token]) -> list[tuple[str, str, str]]:
-    """Give each heading the id that GitHub would; return each tag, id and title."""
+    """Give each heading the id that GitHub would give it. Return each tag, id and title."""
     seen: Counter[str] = Counter()
     found = []
     for token, inline in pairwise(tokens):
@@ -219,7 +220,10 @@ _DAYS_AHEAD, _DAYS_TRIED, _PARTY = 7, 14, 2
 
 
 async def show_document(request: web.Request) -> web.Response:
-    """`GET /openapi.json`: the OpenAPI 3.1 document, with this environment's server first."""
+    """`GET /openapi.json`: return the OpenAPI 3.1 document.
+
+    This environment's server comes first.
+    """
     environment = request[ENVIRONMENT]
     servers = describe_servers(_base(request), environment.name)
     example = environment.database.peek(_find_example)
@@ -228,7 +232,7 @@ async def show_document(request: web.Request) -> web.Response:
 
 
 async def show_page(request: web.Request) -> web.Response:
-    """`GET /docs/{name}`: a document, e.g. `/docs/partners/guide`, or the front page.
+    """`GET /docs/{name}`: show a document, e.g. `/docs/partners/guide`, or the front page.
 
     Documents are read and rendered in a thread at the first request.
     """
@@ -247,7 +251,7 @@ async def show_page(request: web.Request) -> web.Response:
 
 
 async def show_reference(request: web.Request) -> web.Response:
-    """`GET /docs/reference`: the API explorer. It loads nothing from outside the box."""
+    """`GET /docs/reference`: show the API explorer. It loads nothing from outside the box."""
     # The policy also allows data: images, because Swagger UI's stylesheet embeds its icons.
     values = page_addresses(request)
     return public_page(request, "docs/reference.html", values, img_src="'self' data:")
@@ -273,8 +277,8 @@ def page_addresses(request: web.Request) -> dict[str, object]:
 def _base(request: web.Request) -> str:
     """Return the live environment's base URL.
 
-    It is `server.app_url` if the request used that host, and the request's origin otherwise,
-    because a page may only call its own origin.
+    This is `server.app_url` if the request used that host, otherwise the request's origin, because
+    a page may only call its own origin.
     """
     base = request[ENVIRONMENT].settings.server.app_url
     if base and urlsplit(base).netloc == request.host:

@@ -35,7 +35,7 @@ _ICONS = (("door-192.png", "192x192"), ("door-512.png", "512x512"))
 
 
 async def door_page(request: web.Request) -> web.Response:
-    """`GET /door`: the door app's page."""
+    """`GET /door`: show the door app."""
     language = request.config_dict[LANGUAGES].of(request)
     response = html_answer(request, "door/app.html", language, _values(request, language), _HEADERS)
     response.enable_compression()
@@ -43,7 +43,7 @@ async def door_page(request: web.Request) -> web.Response:
 
 
 async def manifest(request: web.Request) -> web.Response:
-    """`GET /door/manifest.webmanifest`: the manifest that a phone needs to install the app."""
+    """`GET /door/manifest.webmanifest`: return the manifest that phones need to install the app."""
     language = request.config_dict[LANGUAGES].of(request)
     start = _start(request)
     is_test = request[ENVIRONMENT].name == "test"
@@ -73,7 +73,7 @@ async def manifest(request: web.Request) -> web.Response:
 
 
 async def service_worker(request: web.Request) -> web.Response:
-    """`GET /door/service-worker.js`: the script that caches the app on the phone.
+    """`GET /door/service-worker.js`: return the script that caches the app on the phone.
 
     The script changes whenever a cached file does, so browsers detect an update.
     """
@@ -86,7 +86,7 @@ async def service_worker(request: web.Request) -> web.Response:
 
 
 async def reader(request: web.Request) -> web.StreamResponse:
-    """`GET /door/reader.js`: the worker script that decodes QR codes in images."""
+    """`GET /door/reader.js`: return the worker script that decodes QR codes in images."""
     response = request.config_dict[STATIC_FILES].respond(_READER, request.query.get("v", ""))
     response.headers["Content-Security-Policy"] = _READER_POLICY
     return response
@@ -146,7 +146,7 @@ def _asset(request: web.Request, name: str) -> str:
 
 
 def secure_door(request: web.Request) -> str:
-    """Return the door's https URL if one is known, else its configured URL."""
+    """Return the door's https URL if it is known, otherwise its configured URL."""
     base = request.app[SECURE].base_for(request)
     environment = request[ENVIRONMENT]
     return f"{environment.links.base}/door" if base is None else f"{base}{environment.prefix}/door"

@@ -17,9 +17,9 @@ _SHOWN = {kind.status: kind for kind in (FormTooLarge, Unavailable)}
 
 
 def error_page(request: web.Request, error: Exception) -> web.StreamResponse | None:
-    """Return the page for a 404, 413 or 5xx, or a redirect if a form's URL was opened as a page.
+    """Return the page for a 404, 413 or 5xx, or a redirect if a form's URL was opened with GET.
 
-    Return None for other errors, for which the caller sends the documented response. Logs
+    Return None for other errors. The caller then sends the documented response. Logs
     unexpected exceptions.
     """
     is_read = request.method in {"GET", "HEAD"}

@@ -64,8 +64,8 @@ def listen(host: str, port: int, option: str = "--host and --port") -> socket.so
             raise
     except OSError as error:
         raise OperatorError(
-            f"cannot listen on {in_url(host)}:{port} ({error.strerror}): "
-            f"choose another address with {option}"
+            f"cannot listen on {in_url(host)}:{port} ({error.strerror}). Choose another address "
+            f"with {option}."
         ) from None
     listener.setblocking(False)  # noqa: FBT003 - the library's API
     return listener
@@ -97,7 +97,7 @@ class CountedTls(SSLProtocol):
         self._counted: asyncio.BaseTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Count the connection; abort it if the limit is reached."""
+        """Count the connection. Abort it if the limit is reached."""
         if self._limit.enter(transport):
             self._counted = transport
             super().connection_made(transport)
@@ -128,7 +128,7 @@ async def accept_tls(
 
 
 def open_certificates(directory: DataDirectory, box: Box) -> Certificates:
-    """Return the box's certificates, and create those that are missing.
+    """Return the box's certificates, and create missing certificates.
 
     Raises OperatorError if the files are damaged.
     """
@@ -150,7 +150,7 @@ def open_certificates(directory: DataDirectory, box: Box) -> Certificates:
 def renewal(certificates: Certificates, database: Database, may_renew: Callable[[], bool]) -> Job:
     """Return the job that renews the certificate if needed.
 
-    It runs at the start, once a day, and whenever the venue changes.
+    The job runs at the start, once a day, and whenever the venue changes.
     """
     checked_at: int | None = None
 

@@ -17,26 +17,26 @@ from appliance.core.files import name_user
 from appliance.core.tokens import Tokens
 
 _USAGE = 2
-_NO_ROOM = "the disk is full: {what} cannot be written. Free some space, then try again"
-_CLOSED = "{user} has no access to {what}: give another path, or run this as a user with access"
+_NO_ROOM = "{what} cannot be written, because the disk is full. Free some space, then try again."
+_CLOSED = "{user} has no access to {what}. Give another path, or run this as a user with access."
 _REMEDIES = {
-    errno.EROFS: "{what} is on a read-only volume: check the disk, then try again",
+    errno.EROFS: "{what} is on a read-only volume. Check the disk, then try again.",
     errno.EACCES: _CLOSED,
     errno.EPERM: _CLOSED,
-    errno.ENOENT: "{what} does not exist: correct the path, or create its folder first",
-    errno.ENOTDIR: "{what} is not a path: one of its folders is a file. Correct the path",
-    errno.EEXIST: "{what} exists already: give another path",
-    errno.EISDIR: "{what} is a folder: give a file in it",
+    errno.ENOENT: "{what} does not exist. Correct the path, or create its folder first.",
+    errno.ENOTDIR: "{what} is not a path, because one of its folders is a file. Correct the path.",
+    errno.EEXIST: "{what} already exists. Give another path.",
+    errno.EISDIR: "{what} is a folder. Give a file in it.",
     errno.ENOSPC: _NO_ROOM,
     errno.EDQUOT: _NO_ROOM,
-    errno.EIO: "{what} cannot be read or written: check the disk, and replace it if need be",
+    errno.EIO: "{what} cannot be read or written. Check the disk, and replace it if necessary.",
 }
 
 
 def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = None) -> int:
     """Run `venuebox` and return its exit status: 0, 1 (error), 2 (usage) or 130 (interrupted).
 
-    Errors are printed as one sentence, without a traceback.
+    Errors are printed without a traceback.
     """
     console = Console(SystemClock(), Tokens(), os.environ if environ is None else environ)
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.WARNING)
@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = 
     except BrokenPipeError:  # output was piped to a program that has ended, such as `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except Exception as error:  # noqa: BLE001 - print one sentence on the console
+    except Exception as error:  # noqa: BLE001 - printed on the console
         print(f"venuebox: {_sentence(error)}", file=sys.stderr)
         return _USAGE if isinstance(error, WrongUsage) else 1
     return status
@@ -99,7 +99,7 @@ def _add_others(commands: Commands) -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """An argument parser that reports a usage error in one sentence."""
+    """An argument parser that reports a usage error on one line."""
 
     def error(self, message: str) -> NoReturn:
         """Print the error and exit with status 2."""
@@ -107,7 +107,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Version(argparse.Action):
-    """Prints the version on one line; `venuebox version` also lists the components."""
+    """Prints the version on one line. `venuebox version` also lists the components."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         from appliance.environment import own_version  # noqa: PLC0415 - not needed by `serve`
@@ -140,8 +140,8 @@ def _serve(arguments: argparse.Namespace, console: Console) -> int:
 def _importing() -> Iterator[None]:
     """Disable garbage collection and set environment variables for aiohttp during an import.
 
-    SSL_CERT_FILE saves 2 MB and 40 ms: it stops aiohttp's client, which is not used here, from
-    loading the system's certificates (appliance/webhooks/client.py loads them when needed).
+    SSL_CERT_FILE saves 2 MB and 40 ms, because it stops aiohttp's client, which is not used here,
+    from loading the system's certificates. appliance/webhooks/client.py loads them when needed.
     AIOHTTP_NOSENDFILE disables sendfile(2), which waits forever for a client that does not read.
     """
     changed = {"SSL_CERT_FILE": os.devnull, "AIOHTTP_NOSENDFILE": "1"}

@@ -1,4 +1,4 @@
-"""Checks before every handler (Host, first start, https, API key); error responses; headers."""
+"""Checks before every handler (Host, first start, https, API key), error responses and headers."""
 
 import asyncio
 import re
@@ -56,7 +56,7 @@ ErrorPage = Callable[[web.Request, Exception], web.StreamResponse | None]
 SETUP_PATH = "/portal/setup"
 _OPEN_AT_FIRST_START = frozenset({SETUP_PATH, "/health", "/ready"})
 _HOST = re.compile(r"(?:([a-z0-9._-]+)|\[([0-9a-f:.]+)\])(?::\d{1,5})?", re.ASCII | re.IGNORECASE)
-_API_PATHS = re.compile(r"(?:/test)?/*(?:v1|terminal|static)(?:/|\Z)")  # without error pages
+_API_PATHS = re.compile(r"(?:/test)?/*(?:v1|terminal|static)(?:/|\Z)")  # paths without error pages
 _PARTNER_PATHS = re.compile(r"(?:/test)?/+v1(?:/|\Z)")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._~-]{1,64}")
 _FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Via")
@@ -68,14 +68,14 @@ _ONE_YEAR = "max-age=31536000"
 
 @dataclass(slots=True)
 class Requests:
-    """Counts the application's requests, and waits for the last one at shutdown."""
+    """Counts the application's requests, and waits for the last request at shutdown."""
 
     total: int = 0
     in_progress: int = 0
     is_draining: bool = False
 
     async def drain(self, seconds: float) -> bool:
-        """Wait up to `seconds` for all requests to finish; return whether they did.
+        """Wait up to `seconds` for all requests to finish. Return whether they did.
 
         Call this before aiohttp's own cleanup, which stops reading immediately and would cut off
         a booking whose body is still arriving. Meanwhile, a new request on a keep-alive connection
@@ -92,8 +92,8 @@ class Requests:
 class Hosts:
     """Checks the Host header (docs/security.md, S14).
 
-    Only IP addresses and the box's own names are allowed. This prevents DNS rebinding: another
-    site could make its name resolve to the box's address, and then read the box's responses in
+    Only IP addresses and the box's own names are allowed. This prevents DNS rebinding, in which
+    another site makes its name resolve to the box's address and then reads the box's responses in
     the visitor's browser.
     """
 
@@ -130,7 +130,7 @@ class HttpsPolicy:
     """Finds the box's https address, and decides which requests need https."""
 
     def __init__(self, server: ServerSettings, tls_port: int) -> None:
-        """Read the settings. `tls_port` is the port on which this box serves TLS, or 0 for none."""
+        """Read the settings. `tls_port` is the port where this box serves TLS, or 0 for none."""
         self.tls_port = tls_port
         self._proxies = networks_of(server.trusted_proxies)
         self._allow_http = server.allow_http
@@ -140,7 +140,8 @@ class HttpsPolicy:
         self._public_name = url.hostname if is_https else None
         self._has_public_address = is_public(server.app_url)
         is_strict = is_https and self._has_public_address and not server.allow_http
-        # HSTS applies to all ports of a name, so plain http on another port would stop working.
+        # HSTS applies to all ports of a host name, so plain http on another port would stop
+        # working.
         self._hsts_host = url.hostname if is_strict and url.port in {None, 443} else None
 
     def is_private(self, request: web.Request) -> bool:
@@ -159,10 +160,10 @@ class HttpsPolicy:
     def is_this_machine(self, request: web.Request) -> bool:
         """Return whether the caller is on this machine.
 
-        A loopback connection alone does not prove this: it may come from a proxy or tunnel on the
-        box, or from a page whose host name resolves to loopback. Host must therefore name this
-        machine, and there must be no forwarding headers. On a box with a public address, return
-        False, because a tunnel could forward any header.
+        A loopback connection alone does not prove this, because it may come from a proxy or tunnel
+        on the box, or from a page whose host name resolves to loopback. Host must therefore name
+        this machine, and there must be no forwarding headers. On a box with a public address,
+        return False, because a tunnel could forward any header.
         """
         if self._has_public_address or any(name in request.headers for name in _FORWARDED):
             return False
@@ -223,7 +224,7 @@ def requested_name(request: web.Request) -> str:
     """Return the host from the request's Host header in lower case, or "" if it is invalid."""
     try:
         return urlsplit(f"//{request.host}").hostname or ""
-    except ValueError:  # an unclosed bracket
+    except ValueError:  # the host has an unclosed bracket
         return ""
 
 
@@ -240,8 +241,8 @@ class FirstStart:
     def redirect(self, request: web.Request) -> web.Response | None:
         """Return a redirect to the setup page, or None if the request is allowed.
 
-        The setup page itself is redirected from plain http to https; browsers keep the secret
-        after the #. Raises NotSetUp for a request that cannot be redirected.
+        The setup page itself is redirected from plain http to https. Browsers keep the secret after
+        the #. Raises NotSetUp for a request that cannot be redirected.
         """
         self._is_closed = self._is_closed and self._database.peek(is_closed)
         if not self._is_closed:
@@ -277,7 +278,8 @@ SECURE = web.AppKey("secure", HttpsPolicy)
 FIRST_START = web.AppKey("first_start", FirstStart)
 SERVICES: web.RequestKey[Services] = web.RequestKey("services", Services)
 REQUEST_ID: web.RequestKey[str] = web.RequestKey("request id", str)
-"""The `X-Request-ID` of a partner API call: the client's if it is valid, else a new one."""
+"""The `X-Request-ID` of a partner API call. It is the client's id if that is valid, else a new one.
+"""
 ERROR_PAGE: web.AppKey[ErrorPage] = web.AppKey("error_page")
 """Returns the error page for a browser's request, or None to send the documented error."""
 
@@ -324,7 +326,7 @@ async def keep_closed(request: web.Request, handler: Handler) -> web.StreamRespo
 async def show_error_pages(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Send browsers an HTML page if a request fails (web/error_pages.py).
 
-    Under API paths, errors are JSON, whatever the Accept header says.
+    Under API paths, errors are always JSON, regardless of the Accept header.
     """
     if not wants_page(request) or _API_PATHS.match(request.path):
         return await handler(request)
@@ -361,7 +363,7 @@ def set_headers(response: web.StreamResponse) -> None:
 
 
 def _documented(exception: web.HTTPException) -> web.StreamResponse:
-    """Convert aiohttp's errors to documented ones (interface, section 7); keep redirects."""
+    """Convert aiohttp's errors to documented errors (interface, section 7). Keep redirects."""
     kind = next((kind for kind in _DOCUMENTED if kind.status == exception.status), None)
     if kind is None:
         return exception
@@ -372,7 +374,7 @@ def _documented(exception: web.HTTPException) -> web.StreamResponse:
 
 
 def note_exception(request: web.Request, error: Exception) -> None:
-    """Log an exception with method, route and request id.
+    """Log an exception with the method, route and request id.
 
     A ConnectionError is not logged if the client has disconnected.
     """

@@ -32,7 +32,7 @@ from web.portal.guard import find_living_session
 
 _DEADLINE_SECONDS = 2.0
 _FRESH_SECONDS = 1.0
-_FREE_BYTES_MIN = 1 << 20  # with less free space, the next commits would fail
+_FREE_BYTES_MIN = 1 << 20  # with less free space, the next commits may fail
 
 
 def free_bytes(folder: Path) -> int:
@@ -49,7 +49,7 @@ class Health:
         free: Callable[[Path], int] = free_bytes,
         deadline: float = _DEADLINE_SECONDS,
     ) -> None:
-        """Create the checks. `free` returns a volume's free bytes; `deadline` is in seconds."""
+        """Create the checks. `free` returns a volume's free bytes. `deadline` is in seconds."""
         self._box = box
         self._free = free
         self._deadline = deadline
@@ -67,13 +67,13 @@ class Health:
             await asyncio.wait({self._check}, timeout=self._deadline)
 
     async def show_health(self, _request: web.Request) -> web.Response:
-        """`GET /health`: 200, or 503 if the disk is full, slow or broken."""
+        """`GET /health`: return 200, or 503 if the disk is full, slow or broken."""
         if not await self._is_healthy():
             raise Unavailable
         return answer({"status": "ok"})
 
     async def show_ready(self, request: web.Request) -> web.Response:
-        """`GET /ready`: like `/health`, but also 503 while the box is starting or stopping."""
+        """`GET /ready`: respond like `/health`, but with 503 while the box starts or stops."""
         if not self._is_serving:
             raise Unavailable
         return await self.show_health(request)
@@ -109,9 +109,9 @@ class Metrics:
         self._scan_totals = {each.name: ScanTotals() for each in box.environments}
 
     async def show(self, request: web.Request) -> web.Response:
-        """`GET /metrics`: the metrics, for Prometheus.
+        """`GET /metrics`: return the metrics for Prometheus.
 
-        Allowed for the owner, with the metrics token, or from this machine; otherwise 404.
+        Allowed for the owner, with the metrics token, or from this machine. Otherwise, returns 404.
         """
         if not self._is_allowed(request):
             raise NotFound
@@ -141,7 +141,7 @@ class Metrics:
 def collect(box: Box, counts: Mapping[str, Counts], requests: int, late: float) -> Iterator[Any]:
     """Yield every metric.
 
-    `requests` is the number since the start; `late` is the event loop's delay in seconds.
+    `requests` counts the requests since the start. `late` is the event loop's delay in seconds.
     """
     from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily  # noqa: PLC0415
 
@@ -188,7 +188,7 @@ def collect(box: Box, counts: Mapping[str, Counts], requests: int, late: float) 
 
 
 def _render(metrics: Callable[[], Iterator[Any]]) -> tuple[bytes, str]:
-    """Return the metrics in Prometheus's format, and its content type."""
+    """Return the metrics as text in Prometheus's format, and the matching content type."""
     from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest  # noqa: PLC0415
     from prometheus_client.registry import Collector  # noqa: PLC0415
 
@@ -213,7 +213,7 @@ _MINUTE = 60.0
 
 
 class ProxyWatch:
-    """Detects misconfigured proxies; writes at most one alert per address and minute.
+    """Detects misconfigured proxies. Writes at most one alert per address and minute.
 
     All callers behind such a proxy count as one caller. The proxy is either not listed in
     `server.trusted_proxies`, or does not send both the client's address and the scheme. `doctor`
@@ -237,7 +237,7 @@ class ProxyWatch:
         app.cleanup_ctx.append(self._run)
 
     async def _run(self, _app: web.Application) -> AsyncIterator[None]:
-        """Delete the previous run's alerts, because the settings may have changed since."""
+        """Delete the previous run's alerts, because the settings may have changed."""
         with suppress(Unavailable):
             await self._database.write(drop_alerts, {PROXY_UNKNOWN, PROXY_SILENT})
         yield
@@ -259,7 +259,8 @@ class ProxyWatch:
                 self._note(PROXY_SILENT, remote, NGINX, is_active=True)
         elif is_forwarded or any(name in headers for name in _FORWARDED_HEADERS):
             line = f"trusted_proxies = {json.dumps([*self._trusted, remote])}"
-            # Internet clients may forge these headers; the venue's proxies have private addresses.
+            # Internet clients may forge these headers, but the venue's proxies have private
+            # addresses.
             address = address_of(remote)
             if address is not None and not address.is_global:
                 self._note(PROXY_UNKNOWN, remote, line, is_active=True)

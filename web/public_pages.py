@@ -27,7 +27,7 @@ _KINDS = (
 
 
 async def show_home(request: web.Request) -> web.Response:
-    """`GET /`: the start page for browsers. API clients receive 404."""
+    """`GET /`: show browsers the start page. API clients receive 404."""
     if not wants_page(request):
         raise NotFound
     venue = await request[ENVIRONMENT].database.read(get_venue)
@@ -37,7 +37,7 @@ async def show_home(request: web.Request) -> web.Response:
 
 
 async def show_guide(request: web.Request) -> web.Response:
-    """`GET /trust`: the steps to trust the box on this device, and whether they are done."""
+    """`GET /trust`: show the steps to trust the box on this device, and whether they are done."""
     certificates = request.app[CERTIFICATES]
     base = request.app[SECURE].base_for(request)
     venue = await request[ENVIRONMENT].database.read(get_venue)
@@ -55,7 +55,7 @@ async def show_guide(request: web.Request) -> web.Response:
 
 
 async def send_authority(request: web.Request) -> web.Response:
-    """`GET /trust/ca.crt`: the certificate of the box's authority, to install on a device."""
+    """`GET /trust/ca.crt`: return the box's authority certificate, for installation on a device."""
     return web.Response(
         body=_read_authority(request),
         content_type="application/x-x509-ca-cert",
@@ -64,7 +64,7 @@ async def send_authority(request: web.Request) -> web.Response:
 
 
 async def send_profile(request: web.Request) -> web.Response:
-    """`GET /trust/ca.mobileconfig`: the authority's certificate as an iPhone and iPad profile."""
+    """`GET /trust/ca.mobileconfig`: return the authority's certificate as a profile for iPhones."""
     der = _read_authority(request)
     venue = await request[ENVIRONMENT].database.read(get_venue)
     return web.Response(
@@ -75,7 +75,10 @@ async def send_profile(request: web.Request) -> web.Response:
 
 
 async def confirm_trust(_request: web.Request) -> web.Response:
-    """`GET /trust/check`: a browser can load this over https only if it trusts the box."""
+    """`GET /trust/check`: respond with 200.
+
+    The trust page loads this over https, which succeeds only if the browser trusts the box.
+    """
     return web.Response(text="yes", headers={"Cache-Control": "no-store"})
 
 

@@ -36,7 +36,7 @@ class StaticFiles:
         }
 
     def url(self, name: str) -> str:
-        """Return a file's URL, which changes when the file's content does."""
+        """Return a file's URL, which changes when the file's content changes."""
         if name not in self._files:
             return f"/static/{name}"
         return f"/static/{name}?v={self._files[name][1]}"
@@ -58,7 +58,7 @@ STATIC_FILES = web.AppKey("static_files", StaticFiles)
 
 
 async def static_file(request: web.Request) -> web.StreamResponse:
-    """`GET /static/{name}`: a static file."""
+    """`GET /static/{name}`: return a static file."""
     files = request.config_dict[STATIC_FILES]
     return files.respond(request.match_info["name"], request.query.get("v", ""))
 
@@ -81,7 +81,7 @@ _SOURCES = {
 def content_policy(**sources: str) -> str:
     """Return a Content-Security-Policy that allows only this box's files and forbids framing.
 
-    `sources` adds or replaces directives: `img_src="'self' data:"` sets `img-src`
+    `sources` adds or replaces directives. For example, `img_src="'self' data:"` sets `img-src`
     (docs/security.md, S11 and S16).
     """
     changed = {name.replace("_", "-"): value for name, value in sources.items()}
@@ -149,7 +149,7 @@ def public_page(
 ) -> web.Response:
     """Return a page that loads only this box's own files, in English by default.
 
-    `sources` adds or replaces directives, as in `content_policy`.
+    `sources` is passed to `content_policy`.
     """
     own = {"default_src": "'none'", "form_action": "'none'"}
     own |= dict.fromkeys(("script_src", "style_src", "img_src", "connect_src"), "'self'")

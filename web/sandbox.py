@@ -2,8 +2,8 @@
 
 Partners register a receiver like any other endpoint (interface, sections 6.1 and 6.3). Receivers
 are kept in memory only. A receiver's token is an id with its MAC, so strangers cannot invent
-tokens to fill the memory, and tokens stay valid after a restart. Only the test environment
-delivers to receivers; in live, the URL policy rejects the box's own address.
+tokens to fill the memory, and tokens stay valid after a restart. Only the test environment delivers
+to receivers. In live, the URL policy rejects the box's own address.
 """
 
 import asyncio
@@ -40,14 +40,14 @@ from web.rendering import public_page
 from web.routes import Route
 
 KEPT_DELIVERIES = 50
-KEPT_BYTES = 256 * 1024  # JSON per receiver
+KEPT_BYTES = 256 * 1024  # maximum size of the stored JSON per receiver
 KEPT_RECEIVERS = 32
 BODY_SHOWN = 16 * 1024
-# The HTTP status returned in each mode; `slow` waits SLOW_SECONDS first.
+# The HTTP status returned in each mode. The mode `slow` first waits SLOW_SECONDS.
 MODES = {"normal": 204, "slow": 204, "fail": 500}
 SLOW_SECONDS = 5.0
 _HEADERS_KEPT, _HEADER_KEPT = 50, 1024  # a delivery has ten headers
-_REQUESTS_A_MINUTE = 240  # per client address; a page sends one every second
+_REQUESTS_A_MINUTE = 240  # limit per client address; a page sends one request per second
 _TOLERANCE_SECONDS = 300
 _DIGITS_MAX = 15
 _HANG_UP_SECONDS = 0.1  # aiohttp interprets 0 as no limit
@@ -57,7 +57,7 @@ def verify(secrets: Sequence[str], header: str, raw: bytes, now_ms: int) -> dict
     """Check the `X-Service-Signature` header for the body `raw` against each secret.
 
     Return the steps of the check, and the verdict: "valid", "missing", "too old" or "wrong".
-    `ageSeconds` is negative if the sender's clock is ahead; `expected` has a digest per secret.
+    `ageSeconds` is negative if the sender's clock is ahead. `expected` has a digest per secret.
     """
     parts = [part.strip().partition("=") for part in header.split(",")]
     given = [value for name, _, value in parts if name == "v1"]
@@ -135,7 +135,7 @@ class Sandbox:
         return self._base + token
 
     async def show(self, request: web.Request) -> web.Response:
-        """`GET /test`: the sandbox page, for browsers."""
+        """`GET /test`: show browsers the sandbox page."""
         if not wants_page(request):
             raise NotFound
         values = {**page_addresses(request), "kept": KEPT_DELIVERIES}
@@ -224,7 +224,7 @@ class Sandbox:
     def _find(self, token: str) -> EchoReceiver:
         """Return the receiver with this token, and create it if necessary.
 
-        If there are then more than KEPT_RECEIVERS, drop the least recently used one. Raises
+        If there are then more than KEPT_RECEIVERS, drop the least recently used receiver. Raises
         NotFound if this box did not issue the token.
         """
         receiver_id = self._test.keyring.read_echo_token(token)
@@ -239,7 +239,7 @@ class Sandbox:
     async def _receive(
         self, request: web.BaseRequest, token: str, raw: bytes
     ) -> web.StreamResponse:
-        """Record a request with the body `raw`; return the response for the receiver's mode."""
+        """Record a request with the body `raw`. Return the response for the receiver's mode."""
         receiver, now = self._find(token), self._clock.now()
         headers, mode = request.headers, receiver.mode
         delivery_id = headers.get("X-Service-Delivery", "")

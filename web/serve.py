@@ -41,12 +41,13 @@ from web.portal.session import RESTART
 log = logging.getLogger(__name__)
 
 _BLACK_ON_WHITE, _RESET = "\x1b[97;40m", "\x1b[0m"
-_MORE_TIME = f"EXTEND_TIMEOUT_USEC={10 * 60 * 1_000_000}"  # in case a large box is on a slow volume
+# Needed if a large box is on a slow volume.
+_MORE_TIME = f"EXTEND_TIMEOUT_USEC={10 * 60 * 1_000_000}"
 _UMASK = 0o077
 _BACKLOG = 1024
 _ACCEPTED_AT_ONCE = 16
 _KEEP_ALIVE_SECONDS = 30.0
-# These and the time to close the databases must add up to less than the promised 10 s.
+# These limits and the time to close the databases must add up to less than the promised 10 s.
 _DRAIN_SECONDS = 5.5  # a booking may wait 5 s for the mail server
 _CLEAN_UP_SECONDS = 4.0
 _CUT_OFF_SECONDS = 0.5
@@ -77,7 +78,8 @@ class Stopping:
     def on_broken(self, error: BaseException) -> None:
         """Stop with status 1 after a disk failure. The next start checks the files."""
         print(
-            f"venuebox: the disk failed ({error}). The box stops: check the disk, then restart",
+            f"venuebox: the disk failed ({error}). The box stops. Check the disk, then restart "
+            "the box.",
             file=sys.stderr,
         )
         self.status = 1
@@ -122,11 +124,11 @@ def serve_directory(
     on_open: OnOpen,
     may_restart: bool = False,
 ) -> int:
-    """Serve the box in `directory` on `listener` until a signal; return the exit status.
+    """Serve the box in `directory` on `listener` until a signal. Return the exit status.
 
     Awaits `on_open` with the open box, then prints `ready http://H:P` and accepts requests. With
-    `may_restart`, the owner may restart the box to apply settings; meanwhile, new connections
-    wait. Raises OperatorError if another process already serves the directory.
+    `may_restart`, the owner may restart the box to apply settings. Meanwhile, new connections wait.
+    Raises OperatorError if another process already serves the directory.
     """
     os.umask(_UMASK)
     sys.setswitchinterval(_SWITCH_SECONDS)
@@ -234,19 +236,19 @@ async def _accept_until_stopped(
         print(f"ready http://{in_url(listening.host)}:{listening.port}", flush=True)
         sd_notify(os.environ, "READY=1")
         await stopping.requested.wait()
-        if stopping.restarts:  # meanwhile, new connections queue at this socket
+        if stopping.restarts:  # during the restart, new connections queue at this socket
             stopping.kept = listening.plain.dup()
             stopping.kept.setblocking(False)  # noqa: FBT003 - the library's API
         for server in servers:
             server.close()
         if not await app[REQUESTS].drain(_DRAIN_SECONDS):
-            log.warning("serve: requests did not finish in time; closing them")
+            log.warning("serve: requests did not finish in time and are closed")
     finally:
         try:
             async with asyncio.timeout(_CLEAN_UP_SECONDS):
                 await runner.cleanup()
         except TimeoutError:
-            log.warning("serve: deliveries did not finish in time; they will be retried")
+            log.warning("serve: deliveries did not finish in time and will be retried")
 
 
 def _prepare_upgrade(directory: DataDirectory, settings: Settings, console: Console) -> None:
@@ -266,7 +268,7 @@ def _prepare_upgrade(directory: DataDirectory, settings: Settings, console: Cons
 
 
 async def show_setup_link(box: Box, local: str, *, as_qr: bool) -> None:
-    """If the box has no owner, print a new one-time setup link; older links become invalid.
+    """If the box has no owner, print a new one-time setup link. Older links become invalid.
 
     `local` is the box's base URL on this machine. If the box has https, also print a link for
     other machines, because the password must not be sent over plain http. With `as_qr`, also

@@ -36,7 +36,7 @@ _CHUNK = 1 << 20
 _TAG = 16
 _LONGEST_HEADER = 4096
 _PURPOSE = b"venuebox backup"
-_LEVEL = 3  # zlib level: reduces the size to a quarter, ten times faster than level 9
+_LEVEL = 3  # this zlib level reduces the size to a quarter, ten times faster than level 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Header:
     version: str
     schema: int
     key_check: str
-    salt: str  # in hexadecimal
+    salt: str  # hexadecimal
 
 
 def read_header(file: BinaryIO) -> tuple[Header, bytes]:
@@ -63,18 +63,19 @@ def read_header(file: BinaryIO) -> tuple[Header, bytes]:
         raise OperatorError("this file is not a venuebox backup, or its header is damaged")
     line = file.readline(_LONGEST_HEADER)
     try:
-        header = msgspec.convert(asdict(Header(**json.loads(line))), Header)  # checks the types
+        # `convert` checks the types.
+        header = msgspec.convert(asdict(Header(**json.loads(line))), Header)
         bytes.fromhex(header.salt)
         parse_instant(header.made_at)
     except (msgspec.ValidationError, ValueError, TypeError, OverflowError, RecursionError):
-        raise OperatorError("this backup's header is damaged: use a different backup") from None
+        raise OperatorError("this backup's header is damaged. Use a different backup.") from None
     return header, _MAGIC + line
 
 
 def show_header(path: Path) -> Header:
     """Return the header of the backup at `path`.
 
-    Raises OperatorError as `open_backup` and `read_header` do.
+    Raises OperatorError if the file cannot be opened, is not a backup, or has a damaged header.
     """
     with open_backup(path) as file:
         return read_header(file)[0]
@@ -142,7 +143,8 @@ class SealedReader:
         self.header, line = read_header(file)
         if self.header.key_check != key.check:
             raise OperatorError(
-                "this backup was encrypted with a different recovery key: use the kit of its box"
+                "this backup was encrypted with a different recovery key. Use the recovery kit "
+                "of its box."
             )
         self._file = file
         self._cipher, self._associated_data = _cipher(self.header, line, key)
@@ -177,7 +179,7 @@ class SealedReader:
             self._ready = self._decompressor.decompress(opened)
         except (InvalidTag, ValueError, zlib.error):
             raise OperatorError(
-                "this backup is damaged or truncated: use a different backup"
+                "this backup is damaged or truncated. Use a different backup."
             ) from None
         self._number += 1
         self._ended = is_last
@@ -242,7 +244,7 @@ def _make_manifest(files: dict[str, Path]) -> Manifest:
 def write_archive(sealed: SealedWriter, files: dict[str, Path], progress: Progress) -> None:
     """Write the manifest and the files, then finish the stream."""
     manifest, done = _make_manifest(files), 0
-    with tarfile.open(fileobj=sealed, mode="w|", format=tarfile.PAX_FORMAT) as archive:  # type: ignore[call-overload]  # it only needs write()
+    with tarfile.open(fileobj=sealed, mode="w|", format=tarfile.PAX_FORMAT) as archive:  # type: ignore[call-overload]  # tarfile only calls write()
         _add(archive, _MANIFEST, io.BytesIO(msgspec.json.encode(manifest)))
         for name, path in files.items():
             with path.open("rb") as file:
@@ -261,7 +263,7 @@ def unpack_archive(sealed: SealedReader, folder: Path, progress: Progress) -> Ma
     manifest, done = None, 0
     found: dict[str, tuple[int, str]] = {}
     try:
-        with tarfile.open(fileobj=sealed, mode="r|") as archive:  # type: ignore[call-overload]  # it only needs read()
+        with tarfile.open(fileobj=sealed, mode="r|") as archive:  # type: ignore[call-overload]  # tarfile only calls read()
             for member in archive:
                 content = archive.extractfile(member) if member.isreg() else None
                 if content is None:
@@ -276,11 +278,11 @@ def unpack_archive(sealed: SealedReader, folder: Path, progress: Progress) -> Ma
                 progress(done, manifest.size)
     except (tarfile.TarError, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise OperatorError(
-            f"this backup is damaged ({type(error).__name__}): use a different backup"
+            f"this backup is damaged ({type(error).__name__}). Use a different backup."
         ) from None
     sealed.finish()
     if manifest is None or found != manifest.files:
-        raise OperatorError("this backup is incomplete: use a different backup")
+        raise OperatorError("this backup is incomplete. Use a different backup.")
     return manifest
 
 

@@ -48,13 +48,13 @@ def find_catalogue(directory: DataDirectory, settings: Settings) -> Path:
     folder = Path(settings.backup.directory).expanduser()
     if not folder.is_dir():
         raise OperatorError(
-            f"{folder} does not exist: plug the volume in, or correct backup.directory"
+            f"{folder} does not exist. Plug the volume in, or correct backup.directory."
         )
     volume = Path(read_record(directory.root).volume or "/")
     if _is_unmounted(folder.resolve(), volume):
         raise OperatorError(
-            f"the volume of {folder} is not mounted: plug it in, or set backup.directory to a "
-            "different folder"
+            f"the volume of {folder} is not mounted. Plug it in, or set backup.directory to a "
+            "different folder."
         )
     return folder
 
@@ -66,7 +66,7 @@ def find_volume(folder: Path) -> Path:
 
 
 def _is_unmounted(folder: Path, volume: Path) -> bool:
-    """Whether `folder` is below the mount point `volume`, on which nothing is mounted now."""
+    """Whether `folder` is below the mount point `volume` and nothing is mounted there now."""
     mounted = find_volume(folder)
     return mounted != volume and volume.is_relative_to(mounted) and folder.is_relative_to(volume)
 
@@ -106,7 +106,10 @@ def choose_old(backups: list[tuple[Path, Header]]) -> list[Path]:
 
 
 def rotate(folder: Path, venue_id: str) -> list[Path]:
-    """Delete the venue's old backups and return them. Call it only after a successful `prove`."""
+    """Delete the venue's old backups and return their paths.
+
+    Call it only after `prove` succeeded.
+    """
     old = choose_old(list_backups(folder, venue_id))
     for path in old:
         path.unlink(missing_ok=True)
@@ -127,5 +130,5 @@ def write_record(root: Path, record: Record) -> None:
 
 
 def is_overdue(record: Record, clock: Clock) -> bool:
-    """Whether there is no verified backup, or the latest one is older than 30 hours."""
+    """Whether there is no verified backup, or the latest is older than 30 hours."""
     return record.at is None or clock.now() - record.at > OVERDUE_MS

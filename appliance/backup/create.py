@@ -1,4 +1,4 @@
-"""Create a backup: copy the data, encrypt, sync, verify and rename; then delete old backups."""
+"""Create a backup (copy, encrypt, sync, verify and rename it), then delete old backups."""
 
 import contextlib
 import errno
@@ -30,13 +30,13 @@ _ABANDONED_SECONDS = 6 * 3600
 # How long to wait until another backup ends. systemd allows 600 s for a start with an upgrade.
 _PATIENCE_SECONDS = 540.0
 
-_NO_ROOM = "there is no room for it: free some space in its folder and in the data directory"
+_NO_ROOM = "the disk is full. Free some space in its folder and in the data directory."
 _EXPLANATIONS = {
     errno.ENOSPC: _NO_ROOM,
     errno.EDQUOT: _NO_ROOM,
     errno.EROFS: "its folder is read-only. If systemd runs the box, run venuebox service install "
-    "to allow writing there; otherwise check the volume",
-    errno.EACCES: "the box's user may not write to its folder: make that user the folder's owner",
+    "to allow writing there. Otherwise, check the volume.",
+    errno.EACCES: "the box's user may not write to its folder. Make that user the folder's owner.",
 }
 
 # A callback for progress, which receives the phase (copy, seal or prove), the amount done and the
@@ -64,7 +64,7 @@ class Maker:
         leaves no file behind and deletes no old backup.
         """
         if to is not None and not to.is_dir():
-            raise OperatorError(f"{to} is not a folder: plug in its volume, or create the folder")
+            raise OperatorError(f"{to} is not a folder. Plug in its volume, or create the folder.")
         try:
             if to is None:
                 return self._make_for_the_box(may_rotate=may_rotate)
@@ -81,7 +81,7 @@ class Maker:
         own = self.directory.root / "backups"
         make_folder(own)
         waited = f"another backup of this box has not ended for {self.patience:.0f} seconds"
-        with exclusive(own, self.patience, f"{waited}: try again later"):
+        with exclusive(own, self.patience, f"{waited}. Try again later."):
             folder = catalogue.find_catalogue(self.directory, self.settings)
             path, proven = self._make(folder)
             size, now, volume = path.stat().st_size, self.clock.now(), str(find_volume(folder))
@@ -143,7 +143,7 @@ def back_up_before_upgrade(maker: Maker) -> str:
     """Create a verified backup if a schema upgrade is due. Returns a message to print, or "".
 
     If the configured folder fails, uses `backups/` in the data directory. Raises OperatorError if
-    both fail; the schema must then not be upgraded. Call it with the lock held, before serving.
+    both fail. The schema must then not be upgraded. Call it with the lock held, before serving.
     """
     upgrade = find_upgrade(maker.directory.databases)
     if upgrade is None:
@@ -159,7 +159,7 @@ def back_up_before_upgrade(maker: Maker) -> str:
         except (OperatorError, OSError):
             raise OperatorError(
                 f"schema {old} was not upgraded to {new}, because the backup before the upgrade "
-                f"failed ({trouble}). Solve this, then start again; nothing was changed"
+                f"failed ({trouble}). Nothing was changed. Solve this problem, then start again."
             ) from None
         with contextlib.suppress(OSError):
             # If the upgrade fails repeatedly, each start creates a backup.
@@ -198,7 +198,7 @@ def _describe(error: Exception) -> str:
     if isinstance(error, apsw.FullError):
         return f"the backup could not be written: {_NO_ROOM}"
     if isinstance(error, apsw.Error):
-        return f"the backup could not be made ({error}): run venuebox doctor"
+        return f"the backup could not be made ({error}). Run venuebox doctor."
     if not isinstance(error, OSError):
         return str(error)
     why = _EXPLANATIONS.get(error.errno or 0, error.strerror or str(error))

@@ -20,7 +20,7 @@ from appliance.core.qr import qr_blocks, qr_svg
 from appliance.core.tokens import Tokens
 
 _BYTES = 32
-_CHECK_BYTES = 3  # checksum of the printed form; misses 1 in 16 million typing errors
+_CHECK_BYTES = 3  # length of the checksum, which misses 1 in 16 million typing errors
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's alphabet, without I, L, O and U
 _LOOKALIKES = str.maketrans({"I": "1", "L": "1", "O": "0"})
 _RFC_4648 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"  # the alphabet of the `base64` module
@@ -60,20 +60,20 @@ def parse_recovery_key(text: str) -> RecoveryKey:
     letters = "".join(c for c in text.upper() if c.isalnum()).translate(_LOOKALIKES)
     if len(letters) != _LETTERS or any(c not in _ALPHABET for c in letters):
         raise OperatorError(
-            f"the recovery key has {_LETTERS} letters and digits, but {len(letters)} were typed: "
-            "type it as the recovery kit shows it"
+            f"the recovery key has {_LETTERS} letters and digits, but {len(letters)} were "
+            "typed. Type it as the recovery kit shows it."
         )
     decoded = base64.b32decode(letters.translate(str.maketrans(_ALPHABET, _RFC_4648)))
     raw = decoded[:_BYTES]
     if not hmac.compare_digest(decoded[_BYTES:], _checksum(raw)):
         raise OperatorError(
-            "a letter of the recovery key is wrong: compare it with the recovery kit"
+            "a letter of the recovery key is wrong. Compare it with the recovery kit."
         )
     return RecoveryKey(raw)
 
 
 def recovery_key_file(directory: DataDirectory) -> Path:
-    """Return the path of the box's recovery key, with which it encrypts backups."""
+    """Return the path of the recovery key that encrypts the box's backups."""
     return directory.root / "secrets" / "recovery.key"
 
 
@@ -88,10 +88,12 @@ def find_recovery_key(directory: DataDirectory) -> RecoveryKey | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise OperatorError(f"{path} cannot be read ({error.strerror}): run as its owner") from None
+        raise OperatorError(
+            f"{path} cannot be read ({error.strerror}). Run this as its owner."
+        ) from None
     if len(raw) != _BYTES + _CHECK_BYTES or raw[_BYTES:] != _checksum(raw[:_BYTES]):
         raise OperatorError(
-            f"{path} is damaged: delete it, then print a new recovery kit with venuebox backup kit"
+            f"{path} is damaged. Delete it, then print a new recovery kit with venuebox backup kit."
         )
     return RecoveryKey(raw[:_BYTES])
 
@@ -99,12 +101,14 @@ def find_recovery_key(directory: DataDirectory) -> RecoveryKey | None:
 def ensure_recovery_key(directory: DataDirectory, tokens: Tokens) -> RecoveryKey:
     """Return the box's recovery key, and create it on first use.
 
-    Several processes may call it at the same time. Raises OperatorError as `find_recovery_key`
-    does, or if another process locks the key's folder for more than 30 s.
+    Several processes may call it at the same time. Raises OperatorError if the key file is damaged
+    or cannot be read, or if another process locks its folder for more than 30 s.
     """
     folder = recovery_key_file(directory).parent
     make_folder(folder)
-    with exclusive(folder, _PATIENCE_SECONDS, "the recovery key is being created: try again"):
+    with exclusive(
+        folder, _PATIENCE_SECONDS, "another process is creating the recovery key. Try again."
+    ):
         return find_recovery_key(directory) or keep_recovery_key(
             directory, RecoveryKey(tokens.random_bytes(_BYTES))
         )

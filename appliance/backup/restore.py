@@ -1,4 +1,4 @@
-"""Verify a backup by a trial restore, and restore a backup on a new box or a damaged one."""
+"""Verify a backup by a trial restore, and restore a backup on a new or damaged box."""
 
 import tempfile
 from collections.abc import Iterator
@@ -65,13 +65,13 @@ def unpack_proven(
 ) -> Proven:  # fmt: skip
     """Verify the backup as `prove` does, and leave the restored files in `folder`.
 
-    Raises OperatorError as `prove` does.
+    Raises OperatorError for the same reasons as `prove`.
     """
     sealed = archive.SealedReader(file, key)
     manifest = archive.unpack_archive(sealed, folder, progress)
     master = folder / "secrets" / "master.key"
     if not master.exists():
-        raise OperatorError("this backup has no master key: use a different backup")
+        raise OperatorError("this backup has no master key. Use a different backup.")
     for name in ENVIRONMENTS:
         _prove_database(folder / f"{name}.db", name, manifest, master.read_bytes(), clock, zones)
     return Proven(sealed.header, manifest)
@@ -83,7 +83,7 @@ def _prove_database(
 ) -> None:  # fmt: skip
     _refuse_faults(path)
     if count_rows(path) != manifest.rows[path.name]:
-        raise OperatorError(f"{path.name} in this backup lacks rows: use a different backup")
+        raise OperatorError(f"{path.name} in this backup lacks rows. Use a different backup.")
     with closing(open_connection(path, writable=False)) as connection:
         if int(connection.pragma("user_version")) == list_migrations()[-1][0]:
             _prove_pass(Reader(connection, clock, zones), Keyring(master, name), name)
@@ -110,7 +110,7 @@ def _prove_pass(reader: Reader, keyring: Keyring, name: EnvironmentName) -> None
     refused = look_up_code(reader, keyring, name, text, by_name=False).refused
     if guest_pass is None or not guest_pass.is_signed_by(public_key) or refused:
         raise OperatorError(
-            f"the guest passes in this backup ({name}) are not accepted: use a different backup"
+            f"the guest passes in this backup ({name}) are not accepted. Use a different backup."
         )
 
 
@@ -147,8 +147,8 @@ def restore_blank(
     header, _ = archive.read_header(file)
     if header.schema > list_migrations()[-1][0]:
         raise OperatorError(
-            f"this backup was made by venuebox {header.version}, which is newer: restore it with "
-            "that version"
+            f"this backup was made by venuebox {header.version}, which is newer. Restore it "
+            "with that version."
         )
     directory.make_folders()
     with directory.lock():
@@ -160,7 +160,7 @@ def restore_blank(
             if is_unowned(directory, clock, zones):
                 put_unowned_aside(directory, clock)
             atomic_write(directory.restore_mark, b"")
-            for name in _DATABASES:  # left by an interrupted restore
+            for name in _DATABASES:  # an interrupted restore may have left these files
                 (directory.root / name).unlink(missing_ok=True)
             _place(directory, scratch, key)
             return proven
@@ -194,7 +194,7 @@ def restore_latest(
             return path, aside, proven
     where = ", ".join(map(str, folders)) or "any folder"
     raise OperatorError(
-        f"there is no good backup of this box in {where}{failure}: nothing was changed"
+        f"there is no good backup of this box in {where}{failure}. Nothing was changed."
     )
 
 
@@ -210,13 +210,13 @@ def _refuse_parts(directory: DataDirectory) -> None:
     root = directory.root
     if directory.holds_a_box():
         raise OperatorError(
-            f"{root} already holds a box: choose an empty directory, or use --latest"
+            f"{root} already contains a box. Choose an empty directory, or use --latest."
         )
     for name in (*_DATABASES, "secrets/master.key", "settings.toml"):
         if (root / name).exists():
             raise OperatorError(
-                f"{root} contains {name} of another box, and the two must not be mixed: "
-                "choose an empty directory"
+                f"{root} contains {name} of another box, and the two must not be mixed. Choose "
+                "an empty directory."
             )
 
 
@@ -249,7 +249,7 @@ def _record_restore(database: Path, proven: Proven, clock: Clock, zones: ZoneDat
 
 
 def _place(directory: DataDirectory, scratch: Path, key: RecoveryKey) -> None:
-    """Move the restored files from `scratch` into place; remove the restore mark last."""
+    """Move the restored files from `scratch` into place, and remove the restore mark last."""
     for database in ("live.db", "test.db"):
         make_live(scratch / database)
         sync(scratch / database)

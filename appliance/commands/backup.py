@@ -69,11 +69,11 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def restore(arguments: argparse.Namespace, console: Console) -> int:
-    """Restore into a directory without a box; with --latest, replace a damaged box."""
+    """Restore into a directory without a box. With --latest, replace a damaged box."""
     if arguments.latest == (arguments.file is not None):
         raise WrongUsage(
-            "give a backup FILE, or --latest for the last good one of this box "
-            "(see venuebox restore --help)"
+            "give a backup FILE, or --latest for the last good backup of this box (see venuebox "
+            "restore --help)"
         )
     if arguments.latest:
         return _restore_latest(arguments, console)
@@ -87,8 +87,8 @@ def restore(arguments: argparse.Namespace, console: Console) -> int:
             file, key, directory, console.clock, console.zones, partial(report, "restoring")
         )
     print(
-        f"{header.venue} as of {header.made_at} restored to {directory.root}, "
-        f"{proven.reservations} reservations: start it with venuebox serve"
+        f"{header.venue} as of {header.made_at} restored to {directory.root} with "
+        f"{proven.reservations} reservations. Start it with venuebox serve."
     )
     return 0
 
@@ -122,14 +122,14 @@ def verify(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def report(phase: str, done: int, total: int) -> None:
-    """Show the progress of a phase (copy, seal, prove) on a terminal; print nothing to a pipe."""
+    """Show the progress of a phase (copy, seal, prove) on a terminal. Print nothing to a pipe."""
     if sys.stderr.isatty():
         name, percent = _PHASES.get(phase, phase), 100 * done // max(total, 1)
         print(f"\r{name} {percent:3d} %", end="\r", file=sys.stderr, flush=True)
 
 
 def ask_key(given: str | None, prompt: str) -> str:
-    """Return `given`, or prompt for the key: one line, or the two rows of the recovery kit.
+    """Return `given`, or prompt for the key as one line or as the recovery kit's two rows.
 
     Raises OperatorError if no key is entered.
     """
@@ -139,7 +139,7 @@ def ask_key(given: str | None, prompt: str) -> str:
         print(prompt, end=" ", file=sys.stderr, flush=True)
     line = sys.stdin.readline()
     if not line:
-        raise OperatorError("the recovery key is required: give --key, or type it")
+        raise OperatorError("the recovery key is required. Give --key, or type it.")
     if sum(map(str.isalnum, line)) == _ROW:
         line += sys.stdin.readline()
     return line
@@ -150,7 +150,7 @@ def _show_kit(arguments: argparse.Namespace, console: Console, directory: DataDi
     if arguments.check:
         if recovery_key.parse_recovery_key(ask_key(None, "recovery key:")) != key:
             raise OperatorError(
-                "this key is an old one or that of a different box: print a new kit"
+                "this key is an old key or the key of a different box. Print a new kit."
             )
         print("this kit opens the backups of this box")
         return 0
@@ -158,9 +158,9 @@ def _show_kit(arguments: argparse.Namespace, console: Console, directory: DataDi
         venue = get_venue(reader).name
     if arguments.html:
         with open(arguments.html, "w", encoding="utf-8", opener=open_private) as file:
-            os.fchmod(file.fileno(), 0o600)  # also if the file existed: it will contain the key
+            os.fchmod(file.fileno(), 0o600)  # needed if the file already existed
             file.write(recovery_key.kit_html(key, venue))
-        print(f"{arguments.html} written: print it, then delete the file")
+        print(f"{arguments.html} written. Print it, then delete the file.")
         return 0
     language = (console.environ.get("LC_ALL") or console.environ.get("LANG") or "")[:2]
     print(recovery_key.kit_text(key, venue, "fr" if language in {"fr", "ar"} else "en"))
@@ -178,7 +178,7 @@ def _restore_latest(arguments: argparse.Namespace, console: Console) -> int:
     )
     print(
         f"{path.name} restored, the box is as of {proven.header.made_at} with "
-        f"{proven.reservations} reservations: start it with venuebox serve. "
-        f"The previous data is kept in {aside}"
+        f"{proven.reservations} reservations. Start it with venuebox serve. "
+        f"The previous data is kept in {aside}."
     )
     return 0

@@ -37,15 +37,15 @@ from appliance.environment import Links, path_prefix
 from appliance.venue.model import parse_date
 
 T = TypeVar("T")
-# The result type of add_subparsers, which has no public name.
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001 - as above
-# Runs a subcommand and returns its exit status. `main` prints an OperatorError as one sentence.
+# The result type of add_subparsers. argparse has no public name for it.
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001
+# Runs a subcommand and returns its exit status. `main` prints the message of an OperatorError.
 Command = Callable[[argparse.Namespace, Any], int]
 _NAME_MAX = 200
 
 
 class WrongUsage(OperatorError):
-    """Raised for options that exclude each other. Exit status 2, as for unknown options."""
+    """Raised for options that exclude each other. `main` then exits with status 2."""
 
 
 class Console:
@@ -60,14 +60,17 @@ class Console:
 
     @property
     def zones(self) -> ZoneDatabase:
-        """The newest tz database. Includes `tz/` in the data directory once that is known."""
+        """The newest tz database.
+
+        Includes `tz/` in the data directory once the directory is known.
+        """
         return self._find_zones(own_root=self._own_zones)
 
     def directory(self, arguments: argparse.Namespace) -> DataDirectory:
-        """Return the directory named by `--data` or VENUEBOX_DATA; it may hold no box.
+        """Return the directory named by `--data` or VENUEBOX_DATA. It need not contain a box.
 
         If root calls this and the directory belongs to a different user, the process acts as that
-        user from then on. Before this call, read files that only root can read, such as those named
+        user from then on. Before this call, read files that only root can read, such as files named
         on the command line. Raises OperatorError if a subfolder is a link or the owner cannot read
         the program.
         """
@@ -78,7 +81,7 @@ class Console:
         return chosen
 
     def box(self, arguments: argparse.Namespace) -> DataDirectory:
-        """Return the directory as `directory` does. Raises OperatorError if it holds no box."""
+        """Return the data directory. Raises OperatorError if it does not contain a box."""
         directory = self.directory(arguments)
         directory.check()
         return directory
@@ -88,7 +91,7 @@ class Console:
         return read_settings(directory.settings_file, self.environ)
 
     def settings_in_force(self, directory: DataDirectory) -> Settings:
-        """Read the settings, but with the host on which the box actually listens."""
+        """Read the settings, with the host that the box listens on as `server.host`."""
         known = self.settings(directory)
         host = directory.remembered_host() or known.server.host
         return replace(known, server=replace(known.server, host=host))
@@ -103,10 +106,10 @@ class Console:
     def transaction(
         self, directory: DataDirectory, environment: EnvironmentName
     ) -> Iterator[Transaction]:
-        """Open a durable transaction, as `session` does. The box may be running.
+        """Open a transaction that is committed durably at the end. The box may be running.
 
-        If the transaction leaves notices, wakes a running box so that it reloads its rows. Raises
-        OperatorError if the database is missing, unusable or has a different schema version.
+        If the transaction has change notices, wakes a running box, which then reloads its rows.
+        Raises OperatorError if the database is missing, unusable or has a different schema version.
         """
         path = _existing_database(directory, environment)
         with session(path, self.clock, self.tokens, self.zones) as tx:
@@ -128,7 +131,7 @@ class Console:
         for environment in ENVIRONMENTS:
             with suppress(NotFound), self.transaction(directory, environment) as tx:
                 return action(tx, environment)
-        raise OperatorError(f"there is no {what} {arguments.id}: see venuebox {what} list")
+        raise OperatorError(f"there is no {what} {arguments.id}. See venuebox {what} list.")
 
     def each_environment(
         self, arguments: argparse.Namespace
@@ -171,7 +174,8 @@ def add_command(
 ) -> argparse.ArgumentParser:
     """Add a subcommand that `main` will run, with the given common options.
 
-    `name_help` adds the option `--name`, `id_help` the argument `ID`, each with that help text.
+    The keyword argument `name_help` is the help text of the option `--name`, and `id_help` that of
+    the argument `ID`. Each is added only if its help text is given.
     """
     parser: argparse.ArgumentParser = commands.add_parser(name, help=meaning, description=meaning)
     parser.set_defaults(run=run)
@@ -205,7 +209,7 @@ def describe(row: object, *names: str, **more: object) -> dict[str, object]:
 
 
 def print_rows(arguments: argparse.Namespace, rows: Iterable[tuple[object, list[str]]]) -> int:
-    """Print one line for each pair of JSON value and text columns. Returns the exit status.
+    """Print one line for each pair (JSON value, text columns). Returns the exit status.
 
     Reads all rows first, so that a slow pipe does not keep the snapshot open.
     """
@@ -215,7 +219,7 @@ def print_rows(arguments: argparse.Namespace, rows: Iterable[tuple[object, list[
 
 
 def print_answer(arguments: argparse.Namespace, described: object, text: str) -> int:
-    """Print one result: `described` as JSON with --json, else `text`. Returns the exit status."""
+    """Print `described` as JSON with --json, otherwise `text`. Returns the exit status."""
     print(json.dumps(described, ensure_ascii=False) if arguments.json else text)
     return 0
 
@@ -229,10 +233,10 @@ def read_argument(name: str) -> bytes:
 
 
 def parse_day(text: str) -> date:
-    """Parse a date; the argparse `type` of a date argument."""
+    """Parse a date. Used as the argparse `type` of date arguments."""
     found = parse_date(text)
     if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a date: YYYY-MM-DD")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a date in the form YYYY-MM-DD")
     return found
 
 
@@ -252,12 +256,12 @@ def _existing_database(directory: DataDirectory, environment: EnvironmentName) -
 
 
 def _check_schema(reader: Reader, path: Path) -> None:
-    """Raise OperatorError if the schema is not current: only `serve` upgrades a database."""
+    """Raise OperatorError unless the schema is current. Only `serve` upgrades a database."""
     found, known = reader.value("PRAGMA user_version"), list_migrations()[-1][0]
     if found > known:
         raise OperatorError(describe_newer(path, found, known))
     if found != known:
         raise OperatorError(
-            f"{path.name} has schema {found}, this program supports {known}: "
-            "start the box with this version first"
+            f"{path.name} has schema {found}, but this program supports {known}. Start the box "
+            "with this version first."
         )

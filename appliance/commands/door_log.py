@@ -33,8 +33,8 @@ def add(commands: cli.Commands) -> None:
     meaning = "verify an exported file, or the box's own log"
     verify_parser = cli.add_command(group, "verify", verify, meaning, "--data")
     verify_parser.add_argument("--environment", choices=ENVIRONMENTS,
-                               help="live or test; required without FILE; with FILE, the default "
-                                    "is the environment named in it")  # fmt: skip
+                               help="live or test. Required without FILE. With FILE, the "
+                               "default is the environment named in it.")  # fmt: skip
     verify_parser.add_argument("file", metavar="FILE", nargs="?", help="an exported file")
     verify_parser.add_argument("--public-key", type=_public_key, metavar="HEX",
                                help="the box's public key, if there is no box here")  # fmt: skip
@@ -61,8 +61,8 @@ def export(arguments: argparse.Namespace, console: cli.Console) -> int:
             print(f"signed; the public key is {log.key.public_key().public_bytes_raw().hex()}")
     if log.broken is not None:
         print(
-            f"venuebox: scan {log.broken} was changed, or one before it was removed: "
-            "the export shows the log as it is",
+            f"venuebox: scan {log.broken} was changed, or a scan before it was removed. The export "
+            "shows the log as it is.",
             file=sys.stderr,
         )
         return 1
@@ -72,13 +72,13 @@ def export(arguments: argparse.Namespace, console: cli.Console) -> int:
 def verify(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Verify a file or the box's own log. On a fault, print its place and return status 1."""
     if arguments.file is None and arguments.environment is None:
-        raise cli.WrongUsage("doorlog verify: give a FILE, or --environment for the box's own log")
+        raise cli.WrongUsage("give a FILE to verify, or --environment for the box's own log")
     if arguments.file is None:
         directory = console.directory(arguments)
         with console.reading(directory, arguments.environment) as reader:
             count, broken = count_scans(reader), find_broken_link(reader)
         what = f"the door log of {arguments.environment}"
-        problem = f"scan {broken}: changed, or one before it was removed"
+        problem = f"scan {broken}: it was changed, or a scan before it was removed"
     else:
         what = arguments.file
         try:
@@ -101,7 +101,7 @@ def verify(arguments: argparse.Namespace, console: cli.Console) -> int:
 def _keys(
     arguments: argparse.Namespace, console: cli.Console, header: dict[str, Any]
 ) -> Iterable[bytes]:
-    """Return the accepted public keys: --public-key if given, else the box's keys."""
+    """Return the accepted public keys, i.e. --public-key if it is given, or else the box's keys."""
     if arguments.public_key is not None:
         return [arguments.public_key]
     environment = arguments.environment or header.get("environment")
@@ -110,8 +110,8 @@ def _keys(
     directory = console.directory(arguments)
     if not directory.holds_a_box():
         raise OperatorError(
-            f"there is no box in {directory.root} to take the public key from: "
-            "give it with --public-key"
+            f"there is no box in {directory.root} to take the public key from. Give it with "
+            "--public-key."
         )
     with console.reading(directory, environment) as reader:
         return list_log_keys(reader)

@@ -48,7 +48,7 @@ def run_erase(arguments: argparse.Namespace, console: cli.Console) -> int:
         f"the guest of {len(found)} reservations is erased; earlier backups still contain the data"
     )
     if not is_wiped:
-        sentence += "\nthe database was in use: the box wipes its files tonight"
+        sentence += "\nthe database was in use, so the box will wipe its files tonight"
     return cli.print_answer(arguments, {"erased": found, "wiped": is_wiped}, sentence)
 
 

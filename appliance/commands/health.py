@@ -42,7 +42,7 @@ def add(commands: cli.Commands) -> None:
 
 
 def doctor(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Print findings and remedies; return 1 if a check fails. Only --fix changes anything."""
+    """Print findings and remedies. Return 1 if a check fails. Only --fix changes anything."""
     # Imported here, so that other commands start without loading mail and HTTP code.
     from appliance.core.i18n import load_languages  # noqa: PLC0415
     from appliance.doctor.check import CheckContext, Sentence, worst  # noqa: PLC0415
@@ -97,8 +97,8 @@ def confirm(arguments: argparse.Namespace, console: cli.Console) -> int:
     now = datetime.fromtimestamp(console.clock.now() / 1000, zone)
     if now.date() != arguments.day:
         raise OperatorError(
-            f"this machine's clock says {now:%Y-%m-%d %H:%M}: set it first (timedatectl set-time), "
-            "then confirm it"
+            f"this machine's clock says {now:%Y-%m-%d %H:%M}. Set it first (timedatectl set-time), "
+            "then confirm it."
         )
     for name in ENVIRONMENTS:
         with console.transaction(directory, name) as tx:
@@ -118,7 +118,7 @@ def version(arguments: argparse.Namespace, console: cli.Console) -> int:
             text = resources.files("appliance").joinpath("inventory", name).read_text("utf-8")
         except FileNotFoundError:
             raise OperatorError(
-                "only the binary contains this list: build it with make binary"
+                "only the binary contains this list. Build the binary with make binary."
             ) from None
         sys.stdout.write(text)
         return 0

@@ -37,12 +37,12 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     directory = console.directory(arguments)
     venue = parse_venue_file(text, console.zones)
     found_box(directory, venue, console)
-    print(f"box for {venue.name} created in {directory.root}: start it with venuebox serve")
+    print(f"box for {venue.name} created in {directory.root}. Start it with venuebox serve.")
     return 0
 
 
 def apply(arguments: argparse.Namespace, console: Console) -> int:
-    """Apply the file to both environments; a running box uses it from its next request."""
+    """Apply the file to both environments. A running box uses it from its next request."""
     text = read_venue_file(arguments.file)
     directory = console.directory(arguments)
     venue = parse_venue_file(text, console.zones)
@@ -62,7 +62,7 @@ def read_venue_file(name: str) -> str:
 
 
 def found_unfurnished_box(directory: DataDirectory, console: Console) -> None:
-    """Create a box without an owner; the first owner sets it up in the portal.
+    """Create a box without an owner. The first owner sets it up in the portal.
 
     Until then, nothing can be booked and only the setup page is served.
     """

@@ -21,12 +21,12 @@ def add(commands: cli.Commands) -> None:
     parser.add_argument("--successor-of", metavar="ID", help="the key that this one replaces")
     cli.add_command(group, "list", show, "list keys, without their secret part",
                     "--data", "--environment?", "--json")  # fmt: skip
-    cli.add_command(group, "revoke", revoke, "revoke a key, from its next request on",
+    cli.add_command(group, "revoke", revoke, "revoke a key; its next request is refused",
                     "--data", id_help="the key's id")  # fmt: skip
     group = cli.add_group(commands, "signing-key", "the key that signs guest passes")
     meaning = "create a new key; existing passes stay valid"
     parser = cli.add_command(group, "rotate", rotate, meaning, "--data", "--environment")
-    meaning = "the key was stolen: refuse existing passes; guests' links show new ones"
+    meaning = "the key was stolen, so refuse existing passes; guests' links show new passes"
     parser.add_argument("--leaked", action="store_true", help=meaning)
 
 
@@ -71,12 +71,12 @@ def revoke(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def rotate(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Create a new signing key; a running box signs all further passes with it."""
+    """Create a new signing key. A running box signs all further passes with it."""
     directory = console.directory(arguments)
     keyring = Keyring(directory.master_key(), arguments.environment)
     with console.transaction(directory, arguments.environment) as tx:
         kid = rotate_signing_key(tx, keyring, leaked=arguments.leaked)
     print(f"key {kid} signs from now on")
     if arguments.leaked:
-        print("existing passes are refused; guests see the new one at their link")
+        print("existing passes are refused; guests find a new pass at their link")
     return 0

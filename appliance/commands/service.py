@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     """Write, enable and start the unit for this program and data directory."""
     directory = choose_data_directory(arguments.data, console.environ)
     program = find_program()
-    with acting_as(find_owner(directory.root)):  # with the owner's permissions, not root's
+    with acting_as(find_owner(directory.root)):  # use the owner's permissions instead of root's
         directory.refuse_links()
         backups = console.settings(directory).backup.directory
         if not arguments.print:
@@ -49,30 +49,30 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     systemctl = shutil.which("systemctl")
     if systemctl is None or not BOOTED.is_dir():
         raise OperatorError(
-            "systemd is not running here: start venuebox serve from your service manager"
+            "systemd is not running here. Start venuebox serve from your service manager."
         )
     if os.geteuid() != 0:
-        raise OperatorError("only root can install a service: use sudo")
+        raise OperatorError("only root can install a service. Use sudo.")
     if _call(systemctl, "is-active", "--quiet", UNIT.name).returncode:
         with directory.lock():  # raises OperatorError if a box started by hand is running
             pass
     user = _find_user(arguments.user)
     for path in (program, sys.executable, str(directory.root.parent)):
-        if not _may(user, os.X_OK, path):  # for example, in a private home directory
+        if not _may(user, os.X_OK, path):  # for example, the program is in a private home directory
             raise OperatorError(
-                f"{user.pw_name} cannot reach {path}: put it where all users can read, such as "
-                "/opt or /srv, or name your own user with --user"
+                f"{user.pw_name} cannot reach {path}. Put it where all users can read it, such "
+                "as /opt or /srv, or name your own user with --user."
             )
     _give_to(directory, user)
     UNIT.write_text(unit, "utf-8")
     # A running service must be restarted for the new unit to take effect.
     for words in (("daemon-reload",), ("enable", UNIT.name), ("restart", UNIT.name)):
         _must(f"systemctl {words[0]} failed", systemctl, *words)
-    print(f"{UNIT} written and started: systemctl status venuebox")
+    print(f"{UNIT} written and started. Check it with systemctl status venuebox.")
     if backups and not _may(user, os.W_OK, backups):
         print(
-            f"backups cannot be written yet: plug in the volume of {backups}, and make "
-            f"{arguments.user} the owner of that folder"
+            f"backups cannot be written yet. Plug in the volume of {backups}, and make "
+            f"{arguments.user} the owner of that folder."
         )
     return 0
 
@@ -96,7 +96,7 @@ def _quoted(path: str) -> str:
 
 
 def _may(user: pwd.struct_passwd, mode: int, path: str) -> bool:
-    """Whether the user may access `path`; `mode` is as in access(2)."""
+    """Whether the user may access `path` with `mode`, a mode of access(2)."""
     with acting_as(user.pw_uid):
         return os.access(path, mode, effective_ids=True)
 
@@ -118,13 +118,13 @@ def find_program() -> str:
 
 
 def _find_user(name: str) -> pwd.struct_passwd:
-    """Return the system user; create it if missing. Raises OperatorError if that fails."""
+    """Return the system user. Create it if it is missing. Raises OperatorError if that fails."""
     with contextlib.suppress(KeyError):
         return pwd.getpwnam(name)
     useradd = shutil.which("useradd")
     if useradd is None:
         raise OperatorError(
-            f"there is no user {name}: create it, or give a different one with --user"
+            f"there is no user {name}. Create it, or give a different user with --user."
         )
     _must(f"the user {name} cannot be created", useradd, *_SYSTEM_USER, "--", name)
     return pwd.getpwnam(name)
@@ -144,7 +144,10 @@ def _give_to(directory: DataDirectory, user: pwd.struct_passwd) -> None:
 
 
 def _give_file(path: Path, folder: int, user: pwd.struct_passwd) -> None:
-    """Change the owner. Raises OperatorError if a different owner's file is hard-linked."""
+    """Change a file's owner.
+
+    Raises OperatorError if a different user's file has another hard link.
+    """
     handle = os.open(path.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     try:
         found = os.fstat(handle)
@@ -152,8 +155,8 @@ def _give_file(path: Path, folder: int, user: pwd.struct_passwd) -> None:
             return
         if found.st_nlink > 1 and found.st_uid != user.pw_uid:
             raise OperatorError(
-                f"{path} has another hard link, so its owner is not changed to "
-                f"{user.pw_name}: replace it with a copy, then try again"
+                f"{path} has another hard link, so its owner is not changed to {user.pw_name}. "
+                "Replace it with a copy, then try again."
             )
         os.chown(f"/proc/self/fd/{handle}", user.pw_uid, user.pw_gid)
     finally:

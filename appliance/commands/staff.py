@@ -63,7 +63,7 @@ def reset(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def disable(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Disable the account; its next request is rejected."""
+    """Disable the account. Its next request is rejected."""
     with console.transaction(console.directory(arguments), "live") as tx:
         person = _find(tx, arguments.name)
         disable_staff(tx, person.id)
@@ -72,7 +72,7 @@ def disable(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def remove_step(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Turn off two-factor sign-in; the next sign-in needs only the password."""
+    """Turn off two-factor sign-in. The next sign-in needs only the password."""
     with console.transaction(console.directory(arguments), "live") as tx:
         person = _find(tx, arguments.name)
         had_one = remove_two_factor(tx, person.id)
@@ -86,7 +86,7 @@ def _find(reader: Reader, name: str) -> StaffMember:
     for person in list_staff(reader):
         if person.disabled_at is None and person.name.casefold() == wanted:
             return person
-    raise OperatorError(f"no account is called {name!r}: venuebox staff list shows all accounts")
+    raise OperatorError(f"no account is called {name!r}. See venuebox staff list.")
 
 
 def _show_link(arguments: argparse.Namespace, console: cli.Console, invitation: Invitation) -> int:

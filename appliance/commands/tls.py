@@ -31,13 +31,13 @@ def show(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Print names, expiry and fingerprints. Raises OperatorError if there is no certificate."""
     found = certificates.describe(console.box(arguments).root / "tls", console.clock.now())
     if found is None:
-        raise OperatorError("there is no certificate yet: venuebox serve creates it")
+        raise OperatorError("there is no certificate yet. venuebox serve creates it.")
     lines = _describe("signed by the box", found)
     if found["authority"]:  # in the same form as on /trust, so that people can compare them
         fingerprint = bytes.fromhex(found["authority"]).hex(":").upper()
         lines.append(f"authority     {fingerprint}")
     if found["imported"] is not None:
-        lines += _describe("imported, for its names only", found["imported"])
+        lines += _describe("imported; used for its own names only", found["imported"])
     return cli.print_answer(arguments, found, "\n".join(lines))
 
 
@@ -51,7 +51,7 @@ def _describe(kind: str, found: dict[str, Any]) -> list[str]:
 
 
 def import_pair(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Import a certificate and its key; a running box uses it at once."""
+    """Import a certificate and its key. A running box uses it at once."""
     pem, key = cli.read_argument(arguments.cert), cli.read_argument(arguments.key)
     directory = console.box(arguments)
     names = certificates.import_certificate(directory.root / "tls", pem, key, console.clock.now())

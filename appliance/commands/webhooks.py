@@ -21,14 +21,16 @@ def add(commands: cli.Commands) -> None:
     group = cli.add_group(commands, "endpoint", "webhook endpoints of partners")
     cli.add_command(group, "list", show_endpoints, "list endpoints and their state",
                     "--data", "--environment?", "--json")  # fmt: skip
-    _add(group, "roll", roll, "issue a new secret; the old one keeps signing for 24 hours")
+    _add(group, "roll", roll, "issue a new secret; the old secret keeps signing for 24 hours")
     _add(group, "revoke-old-secret", revoke, "stop signing with the old secret now")
     _add(group, "activate", activate, "activate an endpoint again (at most 5 are active)")
     _add(group, "deactivate", deactivate, "deactivate an endpoint and cancel its queued deliveries")
     truster = _add(group, "trust", trust, "choose how its TLS certificate is verified")
     anchor = truster.add_mutually_exclusive_group(required=True)
     anchor.add_argument("--ca", metavar="FILE", help="only the authorities in this PEM file")
-    anchor.add_argument("--pin", metavar="SHA256", help="only this certificate, by fingerprint")
+    anchor.add_argument(
+        "--pin", metavar="SHA256", help="only the certificate with this fingerprint"
+    )
     anchor.add_argument("--system", action="store_true", help="the authorities this machine trusts")
     cli.add_command(commands, "deliveries", show_deliveries,
                     "webhook deliveries and their attempts",
@@ -39,9 +41,9 @@ def add(commands: cli.Commands) -> None:
     choice.add_argument("--delivery", metavar="ID", help="one delivery")
     choice.add_argument("--endpoint", metavar="ID", help="deliveries of this endpoint")
     states = parser.add_mutually_exclusive_group()
-    meaning = "only those that failed six times (the default)"
+    meaning = "only deliveries that failed six times (the default)"
     states.add_argument("--dead", action="store_true", help=meaning)
-    meaning = "also delivered, cancelled and waiting ones"
+    meaning = "also delivered, cancelled and waiting deliveries"
     states.add_argument("--all", action="store_true", help=meaning)
 
 
@@ -52,7 +54,7 @@ def _add(group: cli.Commands, name: str, run: cli.Command, meaning: str) -> argp
 
 
 def show_endpoints(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Print one line for each endpoint, including deactivated ones."""
+    """Print one line for each endpoint, including deactivated endpoints."""
     rows = [
         (_describe(environment, endpoint, reader.now), _columns(environment, endpoint))
         for environment, reader in console.each_environment(arguments)
@@ -62,7 +64,7 @@ def show_endpoints(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def roll(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Issue a new secret and print it; it is not shown again."""
+    """Issue a new secret and print it once."""
     master_key = console.directory(arguments).master_key()
 
     def action(tx: Transaction, environment: EnvironmentName) -> tuple[str, str]:
@@ -74,14 +76,14 @@ def roll(arguments: argparse.Namespace, console: cli.Console) -> int:
     return cli.print_answer(
         arguments,
         {"id": arguments.id, "secret": secret, "oldSecretSignsUntil": until},
-        f"{secret}\nNote it now: it is not shown again. The old secret signs too until {until}.",
+        f"{secret}\nStore it now: it is not shown again. The old secret also signs until {until}.",
     )
 
 
 def revoke(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Stop signing with the previous secret."""
     return _change(
-        arguments, console, endpoints.revoke_old_secret, "signs with its new secret only"
+        arguments, console, endpoints.revoke_old_secret, "signs only with its new secret"
     )
 
 
@@ -129,7 +131,7 @@ def replay(arguments: argparse.Namespace, console: cli.Console) -> int:
         replayed = replay_chosen(arguments, console)
     except NotFound:
         where = arguments.environment
-        raise OperatorError(f"there is no {what} in {where}: see {command}") from None
+        raise OperatorError(f"there is no {what} in {where}. See {command}.") from None
     return cli.print_answer(
         arguments, {"replayed": replayed}, f"{replayed} deliveries queued again"
     )
@@ -145,7 +147,7 @@ def _replay_one(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def _replay_of_endpoint(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Replay in pages, with one transaction each, so that the box can write in between."""
+    """Replay in pages with one transaction each, so that the box can write in between."""
     directory, environment = console.directory(arguments), arguments.environment
     selection = delivery_log.Selection(arguments.endpoint, STATES if arguments.all else ("dead",))
     progress: delivery_log.Progress | None = None
@@ -159,7 +161,10 @@ def _change(
     arguments: argparse.Namespace, console: cli.Console,
     change: Callable[[Transaction, str], object], outcome: str,
 ) -> int:  # fmt: skip
-    """Change the endpoint `arguments.id` and print it. `change` must raise NotFound if unknown."""
+    """Change the endpoint `arguments.id` and print it.
+
+    `change` must raise NotFound if the id is unknown.
+    """
 
     def action(tx: Transaction, environment: EnvironmentName) -> dict[str, object]:
         change(tx, arguments.id)

@@ -21,7 +21,7 @@ _MASTER_KEY_BYTES = 32
 _BY_SERVE = b"serve"
 _PIPE_BYTES = 65536  # the default capacity of a pipe on Linux
 _FOLDERS = ("secrets", "tls", "backups", "log", "tmp", "tz")
-# Files that a directory without a box may contain: the operator may write settings.toml before
+# Files that a directory without a box may contain. The operator may write settings.toml before
 # init, and many volumes have lost+found in their root folder.
 _HARMLESS_FILES = {"settings.toml", "lost+found"}
 ENVIRONMENTS: tuple[EnvironmentName, ...] = ("live", "test")
@@ -40,7 +40,7 @@ class DataDirectory:
 
     @property
     def master_key_file(self) -> Path:
-        """The path of the 32-byte master key, from which the environments' keys are derived."""
+        """The path of the 32-byte master key. Each environment's keys are derived from it."""
         return self.root / "secrets" / "master.key"
 
     @property
@@ -92,15 +92,15 @@ class DataDirectory:
         """Raise OperatorError unless the directory holds a box that this user may open."""
         self.refuse_strangers()
         if self._unfinished.exists():
-            raise OperatorError(f"init was interrupted in {self.root}: run venuebox init again")
+            raise OperatorError(f"init was interrupted in {self.root}. Run venuebox init again.")
         if self.restore_mark.exists():
             raise OperatorError(
-                f"a restore was interrupted in {self.root}: run venuebox restore again"
+                f"a restore was interrupted in {self.root}. Run venuebox restore again."
             )
         if not self.holds_a_box():
             raise OperatorError(
-                f"there is no box in {self.root}: run venuebox init first, or name its directory "
-                "with --data"
+                f"there is no box in {self.root}. Run venuebox init first, or name the box's "
+                "directory with --data."
             )
 
     def refuse_links(self) -> None:
@@ -110,8 +110,8 @@ class DataDirectory:
             with contextlib.suppress(PermissionError):  # refuse_strangers reports this error
                 if path.is_symlink():
                     raise OperatorError(
-                        f"{path} is a symbolic link, which venuebox refuses: use a real folder "
-                        "(to store backups elsewhere, set backup.directory in settings.toml)"
+                        f"{path} is a symbolic link, which venuebox refuses. Use a real folder. "
+                        "To store backups elsewhere, set backup.directory in settings.toml."
                     )
 
     def master_key(self) -> bytes:
@@ -123,7 +123,7 @@ class DataDirectory:
         self.refuse_lost_key()
         key = files.read_private(path)
         if len(key) != _MASTER_KEY_BYTES:
-            raise OperatorError(f"{path} is damaged: restore it from a backup")
+            raise OperatorError(f"{path} is damaged. Restore it from a backup.")
         return key
 
     def refuse_strangers(self) -> None:
@@ -136,8 +136,8 @@ class DataDirectory:
                 with contextlib.suppress(OSError):  # a parent folder may be unreadable too
                     owner = files.name_user(self.root.stat().st_uid)
                 raise OperatorError(
-                    f"only {owner} may open {self.root}: run this as that user, or as root with "
-                    "sudo"
+                    f"only {owner} may open {self.root}. Run this as that user, or as root with "
+                    "sudo."
                 ) from None
 
     def refuse_lost_key(self) -> None:
@@ -145,8 +145,8 @@ class DataDirectory:
         with contextlib.suppress(PermissionError):  # refuse_strangers reports this error
             if not self.master_key_file.exists():
                 raise OperatorError(
-                    f"{self.master_key_file} is missing: restore a backup to another directory "
-                    "and copy the file from there; without it no link or pass is valid"
+                    f"{self.master_key_file} is missing, and without it no link or pass is "
+                    "valid. Restore a backup to another directory and copy the file from there."
                 )
 
     def lock(self) -> contextlib.AbstractContextManager[None]:
@@ -155,7 +155,7 @@ class DataDirectory:
         The kernel also releases the lock when the process ends. Entering the context raises
         OperatorError if another process holds the lock.
         """
-        message = f"another venuebox already uses {self.root}: stop it first"
+        message = f"another venuebox already uses {self.root}. Stop it first."
         return files.exclusive(self.root, 0, message)
 
     @contextlib.contextmanager
@@ -168,7 +168,9 @@ class DataDirectory:
         self.make_folders()
         with self.lock():
             if self.holds_a_box():
-                raise OperatorError(f"{self.root} already holds a box: choose an empty directory")
+                raise OperatorError(
+                    f"{self.root} already contains a box. Choose an empty directory."
+                )
             files.atomic_write(self._unfinished, _BY_SERVE if by_serve else b"")
             self._remove_databases()
             files.atomic_write(self.master_key_file, tokens.random_bytes(_MASTER_KEY_BYTES))
@@ -199,7 +201,7 @@ class DataDirectory:
 
     @property
     def wakeup_pipe(self) -> Path:
-        """The path of the pipe with which a command wakes the running box (see `wake_box`)."""
+        """The path of the pipe that commands use to wake the running box (see `wake_box`)."""
         return self.root / "poke"
 
     @property
@@ -221,14 +223,14 @@ class DataDirectory:
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             if {path.name for path in self.root.iterdir()} <= _HARMLESS_FILES:
-                with contextlib.suppress(PermissionError):  # made by somebody else
+                with contextlib.suppress(PermissionError):  # a different user owns it
                     self.root.chmod(0o700)
             for name in _FOLDERS[:4]:
                 files.make_folder(self.root / name)
         except OSError as error:
             raise OperatorError(
-                f"{self.root} cannot be created ({error.strerror}): name another directory with "
-                "--data, or run it as root with sudo"
+                f"{self.root} cannot be created ({error.strerror}). Name another directory with "
+                "--data, or run this as root with sudo."
             ) from None
 
 
@@ -267,8 +269,8 @@ def wake_box(pipe: Path) -> bool:
 
 @contextlib.contextmanager
 def listen_for_wakeups(pipe: Path, on_wakeup: Callable[[], None]) -> Iterator[None]:
-    """Call `on_wakeup` in the running event loop after each wake-up, or once after several."""
-    pipe.unlink(missing_ok=True)  # left by a process that crashed
+    """Call `on_wakeup` in the running event loop after each wake-up. Several may cause one call."""
+    pipe.unlink(missing_ok=True)  # a crashed process may have left a pipe
     os.mkfifo(pipe, 0o600)
     # Open the pipe for writing too. Otherwise, a read returns end-of-file after a command exits.
     handle = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)

@@ -53,7 +53,7 @@ class InvalidJson(ApiError): ...
 
 
 class UnreadableJson(InvalidJson):
-    """As InvalidJson, with the reason."""
+    """Like InvalidJson, but the message also says why the JSON is invalid."""
 
 
 class InvalidDate(ApiError): ...
@@ -102,7 +102,10 @@ class Rule:
 
 
 class ValidationError(ApiError):
-    """A field breaks a rule. HTML pages show `rule` next to their own label for the field."""
+    """A field's value breaks a rule.
+
+    HTML pages show `rule` next to their own label for the field.
+    """
 
     rule: Rule | None = None
 
@@ -130,7 +133,7 @@ def field_invalid(field: str, rule: str, /, **blanks: object) -> ValidationError
 
 
 def json_unreadable(rule: str, /, **blanks: object) -> UnreadableJson:
-    """Return the error for a body that is no JSON, for a reason of refusals.toml."""
+    """Return the error for a body that is not valid JSON, with a reason from refusals.toml."""
     french, english = RULES[rule]
     return UnreadableJson(rule_fr=french.format(**blanks), rule=english.format(**blanks))
 
@@ -153,7 +156,7 @@ class Unauthorized(ApiError): ...
 
 
 class OtherEnvironment(Unauthorized):
-    """The key is of the form of the other environment."""
+    """The key's prefix belongs to the other environment."""
 
 
 class KeyRevoked(ApiError): ...
@@ -212,7 +215,7 @@ class Unavailable(ApiError): ...
 
 
 class OperatorError(Exception):
-    """A problem that the operator can solve. The message is one sentence that says how."""
+    """A problem that the operator can solve. The message says what is wrong and how to solve it."""
 
 
 log = logging.getLogger(__name__)

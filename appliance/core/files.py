@@ -15,7 +15,8 @@ from appliance.core.errors import OperatorError
 
 PART = ".part"
 _RETRY_SECONDS = 0.1
-_NO_SYNC = {errno.EINVAL, errno.ENOTSUP}  # errors of fsync on volumes that cannot sync a folder
+# fsync raises these errors on volumes that cannot sync a folder.
+_NO_SYNC = {errno.EINVAL, errno.ENOTSUP}
 
 
 def sync(path: Path) -> None:
@@ -45,7 +46,7 @@ def open_part(path: Path) -> Iterator[BinaryIO]:
     The file is deleted unless the block passes it to `put_in_place`.
     """
     aside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}{PART}")
-    aside.unlink(missing_ok=True)  # left by a power cut
+    aside.unlink(missing_ok=True)  # a power cut may have left this file
     try:
         with open(aside, "xb", opener=open_private) as file:
             yield file
@@ -82,9 +83,11 @@ def read_private(path: Path) -> bytes:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise OperatorError(f"{path} cannot be read ({error.strerror}): run as its owner") from None
+        raise OperatorError(
+            f"{path} cannot be read ({error.strerror}). Run this as its owner."
+        ) from None
     if mode & 0o077:
-        raise OperatorError(f"{path} can be read by other users: run chmod 600 {path}")
+        raise OperatorError(f"{path} can be read by other users. Run chmod 600 {path}.")
     return content
 
 
@@ -133,8 +136,8 @@ def become_owner(folder: Path) -> None:
         program = Path(__file__).parents[1]
         if not os.access(program, os.R_OK | os.X_OK):
             raise OperatorError(
-                f"{folder} belongs to {name_user(uid)}, who cannot read the program in {program}: "
-                "install it where every user can read it, such as /opt"
+                f"{folder} belongs to {name_user(uid)}, who cannot read the program in "
+                f"{program}. Install it where every user can read it, such as /opt."
             )
 
 
@@ -183,7 +186,10 @@ def name_user(uid: int) -> str:
 
 
 def _find_groups(uid: int) -> tuple[int, list[int]]:
-    """Return the primary group and all groups of `uid`. If it has no name, they are `uid`."""
+    """Return the user's primary group and all groups.
+
+    If `uid` has no name, use `uid` as the group.
+    """
     try:
         user = pwd.getpwuid(uid)
     except KeyError:

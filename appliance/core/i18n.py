@@ -37,7 +37,7 @@ _DIRECTIONAL_MARKS = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A language in which the pages are available. `name` is written in the language itself."""
+    """A language of the pages. `name` is the language's name in the language itself."""
 
     code: str
     name: str
@@ -54,7 +54,7 @@ class Language:
         return self.words.gettext(message) % values
 
     def plain(self, message: str, /, **values: object) -> str:
-        """Translate with plain spaces and apostrophes, for consoles and email headers."""
+        """Translate `message` with plain spaces and apostrophes, for consoles and email headers."""
         return self.words.gettext(message).translate(_PLAIN) % values
 
     def ngettext(self, one: str, many: str, count: int, /, **values: object) -> str:
@@ -79,7 +79,7 @@ class Language:
 
 
 class Languages:
-    """All languages in which the pages are available, in display order."""
+    """All languages of the pages, in display order."""
 
     def __init__(self, by_code: Mapping[str, Language]) -> None:
         self._by_code = dict(by_code)
@@ -93,7 +93,7 @@ class Languages:
         return self._by_code.get(code or "", self._by_code[_DEFAULT])
 
     def of(self, request: "web.Request") -> Language:
-        """Return the language in `?lang=` if it is known, otherwise the one in Accept-Language."""
+        """Return the language in `?lang=` if it is known, or else the one in Accept-Language."""
         asked = request.query.get("lang", "").lower()
         if asked in self._by_code:
             return self._by_code[asked]

@@ -28,7 +28,7 @@ def https_base(host: str, port: int) -> str:
 
 
 def is_public(url: str) -> bool:
-    """Whether the host in `url` is outside the local network, judged by its name or address."""
+    """Whether the host name or address in `url` is outside the local network."""
     host = (urlsplit(url).hostname or "").rstrip(".").lower()
     try:
         return not ip_address(host).is_private
@@ -56,12 +56,12 @@ def _has_route(family: int, address: str) -> bool:
 
 
 def own_addresses() -> list[str]:
-    """List this machine's IP addresses except loopback, link-local and multicast ones."""
+    """List this machine's IP addresses except loopback, link-local and multicast addresses."""
     return sorted({text for text, _index in own_interfaces()})
 
 
 def own_interfaces() -> list[tuple[str, int]]:
-    """List the same addresses as `own_addresses`, as (address, index of the adapter).
+    """List the addresses that `own_addresses` lists, as (address, network adapter's index).
 
     An adapter that is unplugged and reconnected gets a new index.
     """

@@ -1,4 +1,4 @@
-"""The `[[readers]]` tables in settings.toml, each of which configures one scanner."""
+"""The `[[readers]]` tables in settings.toml. Each table configures one scanner."""
 
 import dataclasses
 import re
@@ -44,23 +44,23 @@ def _setting(
     return field(default_factory=dict if default is dict else lambda: default, metadata=metadata)
 
 
-_A_TEXT = f"text of 1 to {_LONGEST_TEXT} characters is"
-_A_PATH = "a path such as /dev/serial/by-id/… is"
-_A_BAUD = f"{', '.join(map(str, _BAUDS))} are"
+_A_TEXT = f"text of 1 to {_LONGEST_TEXT} characters"
+_A_PATH = "a path such as /dev/serial/by-id/…"
+_A_BAUD = f"{', '.join(map(str, _BAUDS))}"
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderSettings:
     """The settings of one scanner.
 
-    `terminal` is the id or the name of the terminal for which the scanner reads codes. `answer`
+    `terminal` is the id or the name of the terminal that the scanner reads codes for. `answer`
     maps a verdict's colour to the bytes to send back, in parts that are sent half a second apart.
     The bytes go to the scanner or, if `answer_device` is set, to a relay on that serial port. If a
     code is scanned again within 3 s, the bytes are sent again, except those for green, which may
     open a turnstile. With `repeat_answer`, the bytes for green are sent again too.
     """
 
-    kind: str = _setting("", lambda value: value in KINDS, f"{', '.join(KINDS)} are")
+    kind: str = _setting("", lambda value: value in KINDS, f"{', '.join(KINDS)}")
     terminal: str = _setting(
         "",
         _is_text,
@@ -68,7 +68,7 @@ class ReaderSettings:
         missing="the id or the name of the terminal that receives the scans",
     )
     environment: str = _setting(
-        "live", lambda value: value in ENVIRONMENTS, f"{' or '.join(ENVIRONMENTS)} is"
+        "live", lambda value: value in ENVIRONMENTS, f"{' or '.join(ENVIRONMENTS)}"
     )
     device: str = _setting(
         "", _is_path, _A_PATH, "serial", "evdev",
@@ -77,16 +77,16 @@ class ReaderSettings:
     baud: int = _setting(9600, _is_baud, _A_BAUD, "serial")
     host: str = _setting("127.0.0.1", _is_text, _A_TEXT, "tcp")
     port: int = _setting(
-        0, lambda value: type(value) is int and 1 <= value <= 65535, "1 to 65535 is", "tcp",
+        0, lambda value: type(value) is int and 1 <= value <= 65535, "1 to 65535", "tcp",
         missing="the port to listen on, from 1 to 65535",
     )  # fmt: skip
     answer: Mapping[str, tuple[bytes, ...]] = _setting(
-        dict, lambda value: isinstance(value, dict), 'a table such as {green = "…"} is'
+        dict, lambda value: isinstance(value, dict), 'a table such as {green = "…"}'
     )
     answer_device: str = _setting("", _is_path, _A_PATH, "serial", "evdev")
     answer_baud: int = _setting(9600, _is_baud, _A_BAUD, "serial", "evdev")
     repeat_answer: bool = _setting(
-        default=False, is_allowed=lambda value: isinstance(value, bool), allowed="true or false is"
+        default=False, is_allowed=lambda value: isinstance(value, bool), allowed="true or false"
     )
 
     def answers(self, colour: str, *, is_repeated: bool) -> bool:
@@ -99,7 +99,7 @@ class ReaderSettings:
 
     @property
     def place(self) -> str:
-        """The scanner's device, or the host and port on which the box listens for a TCP scanner."""
+        """The scanner's device or, for a TCP scanner, the host and port that the box listens on."""
         return self.device if self.kind != "tcp" else f"{self.host}:{self.port}"
 
 
@@ -107,7 +107,7 @@ def parse_readers(tables: object, *, on_a_bridge: bool = False) -> tuple[ReaderS
     """Parse the `readers` array.
 
     With `on_a_bridge`, `terminal` and `environment` are not allowed, because every reader of a
-    bridge scans for the bridge's own terminal. Raises OperatorError if a setting is invalid; the
+    bridge scans for the bridge's own terminal. Raises OperatorError if a setting is invalid. The
     message names the reader's number, the setting, the value and the allowed values.
     """
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
@@ -116,7 +116,9 @@ def parse_readers(tables: object, *, on_a_bridge: bool = False) -> tuple[ReaderS
     places = [reader.place for reader in readers]
     for place in places:
         if places.count(place) > 1:
-            raise OperatorError(f"two readers use {place}: give each reader its own device or port")
+            raise OperatorError(
+                f"two readers use {place}. Give each reader its own device or port."
+            )
     return readers
 
 
@@ -131,23 +133,25 @@ def _parse(where: str, table: Mapping[str, Any], on_a_bridge: bool) -> ReaderSet
     values: dict[str, Any] = {}
     for name, value in ({"kind": kind} | dict(table)).items():
         if name not in known:
-            raise OperatorError(f"unknown setting {where}.{name}: use {', '.join(known)}")
+            raise OperatorError(f"unknown setting {where}.{name}. Use {', '.join(known)}.")
         if not known[name]["check"](value):
-            raise OperatorError(f"{where}.{name} is {value!r}: {known[name]['allowed']} allowed")
+            raise OperatorError(
+                f"{where}.{name} is {value!r}, but must be {known[name]['allowed']}"
+            )
         values[name] = value.strip() if isinstance(value, str) else value
     for name, declared in known.items():
         if declared["missing"] and name not in values:
             raise OperatorError(f"{where}.{name} is missing: {declared['missing']}")
     if kind == "evdev" and "answer" in values and "answer_device" not in values:
         raise OperatorError(
-            f"{where}.answer_device is missing: "
-            "a keyboard cannot receive an answer, so give the serial port of a relay"
+            f"{where}.answer_device is missing. Set it to a relay's serial port, because a "
+            "keyboard cannot receive an answer."
         )
     answers = {}
     for colour, text in values.get("answer", {}).items():
         if colour not in COLOURS:
             allowed = ", ".join(COLOURS)
-            raise OperatorError(f"unknown setting {where}.answer.{colour}: use {allowed}")
+            raise OperatorError(f"unknown setting {where}.answer.{colour}. Use {allowed}.")
         answers[colour] = _parse_answer(f"{where}.answer.{colour}", text)
     return ReaderSettings(**values | {"answer": answers})
 
@@ -155,25 +159,25 @@ def _parse(where: str, table: Mapping[str, Any], on_a_bridge: bool) -> ReaderSet
 def _parse_answer(name: str, text: Any) -> tuple[bytes, ...]:
     r"""Split `text` at each \p and convert the escapes \xHH \r \n \t \a \\. Returns the parts."""
     if not isinstance(text, str):
-        raise OperatorError(f"{name} is {text!r}: it must be text")
+        raise OperatorError(f"{name} is {text!r}, but must be text")
     parts, at = [b""], 0
     for escape in _ESCAPE.finditer(text):
         parts[-1] += text[at : escape.start()].encode("utf-8", "surrogatepass")
         at = escape.end()
         if escape[1] is not None:
             parts[-1] += bytes.fromhex(escape[1])
-        elif escape[2] == "p":  # a pause of half a second
+        elif escape[2] == "p":  # `\p` means a pause of half a second
             parts.append(b"")
         elif escape[2] in _ESCAPES:
             parts[-1] += _ESCAPES[escape[2]]
         else:
             raise OperatorError(
-                rf"{name} is {text!r}: the escapes \xHH \r \n \t \a \p \\ are allowed"
+                rf"{name} is {text!r}, but only the escapes \xHH \r \n \t \a \p \\ are allowed"
             )
     parts[-1] += text[at:].encode("utf-8", "surrogatepass")
     if sum(map(len, parts)) + len(parts) > _ANSWER_BYTES:
         raise OperatorError(
-            f"{name} is too long: at most {_ANSWER_BYTES} bytes and pauses are allowed"
+            f"{name} is too long. It may have at most {_ANSWER_BYTES} bytes and pauses."
         )
     return tuple(parts)
 

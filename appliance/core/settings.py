@@ -64,7 +64,7 @@ def _is_path(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """The addresses on which the box listens, and the rules for access."""
+    """The addresses that the box listens on, and the rules for access."""
 
     host: str = _setting("0.0.0.0", "address to listen on")  # noqa: S104 - the box serves the local network
     port: int = _setting(8080, "port to listen on; 0 selects any free port", (0, 65535))
@@ -228,7 +228,7 @@ RANGES: Mapping[str, tuple[int, int]] = {
 def read_settings(file: Path, environ: Mapping[str, str]) -> Settings:
     """Read the settings from `file`, which may be missing, and from environment variables.
 
-    Environment variables take precedence. Raises OperatorError if a setting is invalid; the message
+    Environment variables take precedence. Raises OperatorError if a setting is invalid. The message
     names the setting, the value and the allowed values.
     """
     try:
@@ -239,7 +239,10 @@ def read_settings(file: Path, environ: Mapping[str, str]) -> Settings:
 
 
 def parse_settings(text: str, environ: Mapping[str, str], name: str = "settings.toml") -> Settings:
-    """Parse the settings in `text`. Raises OperatorError as `read_settings` does."""
+    """Parse the settings in `text`.
+
+    Raises OperatorError for the same reasons as `read_settings`.
+    """
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also raised for long numbers and deep nesting
@@ -248,7 +251,7 @@ def parse_settings(text: str, environ: Mapping[str, str], name: str = "settings.
     for section in document:
         if section not in _SECTIONS:
             allowed = ", ".join(_SECTIONS)
-            raise OperatorError(f"unknown section [{section}] in {name}: use {allowed}")
+            raise OperatorError(f"unknown section [{section}] in {name}. Use {allowed}.")
     sections = {
         section: _read_section(section, kind, document.get(section, {}), environ)
         for section, kind in _SECTIONS.items()
@@ -256,7 +259,7 @@ def parse_settings(text: str, environ: Mapping[str, str], name: str = "settings.
     _refuse_unknown_variables(environ)
     if sections["mail"].host and not sections["mail"].sender:
         raise OperatorError(
-            "mail.sender is missing: with mail.host set, emails need a From address"
+            "mail.sender is missing. If mail.host is set, emails need a From address."
         )
     return Settings(**sections, readers=readers)
 
@@ -275,11 +278,13 @@ def _variable(section: str, name: str) -> str:
 
 def _read_section(section: str, kind: Any, table: Any, environ: Mapping[str, str]) -> Any:
     if not isinstance(table, dict):
-        raise OperatorError(f"{section} in settings.toml must be a section: [{section}]")
+        raise OperatorError(
+            f"{section} in settings.toml must be a section that starts with [{section}]"
+        )
     hints, values = get_type_hints(kind), {}
     for name in table:
         if name not in hints:
-            raise OperatorError(f"unknown setting {section}.{name}: use {', '.join(hints)}")
+            raise OperatorError(f"unknown setting {section}.{name}. Use {', '.join(hints)}.")
     for item in dataclasses.fields(kind):
         name, variable = item.name, _variable(section, item.name)
         if variable in environ:
@@ -315,10 +320,10 @@ def _check(name: str, hint: Any, value: Any, allowed: Any) -> Any:
     elif type(value) is not hint:
         types = {int: "a whole number", bool: "true or false", str: "text"}
         needed = types.get(hint, "a list of strings")
-        raise OperatorError(f"{name} is {value!r}: {needed} is allowed")
+        raise OperatorError(f"{name} is {value!r}, but must be {needed}")
     if not (last(value) if callable(last) else first <= value <= last):
         needed = first if callable(last) else f"{first} to {last}"
-        raise OperatorError(f"{name} is {value!r}: {needed} is allowed")
+        raise OperatorError(f"{name} is {value!r}, but must be {needed}")
     return value
 
 
@@ -331,7 +336,7 @@ def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
 
             section = variable.split("_")[1].lower()
             if get_close_matches(section, _SECTIONS, cutoff=0.8):
-                raise OperatorError(f"unknown setting {variable}: see docs/reference/settings.md")
+                raise OperatorError(f"unknown setting {variable}. See docs/reference/settings.md.")
 
 
 def settings_example() -> str:
@@ -361,15 +366,15 @@ def change_settings(text: str, changes: Mapping[str, str | int | bool | list[str
     changed = "\n".join(lines)
     parse_settings(changed, {})
     if _flat(changed) != _flat(text) | dict(changes):
-        raise OperatorError("settings.toml has an unusual layout: edit the file by hand")
+        raise OperatorError("settings.toml has an unusual layout. Edit the file by hand.")
     return changed
 
 
 def _change(lines: list[str], section: str, name: str, *, value: str) -> None:
-    """Replace the setting's line or, if there is none, its commented-out line, or insert one."""
+    """Replace the setting's line or its commented-out line. If there is neither, insert a line."""
     head = next((i for i, line in enumerate(lines) if line.strip() == f"[{section}]"), None)
     if head is None:
-        # Insert the section before the [[readers]] tables, which stay at the end of the file.
+        # Insert the section before the [[readers]] tables, which must stay at the end of the file.
         first = next((i for i, line in enumerate(lines) if line.startswith("[[")), len(lines))
         lines[first:first] = [f"[{section}]", f"{name} = {value}", ""]
         return

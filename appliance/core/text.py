@@ -14,8 +14,8 @@ _WESTERN_DIGITS = str.maketrans(_DIGITS)
 _SAME_LETTERS = str.maketrans(
     _DIGITS
     | {
-        "ة": "ه",  # ta marbuta to ha
-        "ى": "ي",  # alif maqsura to ya
+        "ة": "ه",  # ta marbuta becomes ha
+        "ى": "ي",  # alif maqsura becomes ya
         "ی": "ي",
         "ک": "ك",
         "ٱ": "ا",
@@ -25,12 +25,12 @@ _SAME_LETTERS = str.maketrans(
 
 
 def fold(text: str) -> str:
-    """Remove case, accents, vowel signs, tatweel and invisible marks; convert digits to 0 to 9.
+    """Remove case, accents, vowel signs, tatweel and invisible marks. Convert digits to 0 to 9.
 
     Letters that people use interchangeably are unified: ta marbuta becomes ha, and alif maqsura
     becomes ya.
     """
-    if text.isascii():  # fast path: most names are ASCII, and thousands are compared at once
+    if text.isascii():  # fast path, because most names are ASCII and thousands are compared at once
         return text.casefold()
     parts = unicodedata.normalize("NFKD", text)
     letters = (c for c in parts if unicodedata.category(c) not in {"Mn", "Mc", "Me", "Cf"})
@@ -42,8 +42,9 @@ def western_digits(text: str) -> str:
     return text.translate(_WESTERN_DIGITS)
 
 
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # without it, spreadsheets assume a legacy encoding
-# French spreadsheets split at semicolons and English ones at commas, even in a quoted cell.
+# Without this mark, spreadsheets assume a legacy encoding.
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# French spreadsheets split cells at semicolons, English spreadsheets at commas, even if quoted.
 _SEPARATORS = re.compile("([;,])")
 _LINE_BREAK = re.compile(r"\s*[\t\r\n\v\f\x1c-\x1e\x85\u2028\u2029]\s*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -76,7 +77,7 @@ def phone_text(number: str | None) -> str | None:
 
 
 def _is_formula(part: str) -> bool:
-    """Whether the first visible character of `part` starts a formula, even if full-width."""
+    """Whether the first visible character of `part`, in normal or full width, starts a formula."""
     for character in part:
         if character != '"' and unicodedata.category(character) not in _INVISIBLE:
             return unicodedata.normalize("NFKC", character)[0] in _FORMULA

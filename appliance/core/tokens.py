@@ -58,7 +58,7 @@ class Tokens:
         return "-".join(self._letters(4) for _ in range(4))
 
     def new_pairing_code(self) -> str:
-        """Return eight random digits with which to pair a terminal."""
+        """Return a code of eight random digits that pairs a terminal."""
         return f"{int.from_bytes(self.random_bytes(8), 'big') % 10**8:08d}"
 
     def _letters(self, count: int) -> str:
@@ -74,7 +74,7 @@ def encode_url_safe(raw: bytes) -> str:
 
 
 def hash_token(token: str) -> bytes:
-    """Return the SHA-256 under which a key, token or one-time link is stored.
+    """Return the SHA-256 hash that identifies a key, token or one-time link in the database.
 
     Accepts strings that are not valid Unicode, which may come from a header. Their hashes match no
     stored row.
@@ -83,7 +83,7 @@ def hash_token(token: str) -> bytes:
 
 
 def account_hash(name: str) -> bytes:
-    """Return the hash under which failed sign-ins to the account `name` are counted.
+    """Return the hash that identifies the account `name` when failed sign-ins are counted.
 
     Ignores case and repeated spaces.
     """
@@ -102,7 +102,7 @@ def first_id_of(now_ms: int) -> str:
 
 
 class Keyring:
-    """The keys of one environment: one key for each purpose, derived from the master key.
+    """One environment's keys. Each purpose has its own key, derived from the master key.
 
     A key reveals nothing about the keys for other purposes or for the other environment.
     """
@@ -134,7 +134,7 @@ class Keyring:
         return self._read_access(token)
 
     def read_claim_token(self, token: str) -> str | None:
-        """Return the reservation id in a claim token, or None as `read_access_token` does."""
+        """Return the reservation id in a claim token, or None if this box did not create it."""
         return self._read_claim(token)
 
     def prove(self, nonce: str) -> str:
@@ -146,7 +146,7 @@ class Keyring:
         return nonce + self._wrap.encrypt(nonce, secret, None)
 
     def open_signing_key(self, wrapped: bytes) -> Ed25519PrivateKey:
-        """Decrypt a wrapped signing key and cache it. Raises ValueError as `unwrap` does."""
+        """Decrypt a wrapped signing key and cache it. Raises ValueError if it is damaged."""
         if wrapped not in self._signing_keys:
             raw = self.unwrap(wrapped)
             self._signing_keys[wrapped] = Ed25519PrivateKey.from_private_bytes(raw)
@@ -166,7 +166,7 @@ class Keyring:
 def _link_tokens(
     key: bytes, label: bytes
 ) -> tuple[Callable[[str], str], Callable[[str], str | None]]:
-    """Return two functions: one returns the token for an id, the other the id in a token.
+    """Return two functions. One returns the token for an id, the other the id in a token.
 
     A token has 44 characters, which encode the id and a 136-bit MAC. The second function returns
     None if the token was not created with `key` and `label`.
@@ -184,7 +184,8 @@ def _link_tokens(
             raw = base64.b64decode(token.encode("ascii"), altchars=b"-_", validate=True)
         except ValueError:
             return None
-        if len(raw) != 16 + _MAC_BYTES or encode_url_safe(raw) != token:  # not canonical
+        # The encoding is not canonical.
+        if len(raw) != 16 + _MAC_BYTES or encode_url_safe(raw) != token:
             return None
         if not hmac.compare_digest(raw[16:], mac(raw[:16])):
             return None

@@ -26,7 +26,7 @@ from appliance.database.connection import open_connection, quota_as_full
 
 log = logging.getLogger(__name__)
 
-DUE_PAGES = 4000  # 4 MB of WAL
+DUE_PAGES = 4000  # equals 4 MB of WAL
 _FEW_PAGES = 600  # few enough to copy without noticeably delaying a commit
 _MOST_PASSES = 4
 
@@ -41,7 +41,7 @@ class Checkpointer:
         run_between: Callable[[Callable[[], None]], None],
         on_broken: Callable[[BaseException], None],
     ) -> None:
-        """Start checkpointing what the connection `writing` commits.
+        """Start checkpointing the commits of the connection `writing`.
 
         `run_between` is called in the loop and must run the given job on a thread between two
         commits. `on_broken` is called in the loop with the error if the disk fails.
@@ -72,7 +72,7 @@ class Checkpointer:
             self._due = DUE_PAGES
         elif pages >= self._due and not self._is_running:
             self._is_running = True
-            self._due = pages + DUE_PAGES  # when to retry if this checkpoint is incomplete
+            self._due = pages + DUE_PAGES  # retry at this length if this checkpoint is incomplete
             self._requests.put("checkpoint")
         return apsw.SQLITE_OK
 
@@ -102,7 +102,7 @@ class Checkpointer:
                         break
         except apsw.BusyError:  # a command is running a checkpoint
             return False
-        except apsw.Error as error:  # the WAL grows, but nothing is lost
+        except apsw.Error as error:  # no data is lost; the WAL only grows
             log.warning("database: checkpoint failed: %s", error)
             if isinstance(error, (apsw.IOError, apsw.CorruptError)):
                 self._loop.call_soon_threadsafe(self._on_broken, error)
@@ -122,7 +122,8 @@ _LOST_WRITES = frozenset({
 
 def is_lost(error: apsw.IOError) -> bool:
     """Whether `error` is a failed write or fsync, after which written data may be lost."""
-    return getattr(error, "extendedresult", 0) in _LOST_WRITES  # missing in apsw's type stubs
+    # The type stubs of apsw lack this attribute.
+    return getattr(error, "extendedresult", 0) in _LOST_WRITES
 
 
 def wipe(path: Path) -> bool:
@@ -182,6 +183,7 @@ def _check_free_space(connection: apsw.Connection, path: Path) -> None:
     free = shutil.disk_usage(path.parent).free
     if free < needed:
         raise OperatorError(
-            f"{path.name} cannot be vacuumed: this needs {needed // _MIB + 1} MiB of disk space, "
+            f"{path.name} cannot be vacuumed, because this needs {needed // _MIB + 1} MiB of "
+            "disk space, "
             f"but only {free // _MIB} MiB are free"
         )

@@ -16,8 +16,9 @@ from appliance.clock import Clock, ZoneDatabase
 from appliance.core.errors import NotFound, OperatorError
 from appliance.core.tokens import Tokens
 
-_MIN_FREE_BYTES = 256 * 1024  # enough for SQLite's -wal and -shm files
-# The errors if the WAL's shared-memory file (-shm) cannot be created.
+# Enough for SQLite's -wal and -shm files.
+_MIN_FREE_BYTES = 256 * 1024
+# SQLite reports these errors if the WAL's shared-memory file (-shm) cannot be created.
 _SHM_ERRORS = {apsw.SQLITE_IOERR_SHMOPEN, apsw.SQLITE_IOERR_SHMSIZE, apsw.SQLITE_IOERR_SHMMAP}
 
 UNUSABLE = (
@@ -28,7 +29,7 @@ UNUSABLE = (
 
 @contextmanager
 def quota_as_full(connection: apsw.Connection) -> Iterator[None]:
-    """Raise FullError instead of IOError if a write in the block exceeded a disk quota."""
+    """Raise FullError instead of IOError if a write in the block exceeds a disk quota."""
     try:
         yield
     except apsw.IOError as error:
@@ -47,7 +48,7 @@ def is_over_quota(error: BaseException, connection: apsw.Connection) -> bool:
 
 
 def is_unopenable(error: BaseException) -> bool:
-    """Whether `error` means that opening failed or the disk is full; the file may be intact."""
+    """Whether `error` means that opening failed or the disk is full, so the file may be intact."""
     if isinstance(error, apsw.IOError):
         return getattr(error, "extendedresult", 0) in _SHM_ERRORS
     return isinstance(error, (apsw.CantOpenError, apsw.FullError, apsw.ReadOnlyError))
@@ -62,19 +63,19 @@ def describe_unopenable(path: Path) -> str:
         return describe_missing(path)
     if shutil.disk_usage(path.parent).free < _MIN_FREE_BYTES:
         return (
-            f"{path.name} cannot be opened: {path.parent} has no free space. Free some space, "
-            "then try again. Nothing is damaged"
+            f"{path.name} cannot be opened: {path.parent} has no free space. Nothing is "
+            "damaged. Free some space, then try again."
         )
     return (
         f"{path.name} cannot be opened: {path.parent} is not writable. "
-        "Check the disk and the owner of the files, then try again"
+        "Check the disk and the owner of the files, then try again."
     )
 
 
 def describe_missing(path: Path) -> str:
     """Describe a missing database file and how to restore it."""
     return (
-        f"{path.name} is missing from {path.parent}: put the last good backup in place with "
+        f"{path.name} is missing from {path.parent}. Restore the last good backup with "
         f"venuebox restore --latest --data {path.parent}"
     )
 
@@ -82,20 +83,20 @@ def describe_missing(path: Path) -> str:
 def describe_newer(path: Path, found: int, known: int) -> str:
     """Describe a database whose schema is too new for this program, and what to do."""
     return (
-        f"{path.name} was written by a newer venuebox (schema {found}, this version supports "
-        f"{known}): reinstall the newer version; nothing was changed"
+        f"{path.name} was written by a newer venuebox (schema {found}, but this version "
+        f"supports {known}). Nothing was changed. Reinstall the newer version."
     )
 
 
 def describe_unusable(path: Path, error: apsw.Error) -> str:
     """Describe why a command could not read or write `path`, and what to do."""
     if isinstance(error, apsw.BusyError):
-        return f"{path.name} is locked by another process: nothing was changed, try again"
+        return f"{path.name} is locked by another process. Nothing was changed. Try again."
     if isinstance(error, apsw.FullError):
-        return f"{path.parent} has no room: nothing was changed. Free some space and try again"
+        return f"{path.parent} is full. Nothing was changed. Free some space, then try again."
     if is_unopenable(error):
         return describe_unopenable(path)
-    return f"{path.name} cannot be used ({error}): nothing was changed, run venuebox doctor"
+    return f"{path.name} cannot be used ({error}). Nothing was changed. Run venuebox doctor."
 
 
 BUSY_SECONDS = 5.0
@@ -125,8 +126,8 @@ def wait_for_others(connection: apsw.Connection) -> None:
 
 Row = tuple[Any, ...]
 T = TypeVar("T")
-_CACHE, _READER_CACHE = -32_000, -8_000  # per connection; SQLite reads a negative size as KiB
-_CHECKSUM_BYTES = 8  # at the end of each page; see check_pages
+_CACHE, _READER_CACHE = -32_000, -8_000  # size per connection; SQLite reads a negative size as KiB
+_CHECKSUM_BYTES = 8  # length of the checksum at the end of each page (see check_pages)
 OLDEST_SQLITE = (3, 51, 3)  # older versions can corrupt a WAL file when they reset it
 _NOTHING: Mapping[str, Any] = {}
 
@@ -136,7 +137,7 @@ def check_engine(version: str | None = None) -> None:
     version = version or apsw.sqlite_lib_version()
     if tuple(int(part) for part in version.split(".")[:3]) < OLDEST_SQLITE:
         raise OperatorError(
-            f"SQLite {version} may corrupt data: 3.51.3 or newer is needed (upgrade apsw)"
+            f"SQLite {version} may corrupt data. Upgrade apsw to get SQLite 3.51.3 or newer."
         )
 
 
@@ -153,7 +154,7 @@ def check_pages() -> None:
         apsw.sqlite_extra.load(connection, "cksumvfs")
     except (apsw.Error, apsw.sqlite_extra.NotAvailable, OSError) as error:
         raise OperatorError(
-            f"SQLite's page checksums are missing ({error}): reinstall venuebox"
+            f"SQLite's page checksums are missing ({error}). Reinstall venuebox."
         ) from None
     finally:
         connection.close()
@@ -259,10 +260,10 @@ class Reader:
 
 
 class Transaction(Reader):
-    """An action's access to the database, its start time and a source of random tokens.
+    """An action's access to the database, with its start time and a source of random tokens.
 
     After the commit, `notices` are passed to the database's listeners. A SAVEPOINT is opened before
-    the first change, so an action that only reads opens none.
+    the first change, so a read-only action opens no SAVEPOINT.
     """
 
     __slots__ = ("_has_savepoint", "_now", "notices", "tokens")
@@ -320,12 +321,12 @@ class Transaction(Reader):
             self.connection.execute("RELEASE action")
 
     def keep(self) -> None:
-        """Release the SAVEPOINT; the next COMMIT then includes the changes."""
+        """Release the SAVEPOINT so that the next COMMIT includes the changes."""
         if self._has_savepoint:
             self.connection.execute("RELEASE action")
 
     def new_id(self) -> str:
-        """Return a new UUID for a row of this transaction."""
+        """Return a new UUID for a row that this transaction inserts."""
         return self.tokens.new_id(self._now)
 
     def _save(self) -> None:

@@ -1,6 +1,6 @@
 """One SQLite database: reader threads, and a single writer with group commit.
 
-Actions that arrive together run one after the other in one transaction. If an action fails, only
+Actions that arrive together run one after another in one transaction. If an action fails, only
 its own changes are rolled back. One COMMIT at synchronous=FULL makes the whole batch durable, and
 only then do the callers get their results. SQL statements run on the event loop, which saves one
 thread switch per statement. Operations that wait for the disk or for another process (COMMIT, a
@@ -95,7 +95,7 @@ class Writer:
     def submit(
         self, action: Callable[..., R], arguments: tuple[Any, ...], keywords: dict[str, Any]
     ) -> "asyncio.Future[R]":
-        """Queue an action. The returned future resolves when the action is durable.
+        """Queue an action. The returned future resolves when the action's changes are durable.
 
         Raises Unavailable if the queue is full, the disk has failed or the writer is closed.
         """
@@ -150,7 +150,7 @@ class Writer:
             has_changes = self._connection.total_changes() != before
             if not has_changes:
                 self._connection.execute("COMMIT")
-        except Exception as error:  # noqa: BLE001 - on any error, nothing was committed
+        except Exception as error:  # noqa: BLE001 - after any error, nothing is committed
             self._abandon(batch, error)
             return
         if has_changes:
@@ -161,7 +161,7 @@ class Writer:
     def _run_action(self, queued: _Queued) -> None:
         """Run one action, and roll back its changes if it fails.
 
-        Raises the action's error if the changes of the whole batch are lost.
+        Raises the action's error if SQLite rolled back the whole batch.
         """
         tx = self._new_transaction()
         try:
@@ -182,7 +182,10 @@ class Writer:
             job()
 
     def _wait_for_lock(self, batch: list[_Queued]) -> None:
-        """Wait up to 5 s for the write lock of another process. Runs on the writer's thread."""
+        """Wait up to 5 s until other processes release the write lock.
+
+        Runs on the writer's thread.
+        """
         try:
             wait_for_others(self._connection)
             try:
@@ -219,7 +222,7 @@ class Writer:
         """
         if not self._failing:  # log only the first of consecutive failures
             self._failing = True
-            log.error("database: commit failed, changes rolled back: %s", error)
+            log.error("database: the commit failed and its changes were rolled back: %s", error)
         is_full = isinstance(error, apsw.FullError) or is_over_quota(error, self._connection)
         if isinstance(error, (apsw.IOError, apsw.CorruptError)) and not is_full:
             self.fail(error)
@@ -261,7 +264,7 @@ class Writer:
             self._on_commit(notices)
 
     def _start_next(self) -> None:
-        """Start the job waiting to run between two commits or, if there is none, the next batch."""
+        """Start the job that waits for a gap between commits, if any, otherwise the next batch."""
         job, self._pending_job = self._pending_job, None
         self._busy = job is not None
         if job is not None:
@@ -386,7 +389,7 @@ class Database:
         """Run `query(reader, …)` on the event loop, on a separate connection.
 
         Use it for lookups of a few indexed rows, which take less time than a thread switch. Raises
-        Unavailable as `read` does.
+        Unavailable if the database cannot be read or is closed.
         """
         if self._shut:
             raise Unavailable

@@ -58,7 +58,7 @@ def _copy_pages(bare: Path, copy: Path) -> None:
     with closing(source), closing(apsw.Connection(str(copy))) as target:
         copy.chmod(0o600)
         lay_out_pages(target, source.pragma("page_size"))
-        target.pragma("journal_mode", "off")  # not needed: an incomplete copy is deleted
+        target.pragma("journal_mode", "off")  # not needed, because an incomplete copy is deleted
         target.pragma("synchronous", "off")
         target.execute("CREATE TABLE first_page(content)")
         with quota_as_full(target), target.backup("main", source, "main") as pages:
@@ -93,11 +93,11 @@ def copy_database(path: Path, copy: Path) -> None:
         with closing(open_for_command(path)) as connection:
             write_copy(connection, copy)
     except apsw.FullError as error:
-        raise OSError(f"no room for a copy of {path.name}") from error
+        raise OSError(f"there is not enough space for a copy of {path.name}") from error
     except DAMAGE as error:
         if is_unopenable(error):
             raise OperatorError(describe_unopenable(path)) from None
-        raise OperatorError(f"{path.name} is damaged ({error}): run venuebox doctor") from None
+        raise OperatorError(f"{path.name} is damaged ({error}). Run venuebox doctor.") from None
 
 
 def count_rows(path: Path) -> dict[str, int]:
@@ -106,7 +106,7 @@ def count_rows(path: Path) -> dict[str, int]:
              WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"""
     with _opened(path) as connection:
         return {
-            str(name): next(connection.execute(f'SELECT count(*) FROM "{name}"'))[0]  # noqa: S608 - of our own schema
+            str(name): next(connection.execute(f'SELECT count(*) FROM "{name}"'))[0]  # noqa: S608
             for (name,) in connection.execute(sql).fetchall()
         }
 
@@ -188,15 +188,15 @@ def check_before_serving(path: Path, seconds: float = _CHECK_SECONDS) -> None:
 def describe_damage(path: Path, fault: str) -> str:
     """Describe the damage to the database `path` and how to restore it."""
     return (
-        f"{path.name} is damaged ({fault}) and is not served: put the last good backup in its "
-        f"place with venuebox restore --latest --data {path.parent}, which keeps the damaged files"
+        f"{path.name} is damaged ({fault}) and is not served. Restore the last good backup with "
+        f"venuebox restore --latest --data {path.parent}. This keeps the damaged files."
     )
 
 
 def refuse_damaged_log(connection: apsw.Connection, path: Path) -> None:
     """Raise OperatorError, without changing the file, if the WAL lacks acknowledged commits.
 
-    Call it before a command writes, because new commits would overwrite the unreadable ones. The
+    Call it before a command writes, because new commits would overwrite the unreadable commits. The
     box may be writing at the same time.
     """
     fault = find_missing_pages(connection, path)
@@ -206,17 +206,20 @@ def refuse_damaged_log(connection: apsw.Connection, path: Path) -> None:
 
 
 def find_missing_pages(connection: apsw.Connection, path: Path) -> str:
-    """Say how many acknowledged pages the WAL of `path` lacks. Returns `""` if it is complete."""
+    """Describe the acknowledged pages that the WAL of `path` lacks.
+
+    Returns "" if none are missing.
+    """
     connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # makes SQLite read the WAL
     with closing(wal.FilesBeside(path)) as files:
         missing = wal.count_missing_frames(connection, files)
-    return f"its log lacks {missing} acknowledged pages" if missing else ""
+    return f"its write-ahead log lacks {missing} acknowledged pages" if missing else ""
 
 
 def _find_fault(connection: apsw.Connection, path: Path, until: float) -> str:
     missing = find_missing_pages(connection, path)
     if lost := wal.count_lost_commits(connection, path):
-        return f"its log has {lost} commits after a damaged byte"
+        return f"its write-ahead log has {lost} commits after a damaged byte"
     if missing:
         return missing
     connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)

@@ -20,7 +20,7 @@ from appliance.database.connection import (
 )
 from appliance.database.integrity import read_schema_number
 
-APPLICATION_ID = 0x53564342  # "SVCB": marks a box database
+APPLICATION_ID = 0x53564342  # "SVCB", which marks a box database
 
 # A commit writes whole pages. A booking changes about forty pages, so small pages reduce the
 # amount written to an SD card.
@@ -67,14 +67,14 @@ def migrate(path: Path, *, create: bool = False) -> int:
             return _migrate(connection, path, list_migrations())
     except apsw.FullError:
         raise OperatorError(
-            f"{path.name} was not upgraded: {path.parent} has no room. Free some space, then "
-            "start again; nothing was changed"
+            f"{path.name} was not upgraded: {path.parent} has no free space. Nothing was "
+            "changed. Free some space, then start again."
         ) from None
     except (apsw.NotADBError, apsw.CorruptError, apsw.IOError) as error:
         if is_unopenable(error):
             raise OperatorError(describe_unopenable(path)) from None
         raise OperatorError(
-            f"{path.name} is damaged ({error}): restore the last good backup with "
+            f"{path.name} is damaged ({error}). Restore the last good backup with "
             f"venuebox restore --latest --data {path.parent}"
         ) from None
     finally:
@@ -116,7 +116,7 @@ def _check(connection: apsw.Connection, path: Path, newest: int) -> int:
     application_id = int(connection.pragma("application_id"))
     tables = next(connection.execute("SELECT count(*) FROM sqlite_schema"))[0]
     if application_id != APPLICATION_ID and (found or tables):
-        raise OperatorError(f"{path.name} is not a venuebox database: nothing was changed")
+        raise OperatorError(f"{path.name} is not a venuebox database. Nothing was changed.")
     if found > newest:
         raise OperatorError(describe_newer(path, found, newest))
     return found

@@ -1,9 +1,9 @@
 """The write-ahead log (WAL): detection of lost commits, and the rewrite at start.
 
-Watermark: SQLite treats a damaged frame as the end of the WAL, so it would silently drop the last
-commit if that is damaged. After each durable commit, the WAL's salts and the number of acknowledged
-frames are therefore written to a 16-byte watermark file beside the database. The watermark is not
-synced, so after a power cut it may be out of date. It then counts too few frames, never too many.
+Watermark: SQLite treats a damaged frame as the end of the WAL, so it would silently drop a damaged
+last commit. After each durable commit, the WAL's salts and the number of acknowledged frames are
+therefore written to a 16-byte watermark file beside the database. The watermark is not synced, so
+after a power cut it may be out of date. It then counts too few frames, never too many.
 
 Damage: each commit is synced before the next one begins, so a power cut can leave at most one
 commit after a bad frame. Two or more commits after a bad frame prove that the frame was damaged
@@ -31,7 +31,7 @@ _SALT = slice(16, 24)  # the salts in the header
 
 
 def count_lost_commits(connection: apsw.Connection, path: Path) -> int:
-    """Count the commits in the WAL of `path` that follow a damaged frame; normally 0.
+    """Count the commits in the WAL of `path` that follow a damaged frame. Normally 0.
 
     `connection` must be open on `path` and must have read from it. If only one commit follows, the
     result is 0, because a power cut may have interrupted that commit.
@@ -45,7 +45,7 @@ def count_lost_commits(connection: apsw.Connection, path: Path) -> int:
 
 
 def _has_salt(wal: bytes, salt: bytes) -> bool:
-    """Whether `wal` has these salts, even if it is damaged.
+    """Whether `wal` has this salt, even if its header is damaged.
 
     If the header is damaged, the salts in the first frame are compared. An intact header takes
     precedence, because the frames after it may be left from the WAL before the last reset.
@@ -58,7 +58,7 @@ def _has_salt(wal: bytes, salt: bytes) -> bool:
 
 
 def count_good_frames(wal: bytes) -> int:
-    """Return the number of the last commit frame before the first invalid frame; 0 if none.
+    """Return the number of the last commit frame before the first invalid frame, or 0.
 
     Parses SQLite's WAL format in Python, at about 10 MB per second.
     """
@@ -120,11 +120,11 @@ def _add(order: str, data: bytes, checksum: tuple[int, int]) -> tuple[int, int]:
     return first, second
 
 
-_BLOCK = 1 << 20  # bytes
+_BLOCK = 1 << 20  # in bytes
 
 
 class LogBeside:
-    """The WAL file, open for reading and writing. Each method may raise OSError."""
+    """The WAL file, open for reading and writing. All methods may raise OSError."""
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
@@ -143,7 +143,7 @@ class LogBeside:
 def rewrite_frames(connection: apsw.Connection, log: LogBeside) -> None:
     """Rewrite and fsync the WAL while holding the write lock.
 
-    Raises OSError or apsw.Error if that fails.
+    Raises OSError or apsw.Error if the rewrite fails.
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -170,7 +170,8 @@ def rewrite_log(connection: apsw.Connection, path: Path) -> None:
     except (OSError, apsw.IOError, apsw.ReadOnlyError) as error:
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         raise OperatorError(
-            f"the log of {path.name} cannot be written ({error}): check the disk, then start again"
+            f"the write-ahead log of {path.name} cannot be written ({error}). Check the disk, "
+            "then start again."
         ) from None
     finally:
         os.close(handle)
@@ -179,7 +180,7 @@ def rewrite_log(connection: apsw.Connection, path: Path) -> None:
 class FilesBeside:
     """The WAL and the watermark file of a database. The first write creates the watermark file.
 
-    Each method may raise OSError.
+    All methods may raise OSError.
     """
 
     def __init__(self, path: Path) -> None:
@@ -243,7 +244,7 @@ class Watermark:
 
 
 def count_missing_frames(connection: apsw.Connection, files: FilesBeside) -> int:
-    """Count the acknowledged frames that are missing from the WAL; 0 if it is undamaged.
+    """Count the acknowledged frames that are missing from the WAL.
 
     `connection` must have read from the database. Other processes may write to the database at the
     same time.
@@ -253,7 +254,8 @@ def count_missing_frames(connection: apsw.Connection, files: FilesBeside) -> int
         salt, frames = mark[:8], int.from_bytes(mark[8:12], "big")
         if mark != _encode(salt, frames):
             return 0
-        with contextlib.suppress(apsw.LockedError):  # in a read transaction: read the file
+        # In a read transaction, SQLite reports LockedError. Read the file instead.
+        with contextlib.suppress(apsw.LockedError):
             if _count_frames(connection) >= frames:
                 return 0
         wal = files.read_log()

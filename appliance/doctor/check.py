@@ -1,4 +1,4 @@
-"""Context and result types of `venuebox doctor` checks; counts for `/metrics`."""
+"""The context and result types of `venuebox doctor` checks, and the counts for `/metrics`."""
 
 import http.client
 import os
@@ -29,7 +29,7 @@ SCHEMA = "PRAGMA user_version"  # a database's schema version
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Counts of one database: deliveries by state, scans by result, reservations by status."""
+    """One database's counts of deliveries by state, scans by result and reservations by status."""
 
     deliveries: dict[str, int]
     scans: dict[str, int]
@@ -38,7 +38,7 @@ class Counts:
 
 
 class ScanTotals:
-    """Running count of scans by result. The scan log is append-only, so each counts once."""
+    """A running count of scans by result. The scan log is append-only, so each scan counts once."""
 
     def __init__(self) -> None:
         # Thread-safe, because it is replaced atomically.
@@ -97,7 +97,10 @@ class Sentence:
     english: str = ""
 
     def text(self, language: Language) -> str:
-        """Translate the sentence. In Arabic, isolate the values, most of which are Latin."""
+        """Translate the sentence.
+
+        In Arabic, isolate the values, because most are in Latin script.
+        """
         if self.english and language.code == "en":
             return self.english
         filled = {name: _shown(value, language) for name, value in self.values.items()}
@@ -128,19 +131,19 @@ def ok(finding: str, /, **values: object) -> Check:
 
 
 def warn(finding: str, remedy: str, /, **values: object) -> Check:
-    """Return a warning: the box works, but needs attention."""
+    """Return a warning, i.e. the box works but needs attention."""
     return Check("warn", Sentence(finding, values), Sentence(remedy, values))
 
 
 def fail(finding: str, remedy: str, /, **values: object) -> Check:
-    """Return a failure: something does not work, or will stop working soon."""
+    """Return a failure, i.e. something does not work or will soon stop working."""
     return Check("fail", Sentence(finding, values), Sentence(remedy, values))
 
 
 def at_least(
     found: int, wanted: int, least: int, finding: str, remedy: str, /, **values: object
 ) -> Check:
-    """Return ok if `found` is at least `wanted`, a failure below `least`, else a warning."""
+    """Return ok if `found` is at least `wanted`, a failure if it is below `least`, or a warning."""
     if found >= wanted:
         return ok(finding, **values)
     return (fail if found < least else warn)(finding, remedy, **values)
@@ -152,12 +155,15 @@ def utc(at: int) -> str:
 
 
 def worst(checks: list[Check]) -> Status:
-    """Return the worst status of the checks; ok if there are none."""
+    """Return the worst status of the checks, or ok if there are none."""
     return max((check.status for check in checks), key=_RANK.index, default="ok")
 
 
 class NotExamined(Exception):
-    """Raised if the check does not apply. If a fault is the reason, another check reports it."""
+    """Raised if the check does not apply.
+
+    If a fault is the cause, another check reports the fault.
+    """
 
 
 class Unopenable(NotExamined):
@@ -190,7 +196,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class CheckContext:
-    """The box to check, running or not. If unreadable, `settings` is the error text.
+    """The box to check, running or not.
 
     `online` permits the checks that connect to the mail server, `outside` the check that connects
     to the public address.
@@ -221,10 +227,10 @@ class CheckContext:
 
     @contextmanager
     def file(self, environment: EnvironmentName) -> Iterator[Reader]:
-        """Open a read-only snapshot of an environment's database, whatever its schema version.
+        """Open a read-only snapshot of an environment's database with any schema version.
 
-        Raises NotExamined if the database is missing, Unopenable (a NotExamined) if SQLite cannot
-        create its side files.
+        Raises NotExamined if the database is missing, and Unopenable (a NotExamined) if SQLite
+        cannot create its side files.
         """
         path = self.directory.database(environment)
         if not path.exists():
@@ -292,7 +298,10 @@ _OF_ENDPOINTS = ("endpoint_failing", "endpoint_blocked", "receiver_clock", "endp
 
 
 def conditions(context: CheckContext) -> Check:
-    """No alert is active. While the box is not running, only alerts about endpoints count."""
+    """Check that no alert is active.
+
+    If the box is not running, check only alerts about endpoints.
+    """
     found: list[Alert] = []
     for environment in ENVIRONMENTS:
         with context.rows(environment) as reader:

@@ -53,7 +53,7 @@ _WARN_DAYS, _FAIL_DAYS = 21, 3  # the box renews its certificate 30 days before 
 MAIL_DEADLINE = 5.0
 _WEEK = 7 * 24 * 3600 * 1000
 _HOUR = 3600 * 1000
-_MANY = 5  # failures in a row
+_MANY = 5  # number of consecutive failures that the check reports
 _NEWEST = """
     SELECT max(at) FROM (
         SELECT max(at) AS at FROM scan UNION ALL SELECT max(at) FROM history UNION ALL
@@ -67,7 +67,7 @@ _DELIVERIES = """
 
 
 def disk(context: CheckContext) -> Check:
-    """Free disk space: warning below 1 GiB, failure below 100 MiB."""
+    """Check the free disk space. Warn below 1 GiB, and fail below 100 MiB."""
     found = context.machine.statvfs(context.directory.root)
     mib = found.f_bavail * found.f_frsize // _MIB
     remedy = _("Delete what does not belong to the box, or enlarge the volume.")
@@ -75,7 +75,7 @@ def disk(context: CheckContext) -> Check:
 
 
 def memory(context: CheckContext) -> Check:
-    """Available memory: warning below 128 MiB, failure below 32 MiB."""
+    """Check the available memory. Warn below 128 MiB, and fail below 32 MiB."""
     try:
         text = (context.machine.proc / "meminfo").read_text("ascii")
     except OSError:
@@ -89,7 +89,7 @@ def memory(context: CheckContext) -> Check:
 
 
 def time_zones(context: CheckContext) -> Check:
-    """The tz database knows that Morocco has been at UTC+00 since 20 September 2026."""
+    """Check that the tz database has Morocco at UTC+00 from 20 September 2026."""
     zones = context.zones
     which = f"{zones.version} ({zones.origin})"
     try:
@@ -107,7 +107,7 @@ def time_zones(context: CheckContext) -> Check:
 
 
 def clock(context: CheckContext) -> Check:
-    """The clock is not earlier than the latest stored instant, and NTP synchronises it."""
+    """Check that NTP synchronises the clock and that it is not earlier than any stored instant."""
     at, newest = context.clock.now(), 0
     for environment in ENVIRONMENTS:
         with suppress(NotExamined), context.rows(environment) as reader:
@@ -132,7 +132,7 @@ def clock(context: CheckContext) -> Check:
 
 
 def uplink(context: CheckContext) -> Check:
-    """A route to the internet exists in the routing table. Sends nothing."""
+    """Check that the routing table has a route to the internet. Sends nothing."""
     if context.machine.has_way_out():
         return ok(_("There is a route to the internet."))
     return warn(
@@ -142,7 +142,7 @@ def uplink(context: CheckContext) -> Check:
 
 
 def box(context: CheckContext) -> Check:
-    """A box is serving this directory, and `/health` responds with 200 within 2 s."""
+    """Check that a box serves this directory and that `/health` returns 200 within 2 s."""
     if not context.runs:
         return warn(_("The box is not running."), ASK, command="venuebox serve")
     answers = {}
@@ -160,7 +160,7 @@ def box(context: CheckContext) -> Check:
 
 
 def settings(context: CheckContext) -> Check:
-    """The settings are readable and contain an https address for guests."""
+    """Check that the settings are readable and contain an https address for guests."""
     if isinstance(context.settings, str):
         finding = _("The settings cannot be read: %(trouble)s.")
         remedy = _("Do not restart the box before %(file)s is corrected: it would not start.")
@@ -179,7 +179,7 @@ def settings(context: CheckContext) -> Check:
 
 
 def readers(context: CheckContext) -> Check:
-    """Every configured scanner is plugged in and belongs to an existing terminal."""
+    """Check that every configured scanner is plugged in and belongs to an existing terminal."""
     known = context.known_settings().readers
     if not known:
         raise NotExamined
@@ -201,7 +201,7 @@ def readers(context: CheckContext) -> Check:
 
 
 def certificate(context: CheckContext) -> Check:
-    """The certificates do not expire soon, and they cover the box's names."""
+    """Check that the certificates do not expire soon and that they cover the box's names."""
     server, found = _look(context)
     imported, covered = found["imported"], _imported_names(found)
     own_days, days = found["daysLeft"], min(found["daysLeft"], (imported or found)["daysLeft"])
@@ -235,7 +235,7 @@ def certificate(context: CheckContext) -> Check:
 
 
 def tls_port(context: CheckContext) -> Check:
-    """The box serves the stored certificates on `server.tls_port`."""
+    """Check that the box serves the stored certificates on `server.tls_port`."""
     server, found = _look(context)
     if not context.runs:
         raise NotExamined
@@ -282,12 +282,12 @@ def _look(context: CheckContext) -> tuple[ServerSettings, dict[str, Any]]:
 
 
 def _addresses(context: CheckContext) -> list[str]:
-    """List local URLs where the box may listen: first the last known, then the configured."""
+    """List local URLs where the box may listen: the last known URL, then the configured URLs."""
     found = []
     remembered = urlsplit(context.directory.remembered_address() or "")
     if remembered.port:
         found.append(f"http://127.0.0.1:{remembered.port}")
-        if remembered.hostname in own_addresses():  # the box may listen only at this address
+        if remembered.hostname in own_addresses():  # the box may listen at this address only
             found.append(f"http://{remembered.netloc}")
     if not isinstance(context.settings, str) and (server := context.settings.server).port:
         found.append(f"http://{_listening_host(server.host)}:{server.port}")
@@ -302,7 +302,7 @@ def _listening_host(host: str) -> str:
 
 
 def mail(context: CheckContext) -> Check:
-    """The mail settings are complete and do not send the password unencrypted."""
+    """Check that the mail settings are complete and do not send the password unencrypted."""
     found = context.known_settings().mail
     if not found.host:
         finding = _("There is no mail server: guests get no emails.")
@@ -318,7 +318,7 @@ def mail(context: CheckContext) -> Check:
 
 
 def mail_server(context: CheckContext) -> Check:
-    """The mail server accepts the sign-in within 5 s. Runs only with `--online`."""
+    """Check that the mail server accepts the sign-in within 5 s. Runs only with `--online`."""
     found = context.known_settings().mail
     if not context.online or not found.host or not found.sender:
         raise NotExamined
@@ -341,7 +341,7 @@ def outside(context: CheckContext) -> Check:
 
 
 def endpoints(context: CheckContext) -> Check:
-    """No active webhook endpoint is blocked or has failed 5 times in a row."""
+    """Check that no active webhook endpoint is blocked or has failed 5 times in a row."""
     failing, active = [], 0
     for environment in ENVIRONMENTS:
         with context.rows(environment) as reader:
@@ -358,7 +358,7 @@ def endpoints(context: CheckContext) -> Check:
 
 
 def deliveries(context: CheckContext) -> Check:
-    """No delivery was given up in the last 7 days, and none has waited for over an hour."""
+    """Check that no delivery failed for good in the last 7 days or has waited for over an hour."""
     now = context.clock.now()
     counts: list[Any] = []
     for environment in ENVIRONMENTS:

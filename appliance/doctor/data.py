@@ -39,7 +39,7 @@ _SHOWN = 5
 
 
 def permissions(context: CheckContext) -> Check:
-    """All files have mode 0600 and folders 0700, with one owner (docs/security.md, S25)."""
+    """Check that files have mode 0600, folders 0700, and the same owner (docs/security.md, S25)."""
     root = context.directory.root
     owner = root.stat().st_uid
     found = list(_walk(context.directory))
@@ -54,7 +54,7 @@ def permissions(context: CheckContext) -> Check:
 
 
 def master_key(context: CheckContext) -> Check:
-    """`secrets/master.key` exists, has 32 bytes and is private."""
+    """Check that `secrets/master.key` exists, has 32 bytes and is private."""
     path = context.directory.master_key_file
     shown = path.relative_to(context.directory.root)
     if not path.exists():
@@ -73,7 +73,7 @@ def master_key(context: CheckContext) -> Check:
 
 
 def erasures(context: CheckContext) -> Check:
-    """Each line of `erasures.jsonl` is readable, so that a restore can repeat the erasures."""
+    """Check that all lines of `erasures.jsonl` are readable, so that a restore can use them."""
     root = context.directory.root
     if not (root / LIST).exists():
         raise NotExamined
@@ -121,7 +121,7 @@ def _some(root: Path, paths: list[Path]) -> str:
 
 
 def integrity(context: CheckContext) -> Check:
-    """Both databases exist and pass quick_check, foreign_key_check and a WAL check."""
+    """Check that both databases exist and pass quick_check, foreign_key_check and a WAL check."""
     damaged, first = [], ""
     for environment in ENVIRONMENTS:
         path = context.directory.database(environment)
@@ -152,7 +152,7 @@ def integrity(context: CheckContext) -> Check:
 
 
 def schema(context: CheckContext) -> Check:
-    """The databases have the current schema, or an older one that `serve` will upgrade."""
+    """Check that the databases have the current schema, or one that `serve` will upgrade."""
     known = list_migrations()[-1][0]
     found = []
     for environment in ENVIRONMENTS:
@@ -170,7 +170,7 @@ def schema(context: CheckContext) -> Check:
 
 
 def wal(context: CheckContext) -> Check:
-    """The write-ahead logs are at most 64 MiB (docs/promises.md, G11)."""
+    """Check that the write-ahead logs are at most 64 MiB (docs/promises.md, G11)."""
     files = [context.directory.root / f"{environment}.db-wal" for environment in ENVIRONMENTS]
     size = max((file.stat().st_size for file in files if file.exists()), default=0)
     if size > _LARGE_WAL:
@@ -181,7 +181,7 @@ def wal(context: CheckContext) -> Check:
 
 
 def signing_key(context: CheckContext) -> Check:
-    """The guest pass signing key decrypts with the master key and is at most a year old."""
+    """Check that the signing key decrypts with the master key and is at most a year old."""
     master, oldest = context.key(), 0
     for environment in ENVIRONMENTS:
         with context.rows(environment) as reader:
@@ -203,7 +203,7 @@ def signing_key(context: CheckContext) -> Check:
 
 
 def backups(context: CheckContext) -> Check:
-    """A recent verified backup exists, and its folder is available on a separate volume."""
+    """Check that a recent verified backup exists in a folder on a separate volume."""
     record = read_record(context.directory.root)
     settings = context.known_settings()
     plug_in = _("Plug in the volume for backups, or set %(setting)s to another folder.")

@@ -41,7 +41,7 @@ _MINUTE = 60_000
 
 
 def decide(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -> Decided:
-    """Decide `scan` with the checks in docs/decisions/door.md, without changing anything.
+    """Decide `scan` by the checks in docs/decisions/door.md. Changes nothing.
 
     A party that a terminal admitted offline counts as admitted. If the box would have refused it,
     `overrode` is the box's result.
@@ -104,7 +104,7 @@ def _find(tx: Transaction, reading: Reading) -> tuple[Reservation, ...]:
 
 def _count_admitted(reservation: Reservation, scan: Scan, result: str) -> int:
     missing = reservation.guests - reservation.arrived
-    if scan.shown is not None:  # decided offline
+    if scan.shown is not None:  # the terminal decided offline
         if not scan.was_let_in:
             return 0
         second_party = 1 if scan.overfills(result) else reservation.guests
@@ -121,7 +121,8 @@ def _first_check_in(
     admitted_at: int | None,
 ) -> FirstCheckIn | None:  # fmt: skip
     if reservation.checked_in_at is not None:
-        # The admission at `checked_in_at` may have been undone, so use the first that was not.
+        # The admission at `checked_in_at` may have been undone, so use the first that is still
+        # valid.
         first = find_first_admission(tx, reservation.id)
         at, name, by = first[1:] if first else (reservation.checked_in_at, None, None)
     elif admitted_at is not None:
@@ -147,7 +148,7 @@ def _result_without_entry(scan: Scan, result: str) -> str:
 def keep_scan(tx: Transaction, terminal: Terminal, scan: Scan, verdict: Verdict) -> int:
     """Store a verdict and return its row number in the scan log.
 
-    Update the reservation and its history, and announce the party's first check-in.
+    Also updates the reservation and its history, and announces the party's first check-in.
     """
     seen = verdict.reservation
     if seen is not None and verdict.admitted:
@@ -174,8 +175,8 @@ def undo_check_in(tx: Transaction, terminal: Terminal, scan_id: str, reason: str
     """Undo a scan. A reason is required after 10 s or on a different terminal.
 
     `checkedInAt` becomes null when nobody in the party remains inside. A second undo returns the
-    first undo's result. Raises NotFound if the scan is unknown; NothingToUndo if it admitted
-    nobody; ValidationError if a reason is required but missing.
+    first undo's result. Raises NotFound if the scan is unknown, NothingToUndo if it admitted
+    nobody, and ValidationError if a reason is required but missing.
     """
     return _undo(tx, terminal, known(_find_scan(tx, terminal, scan_id)), reason)
 
@@ -187,7 +188,7 @@ def undo_latest(
 
     `arrived` is the number of people inside that the caller saw, or None to skip that check. If
     the number has changed, ChangedMeanwhile is raised, so a repeated request undoes only one
-    check-in. Raises NotFound if the reservation is unknown; NothingToUndo if it has no check-in
+    check-in. Raises NotFound if the reservation is unknown, and NothingToUndo if it has no check-in
     to undo.
     """
     reservation = get_reservation(tx, reservation_id)
@@ -201,7 +202,7 @@ def undo_by_staff(
 ) -> Decided:
     """Undo a party's latest check-in from the portal.
 
-    Raises NotFound if the reservation is unknown; NothingToUndo if it has no check-in to undo.
+    Raises NotFound if the reservation is unknown, and NothingToUndo if it has no check-in to undo.
     """
     latest = _get_latest(tx, get_reservation(tx, reservation_id))
     return _undo(tx, get_terminal(tx, latest.terminal_id), latest, reason, person.id)
@@ -265,7 +266,8 @@ def check_in(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int
 
     A repeated scan (same terminal and scan id) gets the first response. A simulated scan changes
     nothing, except that wrong codes are counted. Check-in never changes the reservation's status
-    (interface, section 3). Raises TooManyWrongCodes as `decide_and_count` does.
+    (interface, section 3). Raises TooManyWrongCodes if the terminal sent ten wrong codes within the
+    last minute.
     """
     earlier = None if scan.simulate else find_decided(tx, terminal.id, scan.id)
     if earlier is not None:

@@ -33,14 +33,14 @@ _QWERTZ = str.maketrans("YZ", "ZY")
 
 _ARABIC_INDIC_DIGITS = dict(zip("٠١٢٣٤٥٦٧٨٩", "0123456789", strict=True))
 _ARABIC_LETTERS = (
-    # typed without Shift
+    # characters typed without Shift
     dict(zip("ضصثقفغعهخحشسيبلاتنمئءؤرىة", "QWERTYUIOPASDFGHJKLZXCVNM", strict=True))
-    # typed with Shift, by keyboard row
+    # characters typed with Shift, by keyboard row
     | {"\u064e": "Q", "\u064b": "W", "\u064f": "E", "\u064c": "R", "إ": "Y", "‘": "U", "`": "U"}
     | {"÷": "I", "×": "O", "؛": "P", "\u0650": "A", "\u064d": "S", "]": "D", "[": "F", "أ": "H"}
     | {"ـ": "J", "،": "K", "/": "L", "~": "Z", "\u0652": "X", "}": "C", "{": "V", "آ": "N"}
     | {"’": "M"}
-    # lam and alef, typed by one key as a single character
+    # lam and alef, which one key types as a single character
     | {"\ufefb": "B", "\ufef5": "B", "\ufef7": "G", "\ufef9": "T"}
 )  # fmt: skip
 _ARABIC = str.maketrans(_ARABIC_LETTERS | _ARABIC_INDIC_DIGITS | {"'": "M"})
@@ -51,7 +51,7 @@ _MOST_GUESSES = 128
 
 
 def spellings(text: str, length: int) -> Iterator[str]:
-    """Yield the texts of `length` characters that the scanner may have sent, likeliest first.
+    """Yield the texts of `length` characters that the scanner may have sent, most likely first.
 
     They are in upper case and without white space. The supported keyboard layouts of the host are
     US, French AZERTY and German QWERTZ, with or without Caps Lock, and Arabic with Arabic,
@@ -74,7 +74,7 @@ def _arabic(typed: str, length: int) -> Iterator[str]:
 
 
 def _replace_pairs(typed: str, length: int) -> Iterator[str]:
-    """Replace pairs in `typed` with `B` until it has `length` characters. Yield all variants."""
+    """Replace pairs in `typed` with `B` until it has `length` characters. Yield every variant."""
     pieces = typed.split(_PAIR)
     keys = len(typed) - length
     if not 0 <= keys < len(pieces):
@@ -87,7 +87,7 @@ def _replace_pairs(typed: str, length: int) -> Iterator[str]:
 
 _CODE_FORM = re.compile(r"(?:SVC)?([0-9A-Z]{4})")
 _SEPARATORS = re.compile(r"[\s._–-]+")
-# Maps a typed character to the characters of ACCESS_CODE_ALPHABET that may have been meant.
+# Maps a typed character to the characters of ACCESS_CODE_ALPHABET that it may stand for.
 _LOOKALIKES = {
     "0": "QD", "O": "QD", "Q": "QD", "D": "DQ", "1": "J7", "I": "J7", "L": "J7",
     "2": "2Z", "Z": "Z2", "5": "5S", "S": "S5", "6": "6G", "G": "G6", "8": "8B", "B": "B8",
@@ -118,7 +118,7 @@ _WHOLE_EVENING = 0xFFFF
 # Fields: version, key id, venue tag, pass id, evening, slot, guests, generation
 _SIGNED = struct.Struct(">BB4s8sHHBB")
 _MINUTES_A_DAY = 24 * 60
-_PASS_FORM = re.compile(r"SVC1[A-Z2-7]{134}[AIQY]")  # the last three bits are padding: 0
+_PASS_FORM = re.compile(r"SVC1[A-Z2-7]{134}[AIQY]")  # the last three bits are padding and are 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +167,7 @@ class ReadPass:
     def is_signed_with(self, private_key: Ed25519PrivateKey) -> bool:
         """Whether this key signed the pass.
 
-        Signs the pass again and compares, which works because Ed25519 signatures are
-        deterministic.
+        Signs the pass again and compares the signatures, because Ed25519 is deterministic.
         """
         return hmac.compare_digest(private_key.sign(_CONTEXT + self.signed), self.signature)
 
@@ -186,12 +185,12 @@ def encode_pass(guest_pass: GuestPass, private_key: Ed25519PrivateKey) -> str:
 
 
 def decode_pass(text: str) -> ReadPass | None:
-    """Return the likeliest pass that `text` may contain, unverified, or None."""
+    """Return the most likely pass in `text`, without verifying it, or None."""
     return next(decode_passes(text), None)
 
 
 def decode_passes(text: str) -> Iterator[ReadPass]:
-    """Iterate over the passes that `text` may contain, likeliest first.
+    """Iterate over the passes that `text` may contain, most likely first.
 
     The signatures are not verified. Lower case, white space and the keyboard layouts in
     `spellings` are tolerated.
@@ -200,7 +199,7 @@ def decode_passes(text: str) -> Iterator[ReadPass]:
 
 
 def resembles_pass(text: str) -> bool:
-    """Whether `text` begins like a pass, typed with any supported layout, even if damaged."""
+    """Whether `text` begins like a pass, even if damaged or typed with any supported layout."""
     start = text.strip()[: len(PREFIX)]
     return any(s.startswith(PREFIX) for s in spellings(start, len(PREFIX)))
 

@@ -39,7 +39,7 @@ class Change:
     """A message in the feed. `kind` is check-in, change, conflict, totals, reset or revoked.
 
     A listener that reconnects with `position` gets the later changes. `evening` is tonight's date
-    and `totals` are tonight's totals. `reservation` is the current row. If `moved`, the
+    and `totals` are tonight's totals. `reservation` is the current row. If `moved` is True, the
     reservation's date may have changed. `door` is the check-in or undo that caused the change, if
     any.
     """
@@ -72,9 +72,10 @@ class Listener:
         self._arrived = asyncio.Event()
 
     async def take(self, seconds: float) -> list[Change]:
-        """Return and remove all queued changes. If there are none, wait up to `seconds` for one.
+        """Return and remove all queued changes.
 
-        The list is empty if no change arrived in time or the listener has ended.
+        If there are none, wait up to `seconds` for a change. The list is empty if no change arrived
+        in time or the listener has ended.
         """
         if not self._waiting and not self.over.done():
             with suppress(TimeoutError):
@@ -129,7 +130,7 @@ class Feed:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        # All positions start with this random text, so a restart makes earlier ones invalid.
+        # All positions start with this random text, so a restart invalidates earlier positions.
         self._run = database.tokens.random_bytes(4).hex()
         self._last = 0
         self._sent = 0
@@ -156,7 +157,7 @@ class Feed:
         Unavailable if the box is stopping.
         """
         listener = Listener(owner, wants)
-        async with self._lock:  # no batch can be sent meanwhile, so changes stay in order
+        async with self._lock:  # no batch can be sent in the meantime, so changes stay in order
             if self._ended:
                 raise Unavailable
             missed = self._since(after)
@@ -180,7 +181,7 @@ class Feed:
         self._listeners.discard(listener)
 
     def close(self) -> None:
-        """End all listeners and accept no new ones."""
+        """End all listeners and accept no new listeners."""
         self._ended = True
         if self._sending is not None:
             self._sending.cancel()
@@ -216,12 +217,13 @@ class Feed:
                     self._remember("conflict", conflict_id)
                 case ChangedBeside() | SigningKeyChanged():
                     self._last += 1
-                    self._remembered.clear()  # anything may have changed, so all must reload
+                    # Anything may have changed, so all listeners must reload.
+                    self._remembered.clear()
                 case TerminalGone(terminal_id):
                     self._revoke_listeners(terminal_id)
                 case SessionEnded(session_id):
                     self._revoke_listeners(f"staff:{session_id}")
-                case TerminalEdited(terminal_id):  # it must reconnect to get its new role
+                case TerminalEdited(terminal_id):  # the terminal must reconnect to get its new role
                     for listener in self._owned_by(terminal_id):
                         listener.drop()
         self._send_soon()

@@ -34,9 +34,9 @@ class Conflict:
     """A row of `door_conflict`. `despite` is the result that the box would have given.
 
     `this` is the admission that caused the conflict. `other` is the party's first admission, if
-    that was an earlier one. `arrived` and `guests` are the reservation's values at the time of
-    the conflict. If the reservation is unknown, they are 0 and `reservation_id` is None. Times are
-    in ms since 1970.
+    that was earlier. `arrived` and `guests` are the reservation's values at the time of the
+    conflict. If the reservation is unknown, they are 0 and `reservation_id` is None. Times are in
+    ms since 1970.
     """
 
     id: str

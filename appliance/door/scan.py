@@ -30,7 +30,7 @@ from appliance.venue.rows import find_tonight
 
 TAKEN_BACK = "undone"  # the result of an admission that was made and undone offline
 _LINK = re.compile(r"/access/([A-Za-z0-9_-]+)(/?(?:[?#].*)?$)?")
-_DAMAGED_BYTES = 2  # if more bytes of the venue tag differ, the pass is another venue's
+_DAMAGED_BYTES = 2  # if more bytes of the venue tag differ, another venue issued the pass
 _FULL = frozenset({"already_checked_in", "party_full"})
 
 
@@ -100,7 +100,7 @@ class Scan:
 
 
 def compensation_id(scan_id: str) -> str:
-    """Return the id under which an offline admission is logged if the box refused the same scan.
+    """Return the scan id for logging an offline admission if the box refused the same scan.
 
     The refusal is logged under `scan_id`. The terminal admitted the party before the refusal
     arrived.
@@ -129,7 +129,7 @@ def classify(text: str) -> tuple[str, str]:
 def read_pass(
     text: str, environment: str, venue_tag: bytes, verify: Callable[[ReadPass], GuestPass | None]
 ) -> GuestPass | str:
-    """Return the genuine guest pass in `text`, or the result with which to refuse it.
+    """Return the genuine guest pass in `text`, or the result code of the refusal.
 
     `verify` must return the pass, or None if it was not signed with a key of this box.
     """
@@ -201,7 +201,7 @@ def _read_pass(reader: Reader, keyring: Keyring, environment_name: str, text: st
 
 
 def _find_by_code(reader: Reader, access_code: str, evening: str) -> tuple[str, ...]:
-    """Return the ids of the evening's reservations with that code, else with similar codes."""
+    """Return the ids of the evening's reservations with that code, or else with similar codes."""
     sql = """SELECT id FROM reservation
              WHERE access_code IN (SELECT value FROM json_each(:codes)) AND date = :evening
              ORDER BY access_code"""

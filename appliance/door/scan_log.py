@@ -43,7 +43,7 @@ class Admission:
 def find_admission(reader: Reader, terminal_id: str, scan_id: str) -> Admission | None:
     """Return the scan with that id, or None.
 
-    If several terminals used the id, this terminal's scan is preferred, then the latest.
+    If several terminals used the id, prefers this terminal's scan, then the latest scan.
     """
     sql = f"""SELECT {_ADMISSION}, u.verdict
               FROM terminal t
@@ -340,7 +340,10 @@ def recall(tx: Transaction, stored: str) -> Decided:
 
 @dataclass(frozen=True, slots=True)
 class DoorChanged:
-    """Change notice: a scan admitted `verdict.admitted` people. An undo has a negative number."""
+    """Change notice: a scan admitted `verdict.admitted` people.
+
+    For an undo, the number is negative.
+    """
 
     at: int
     terminal_id: str

@@ -1,4 +1,4 @@
-"""Keys that sign guest passes. One key signs new passes; older keys still verify old passes."""
+"""Keys that sign guest passes. One key signs new passes, and older keys still verify old passes."""
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -24,7 +24,7 @@ _VERIFIES = """(leaked_at IS NULL AND (retired_at IS NULL OR EXISTS (
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """An Ed25519 public key (32 bytes), with which terminals verify passes with this key id."""
+    """The Ed25519 public key (32 bytes) that terminals use to verify passes with this key id."""
 
     kid: int
     public_key: bytes
@@ -42,13 +42,14 @@ class KeyAge:
 
 
 def add_signing_key(tx: Transaction, keyring: Keyring) -> int:
-    """Create a new signing key, retire the previous one and return the new key's id."""
+    """Create a new signing key, retire the previous key and return the new key's id."""
     last = tx.value("SELECT kid FROM signing_key ORDER BY created_at DESC, kid DESC LIMIT 1")
     kid = 1 if last is None else (int(last) + 1) % _KEY_IDS
     raw = tx.tokens.random_bytes(32)
     private_key = Ed25519PrivateKey.from_private_bytes(raw)
     tx.execute("UPDATE signing_key SET retired_at = :now WHERE retired_at IS NULL", {"now": tx.now})
-    tx.execute("DELETE FROM signing_key WHERE kid = :kid", {"kid": kid})  # ids are reused after 255
+    # Key ids are reused after 255.
+    tx.execute("DELETE FROM signing_key WHERE kid = :kid", {"kid": kid})
     tx.insert(
         "signing_key",
         {"kid": kid, "public_key": private_key.public_key().public_bytes_raw(),
@@ -151,10 +152,11 @@ def get_venue_tag(reader: Reader) -> bytes:
 def rotate_signing_key(
     tx: Transaction, keyring: Keyring, *, leaked: bool = False, actor: str = CONSOLE
 ) -> int:
-    """Create a new signing key and return its id. Existing passes stay valid unless `leaked`.
+    """Create a new signing key and return its id.
 
-    If `leaked`, all older keys become invalid. Each future reservation then gets a new pass, which
-    its link shows at once, and check-in refuses its older passes as `revoked`.
+    Existing passes stay valid unless `leaked` is True. If `leaked` is True, all older keys become
+    invalid. Each future reservation then gets a new pass, which its link shows at once, and
+    check-in refuses its older passes as `revoked`.
     """
     kid = add_signing_key(tx, keyring)
     tx.notices.append(SigningKeyChanged())

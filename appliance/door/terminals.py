@@ -14,7 +14,8 @@ from appliance.venue.model import fingerprint
 
 ROLES = ("scan", "search", "override")  # each role includes the roles before it
 NAME_MAX = 100
-PORTAL_TERMINAL_ID = "00000000-0000-7000-8000-00000000da00"  # for check-ins from the portal
+# The id that the portal's check-ins use.
+PORTAL_TERMINAL_ID = "00000000-0000-7000-8000-00000000da00"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class Offer:
 
 
 def find_offer(reader: Reader, secret_hash: bytes) -> Offer | None:
-    """Return the pairing offer for the hash of a link's secret, or None if it was deleted."""
+    """Return the pairing offer whose link's secret has this hash, or None if it was deleted."""
     sql = f"{_SELECT_OFFER} WHERE secret_hash = :hash"
     return reader.one(Offer, sql, {"hash": secret_hash, "now": reader.now})
 
@@ -198,7 +199,7 @@ def count_wrong_code(tx: Transaction, terminal: Terminal) -> None:
 
 
 def _list_wrong_codes(tx: Transaction, terminal: Terminal) -> list[int]:
-    """Return when the terminal sent wrong codes in the last minute (ms since 1970)."""
+    """Return the times (ms since 1970) of the terminal's wrong codes in the last minute."""
     stored = tx.value("SELECT wrong_codes FROM terminal WHERE id = :id", {"id": terminal.id})
     return [at for at in json.loads(stored or "[]") if tx.now - _MINUTE < at <= tx.now]
 
@@ -227,7 +228,7 @@ def offer_pairing(
     """
     name = check_terminal(name, role)
     code = tx.tokens.new_pairing_code()
-    sql = "SELECT 1 FROM pairing WHERE code_hash = :hash"  # includes expired offers
+    sql = "SELECT 1 FROM pairing WHERE code_hash = :hash"  # expired offers also count
     while tx.row(sql, {"hash": hash_token(code)}) is not None:
         code = tx.tokens.new_pairing_code()
     offered = Offered(tx.tokens.new_link_secret(), code)

@@ -119,11 +119,11 @@ def judge(
     reservation: Reservation,
     *, generation: int | None, arrivals: int | None, tonight: date, too_early: bool,
 ) -> str:  # fmt: skip
-    """Return the result for a known reservation, with the checks in docs/decisions/door.md.
+    """Return the result for a known reservation by the checks in docs/decisions/door.md.
 
     `generation` is the scanned pass's generation, or None if no pass was scanned. `arrivals` is
-    the number of people at the door, or None for all who are still missing. `too_early` tells
-    whether the reservation starts more than `door.early_minutes` later.
+    the number of people at the door, or None for all who are still missing. `too_early` is True if
+    the reservation starts more than `door.early_minutes` from now.
     """
     if generation is not None and generation != reservation.generation:
         return "revoked"

@@ -41,8 +41,9 @@ from appliance.reservations.rows import get_reservation, sum_payments
 from appliance.venue.model import Venue, evening_end
 from appliance.venue.rows import find_table, get_venue, list_slots
 
-_NO_SENDER = Address("", "letters", "venuebox.invalid")  # for previews if no sender is set
-_PASS_SCALE = 10  # pixels per module; the image is shown at half size, to be sharp on any screen
+# The sender in previews if no sender is set.
+_NO_SENDER = Address("", "letters", "venuebox.invalid")
+_PASS_SCALE = 10  # pixels per module; shown at half size, the image is sharp on any screen
 _NOT_IN_ADDRESSES = re.compile(r"""[\s<>()\[\]\\,;:"'@\x00-\x1f\x7f-\x9f]""")
 _ADDRESS_DELIMITERS = re.compile(r'[()<>\[\]:;@\\,"=?]')
 _DISPLAY_NAME_MAX = 45  # UTF-8 bytes, which Base64 encodes as 60 characters
@@ -125,7 +126,7 @@ class Contents:
     """An email and all data needed to render it. Amounts are in whole currency units.
 
     - `undo_url`: the cancellation link, or None if the reservation holds no table.
-    - `stop_url`: the unsubscribe link, or None unless the email is a reminder.
+    - `stop_url`: a reminder's unsubscribe link, or None for all other emails.
     - `hours`: (start, end) in minutes after midnight, or None if that day has no slots.
     - `at`: the email's date, in ms since 1970.
     - `moot`: why the email must not be sent any more, or None if it may be sent.
@@ -147,7 +148,7 @@ class Contents:
 
 
 class UnusableAddress(ValueError):
-    """A text is not a valid email address, or its domain has no ASCII form."""
+    """Raised if a text is not a valid email address, or if its domain has no ASCII form."""
 
 
 class Composer:
@@ -183,7 +184,8 @@ class Composer:
         values = _template_values(contents, language)
         sender, recipient = self.sender or _NO_SENDER, _parse_address(contents.email.recipient)
         is_ascii = (sender.addr_spec + recipient.addr_spec).isascii()
-        message = EmailMessage(policy=_POLICY.clone(utf8=not is_ascii))  # raw UTF-8 needs SMTPUTF8
+        # Unencoded UTF-8 requires SMTPUTF8.
+        message = EmailMessage(policy=_POLICY.clone(utf8=not is_ascii))
         message["Date"] = datetime.fromtimestamp(contents.at / 1000, UTC)
         message["From"] = Address(_display_name(values["venue"]), sender.username, sender.domain)
         message["To"] = recipient
@@ -195,20 +197,21 @@ class Composer:
         message.add_alternative(html.render(values), subtype="html")
         if contents.stop_url:
             message["List-Unsubscribe"] = f"<{contents.stop_url}>"
-            if contents.stop_url.startswith("https:"):  # RFC 8058
+            if contents.stop_url.startswith("https:"):  # one-click unsubscribe (RFC 8058)
                 message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
         if contents.email.kind in WITH_PASS:
             _add_picture(message, contents, values["picture_id"])
         if contents.email.kind in WITH_CALENDAR:
             _add_calendar(message, contents, values, language)
-        message["Content-Language"] = language.code  # must be set last, else it moves into a part
+        # Must be set last, or the library moves it into a part.
+        message["Content-Language"] = language.code
         return message
 
 
 async def render_email(environment: Environment, email_id: str) -> EmailMessage:
-    """Render an email as the guest receives it, whatever its state.
+    """Render an email in any state as the guest receives it.
 
-    Raises NotFound if the id is unknown, UnusableAddress if the recipient cannot be used.
+    Raises NotFound if the id is unknown, and UnusableAddress if the recipient cannot be used.
     """
     contents = await environment.database.read(read_contents, environment, email_id)
     return await asyncio.to_thread(Composer(environment.settings.mail.sender).compose, contents)
@@ -268,7 +271,7 @@ def name_to_greet(given_name: str | None) -> str | None:
     """Return the given name for the greeting, or None if it cannot be used.
 
     A name with characters other than letters, spaces, hyphens and apostrophes is not used, because
-    it may be a URL. Neither is an empty name or one with more than 40 characters.
+    it may be a URL. An empty name or a name with more than 40 characters is not used either.
     """
     name = one_line(given_name or "")
     letters = all(unicodedata.category(c)[0] in "LM" or c in "-'’ʼ " for c in name)

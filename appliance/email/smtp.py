@@ -32,7 +32,7 @@ _LOST_CONNECTION = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError
 
 
 class Undelivered(Exception):
-    """An email could not be sent. `outcome` tells why, without personal data."""
+    """Raised if an email could not be sent. `outcome` is the reason, without personal data."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(outcome.trouble)
@@ -46,7 +46,8 @@ class SmtpSender:
     certificate. The connection stays open between emails until `close` is called.
     """
 
-    envelope_within = 60.0  # time limit in seconds until the server is ready for DATA
+    # Time limit in seconds for the steps before DATA.
+    envelope_within = 60.0
     # Time limit in seconds for DATA. A shorter limit causes duplicates (RFC 5321, 4.5.3.2.6).
     data_within = 600.0
 
@@ -103,7 +104,7 @@ class SmtpSender:
 
 
 async def send_trial(settings: MailSettings, recipient: str, subject: str, text: str) -> Outcome:
-    """Send a test email with these settings, and return the outcome. The limit is 15 s.
+    """Send a test email with these settings, and return the outcome within 15 s.
 
     Nothing is stored.
     """
@@ -177,7 +178,7 @@ def _smtp_errors() -> Iterator[None]:
 async def _connect(client: aiosmtplib.SMTP) -> None:
     try:
         await client.connect()
-    except ssl.SSLError:  # must come first, because SSLCertVerificationError is a ValueError
+    except ssl.SSLError:  # must come first, because SSLCertVerificationError is also a ValueError
         raise
     except ValueError:
         raise Undelivered(_settings("mail.host or mail.sender cannot be used")) from None

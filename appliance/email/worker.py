@@ -1,6 +1,6 @@
-"""Send queued emails and retry failed ones.
+"""Send queued emails and retry failed emails.
 
-The queue is the table `letter`; the worker keeps only the due times in memory. It sends one email
+The queue is the table `letter`. The worker keeps only the due times in memory. It sends one email
 at a time, and records its outcome before it sends the next. After a crash, at most one email is
 sent twice, with the same Message-ID.
 """
@@ -127,7 +127,7 @@ class EmailWorker:
         self.job = Job(name, database, self.next_due, self._send_due_emails)
 
     async def start(self) -> None:
-        """Load the waiting emails, and start to listen for new ones."""
+        """Load the waiting emails, and start to listen for new emails."""
         if self._server is None:
             return
         database, now = self._environment.database, self._clock.now()
@@ -141,9 +141,9 @@ class EmailWorker:
     async def send_now(self, email_id: str) -> Literal["sent", "failed"]:
         """Send an email, and wait up to 5 s for the mail server to accept it.
 
-        The result `failed` does not cancel the email: a slow attempt continues, and a failed
-        attempt is retried. After a timeout, later calls return `failed` without waiting, until
-        the server accepts an email.
+        The result `failed` does not cancel the email. A slow attempt continues, and a failed
+        attempt is retried. After a timeout, later calls return `failed` without waiting, until the
+        server accepts an email.
         """
         try:
             state = self._environment.database.peek(email_state, email_id)
@@ -297,9 +297,10 @@ class EmailWorker:
         return min(due[0] - self._clock.monotonic(), (due[1] - self._clock.now()) / 1000)
 
     def _postpone(self) -> None:
-        """Postpone emails so that none is due for a minute. This limits tries on a failing server.
+        """Postpone emails so that none is due for a minute.
 
-        Calls of `send_now` that are waiting return `failed`.
+        This limits attempts on a failing server. Calls of `send_now` that are waiting return
+        `failed`.
         """
         later = self._after(RETRY_SECONDS[0])
         self._due = {email_id: max(due, later) for email_id, due in self._due.items()}

@@ -10,7 +10,7 @@ _CALLERS_MAX = 10_000
 
 
 class RateLimit:
-    """Allows each caller `limit` calls in any period of `seconds`; refused calls do not count."""
+    """Allows each caller `limit` calls in any period of `seconds`. Refused calls do not count."""
 
     def __init__(
         self,
@@ -26,7 +26,7 @@ class RateLimit:
         self._calls: OrderedDict[str, deque[float]] = OrderedDict()
 
     def spend(self, caller: str) -> None:
-        """Count a call of `caller`. Raises `refusal` if the limit is reached."""
+        """Count a call by `caller`. Raises `refusal` if the limit is reached."""
         now = self._clock.monotonic()
         calls = self._calls.setdefault(caller, deque())
         self._calls.move_to_end(caller)

@@ -48,7 +48,7 @@ def recheck_authorisation(request: web.Request) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who may call a route; each route must declare it (docs/security.md, S3).
+    """Who may call a route. Each route must declare its principal (docs/security.md, S3).
 
     `anybody` needs no authentication and is for links, pages and files. `needs` is the API key's
     scope or the staff member's role. The handlers in terminal_bridge check terminals' roles.
@@ -76,14 +76,15 @@ _TROUBLING_ESCAPE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 async def read_object(
     request: web.Request, *, optional: bool = False, limit: int = BODY_LIMIT
 ) -> dict[str, Any]:
-    """Read and parse the JSON object in the body; an `optional` body may be empty.
+    """Read and parse the JSON object in the body. With `optional`, the body may be empty.
 
-    Raises InvalidJson if the body is incomplete or not a JSON object, and what `read_body` raises.
+    Raises InvalidJson if the body is incomplete or not a JSON object, and the errors of
+    `read_body`.
     """
     try:
         raw = await read_body(request, limit)
         if raw is None:
-            raise InvalidJson  # noqa: TRY301 - may get its reason below
+            raise InvalidJson  # noqa: TRY301 - the handler may add a reason
         return {} if optional and not raw else parse_object(raw)
     except InvalidJson:
         if request.headers.get("Content-Encoding", "identity").lower() == "identity":
@@ -92,17 +93,17 @@ async def read_object(
 
 
 async def read_body(request: web.Request, limit: int = BODY_LIMIT) -> bytes | None:
-    """Read the body; None if it does not arrive completely within 30 s.
+    """Read the body. Return None if it does not arrive completely within 30 s.
 
     Raises BodyTooLarge above `limit` bytes (default 64 KiB), and the authorisation error if the
     caller's access was revoked in the meantime.
     """
     if (request.content_length or 0) > limit:
         raise BodyTooLarge
-    if limit != BODY_LIMIT:  # the application's limit is BODY_LIMIT
+    if limit != BODY_LIMIT:  # the application's own limit is BODY_LIMIT
         request = request.clone(client_max_size=limit + 1)
     try:
-        if request.content.is_eof():  # the body arrived with the headers
+        if request.content.is_eof():  # the body has arrived with the headers
             raw = await request.read()
         else:
             async with asyncio.timeout(_BODY_SECONDS):
@@ -121,8 +122,9 @@ def parse_object(raw: bytes) -> dict[str, Any]:
     """Parse a JSON object (docs/decisions/requests-and-errors.md).
 
     Raises InvalidJson for values other than objects, invalid UTF-8, duplicate members, NaN and
-    infinities (1e999 too), lone surrogates, NUL characters, numbers with thousands of digits, and
-    more than 32 levels. For invalid UTF-8, syntax errors and duplicates it names the position.
+    infinities (including 1e999), lone surrogates, NUL characters, numbers with thousands of digits,
+    and more than 32 levels. For invalid UTF-8, syntax errors and duplicates, the error states the
+    position.
     """
     try:
         text = raw.decode("utf-8")
@@ -148,7 +150,7 @@ def _marked(raw: bytes) -> ApiError | None:
 def _refuse_duplicates(members: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(members)
     if len(found) != len(members):
-        for name, _ in members:  # what remains occurs a second time
+        for name, _ in members:  # a name that was already removed is a duplicate
             if found.pop(name, _ABSENT) is _ABSENT:
                 break
         raise json_unreadable("json_twice", name=json.dumps(name[:_NAME_SHOWN]))
@@ -168,7 +170,10 @@ _DECODER = json.JSONDecoder(
 
 
 def _is_deeper_than(value: Any, levels: int) -> bool:
-    """Return whether `value` is nested deeper than `levels`. Recursion would be half as fast."""
+    """Return whether `value` is nested deeper than `levels`.
+
+    Uses a loop, which is twice as fast as recursion.
+    """
     layer = [value]
     for _ in range(levels):
         inner: list[Any] = []
@@ -193,7 +198,10 @@ def _is_storable(value: Any) -> bool:
 
 
 def parse_instant(value: object, field: str = "at") -> int | None:
-    """Parse ISO 8601 with offset to ms since 1970; None if absent. Raises ValidationError."""
+    """Parse an ISO 8601 instant with an offset. Return ms since 1970, or None if it is absent.
+
+    Raises ValidationError if it is invalid.
+    """
     if value is None:
         return None
     try:
@@ -205,11 +213,11 @@ def parse_instant(value: object, field: str = "at") -> int | None:
     raise field_invalid(field, "iso_timestamp")
 
 
-# JSON answers
+# JSON responses
 
-# For responses other than pages, which set their own, wider policy.
+# Headers for all responses except pages, which set their own, less strict policy.
 COMMON_HEADERS: Mapping[str, str] = {
-    "Server": "venuebox",  # instead of the library and its version
+    "Server": "venuebox",  # hides the library's name and version
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -238,14 +246,17 @@ def refuse(refusal: ApiError) -> web.Response:
 
 
 def wants_page(request: web.Request) -> bool:
-    """Return whether the client accepts HTML. False without an Accept header or with */*."""
+    """Return whether the client accepts HTML.
+
+    False if there is no Accept header or if it is */*.
+    """
     return "text/html" in request.headers.get("Accept", "")
 
 
 def is_from_our_page(request: web.Request, base: str) -> bool:
     """Return False if the request comes from another site's page (CSRF check).
 
-    Sec-Fetch-Site decides if it is present. Otherwise Origin decides: it must be the origin of
+    Sec-Fetch-Site decides if it is present. Otherwise, Origin must be the origin of
     `base` (the guests' address) or of the request itself. If both headers are missing, the
     request must have no cookie.
     """
@@ -271,7 +282,7 @@ def networks_of(texts: Sequence[str]) -> Networks:
 
 
 def peer_of(request: web.Request, proxies: Networks) -> str:
-    """Return the client address: the nearest one that is not a trusted proxy."""
+    """Return the client address, i.e. the nearest address that is not a trusted proxy."""
     # Some proxies add a header line after the client's own, which may be forged.
     lines = request.headers.getall("X-Forwarded-For", [])
     forwarded = [_address_in(part.strip()) for part in ",".join(lines).split(",")]
@@ -327,7 +338,7 @@ def is_in(text: str, networks: Networks) -> bool:
 
 
 def address_of(text: str) -> IPv4Address | IPv6Address | None:
-    """Parse an IP address; None for other text. IPv4-mapped IPv6 (dual-stack) becomes IPv4."""
+    """Parse an IP address, or return None. An IPv4-mapped IPv6 address becomes an IPv4 address."""
     try:
         address = ip_address(text)
     except ValueError:

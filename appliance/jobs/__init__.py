@@ -1,1 +1,1 @@
-"""Background jobs: reservation states, nightly jobs, retention, watchdog, disk reserve."""
+"""Background jobs: reservation states, nightly jobs, retention, watchdog and disk reserve."""

@@ -1,4 +1,4 @@
-"""The nightly jobs, in this order: retention, vacuum, integrity check, backup."""
+"""The nightly jobs, which run in this order: retention, vacuum, integrity check, backup."""
 
 import asyncio
 import logging
@@ -30,7 +30,7 @@ from appliance.venue.rows import get_venue
 from appliance.webhooks import deliveries, delivery_log
 
 _PAUSE_SECONDS = 0.02
-_GUESTS = 20  # guests erased per transaction
+_GUESTS = 20  # number of guests erased per transaction
 _GUESTS_FOUND = 5_000  # guests per search, because each search reads all past reservations
 
 Find = Callable[..., list[deliveries.Key]]
@@ -38,7 +38,7 @@ Drop = Callable[[Transaction, Sequence[deliveries.Key]], None]
 
 
 class Retention:
-    """Deletes one environment's old data: logs by age, number and size, and contacts by age."""
+    """Deletes one environment's old logs (by age, number and size) and contacts (by age)."""
 
     def __init__(
         self, environment: Environment, may_expire: Callable[[], bool] = lambda: True
@@ -53,7 +53,7 @@ class Retention:
         self.job = Job(name, self._database, self._next_due, self.forget, may_expire)
 
     async def forget(self) -> None:
-        """Delete data that is too old, but nothing while the clock is not trusted."""
+        """Delete data that is too old, unless the clock is not trusted."""
         async with self._lock:  # both `job` and the nightly jobs call this
             if self._may_expire():
                 await self._forget_logs()
@@ -149,7 +149,8 @@ log = logging.getLogger(__name__)
 
 NO_BACKUP = "no_backup"
 DAMAGED = "database_damaged"
-_CLOCK_ALERTS = {CLOCK_HELD, CLOCK_LEAPT}  # old copies are kept while one of these is raised
+# While one of these alerts is active, old copies are kept.
+_CLOCK_ALERTS = {CLOCK_HELD, CLOCK_LEAPT}
 _FIRST_MS = 60_000  # delay after the start, which keeps the first requests fast
 _COPIES_MS = 14 * DAY_MS
 
@@ -181,13 +182,14 @@ class NightlyWork:
         for retention in self._retentions:
             await _try("retention", retention.forget)
         now = self._box.clock.now()
-        if abs(now - self._vacuumed_at) > DAY_MS // 2:  # skip if only a failed backup is retried
+        # Skipped if this run only retries a failed backup.
+        if abs(now - self._vacuumed_at) > DAY_MS // 2:
             results = [await self._vacuum(environment) for environment in self._box.environments]
             self._vacuumed_at = now if all(results) else 0
         faults: list[str] = []
         for environment in self._box.environments:
             faults += await run_in_daemon_thread(partial(list_faults, environment.database.path))
-        sentence = "a database is damaged: run venuebox doctor, then venuebox restore --latest"
+        sentence = "a database is damaged. Run venuebox doctor, then venuebox restore --latest."
         await self._note(DAMAGED, sentence if faults else "")
         if faults:  # a backup of a damaged database must not replace a good one
             log.error("database: integrity check failed: %s", faults[0].split("\n")[0])
@@ -213,19 +215,19 @@ class NightlyWork:
         """
         if await _try(f"vacuum of {environment.name}", environment.database.wipe):
             return True
-        log.warning("database: %s was not vacuumed; will retry in the next run", environment.name)
+        log.warning("database: %s was not vacuumed. The next run retries it.", environment.name)
         await _try(f"WAL truncation of {environment.name}", environment.database.cut_log)
         return False
 
     def _next_due(self, reader: Reader) -> int:
-        """Return when the jobs are due next, in ms since 1970; not within 1 min of the start."""
+        """Return when the jobs are due next, in ms since 1970: at least 1 min after the start."""
         proven = read_record(self._directory.root).at
         # If `_first` is more than 1 min ahead, the clock was set back after the start.
         first = self._first if self._first <= reader.now + _FIRST_MS else 0
         return max(next_night(reader, proven, self._box.settings.backup.hour), first)
 
     def _overdue_at(self, reader: Reader) -> int | None:
-        """Return when to raise the overdue alert, in ms since 1970; 0 to drop the alert now.
+        """Return when to raise the overdue alert, in ms since 1970, or 0 to drop the alert now.
 
         Returns None if there is nothing to do. The alert is dropped after a manual backup. A box
         without a backup is treated as if a backup had been made when the box was created.
@@ -239,7 +241,7 @@ class NightlyWork:
         return None if is_late or record.trouble else 0
 
     async def note_overdue(self) -> None:
-        """Raise the alert if the latest backup is older than 30 hours; otherwise drop the alert."""
+        """Raise the alert if the latest backup is older than 30 hours, otherwise drop the alert."""
         due = await self._box.live.database.read(self._overdue_at)
         trouble = read_record(self._directory.root).trouble
         why = f" ({trouble})" if trouble else ""

@@ -15,7 +15,7 @@ from appliance.scheduler import Job
 from appliance.venue.model import Venue, evening_end, evening_hours, minute_of, tonight
 from appliance.venue.rows import get_venue, list_slots
 
-BATCH = 100  # changes per transaction
+BATCH = 100  # maximum number of changes per transaction
 CODE_DAYS = 30
 _HOUR = 3_600_000
 # Start and end of an evening without slots, in minutes after midnight.
@@ -26,7 +26,7 @@ def remind(tx: Transaction, hours: int) -> int:
     """Email a reminder to guests whose evening begins within `hours`.
 
     Returns the number of emails, at most BATCH. Sends one reminder per reservation. Skips guests
-    who booked within those hours, have checked in, or have unsubscribed.
+    who booked within those hours, have checked in or have unsubscribed.
     """
     due = [id_ for at, id_ in _reminders(tx, hours) if at <= tx.now][:BATCH]
     for reservation_id in due:
@@ -36,7 +36,7 @@ def remind(tx: Transaction, hours: int) -> int:
 
 def find_next_reminder(reader: Reader, hours: int) -> int | None:
     """Return when the next reminder is due, in ms since 1970, or None if there is none."""
-    # Look at several reminders, because they are in order of date and start, not of due time.
+    # Read several reminders, because they are sorted by date and start, not by due time.
     return min((at for at, _ in islice(_reminders(reader, hours), 200)), default=None)
 
 
@@ -51,7 +51,7 @@ def stop_reminders(tx: Transaction, reservation_id: str) -> None:
 
 
 def _reminders(reader: Reader, hours: int) -> Iterator[tuple[int, str]]:
-    """Yield (due time in ms, reservation id) of reminders not yet sent, by date and start."""
+    """Yield (due time in ms, reservation id) for reminders not yet sent, by date and start."""
     venue, slots = get_venue(reader), tuple(list_slots(reader))
     zone, now = reader.zones.zone(venue.time_zone), reader.now
     first = tonight(now, zone, venue.evening_ends_at)

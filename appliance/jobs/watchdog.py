@@ -32,7 +32,7 @@ from appliance.door.offline_sync import sync_scans
 PATIENCE = 30.0  # seconds until the process is ended (docs/promises.md, G10)
 _CHECK_SECONDS = 1.0
 _SLEEP_SECONDS = 0.01
-_STATUS = 70  # the exit status EX_SOFTWARE of sysexits.h
+_STATUS = 70  # the exit status EX_SOFTWARE in sysexits.h
 DUMP = "stuck.txt"
 
 
@@ -56,7 +56,7 @@ class Watchdog:
         patience: float = PATIENCE,
         leave: Callable[[], object] = lambda: os._exit(_STATUS),
     ) -> None:
-        """`dump` is the file to which all threads' stack traces are written before the exit.
+        """Before the exit, the stack traces of all threads are written to the file `dump`.
 
         `leave` must end the process without exit handlers, which would wait for the stuck loop.
         """
@@ -90,7 +90,7 @@ class Watchdog:
 
     def _wrap_selector(self, loop: asyncio.AbstractEventLoop) -> None:
         """Wrap the loop's selector to record when the loop is idle. asyncio has no such hook."""
-        selector: Any = loop._selector  # type: ignore[attr-defined] # noqa: SLF001 - see above
+        selector: Any = loop._selector  # type: ignore[attr-defined] # noqa: SLF001
         wait = selector.select
 
         def select(timeout: float | None = None) -> Any:
@@ -118,7 +118,7 @@ class Watchdog:
             checked_at = time.monotonic()
             self._closing.wait(min(_CHECK_SECONDS, self._patience / 3))
             since, now = self._busy_since, time.monotonic()
-            was_suspended = now - checked_at > self._patience / 2  # True if the machine slept
+            was_suspended = now - checked_at > self._patience / 2  # true if the machine was asleep
             if since is not None and now - since > self._patience and not was_suspended:
                 self._end()
                 return
@@ -144,7 +144,7 @@ def sd_notify(environ: Mapping[str, str], message: str) -> None:
     address = environ.get("NOTIFY_SOCKET", "")
     if not address:
         return
-    if address.startswith("@"):  # an abstract socket
+    if address.startswith("@"):  # `@` marks an abstract socket
         address = "\0" + address[1:]
     with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.setblocking(False)  # noqa: FBT003 - the library's signature
@@ -152,7 +152,7 @@ def sd_notify(environ: Mapping[str, str], message: str) -> None:
 
 
 def watchdog_seconds(environ: Mapping[str, str]) -> float | None:
-    """Return half of systemd's watchdog interval in seconds, or None if systemd has none."""
+    """Return half of systemd's watchdog interval in seconds, or None without a watchdog."""
     interval = environ.get("WATCHDOG_USEC", "")
     is_ours = environ.get("WATCHDOG_PID") in {None, str(os.getpid())}
     return int(interval) / 2_000_000 if interval.isdecimal() and is_ours else None
@@ -174,7 +174,7 @@ _CHECK_IN_ACTIONS: frozenset[Callable[..., Any]] = frozenset(
 class DiskReserve:
     """A preallocated file in `folder` that is deleted when the disk is full.
 
-    The file takes `size` bytes, but at most a quarter of the free space.
+    The file's size is `size` bytes, but at most a quarter of the free space.
     """
 
     def __init__(self, folder: Path, size: int = 64 * _MIB) -> None:
@@ -197,7 +197,7 @@ class DiskReserve:
                 os.posix_fallocate(file.fileno(), 0, size)
         except OSError as error:
             if error.errno not in {*_NO_SPACE, errno.EOPNOTSUPP}:
-                log.warning("disk reserve: could not be created: %s", error.strerror)
+                log.warning("disk reserve: the file could not be created: %s", error.strerror)
             return False
         return True
 
@@ -213,13 +213,16 @@ class DiskReserve:
             self._path.unlink()
         except OSError:
             return False
-        log.error("disk reserve: disk full; reserve released, only check-ins are accepted")
+        log.error(
+            "disk reserve: the disk is full, so the reserve was deleted and only "
+            "check-ins are accepted"
+        )
         return True
 
     def has_room_for_all(self) -> bool:
         """Whether there is enough free space to create the reserve again.
 
-        Allocates the space temporarily, because the volume's free space ignores disk quotas.
+        Allocates the space temporarily, because the reported free space ignores disk quotas.
         """
         needed = self._released + _MIB
         if self._free() <= needed:
@@ -280,7 +283,7 @@ class DiskReserve:
         if not has_room:
             self._check_later()
             return
-        log.warning("disk reserve: space available again; accepting all writes")
+        log.warning("disk reserve: space is available again, so all writes are accepted")
         for database in self._databases:
             database.is_full = False
 

@@ -44,7 +44,7 @@ def as_seen(
     """Run `action(tx, reservation_id, …)` if the reservation's version is still `seen`.
 
     `seen` is the version that the form showed, so a form that is sent twice takes effect once.
-    Raises ChangedMeanwhile if the version differs, NotFound if the id is unknown.
+    Raises ChangedMeanwhile if the version differs, and NotFound if the id is unknown.
     """
     _get_as_seen(tx, reservation_id, seen)
     return action(tx, reservation_id, *args, **kwargs)
@@ -104,9 +104,9 @@ class Cancelled:
 def cancel_own(
     tx: Transaction, key: ApiKey, reservation_id: str, *, notify: bool = True
 ) -> Cancelled:
-    """Cancel a reservation for a partner, as `cancel` does (interface, section 4).
+    """Cancel a reservation at the partner's request (see `cancel`; interface, section 4).
 
-    Raises NotFound also if the reservation was not created with a key of the same lineage.
+    Also raises NotFound if the reservation was created with a key of a different lineage.
     """
     if get_reservation(tx, reservation_id).lineage != key.lineage:
         raise NotFound
@@ -114,10 +114,10 @@ def cancel_own(
 
 
 def cancel_by_guest(tx: Transaction, reservation_id: str, cancel_hours: int) -> Cancelled:
-    """Cancel a reservation for a guest, as `cancel` does. Idempotent.
+    """Cancel a reservation at the guest's request (see `cancel`). Idempotent.
 
     Raises TooLateToCancel if the party has checked in or the deadline (`cancel_hours` before the
-    start) has passed; WrongState if the reservation is declined or completed.
+    start) has passed, and WrongState if the reservation is declined or completed.
     """
     reservation = get_reservation(tx, reservation_id)
     if reservation.status == "completed":
@@ -134,8 +134,8 @@ def cancel_by_guest(tx: Transaction, reservation_id: str, cancel_hours: int) -> 
 def cancel(tx: Transaction, reservation_id: str, *, actor: str, notify: bool = True) -> Cancelled:
     """Cancel a reservation that holds its table. Idempotent. `checkedInAt` does not change.
 
-    If `notify`, the guest gets an email, subject to the rules in `email_guest`. Raises NotFound if
-    the id is unknown, WrongState if the reservation is declined.
+    If `notify` is True, the guest gets an email, subject to the rules in `email_guest`. Raises
+    NotFound if the id is unknown, and WrongState if the reservation is declined.
     """
     reservation = get_reservation(tx, reservation_id)
     if reservation.status == "cancelled":
@@ -152,7 +152,7 @@ def cancel(tx: Transaction, reservation_id: str, *, actor: str, notify: bool = T
 
 @dataclass(frozen=True, slots=True)
 class Amendment:
-    """The values for all editable fields of a reservation, including unchanged ones."""
+    """The values for all editable fields of a reservation, including unchanged values."""
 
     guests: int
     customer_name: str
@@ -180,7 +180,7 @@ def amend_reservation(
     ChangedMeanwhile if the version differs; NotFound if the id is unknown; WrongState if the
     reservation is cancelled, declined or completed; the errors of `check_amendment`; and
     GuestsOutOfRange if `guests` exceeds the table's capacity (not checked with `over_capacity`) or
-    is less than the number who have arrived.
+    is less than the number of guests who have arrived.
     """
     reservation = _get_open(tx, reservation_id, seen)
     check_amendment(amendment)
@@ -215,7 +215,7 @@ def move_to_table(
 
     The table need not be bookable, and may be meant for fewer guests. Raises TableNotFound if it
     does not exist, TableTaken if it is held at that time, and ChangedMeanwhile, NotFound and
-    WrongState as `amend_reservation` does.
+    WrongState in the same cases as `amend_reservation`.
     """
     reservation = _get_open(tx, reservation_id, seen)
     table = find_table(tx, table_id)
@@ -235,9 +235,9 @@ def move_to_table(
 def mark_late(
     tx: Transaction, reservation_id: str, seen: int, *, late: bool, actor: str
 ) -> Reservation:
-    """Set or clear the mark that the party will be late.
+    """Record that the party will be late, or that it will not.
 
-    Raises ChangedMeanwhile, NotFound and WrongState as `amend_reservation` does.
+    Raises ChangedMeanwhile, NotFound and WrongState in the same cases as `amend_reservation`.
     """
     reservation = _get_open(tx, reservation_id, seen)
     if (reservation.late_at is not None) != late:
@@ -250,8 +250,8 @@ def reissue_pass(tx: Transaction, reservation_id: str, seen: int, *, actor: str)
     """Issue a new guest pass, which the guest's link shows at once.
 
     Check-in refuses older passes as `revoked`. The access code does not change. Raises
-    ChangedMeanwhile, NotFound and WrongState as `amend_reservation` does, and WrongState if the
-    pass already has the last generation number.
+    ChangedMeanwhile, NotFound and WrongState in the same cases as `amend_reservation`, and
+    WrongState if the pass already has the last generation number.
     """
     reservation = _get_open(tx, reservation_id, seen)
     if reservation.generation >= LAST_GENERATION:
@@ -303,7 +303,7 @@ def correct(tx: Transaction, reservation_id: str, correction: Correction) -> Res
     """Update the guest's name, email address, phone number and language.
 
     The guest's pass stays valid. Raises CustomerNameRequired, InvalidEmail or ValidationError if
-    a value is invalid; WrongState if the reservation is cancelled, declined or completed;
+    a value is invalid, WrongState if the reservation is cancelled, declined or completed, and
     RateLimited after a hundred changes by guests.
     """
     reservation = get_reservation(tx, reservation_id)

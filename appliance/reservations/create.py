@@ -55,7 +55,7 @@ def grant(
 ) -> Issued:  # fmt: skip
     """Insert a reservation, announce `reservation.created` and return its code and link expiry.
 
-    Raises an error for the first of these conditions that fails:
+    Raises the error for the first of these conditions that is not met:
 
     1. The venue is active and open that evening.
     2. The table exists and is bookable, and the number of guests is in its range
@@ -125,7 +125,7 @@ def _fresh_code(tx: Transaction) -> str:
     raise Unavailable
 
 
-SHOWN = 200  # mismatches listed in the portal
+SHOWN = 200  # maximum number of mismatches listed in the portal
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class Mismatch:
 
 
 def list_mismatches(reader: Reader, limit: int = SHOWN) -> list[Mismatch]:
-    """Return the latest `limit` reservations whose idempotency key was reused with another body."""
+    """Return the latest `limit` reservations whose idempotency key was sent with another body."""
     sql = """SELECT r.id, r.lineage, r.body_mismatches, r.idempotency_key, r.date, r.slot,
                     t.number, r.created_at
              FROM reservation r JOIN venue_table t ON t.id = r.table_id
@@ -157,8 +157,8 @@ class Granted:
     """The outcome of a booking request.
 
     `email_id` is the confirmation to send before the response. If the request is a replay,
-    `status` is the reservation's current status, and `other_body` tells whether the body differs
-    from the first request's.
+    `status` is the reservation's current status, and `other_body` is True if the body differs from
+    the first request's.
     """
 
     issued: Issued
@@ -212,13 +212,13 @@ def _replay(
     if other_body:
         sql = "UPDATE reservation SET body_mismatches = body_mismatches + 1 WHERE id = :id"
         tx.execute(sql, {"id": earlier.reservation_id})
-    if earlier.email_outcome is None:  # the box stopped after the commit, before the response
+    if earlier.email_outcome is None:  # the box stopped after the commit and before the response
         earlier = settle_email(tx, earlier, "failed")
     status = get_reservation(tx, earlier.reservation_id).status
     return Granted(earlier, replayed=True, other_body=other_body, status=status)
 
 
-_HOUR = 3_600_000  # ms
+_HOUR = 3_600_000  # in ms
 _GUEST_LINEAGE = "guest"  # shared by all booking forms; each form has its own idempotency key
 _EMAIL_KINDS = {"confirmed": "confirmation", "requested": "requested", "pending": "payment_due"}
 
@@ -226,7 +226,7 @@ _EMAIL_KINDS = {"confirmed": "confirmation", "requested": "requested", "pending"
 def enter_for_guest(
     tx: Transaction, booking: Booking, *, notify: bool = False, request_hash: bytes | None = None
 ) -> Reservation:
-    """Create a reservation with the source `platform`, and email the guest if `notify`.
+    """Create a reservation with the source `platform`, and email the guest if `notify` is True.
 
     Its status depends on the venue:
 
@@ -260,11 +260,10 @@ def enter_by_staff(
     tx: Transaction, booking: Booking,
     *, actor: str, notify: bool = False, vip: bool = False, over_capacity: bool = False,
 ) -> Reservation:  # fmt: skip
-    """Create a confirmed reservation with the source `manual`, and email the guest if `notify`.
+    """Create a confirmed reservation with the source `manual`. Email the guest if `notify` is True.
 
-    Idempotent for each actor and `idempotency_key`. Raises the same errors as `grant`; also
-    FormUsed if the form was sent before with different content, or its reservation no longer
-    holds a table.
+    Idempotent for each actor and `idempotency_key`. Raises the same errors as `grant`, and FormUsed
+    if the form was sent before with different content, or its reservation no longer holds a table.
     """
     request_hash = hashlib.sha256(booking.fingerprint() + repr((notify, vip)).encode()).digest()
     earlier = _find_by_form(tx, actor, booking.idempotency_key, request_hash)
@@ -300,14 +299,14 @@ def _find_by_form(
     return made
 
 
-ANY_TABLE = ""  # the venue chooses the table
+ANY_TABLE = ""  # means that the venue chooses the table
 
 
 def book(tx: Transaction, booking: Booking) -> Reservation:
     """Create a guest's reservation from the booking page, and email the guest.
 
     Idempotent for each `idempotency_key`, which is the form's id. If the guest chose no table, the
-    best free table is used. Raises the same errors as `grant`; also TableTaken if no table is
+    best free table is used. Raises the same errors as `grant`, TableTaken if no table is
     left, InvalidSlot if the slot has begun, and FormUsed if the form was sent before with
     different content or its reservation no longer holds a table.
     """
@@ -328,7 +327,7 @@ def book(tx: Transaction, booking: Booking) -> Reservation:
 def _best_table(reader: Reader, venue: Venue, booking: Booking, slot: Slot | None) -> Table:
     """Return the free table with the lowest capacity that fits the party.
 
-    If several tables have that capacity, return the one with the lowest minimum spend, or the
+    If several tables have that capacity, return the table with the lowest minimum spend, or the
     first in the table list. Raises TableTaken if no free table fits the party.
     """
     day = booking.date.isoformat()

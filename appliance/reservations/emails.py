@@ -12,7 +12,8 @@ from appliance.reservations.rows import get_reservation
 KINDS = (
     "confirmation", "requested", "accepted", "declined", "cancelled", "reminder", "payment_due",
 )  # fmt: skip
-WITH_PASS = ("confirmation", "accepted", "reminder")  # kinds with the guest pass attached
+# Kinds with the guest pass attached.
+WITH_PASS = ("confirmation", "accepted", "reminder")
 # Kinds with a calendar file attached. The file in `cancelled` marks the event as cancelled.
 WITH_CALENDAR = (*WITH_PASS, "cancelled")
 UNASKED = ("reminder",)  # kinds that guests can unsubscribe from
@@ -56,7 +57,7 @@ class Outcome:
 
 
 def retry_delay(attempts: int) -> int:
-    """Return the seconds to wait before the next attempt, after `attempts` failed ones."""
+    """Return the seconds to wait before the next attempt, after `attempts` failed attempts."""
     return RETRY_SECONDS[attempts - 1] if attempts <= len(RETRY_SECONDS) else DAILY_SECONDS
 
 
@@ -174,7 +175,7 @@ def wants_no_reminders(reader: Reader, address: str) -> bool:
 def forget_no_reminders(tx: Transaction, address: str) -> None:
     """Delete the unsubscription of an erased email address.
 
-    Keep it if a reservation still has that address.
+    Keeps it if a reservation still has that address.
     """
     sql = """DELETE FROM no_reminders WHERE address_hash = :hash AND NOT EXISTS (
                  SELECT 1 FROM reservation WHERE lower(customer_email) = lower(:address))"""
@@ -185,7 +186,7 @@ def _hash(address: str) -> bytes:
     return hashlib.sha256(address.strip().lower().encode()).digest()
 
 
-_DAY = 86_400_000  # ms
+_DAY = 86_400_000  # in ms
 _EMAILS_A_DAY = 6
 
 

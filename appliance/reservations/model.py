@@ -9,14 +9,15 @@ from appliance.venue.model import Slot, Venue, evening_end, evening_hours, minut
 
 STATUSES = ("requested", "confirmed", "completed", "pending", "partial", "cancelled", "declined")
 FREEING_STATUSES = ("cancelled", "declined")
-OPEN_STATUSES = ("requested", "pending", "partial", "confirmed")  # may still be changed
+# Reservations with these statuses can be changed.
+OPEN_STATUSES = ("requested", "pending", "partial", "confirmed")
 LAST_GENERATION = 255  # the highest generation number that a guest pass can hold
 SOURCES = ("platform", "manual", "partner")
 # After one of these words, the given name continues with the next word, and with the word after
-# that if the next word is an article: “Abd el Kader”.
+# that if the next word is an article, as in “Abd el Kader”.
 _NAME_PREFIXES = frozenset({"عبد", "أبو", "ابو", "أم", "ابن", "abd", "abou", "abu", "oum", "umm"})
 _ARTICLES = frozenset({"el", "al", "er", "ar", "es", "as", "en", "an"})
-_HOUR = 3_600_000  # ms
+_HOUR = 3_600_000  # in ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,10 @@ class Reservation:
 
     @property
     def customer_given_name(self) -> str | None:
-        """The given name for salutations, or None if erased. Keeps “Abd el …” names whole."""
+        """The given name for salutations, or None if it was erased.
+
+        Keeps “Abd el …” names whole.
+        """
         words = (self.customer_name or "").split()
         if len(words) < 2 or words[0].casefold() not in _NAME_PREFIXES:
             return self.customer_first_name
@@ -101,7 +105,7 @@ def hours_of(
 ) -> tuple[int, int] | None:
     """Return the reservation's (start, end) in minutes after midnight.
 
-    A reservation for the whole evening covers all slots. The result is None if there are none.
+    A reservation for the whole evening covers all slots. Returns None if there are no slots.
     """
     if reservation.slot is not None:
         return reservation.starts, reservation.ends

@@ -27,10 +27,10 @@ def record_payment(
 ) -> Reservation:  # fmt: skip
     """Record a payment of `amount` (whole currency units), and email the guest.
 
-    If `complete`, the reservation becomes confirmed, an event announces it, and the guest gets a
-    confirmation. Otherwise it becomes partial, and the email states the amount due. Raises
-    WrongState unless the reservation is pending or partial; ValidationError if `amount` is out of
-    range; UnusualAmount if it is unusually high and not `sure`.
+    If `complete` is True, the reservation becomes confirmed, an event announces it, and the guest
+    gets a confirmation. Otherwise it becomes partial, and the email states the amount due. Raises
+    WrongState unless the reservation is pending or partial, ValidationError if `amount` is out of
+    range, and UnusualAmount if it is unusually high and `sure` is False.
     """
     reservation = get_reservation(tx, reservation_id)
     if reservation.status not in {"pending", "partial"}:

@@ -114,7 +114,7 @@ def is_phone(text: object) -> bool:
 
 
 def plain_phone(phone: str | None) -> str | None:
-    """Return a phone number in the form that is stored, with digits in any script as 0 to 9."""
+    """Return a phone number in its stored form. Digits of any script are converted to 0 to 9."""
     return phone and "".join(str(unicodedata.decimal(c, c)) for c in phone)
 
 
@@ -140,7 +140,7 @@ def is_visible(text: str) -> bool:
 def check_customer(name: str | None, email: str | None, phone: str | None, prefix: str) -> None:
     """Validate the customer fields that are not None.
 
-    Errors name the field with `prefix` before it. Raises CustomerNameRequired, InvalidEmail or
+    In errors, `prefix` precedes the field name. Raises CustomerNameRequired, InvalidEmail or
     ValidationError if a value is invalid.
     """
     if name is not None and not is_visible(name):

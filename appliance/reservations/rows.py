@@ -68,7 +68,7 @@ def find_issued(reader: Reader, lineage: str, key: str) -> tuple[Issued, bytes |
 
 
 def list_evening(reader: Reader, date: str) -> list[Reservation]:
-    """Return all reservations for an evening, including cancelled and declined ones.
+    """Return all reservations for an evening, including cancelled and declined reservations.
 
     They are sorted by slot, then by time of creation.
     """
@@ -106,7 +106,7 @@ def insert_reservation(tx: Transaction, values: dict[str, Any]) -> None:
 
 
 def _convert_overlap(error: apsw.ConstraintError) -> Exception:
-    """Return TableTaken if a constraint against overlaps caused `error`, else `error` itself."""
+    """Return TableTaken if an overlap constraint caused `error`, else `error` itself."""
     text = str(error)
     taken = "table_taken" in text or "reservation.date, reservation.table_id" in text
     return TableTaken() if taken else error

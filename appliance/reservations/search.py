@@ -25,7 +25,7 @@ _NAME = re.compile(r"[^\W\d_]{2,}(?:[\s'’.-]+[^\W\d_]+)*")
 
 
 def search(reservations: Iterable[Reservation], query: str) -> list[Reservation]:
-    """Return the reservations that match every word of `query`, or all if it is blank.
+    """Return the reservations that match every word of `query`, or all of them if it is blank.
 
     This is the search for terminals. It finds a phone number only by the whole number or its last
     four digits, so that terminals cannot guess numbers digit by digit (docs/security.md, S4).
@@ -112,7 +112,7 @@ def _ends_or_equals(phone: str, number: str) -> bool:
 
 
 def _is_same_number(phone: str, number: str) -> bool:
-    """Whether both are the same number. One may lack the country code or the leading 0."""
+    """Whether both texts are the same number. One may lack the country code or the leading 0."""
     short, long = sorted((phone.lstrip("0"), number.lstrip("0")), key=len)
     if len(short) < _NATIONAL_DIGITS:
         return short == long != ""
@@ -127,7 +127,7 @@ def _digits(text: str | None) -> str:
 
 Order = Literal["slot", "evening", "latest-evening", "newest"]
 _ORDERS = {
-    "slot": "r.date, r.slot, r.created_at, r.id",  # for `GET /v1/reservations`
+    "slot": "r.date, r.slot, r.created_at, r.id",  # the order of `GET /v1/reservations`
     "evening": "r.date, r.starts, r.created_at, r.id",
     "latest-evening": "r.date DESC, r.starts, r.created_at, r.id",
     "newest": "r.created_at DESC, r.id DESC",
@@ -153,7 +153,7 @@ class Wanted:
     text: str = ""
     order: Order = "evening"
     reference: tuple[str, str] | None = None  # (key lineage, externalRef)
-    updated_since: int | None = None  # ms since 1970, inclusive
+    updated_since: int | None = None  # in ms since 1970, inclusive
 
 
 def page_found(
@@ -161,7 +161,7 @@ def page_found(
 ) -> tuple[list[Reservation], int]:
     """Return page `page` (from 1) of the results, and the total number of results."""
     begin = (page - 1) * limit
-    if wanted.text:  # `_iterate` compares names in Python, to ignore case and accents
+    if wanted.text:  # `_iterate` compares names in Python to ignore case and accents
         shown, total = [], 0
         for total, found in enumerate(_iterate(reader, wanted), 1):
             if begin < total <= begin + limit:
@@ -182,7 +182,7 @@ def list_found(reader: Reader, wanted: Wanted) -> list[int]:
 
 
 def list_by_seq(reader: Reader, seqs: Iterable[int]) -> list[Reservation]:
-    """Return the reservations with these `seq`, in the given order. Skip those not found."""
+    """Return the reservations with these `seq` values, in the given order. Skips unknown values."""
     sql = f"SELECT {RESERVATION_COLUMNS} {RESERVATION_FROM} WHERE r.seq = :seq"
     found = (reader.one(Reservation, sql, {"seq": seq}) for seq in seqs)
     return [reservation for reservation in found if reservation is not None]
@@ -251,7 +251,7 @@ def find_availability(
     """Return each table's availability (interface, section 2.4).
 
     `holds` lists (table id, starts, ends, source), oldest first. A table must be free during
-    `wanted`, which is [starts, ends) in minutes after midnight. If `closed`, no table is
+    `wanted`, which is [starts, ends) in minutes after midnight. If `closed` is True, no table is
     available. `blocked_by` is the source of the oldest overlapping hold.
     """
     blocked: dict[str, str] = {}

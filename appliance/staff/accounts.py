@@ -32,7 +32,7 @@ INVITATION_MILLISECONDS = 72 * 3600 * 1000
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """The invited account's id, and the link's secret, of which only a hash is stored."""
+    """The invited account's id and the link's secret. Only a hash of the secret is stored."""
 
     staff_id: str
     secret: str
@@ -80,7 +80,7 @@ def accept_invitation(tx: Transaction, link_hash: bytes, password_hash: str) -> 
         return False
     set_password(tx, invited.id, password_hash)
     _use_invitations(tx, invited.id)
-    delete_sessions(tx, invited.id)  # they were opened with the old password
+    delete_sessions(tx, invited.id)  # these sessions were opened with the old password
     record_audit(tx, f"staff:{invited.id}", "link_used")
     return True
 
@@ -103,7 +103,7 @@ def invite_again(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> Inv
 def disable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> None:
     """Disable an account with immediate effect, and end its sessions. Idempotent.
 
-    Raises NotFound if the id is unknown; LastOwner if no other owner can sign in.
+    Raises NotFound if the id is unknown, and LastOwner if no other owner can sign in.
     """
     person = known(find_staff(tx, staff_id))
     if person.disabled_at is not None:
@@ -118,7 +118,7 @@ def disable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> No
 def enable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> None:
     """Enable a disabled account. Its password does not change. Idempotent.
 
-    Raises NotFound if the id is unknown; NameTaken if an enabled account now has that name.
+    Raises NotFound if the id is unknown, and NameTaken if an enabled account now has that name.
     """
     person = known(find_staff(tx, staff_id))
     if person.disabled_at is None:
@@ -133,8 +133,8 @@ def change_role(
 ) -> None:
     """Change an account's role with immediate effect. `role` must be in ROLES.
 
-    `seen` is the role that the form showed. Raises NotFound if the id is unknown;
-    ChangedMeanwhile if the role is no longer `seen`; LastOwner if no other owner can sign in.
+    `seen` is the role that the form showed. Raises NotFound if the id is unknown, ChangedMeanwhile
+    if the role is no longer `seen`, and LastOwner if no other owner can sign in.
     """
     person = known(find_staff(tx, staff_id))
     if person.role != seen:
@@ -181,7 +181,7 @@ def _check_other_owner(tx: Transaction, person: StaffMember) -> None:
 class Setup:
     """The state of the setup. `steps` lists the steps that were completed or skipped.
 
-    If `closed`, the box serves only the setup page until it has an owner.
+    If `closed` is True, the box serves only the setup page until it has an owner.
     """
 
     closed: bool
@@ -203,7 +203,7 @@ def is_closed(reader: Reader) -> bool:
 
 
 def begin_setup(tx: Transaction, *, closed: bool) -> None:
-    """Start the setup unless it has been started. `closed` is as in `Setup`."""
+    """Start the setup unless it has been started. `closed` is stored as `Setup.closed`."""
     sql = "INSERT INTO setup (id, closed) VALUES (1, :closed) ON CONFLICT DO NOTHING"
     tx.execute(sql, {"closed": int(closed)})
 

@@ -89,12 +89,12 @@ def has_owner(reader: Reader) -> bool:
 
 
 def set_language(tx: Transaction, staff_id: str, language: str) -> None:
-    """Set the language in which an account sees the portal."""
+    """Set an account's language for the portal."""
     tx.update("staff", staff_id, language=language)
 
 
 def list_locked(reader: Reader, accounts: dict[str, bytes], wrong: int) -> set[str]:
-    """Return the ids of those `accounts` that have at least `wrong` failed sign-ins.
+    """Return the ids of the accounts in `accounts` with at least `wrong` failed sign-ins.
 
     `accounts` maps a staff id to the account's hash.
     """

@@ -44,7 +44,8 @@ def _cores(lower: str) -> set[str]:
     """
     found = {lower.strip(_AFFIXES), _YEARS.sub("", lower).strip(_AFFIXES)}
     found |= {core.translate(_LEET) for core in found}
-    for ending in ("!", "1", "12", "123"):  # probably suffixes rather than leetspeak
+    # These endings are probably suffixes rather than leetspeak.
+    for ending in ("!", "1", "12", "123"):
         found.add(lower.removesuffix(ending).translate(_LEET))
     found.add(lower.translate(_LEET).strip(_AFFIXES))
     # Add the results without spaces, underscores, dots and hyphens.
@@ -53,7 +54,7 @@ def _cores(lower: str) -> set[str]:
 
 
 def _is_made_of(core: str, words: set[str]) -> bool:
-    """Whether `core` is one or two of `words`, or one of them with a simple addition.
+    """Whether `core` consists of one or two `words`, or of one word with a simple addition.
 
     An addition is simple if it has fewer than three characters that are not part of a run.
     """

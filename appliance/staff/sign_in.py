@@ -66,7 +66,7 @@ _FROM = "session x JOIN staff s ON s.id = x.staff_id AND s.disabled_at IS NULL"
 
 
 def find_session(reader: Reader, session_hash: bytes) -> Session | None:
-    """Return the session for the hash of a cookie, even if the session has expired.
+    """Return the session whose cookie has this hash, even if the session has expired.
 
     Return None if it is unknown or the account is disabled.
     """
@@ -135,7 +135,7 @@ def delete_old_sign_ins(tx: Transaction, guessed_before: int) -> int:
 def is_known_browser(reader: Reader, device_hash: bytes, staff_id: str | None = None) -> bool:
     """Whether the account has signed in with this browser before.
 
-    If `staff_id` is None, a sign-in of any account counts.
+    If `staff_id` is None, a sign-in to any account counts.
     """
     sql = """SELECT 1 FROM known_device
              WHERE hash = :hash AND (:staff_id IS NULL OR staff_id = :staff_id)"""
@@ -151,7 +151,7 @@ def add_failure(tx: Transaction, account: bytes, device: bytes) -> None:
 
 
 def clear_failures(tx: Transaction, account: bytes, device: bytes | None = None) -> None:
-    """Clear an account's failed sign-ins on one device, or on all devices if it is None."""
+    """Clear an account's failed sign-ins on one device, or on all devices if `device` is None."""
     sql = """DELETE FROM sign_in_failure
              WHERE account = :account AND (:device IS NULL OR device = :device)"""
     tx.execute(sql, {"account": account, "device": device})
@@ -243,7 +243,7 @@ def open_session(
 
 
 def note_wrong_password(tx: Transaction, attempt: Try) -> None:
-    """Record a failed sign-in in the audit log, with the account if the typed name has one.
+    """Record a failed sign-in in the audit log, with the account if the typed name exists.
 
     Consecutive failures with unknown names are recorded at most once a minute, because the
     sign-in delay does not limit their number.

@@ -38,7 +38,7 @@ def normalise_recovery_code(typed: str) -> str:
 
 SECRET_BYTES = 20  # as long as the output of HMAC-SHA-1 (RFC 4226, section 4)
 STEP_MILLISECONDS = 30_000
-_LABEL_MAX = 30  # characters; a longer label would make the QR code hard to scan
+_LABEL_MAX = 30  # in characters; a longer label would make the QR code hard to scan
 
 
 def totp_code(secret: bytes, step: int) -> str:

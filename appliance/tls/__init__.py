@@ -1,1 +1,1 @@
-"""The box's TLS certificates: those of its own authority, and an imported certificate."""
+"""The box's TLS certificates, i.e. its own authority's and an imported certificate."""

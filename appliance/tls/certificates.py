@@ -107,7 +107,7 @@ def _is_dns_name(text: str) -> bool:
 
 
 AUTHORITY_DAYS = 3650
-LEAF_DAYS = 820  # Apple devices accept at most 825
+LEAF_DAYS = 820  # Apple devices accept at most 825 days
 RENEW_DAYS = 30
 _NO_USAGES = (
     "content_commitment", "key_encipherment", "data_encipherment", "key_agreement",
@@ -178,7 +178,7 @@ def within(authority: x509.Certificate, names: Names) -> Names:
 
 
 def names_in(certificate: x509.Certificate) -> Names:
-    """Return a certificate's subject alternative names; no names if it has no such extension."""
+    """Return a certificate's subject alternative names, or no names without such an extension."""
     try:
         found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
@@ -247,9 +247,9 @@ def read_identity(path: Path) -> Identity | None:
         key = serialization.load_pem_private_key(content, None)
         certificate, *chain = x509.load_pem_x509_certificates(content)
     except ValueError:
-        raise OperatorError(f"{path} is damaged: restore it from a backup, or delete it") from None
+        raise OperatorError(f"{path} is damaged. Restore it from a backup, or delete it.") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise OperatorError(f"{path} was not created by the box: delete it")
+        raise OperatorError(f"{path} was not created by the box. Delete it.")
     return Identity(key, certificate, tuple(chain))
 
 
@@ -275,7 +275,7 @@ def import_certificate(folder: Path, certificates: bytes, key: bytes, now: int) 
     try:
         private = serialization.load_pem_private_key(key, None)
     except TypeError:
-        raise OperatorError("the key is encrypted: provide a key without a password") from None
+        raise OperatorError("the key is encrypted. Provide a key without a password.") from None
     except (ValueError, UnsupportedAlgorithm):
         raise OperatorError(
             "the key is not in PEM format, which begins with BEGIN PRIVATE KEY"
@@ -283,10 +283,10 @@ def import_certificate(folder: Path, certificates: bytes, key: bytes, now: int) 
     form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     if chain[0].public_key().public_bytes(*form) != private.public_key().public_bytes(*form):
         raise OperatorError(
-            "the key does not match the first certificate: put the server's certificate first"
+            "the key does not match the first certificate. Put the server's certificate first."
         )
     if ends_at(chain[0]) <= now:
-        raise OperatorError("the certificate has expired: renew it first")
+        raise OperatorError("the certificate has expired. Renew it first.")
     names = names_in(chain[0])
     if not names.dns:
         raise OperatorError("the certificate has no DNS name, so phones refuse it")
@@ -378,7 +378,7 @@ class Certificates:
         self.load()
 
     def renew(self, *, force: bool = False) -> bool:
-        """Renew the certificate if it expires within 30 days, its names changed or `force` is set.
+        """Renew the certificate if it expires within 30 days, its names changed or `force` is True.
 
         Returns whether it was renewed. Call it only while the clock is trusted.
         """
@@ -397,7 +397,7 @@ class Certificates:
         try:
             self.context.load_cert_chain(leaf)
         except (OSError, ssl.SSLError):
-            raise OperatorError(f"{leaf} is damaged: delete it and restart the box") from None
+            raise OperatorError(f"{leaf} is damaged. Delete it and restart the box.") from None
         self._imported = self._load_imported()
         self.context.sni_callback = self._choose
 
@@ -409,7 +409,7 @@ class Certificates:
         except FileNotFoundError:
             return None
         except (OSError, ValueError):  # ssl.SSLError is an OSError
-            log.warning("tls: imported certificate is unusable; import it again")
+            log.warning("tls: the imported certificate is unusable and must be imported again")
             return None
 
     def _choose(self, client: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
@@ -436,7 +436,7 @@ class Certificates:
     def _authority(self) -> x509.Certificate:
         found = read_identity(self.folder / AUTHORITY)
         if found is None:
-            raise OperatorError(f"{self.folder / AUTHORITY} is missing: restart the box")
+            raise OperatorError(f"{self.folder / AUTHORITY} is missing. Restart the box.")
         return found.certificate
 
     def _make_authority(self) -> Identity:

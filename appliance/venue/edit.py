@@ -174,8 +174,8 @@ def edit_venue(tx: Transaction, seen: str, wished: Venue) -> None:
     """Replace the venue's data, except its id, with `wished`.
 
     `seen` is the venue's `fingerprint` in the form. Raises ChangedMeanwhile if the venue has
-    changed; ValidationError if a field is invalid; SlotIsHeld if the new evening end would move a
-    booked slot across midnight.
+    changed, ValidationError if a field is invalid, and SlotIsHeld if the new evening end would move
+    a booked slot across midnight.
     """
     _check_seen(get_venue(tx), seen)
     check_venue(wished, tx.zones)
@@ -206,7 +206,7 @@ def edit_table(
     """Change a table, or return the clashes.
 
     `seen` is the table's `fingerprint` in the form. Raises NotFound if the id is unknown,
-    ChangedMeanwhile if the table has changed, ValidationError if a field is invalid.
+    ChangedMeanwhile if the table has changed, and ValidationError if a field is invalid.
     """
     table = get_table(tx, table_id)
     _check_seen(table, seen)
@@ -223,7 +223,7 @@ def remove_table(tx: Transaction, table_id: str, seen: str) -> None:
     """Delete a table.
 
     Raises NotFound if the id is unknown, ChangedMeanwhile if the table has changed since the form
-    showed it, ValidationError if it was ever booked.
+    showed it, and ValidationError if it was ever booked.
     """
     table = get_table(tx, table_id)
     _check_seen(table, seen)
@@ -274,8 +274,8 @@ def copy_room(tx: Transaction, tables: Sequence[Table], slots: Sequence[Slot]) -
 def add_slot(tx: Transaction, entry: Slot) -> str:
     """Add a slot at the end of the list and return its id.
 
-    Raises ValidationError if a field is invalid or a slot starts at the same time on the same day;
-    SlotIsHeld if a booked slot would move across midnight.
+    Raises ValidationError if a field is invalid or a slot starts at the same time on the same day,
+    and SlotIsHeld if a booked slot would move across midnight.
     """
     slots = list_slots(tx)
     slot = replace(entry, id=tx.new_id())
@@ -291,7 +291,7 @@ def edit_slot(
     """Change a slot, or return the clashes. `seen` is the slot's `fingerprint` in the form.
 
     Raises NotFound if the id is unknown, ChangedMeanwhile if the slot has changed, and
-    ValidationError and SlotIsHeld as `add_slot` does.
+    ValidationError and SlotIsHeld in the same cases as `add_slot`.
     """
     _check_seen(get_slot(tx, slot_id), seen)
     slot = replace(entry, id=slot_id)
@@ -306,8 +306,8 @@ def edit_slot(
 def remove_slot(tx: Transaction, slot_id: str, seen: str, accepted: str | None = None) -> Clashes:
     """Delete a slot, or return the clashes. `seen` is the slot's `fingerprint` in the form.
 
-    Raises NotFound if the id is unknown, ChangedMeanwhile if the slot has changed, SlotIsHeld if
-    a booked slot would move across midnight.
+    Raises NotFound if the id is unknown, ChangedMeanwhile if the slot has changed, and SlotIsHeld
+    if a booked slot would move across midnight.
     """
     _check_seen(get_slot(tx, slot_id), seen)
     others = [other for other in list_slots(tx) if other.id != slot_id]

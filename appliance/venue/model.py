@@ -35,7 +35,7 @@ class Table:
     bookable: bool
 
     def seats(self, guests: int) -> bool:
-        """Whether the table is meant for so many guests."""
+        """Whether the table is meant for a party of this size."""
         return self.capacity_min <= guests <= self.capacity_max
 
 
@@ -55,7 +55,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """A range of dates (YYYY-MM-DD, both included) on which nothing can be booked."""
+    """A range of dates (YYYY-MM-DD, both included) when nothing can be booked."""
 
     id: str
     first: str
@@ -95,7 +95,8 @@ class Venue:
     def way(self) -> str | None:
         """The URL of a map that shows the venue.
 
-        It is `map_url` if set, else a search for the address, else None.
+        This is `map_url` if it is set, otherwise a search for the address, or None without an
+        address.
         """
         if self.map_url or not self.address:
             return self.map_url
@@ -103,7 +104,7 @@ class Venue:
 
 
 def find_closure(venue: Venue, closings: Iterable[Closing], day: str) -> VenueInactive | None:
-    """Return the error to raise if the venue is closed or not active on `day`, or None if open.
+    """Return the error to raise if the venue is closed or not active on `day`, or None.
 
     `day` is YYYY-MM-DD.
     """
@@ -155,7 +156,7 @@ def day_of_week(day: date) -> int:
 
 
 def offered_slots(slots: Iterable[Slot], day: date) -> list[Slot]:
-    """Return those of `slots` that are offered on `day`."""
+    """Return the slots in `slots` that are offered on `day`."""
     weekday = day_of_week(day)
     return [slot for slot in slots if weekday in slot.days_of_week]
 
@@ -236,7 +237,7 @@ def tonight(now: int, zone: ZoneInfo, evening_ends_at: str) -> date:
 
 
 def may_be_booked(day: date, first: date) -> bool:
-    """Whether `day` is at most 730 days after `first`, which is tonight's date, and not before."""
+    """Whether `day` is tonight, i.e. the date `first`, or at most 730 days later."""
     return first <= day <= first + timedelta(days=BOOKING_HORIZON_DAYS)
 
 
@@ -349,7 +350,7 @@ def find_shifted(
 
 
 def overlapping_slots(slots: Iterable[Slot], evening_ends_at: str) -> list[tuple[Slot, Slot]]:
-    """Return the pairs of slots that overlap on a weekday, and so block each other's tables."""
+    """Return the pairs of slots that overlap on a weekday and so block each other's tables."""
     pairs = combinations(sorted(slots, key=lambda slot: interval(slot, evening_ends_at)), 2)
     return [
         (first, second)

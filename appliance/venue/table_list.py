@@ -7,7 +7,7 @@ from appliance.venue.model import Table
 from appliance.venue.venue_file import CAPACITY_MAX, NAME_MAX, NUMBER_MAX, SPEND_MAX, TYPE_MAX
 
 TABLES_MAX = 500
-_CAPACITY_MIN, _CAPACITY_MAX = 1, 4  # used for empty cells
+_CAPACITY_MIN, _CAPACITY_MAX = 1, 4  # defaults for empty cells
 _COLUMNS = 6
 _RANGE = re.compile(r"(\D*?)(\d{1,6})\s*(?:-|–|\.\.)\s*(\D*?)(\d{1,6})")
 _HEADINGS = frozenset({"number", "numéro", "numero", "table", "n°", "no", "nº", "رقم"})
@@ -35,7 +35,7 @@ class PastedTables:
 
 
 class _InvalidLine(Exception):
-    """A line is invalid. The message is the fault's `what`."""
+    """Raised for an invalid line. The message is the `what` of its Fault."""
 
 
 def parse_tables(text: str, taken: frozenset[str] = frozenset()) -> PastedTables:

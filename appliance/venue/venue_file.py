@@ -30,7 +30,8 @@ _MAP_URL = re.compile(r"https://[^\s\"'<>]{4,490}")
 _PHONE_MAX = 40
 _PHONE = re.compile(r"(?!.{41})\+?(?:[ ().-]{0,2}[0-9]){6,20}")
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-_ZONE = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")  # no `..`, because it becomes a path
+# Excludes `..`, because the name becomes part of a path.
+_ZONE = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")
 _WEEK = frozenset(range(7))
 _FILE_NAMES = {"days": "days_of_week"}  # maps a field's name in errors to its name in the file
 T = TypeVar("T")
@@ -145,7 +146,7 @@ def parse_venue_file(text: str, zones: ZoneDatabase) -> VenueFile:
     """
     try:
         document = tomllib.loads(text)
-    # tomllib raises ValueError also for a number with 5,000 digits.
+    # tomllib also raises ValueError for a number with 5,000 digits.
     except (ValueError, RecursionError) as error:
         raise OperatorError(f"the venue file is not valid TOML: {error}") from None
     tables: list[Table] = []
@@ -167,7 +168,7 @@ def parse_venue_file(text: str, zones: ZoneDatabase) -> VenueFile:
         check_venue(venue, zones)
     _check_policies(venue.policies)
     if not tables:
-        raise OperatorError("tables is missing from the venue file: add a [[tables]] section")
+        raise OperatorError("tables is missing from the venue file. Add a [[tables]] section.")
     return venue
 
 
@@ -178,7 +179,7 @@ def _entries(document: Mapping[str, Any], name: str) -> list[tuple[str, dict[str
     """
     value = document.get(name, [])
     if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
-        raise OperatorError(f"{name} is {value!r} in the venue file: use [[{name}]] sections")
+        raise OperatorError(f"{name} is {value!r} in the venue file. Use [[{name}]] sections.")
     return [(f"{name}[{i}].", entry) for i, entry in enumerate(value)]
 
 
@@ -199,7 +200,7 @@ def _read(kind: type[T], path: str, members: Mapping[str, Any], **defaults: Any)
         allowed = _wrong_type(field.type, value)
         if allowed:
             raise OperatorError(
-                f"{path}{name} is {value!r} in the venue file: it must be {allowed}"
+                f"{path}{name} is {value!r} in the venue file, but must be {allowed}"
             )
         if isinstance(value, str):
             value = value.strip() or (None if field.type == str | None else "")
@@ -208,7 +209,7 @@ def _read(kind: type[T], path: str, members: Mapping[str, Any], **defaults: Any)
 
 
 def _wrong_type(kind: object, value: object) -> str | None:
-    """Return a description of the type `kind` if `value` has a different type, else None."""
+    """Describe the type `kind` if `value` has a different type. Otherwise return None."""
     if kind is int:
         return None if type(value) is int else "a whole number"
     if kind is bool:

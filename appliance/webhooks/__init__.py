@@ -1,1 +1,1 @@
-"""Webhooks: endpoints, deliveries, the dispatcher, retries, the URL policy."""
+"""Webhooks: endpoints, deliveries, the dispatcher, retries and the URL policy."""

@@ -34,21 +34,21 @@ from appliance.webhooks.url_policy import (
 )
 
 GUARD, DNS, CONNECT, TLS, WAIT, DONE = "guard", "dns", "connect", "tls", "wait", "done"
-SENT = (WAIT, DONE)  # the phases in which the request has been sent
+SENT = (WAIT, DONE)  # the phases after the request was sent
 
 _UNKNOWN_NAME = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
 NO_ROUTE, DNS_TEMP, CONN_TIMEOUT = "no_route", "dns_temp", "conn_timeout"
 BOX_OFFLINE = "box_offline"
 
 _UNREACHABLE = {
-    errno.ENETUNREACH: NO_ROUTE,  # reported by this machine, not by a router
+    errno.ENETUNREACH: NO_ROUTE,  # this machine reports these errors, not a router
     errno.ENETDOWN: NO_ROUTE,
     errno.EHOSTUNREACH: "unreachable",
     errno.EADDRNOTAVAIL: "unreachable",
 }
 
 
-def _code(error: Exception, phase: str) -> str:  # noqa: PLR0911 - a table
+def _code(error: Exception, phase: str) -> str:  # noqa: PLR0911 - a table of cases
     match error:
         case Blocked():
             return "blocked"
@@ -74,7 +74,7 @@ def _code(error: Exception, phase: str) -> str:  # noqa: PLR0911 - a table
 
 @lru_cache(maxsize=8)  # responses within one second have the same Date header
 def _instant(date: str) -> int | None:
-    """Parse a Date header as ms since 1970; None if it is empty or invalid."""
+    """Parse a Date header as ms since 1970. Return None if it is empty or invalid."""
     try:
         return int(parsedate_to_datetime(date).timestamp()) * 1000
     except (ValueError, OverflowError):
@@ -82,7 +82,7 @@ def _instant(date: str) -> int | None:
 
 
 def _printable(excerpt: bytes) -> str | None:
-    """Decode a response excerpt; escape control characters for display in terminals and pages."""
+    """Decode a response excerpt for display. Control characters are escaped."""
     text = excerpt.decode("utf-8", "backslashreplace")
     escaped = "".join(c if c.isprintable() or c == "\n" else f"\\x{ord(c):02x}" for c in text)
     return escaped or None
@@ -107,7 +107,7 @@ class SystemTrust:
 
 
 class OwnAuthority:
-    """Trusts only certificates signed by the given authorities; checks their name and dates."""
+    """Trusts only certificates signed by the given authorities. Checks their names and dates."""
 
     def __init__(self, ca: str) -> None:
         """`ca` is PEM text from `parse_ca`. A chain may end at any certificate in it."""
@@ -125,7 +125,7 @@ class OwnAuthority:
 
 
 class PinnedCertificate:
-    """Trusts exactly one certificate; its issuer, name and dates are not checked.
+    """Trusts exactly one certificate. Does not check its issuer, name or dates.
 
     The handshake proves that the receiver has the certificate's private key. Call `check` after the
     handshake, before sending the request.
@@ -143,7 +143,7 @@ class PinnedCertificate:
         return self._context
 
     def check(self, certificate: bytes | None) -> None:
-        """Raise SSLCertVerificationError unless `certificate` (DER) is the pinned one."""
+        """Raise SSLCertVerificationError unless `certificate` (DER) is the pinned certificate."""
         digest = hashlib.sha256(certificate or b"").digest()
         if not hmac.compare_digest(digest, self._digest):
             raise ssl.SSLCertVerificationError("not the pinned certificate")
@@ -154,7 +154,7 @@ def _modern(context: ssl.SSLContext) -> ssl.SSLContext:
     return context
 
 
-# Opens a TCP connection to one of the addresses, on the port. Raises OSError if all fail.
+# Opens a TCP connection to one of the addresses and the port. Raises OSError if all fail.
 Connect = Callable[[Sequence[IpAddress], int], Awaitable[socket.socket]]
 
 USER_AGENT = "venuebox-webhooks/1"
@@ -166,8 +166,9 @@ _NO_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=None)  # `Client.po
 _FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
 _NEXT_ADDRESS_SECONDS = 0.25  # delay before the next address is tried in parallel
 
-# How far from the receiver each error occurs. If all addresses fail, the error nearest to the
-# receiver is reported, so "no route" is reported only if no address failed nearer to it.
+# The distance from the receiver at which each error occurs. If all addresses fail, the error
+# nearest to the receiver is reported, so "no route" is reported only if every address failed with
+# it.
 _DISTANCES = {
     errno.ECONNREFUSED: 0, errno.ECONNRESET: 1, errno.ETIMEDOUT: 2, errno.EHOSTUNREACH: 3,
     errno.ENETUNREACH: 5, errno.ENETDOWN: 5, errno.EADDRNOTAVAIL: 6, errno.EAFNOSUPPORT: 6,
@@ -184,7 +185,8 @@ class Budgets:
     total: float = 10.0
     connect: float = 4.0
     drain: float = 1.0
-    idle: float = 2.0  # aiohttp closes within twice this time; many servers do so after 5 s
+    # Seconds that a connection may be idle. aiohttp closes it within twice this time.
+    idle: float = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +253,7 @@ class Client:
     async def post(self, request: Request) -> Outcome:
         """Send `request` within the total time limit. Return every failure as an outcome.
 
-        Only the status code decides; errors while reading the response body are ignored.
+        The outcome depends only on the status code. Errors in the response body are ignored.
         """
         call = _Call(self._key)
         started = self._loop.time()
@@ -282,7 +284,7 @@ class Client:
                 await self.close()
 
     async def close(self) -> None:
-        """Close idle connections now, and connections in use after their response."""
+        """Close idle connections now, and busy connections after their response."""
         self._closed = True
         if not self._in_use:
             await self._connector.close(abort_ssl=True)
@@ -298,7 +300,8 @@ class Client:
             try:
                 return await self._exchange(request, call)
             except aiohttp.ClientConnectionError:
-                # The receiver closed the reused connection while it was idle, so use another one.
+                # The receiver closed the reused connection while it was idle, so use another
+                # connection.
                 if call.dialled or call.connection is None or call.connection.heard:
                     raise
                 call.close()
@@ -318,7 +321,7 @@ class Client:
         await writer.write_eof(request.body)
         message, body = await connection.read()
         while message.code < 200:
-            if message.code == 101:  # switching protocols
+            if message.code == 101:  # 101 means "switching protocols"
                 raise aiohttp.ClientError
             message, body = await connection.read()
         return message, body
@@ -339,7 +342,7 @@ class Client:
         return excerpt
 
     async def _dial(self, call: "_Call") -> ResponseHandler:
-        """Connect to an address that the guard permits; use TLS for https."""
+        """Connect to an address that the guard permits. Use TLS for https."""
         call.dialled = True
         receiver = self.receiver
         call.phase = DNS if receiver.address is None else GUARD
@@ -348,7 +351,7 @@ class Client:
         context = await self._trust() if receiver.secure else None
         async with asyncio.timeout(self._budgets.connect):
             sock = await self._connect(addresses, receiver.port)
-        if receiver.secure:  # only the total time limits the handshake
+        if receiver.secure:  # the handshake has no time limit of its own, only the total limit
             call.phase = TLS
         transport, connection = await self._loop.create_connection(
             lambda: _Connection(self._loop),
@@ -394,7 +397,7 @@ class _Call:
 
 
 class _Connector(aiohttp.BaseConnector):
-    """Pools the connections that `dial` opens; aiohttp itself does not resolve or connect."""
+    """Pools the connections that `dial` opens. aiohttp itself does not resolve names or connect."""
 
     def __init__(self, dial: Callable[[_Call], Awaitable[ResponseHandler]], idle: float) -> None:
         super().__init__(limit=0, keepalive_timeout=idle)
@@ -411,7 +414,7 @@ class _Connection(ResponseHandler):
     """
 
     heard = False
-    call: "_Call | None" = None  # None: idle
+    call: "_Call | None" = None  # None while idle
     remote_address: str | None = None
     _informational = 0
 
@@ -428,7 +431,7 @@ class _Connection(ResponseHandler):
 
     def data_received(self, data: bytes) -> None:
         if self.call is None:
-            self.abort()  # unrequested data, which the next request would take for its response
+            self.abort()  # unrequested data would be taken for the response to the next request
             return
         self.heard = True
         super().data_received(data)
@@ -468,9 +471,10 @@ def _distance(failure: OSError) -> int:
 
 
 class _Failures:
-    """Collects connection failures. Replaces the event loop that aiohappyeyeballs calls.
+    """Collects connection failures in place of the event loop that aiohappyeyeballs calls.
 
-    Otherwise the library would combine different failures into one OSError without an errno.
+    With the event loop, the library would combine different failures into one OSError without an
+    errno.
     """
 
     def __init__(self) -> None:

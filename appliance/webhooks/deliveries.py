@@ -1,8 +1,8 @@
 """Deliveries and attempts: value types, and the rows that the dispatcher reads and writes.
 
-`due_uptime` is the machine's uptime (ms) at which a retry is due; clock steps do not change it. It
-is 0 for a replayed delivery, which is due now, and NULL for a new one. New deliveries are sent in
-ascending order of `seq`.
+`due_uptime` is the machine's uptime (ms) at which a retry is due. Clock steps do not change it. It
+is 0 for a replayed delivery, which is due now, and NULL for a new delivery. New deliveries are sent
+in ascending order of `seq`.
 """
 
 import json
@@ -39,7 +39,7 @@ class DueDelivery:
     def event_id(self) -> str:
         """The UUID that the event's deliveries share.
 
-        A restored backup may use the event's number again: that event has another UUID.
+        After a restore, a new event may get the same number, but it gets a different UUID.
         """
         what = (self.event_seq, self.event_type, self.reservation_id, self.occurred_at)
         return str(uuid5(NAMESPACE_OID, repr(what)))
@@ -91,7 +91,7 @@ class AttemptRecord:
 
     @property
     def clock_skew_s(self) -> int | None:
-        """The receiver's clock minus the box's, in seconds; None if the response had no date."""
+        """The receiver's clock minus the box's, in seconds, or None if the response had no date."""
         if self.outcome is None or self.outcome.receiver_time is None:
             return None
         answered_at = self.started_at + self.duration_ms
@@ -103,7 +103,7 @@ class AttemptRecord:
         return replace(self, outcome=outcome, request=None, body_sha256=None)
 
 
-# CROSS JOIN fixes the join order: SQLite reads deliveries first, by their index.
+# CROSS JOIN fixes the join order, so SQLite reads deliveries first, by their index.
 _SELECT = """
     SELECT d.seq, d.id, d.attempts, e.type, e.reservation_id, e.occurred_at, d.replays,
            e.seq
@@ -142,7 +142,7 @@ def iterate_retries(reader: Reader, endpoint_id: str, uptime: int) -> Iterator[D
 
 
 def newest_delivery(reader: Reader) -> int:
-    """Return the `seq` of the latest delivery; 0 if there is none."""
+    """Return the `seq` of the latest delivery, or 0 if there is none."""
     return int(reader.value("SELECT coalesce(max(seq), 0) FROM delivery"))
 
 
@@ -155,7 +155,7 @@ def find_next_retry(reader: Reader, endpoint_id: str, uptime: int) -> int | None
 
 
 def list_erased(reader: Reader, seqs: Iterable[int]) -> set[int]:
-    """Return those of the delivery `seqs` whose guest was erased."""
+    """Return the deliveries in `seqs` whose guest was erased."""
     rows = reader.rows(
         """SELECT d.seq FROM json_each(:seqs) wanted
            CROSS JOIN delivery d ON d.seq = wanted.value
@@ -207,7 +207,7 @@ def update_deliveries(tx: Transaction, boot: str, records: Iterable[AttemptRecor
 
 
 def update_health(tx: Transaction, records: Iterable[AttemptRecord]) -> None:
-    """Update the endpoints' health. Ignore attempts that are not charged."""
+    """Update the endpoints' health. Ignores attempts that are not charged."""
     tx.execute_each(
         """UPDATE endpoint
            SET failures_in_a_row = iif(:delivered, 0, failures_in_a_row + 1),
@@ -242,7 +242,7 @@ def find_failed_request(reader: Reader, delivery_id: str) -> tuple[int, bytes] |
 
 
 def keep_failed_requests(tx: Transaction, records: Iterable[AttemptRecord]) -> None:
-    """Store each record's failed request, replacing that of an earlier attempt."""
+    """Store each record's failed request. It replaces the request of an earlier attempt."""
     sql = "REPLACE INTO failed_request (delivery_seq, at, request) VALUES (?, ?, ?)"
     tx.execute_each(sql, [(r.delivery_seq, r.started_at, r.request) for r in records])
 

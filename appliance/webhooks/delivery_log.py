@@ -27,7 +27,10 @@ class LoggedAttempt:
 
 @dataclass(frozen=True, slots=True)
 class LoggedDelivery:
-    """A delivery with its event, endpoint and attempts. `due_at` is valid only if it is pending."""
+    """A delivery with its event, endpoint and attempts.
+
+    `due_at` is valid only while it is pending.
+    """
 
     id: str
     event_seq: int
@@ -54,7 +57,10 @@ def list_delivery_log(reader: Reader) -> Iterator[LoggedDelivery]:
 
 
 def count_attempts(reader: Reader, delivery_id: str, endpoint_ids: Collection[str]) -> int | None:
-    """Count the delivery's attempts; None if it is unknown or not for one of `endpoint_ids`."""
+    """Count the delivery's attempts.
+
+    Return None if the delivery is unknown or not for one of `endpoint_ids`.
+    """
     row = reader.row(
         """SELECT d.endpoint_id,
                   (SELECT count(*) FROM attempt a WHERE a.delivery_seq = d.seq)
@@ -67,12 +73,12 @@ def count_attempts(reader: Reader, delivery_id: str, endpoint_ids: Collection[st
 PAGE = 50
 _FOREVER = 2**62
 
-Place = tuple[int, int]  # event number, delivery number
+Place = tuple[int, int]  # (event number, delivery number)
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryFilter:
-    """A filter for deliveries; None matches all. Events must have occurred in [since, until)."""
+    """A filter for deliveries. None matches all. Events must have occurred in [since, until)."""
 
     endpoint_id: str | None = None
     state: str | None = None
@@ -104,7 +110,10 @@ class ListedDelivery:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryPage:
-    """One page, newest event first. `older` is the cursor for the next page; None on the last."""
+    """One page, newest event first.
+
+    `older` is the cursor for the next page, or None on the last page.
+    """
 
     deliveries: tuple[ListedDelivery, ...]
     older: Place | None
@@ -134,7 +143,7 @@ _PAGE_OF_LINES = f"""{_LINES}
 def page_deliveries(
     reader: Reader, chosen: DeliveryFilter, before: Place | None = None, size: int = PAGE
 ) -> DeliveryPage:
-    """Return up to `size` deliveries that match `chosen`, newest first, older than `before`."""
+    """Return up to `size` deliveries that match `chosen` and precede `before`, newest first."""
     event, delivery = before or (_FOREVER, 0)
     until = _FOREVER if chosen.until is None else chosen.until
     bound = {"event": event, "delivery": delivery, "limit": size + 1}
@@ -145,7 +154,7 @@ def page_deliveries(
 
 
 def get_listed_delivery(reader: Reader, delivery_id: str) -> tuple[int, ListedDelivery]:
-    """Return the delivery's `seq` and the delivery. Raises NotFound if the id is unknown."""
+    """Return (`seq`, delivery). Raises NotFound if the id is unknown."""
     row = known(reader.row(f"{_LINES} WHERE d.id = :id", {"id": delivery_id}))
     return int(row[1]), ListedDelivery(*row[2:])
 
@@ -189,7 +198,7 @@ def read_queue(reader: Reader, endpoint_id: str) -> QueueSummary:
 
 BATCH = 500  # maximum number of rows changed in one transaction
 FOUND = 10 * BATCH
-DELIVERIES = BATCH // 8  # each has up to six attempts, or more after a replay
+DELIVERIES = BATCH // 8  # each delivery has up to six attempts, or more after a replay
 _ROW_BYTES = 120  # size of an attempt row with its index entries, without the excerpt
 
 
@@ -258,7 +267,7 @@ def drop_attempts(tx: Transaction, keys: Sequence[Key]) -> None:
 
 
 def drop_answers(tx: Transaction, keys: Sequence[Key]) -> None:
-    """Delete the response excerpts of these attempts; keep their outcomes."""
+    """Delete the response excerpts of these attempts. Their outcomes are kept."""
     tx.execute_each("UPDATE attempt SET excerpt = NULL WHERE delivery_seq = ? AND n = ?", keys)
 
 
@@ -292,8 +301,9 @@ def erase_deliveries_of(tx: Transaction, reservation_id: str) -> None:
     drop_requests(tx, deliveries)
 
 
-REPLAY_PAGE = 500  # rows examined in one transaction; takes a few milliseconds
-# Skips deliveries that are due now and not yet attempted: new ones and ones already replayed.
+# Number of rows examined in one transaction, which takes a few milliseconds.
+REPLAY_PAGE = 500
+# Skips deliveries that are due now and not yet attempted, i.e. new and already replayed deliveries.
 _REPLAY = """
     UPDATE delivery
     SET state = 'pending', attempts = 0, due_at = :now, due_boot = NULL, due_uptime = 0,
@@ -314,7 +324,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress of a replay of the deliveries up to `seq` `last`; those up to `after` are done."""
+    """Progress of a replay of the deliveries up to `seq` `last`. Those up to `after` are done."""
 
     after: int
     last: int
@@ -329,8 +339,8 @@ class Progress:
 def replay_delivery(tx: Transaction, delivery_id: str) -> bool:
     """Queue the delivery to be sent again. Returns False if it is already due now.
 
-    If an attempt is in flight, the replay happens after it and only if it fails. Raises
-    NotFound if the delivery is unknown, EndpointIsInactive if its endpoint is deactivated.
+    If an attempt is in flight, the replay happens after it and only if it fails. Raises NotFound if
+    the delivery is unknown, and EndpointIsInactive if its endpoint is deactivated.
     """
     sql = "SELECT endpoint_id FROM delivery WHERE id = :id"
     endpoint_id = known(tx.value(sql, {"id": delivery_id}))
@@ -342,8 +352,8 @@ def replay_deliveries(
 ) -> Progress:
     """Replay the next page of `selection`. Call again with the returned progress until `done`.
 
-    Replays each delivery as `replay_delivery` does, but none created after the first call.
-    Raises NotFound if the endpoint is unknown, EndpointIsInactive if it is deactivated.
+    Follows the rules of `replay_delivery`, and skips deliveries created after the first call.
+    Raises NotFound if the endpoint is unknown, and EndpointIsInactive if it is deactivated.
     """
     start = progress or Progress(0, tx.value("SELECT coalesce(max(seq), 0) FROM delivery"), 0)
     sql = """SELECT max(seq) FROM (SELECT seq FROM delivery WHERE seq > :after AND seq <= :last
@@ -377,7 +387,7 @@ _SHOWN = 100
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt, as the portal shows it. `charged` is 0 if the box caused the failure."""
+    """One attempt for display in the portal. `charged` is 0 if the box caused the failure."""
 
     n: int
     at: int

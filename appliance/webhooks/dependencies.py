@@ -35,13 +35,14 @@ class Inside:
     """
 
     def __init__(self, names: Callable[[str], bool], connect: Connect) -> None:
-        """`names` returns whether a URL is internal; `connect` is called without addresses."""
+        """`names` returns whether a URL is internal. `connect` is called without addresses."""
         self._connect = connect
         self.names = names
 
     def make_client(self, receiver: TargetUrl, trust: Trust, budgets: Budgets) -> Client:
         """Create a client that can reach internal receivers only."""
-        # A socket pair has no TLS. With port 80 for 443, the Host header stays as in the URL.
+        # A socket pair has no TLS. Port 80 replaces 443, so that the Host header is the same as in
+        # the URL.
         port = 80 if receiver.port == 443 else receiver.port
         plain = replace(receiver, secure=False, port=port)
         client = Client(plain, None, self._connect, trust, budgets)

@@ -1,4 +1,4 @@
-"""The dispatcher of one environment: sends committed deliveries and records the attempts.
+"""One environment's dispatcher, which sends committed deliveries and records the attempts.
 
 The dispatcher does not poll. It looks for work after a commit that queued deliveries, when an
 attempt ends, and when its only alarm, set for the earliest retry, goes off. A delivery in flight is
@@ -116,7 +116,7 @@ class Dispatcher:
             grace_ms = settings.clock_grace_minutes * 60_000
             synchronised = dependencies.synchronised
             clock = BoxClock(clock, uptime.boot, uptime.milliseconds, synchronised, grace_ms)
-        self._clock = clock.machine  # receivers and the log get the uncorrected time
+        self._clock = clock.machine  # receivers and the log get the machine's uncorrected time
         self.clock_gate = ClockGate(
             database,
             clock,
@@ -137,7 +137,7 @@ class Dispatcher:
         self._running = False
 
     async def start(self) -> None:
-        """Start sending pending deliveries, and listen for new ones."""
+        """Start sending pending deliveries, and listen for new deliveries."""
         self._alerts.start()
         await self.clock_gate.start()
         self._running = True
@@ -147,7 +147,7 @@ class Dispatcher:
         self._pump_soon()
 
     async def close(self, deadline: float = 10.0) -> None:
-        """Stop new attempts, wait up to `deadline` seconds for those in flight, write the outcomes.
+        """Stop new attempts, wait up to `deadline` s for running attempts, and write outcomes.
 
         All other deliveries stay pending and are sent after the next start.
         """
@@ -172,7 +172,7 @@ class Dispatcher:
         return str(url)
 
     def is_echo_receiver(self, url: str) -> bool:
-        """Whether `url` is an echo receiver of the sandbox, inside this process."""
+        """Whether `url` is one of the sandbox's echo receivers, inside this process."""
         return self._dependencies.is_inside(url)
 
     def hold(self, reason: str) -> None:
@@ -180,12 +180,15 @@ class Dispatcher:
         self._holds.add(reason)
 
     def release(self, reason: str) -> None:
-        """Remove a hold. If it was the last, send the deliveries that became due meanwhile."""
+        """Remove a hold.
+
+        After the last hold, send the deliveries that became due in the meantime.
+        """
         self._holds.discard(reason)
         self._catch_up()
 
     def _catch_up(self) -> None:
-        """Send the deliveries that became due during a hold; newer ones may be sent before them."""
+        """Send the deliveries that became due during a hold. Newer deliveries may be sent first."""
         for queue in self._queues.values():
             queue.start_backlog()
         self._pump_soon()
@@ -202,7 +205,7 @@ class Dispatcher:
                 self._on_endpoints_changed(notice)
 
     def _on_endpoints_changed(self, notice: EndpointsChanged | ChangedBeside) -> None:
-        """Reload the endpoints; if they cannot be read, retry in 15 s."""
+        """Reload the endpoints. If they cannot be read, retry in 15 s."""
         try:
             self._reload()
         except Unavailable:
@@ -307,13 +310,13 @@ class Dispatcher:
         if client is not None:
             outcome = self._check_offline(queue, client, outcome)
         queue.end(outcome)
-        if was_offline and outcome.code == BOX_OFFLINE:  # log only the first in an outage
+        if was_offline and outcome.code == BOX_OFFLINE:  # log only the first failure in an outage
             queue.finish(delivery.seq)
         else:
             record = self._record(attempt, outcome, duration_ms)
             if outcome.phase in SENT and not outcome.delivered and client and request:
                 record = dataclasses.replace(record, request=client.text(request))
-            if queue.endpoint is not None:  # None: deactivated meanwhile
+            if queue.endpoint is not None:  # None if it was deactivated in the meantime
                 note_health(self._alerts, record)
             self._recorder.add(record)
         self._pump_soon()
@@ -333,8 +336,11 @@ class Dispatcher:
             if queue.offline:
                 self._resume([queue])
             return outcome
-        if queue.endpoint is not None:  # if None, no later attempt would clear the alert
-            self._alerts.begin(OFFLINE, "the box is offline: webhooks wait, no attempt is charged")
+        # Without an endpoint, no later attempt would clear the alert.
+        if queue.endpoint is not None:
+            self._alerts.begin(
+                OFFLINE, "the box is offline, so webhooks wait and no attempt is charged"
+            )
         for each in affected:
             if each is queue or not each.offline:
                 each.offline = True
@@ -342,11 +348,11 @@ class Dispatcher:
         return dataclasses.replace(outcome, code=BOX_OFFLINE, charged=False)
 
     def _resume(self, queues: Sequence[EndpointQueue]) -> None:
-        """Resume these queues; clear the alert if no other queue is offline."""
+        """Resume these queues. Clear the alert if no other queue is offline."""
         for queue in queues:
             queue.resume()
         if not any(queue.offline for queue in self._queues.values()):
-            self._alerts.end(OFFLINE, "the box is online again: webhooks are sent")
+            self._alerts.end(OFFLINE, "the box is online again, so webhooks are sent")
 
     def _record(
         self, attempt: _Attempt, outcome: Outcome | None, duration_ms: int = 0
@@ -386,7 +392,7 @@ class Dispatcher:
 
     def _on_stuck(self, stuck: bool) -> None:  # noqa: FBT001 - a callback with one argument
         if stuck:
-            self._alerts.begin(UNWRITTEN, "webhook results cannot be written: webhooks wait")
+            self._alerts.begin(UNWRITTEN, "webhook results cannot be written, so webhooks wait")
             self.hold(UNWRITTEN)
         else:
             self._alerts.end(UNWRITTEN, "webhook results are written again")
@@ -407,8 +413,8 @@ class Dispatcher:
 
 
 def _render(reader: Reader, delivery: DueDelivery, endpoint: Endpoint | None) -> bytes | None:
-    """Return the body with the reservation's current data; None if it was deleted."""
-    assert endpoint is not None  # noqa: S101 - a queue without an endpoint chooses nothing
+    """Return the body with the reservation's current data. Return None if it was deleted."""
+    assert endpoint is not None  # noqa: S101 - every queue in use has an endpoint
     reservation = None
     if delivery.reservation_id is not None:
         reservation = find_reservation(reader, delivery.reservation_id)

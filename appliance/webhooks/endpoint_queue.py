@@ -1,4 +1,4 @@
-"""The queue of one endpoint: which deliveries to send, in which order, and how many at once."""
+"""An endpoint's queue decides which deliveries to send, in which order, and how many at once."""
 
 from collections.abc import Generator, Iterator
 from operator import attrgetter
@@ -19,38 +19,39 @@ from appliance.webhooks.payload import sign
 
 IN_FLIGHT_MAX = 6
 
-# The columns that decide how deliveries are sent. If one changes, a new client is needed.
+# The columns that decide how deliveries are sent. If one of them changes, a new client is needed.
 _transport = attrgetter(
     "url", "secret", "previous_secret", "previous_secret_expires_at", "ca", "pin"
 )
 
 
 class EndpointQueue:
-    """The queue of one endpoint. Up to 6 deliveries are in flight, 1 while the endpoint is failing.
+    """The queue of one endpoint.
 
-    Two deliveries for the same reservation are never in flight at once, and their first attempts
-    keep their order. After an outage, the pending deliveries form a backlog. Half of the places
-    then go to newer deliveries, so that they do not wait behind the backlog. The other half goes
-    to retries that are due, then to the oldest first attempts.
+    Up to 6 deliveries are in flight, or 1 while the endpoint is failing. Two deliveries for the
+    same reservation are never in flight at once, and their first attempts keep their order. After
+    an outage, the pending deliveries form a backlog. Half of the places then go to newer
+    deliveries, so that they do not wait behind the backlog. The other half goes to retries that are
+    due, then to the oldest first attempts.
     """
 
     def __init__(self, endpoint_id: str) -> None:
         self.endpoint_id = endpoint_id
-        self.endpoint: Endpoint | None = None  # None: deactivated
-        self.client: Client | None = None  # None: the settings do not allow its URL
+        self.endpoint: Endpoint | None = None  # None if it is deactivated
+        self.client: Client | None = None  # None if the settings do not allow its URL
         self.in_flight = 0
         self.failing = False
         self.offline = False
-        self.paused_until: int | None = None  # uptime in ms
-        self.next_retry: int | None = 0  # uptime in ms
+        self.paused_until: int | None = None  # an uptime in ms
+        self.next_retry: int | None = 0  # an uptime in ms
         self._may_have_untried = True
-        # True if deliveries were skipped because of another delivery under way.
+        # True if deliveries were skipped because another delivery is in flight.
         self._skipped_untried = self._skipped_retries = False
         self._starts_backlog = True
-        self._backlog_end = 0  # `seq` of its last delivery; 0 if there is no backlog
+        self._backlog_end = 0  # `seq` of its last delivery, or 0 if there is no backlog
         self._odd_is_fresh = False
-        self._under_way: dict[int, str | None] = {}  # delivery seq to reservation id
-        self._secrets: list[tuple[str, int | None]] = []  # secret, expiry in ms since 1970
+        self._under_way: dict[int, str | None] = {}  # maps delivery seq to reservation id
+        self._secrets: list[tuple[str, int | None]] = []  # (secret, expiry in ms since 1970)
 
     def follow(self, endpoint: Endpoint, client: Client | None, keyring: Keyring) -> None:
         """Use the URL and the secrets of `endpoint` from now on."""
@@ -87,7 +88,10 @@ class EndpointQueue:
         return self._may_have_untried or self._has_retries(uptime)
 
     def expect(self, *, retries: bool = False) -> None:
-        """Look for new deliveries at the next `choose`; if `retries`, also look for due retries."""
+        """Look for new deliveries at the next `choose`.
+
+        With `retries`, also look for due retries.
+        """
         self._may_have_untried = True
         if retries:
             self.next_retry = 0
@@ -98,11 +102,11 @@ class EndpointQueue:
             self.next_retry = uptime
 
     def start_backlog(self) -> None:
-        """Treat the pending deliveries as a backlog; newer deliveries may be sent before them."""
+        """Treat the pending deliveries as a backlog. Newer deliveries may be sent before them."""
         self._starts_backlog = True
 
     def pause(self, until: int) -> None:
-        """Send nothing until the uptime is `until` (ms), then look for all due deliveries."""
+        """Send nothing until the uptime reaches `until` (ms), then look for all due deliveries."""
         self.paused_until = until
         self.expect(retries=True)
 
@@ -139,10 +143,10 @@ class EndpointQueue:
     def _startable(
         self, rows: Iterator[DueDelivery], limit: int
     ) -> Generator[DueDelivery, None, tuple[bool, bool]]:
-        """Yield at most `limit` of `rows`. Returns whether more remain and whether any was skipped.
+        """Yield at most `limit` rows. Return (whether more remain, whether any was skipped).
 
-        Skips deliveries under way, which stay pending until their outcome is recorded, and
-        deliveries for the same reservation as one under way.
+        Skips deliveries in flight, which stay pending until their outcome is recorded, and other
+        deliveries for the same reservation.
         """
         skipped = False
         for delivery in rows:
@@ -162,12 +166,12 @@ class EndpointQueue:
         return self.next_retry is not None and self.next_retry <= uptime
 
     def begin(self, delivery: DueDelivery) -> None:
-        """Note that an attempt starts."""
+        """Record that an attempt starts."""
         self._under_way[delivery.seq] = delivery.reservation_id
         self.in_flight += 1
 
     def end(self, outcome: Outcome | None) -> None:
-        """Note that an attempt has ended; its outcome is not recorded yet."""
+        """Record that an attempt has ended. Its outcome is not stored yet."""
         self.in_flight -= 1
         if outcome is not None and outcome.charged:
             if self.failing and outcome.delivered:
@@ -175,7 +179,7 @@ class EndpointQueue:
             self.failing = not outcome.delivered
 
     def finish(self, seq: int) -> None:
-        """Note that an attempt's outcome was recorded or discarded."""
+        """Record that an attempt's outcome was stored or discarded."""
         self._under_way.pop(seq, None)
         self._may_have_untried |= self._skipped_untried
         if self._skipped_retries:

@@ -1,4 +1,4 @@
-"""Webhook endpoints: register, activate, deactivate, rotate secrets (interface, section 2.8)."""
+"""Register, activate and deactivate webhook endpoints (interface, section 2.8)."""
 
 import json
 import re
@@ -25,12 +25,13 @@ _CA_MAX = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A row of `endpoint`. Secrets are encrypted; instants are ms since 1970.
+    """A row of `endpoint`. Secrets are encrypted. Instants are in ms since 1970.
 
-    The TLS certificate is checked against `ca` (PEM) or `pin` (SHA-256 of a certificate) if set,
-    else against the system's authorities. `clock_skew_s` is the endpoint's clock minus the box's.
-    `lineage` is the lineage of the API key that registered the endpoint, or None. If `own_refs` is
-    1, events contain `externalRef` only for reservations made by a key of that lineage.
+    The TLS certificate is checked against `ca` (PEM) or `pin` (a certificate's SHA-256) if one is
+    set, otherwise against the system's authorities. `clock_skew_s` is the endpoint's clock minus
+    the box's. `lineage` is the lineage of the API key that registered the endpoint, or None. If
+    `own_refs` is 1, events contain `externalRef` only for reservations created with a key of that
+    lineage.
     """
 
     id: str
@@ -60,7 +61,7 @@ class Endpoint:
 def parse_ca(text: str) -> str:
     """Return the certificates in `text` as PEM, without the text between them.
 
-    Raises ValidationError if `text` contains no certificate or an unreadable one.
+    Raises ValidationError if `text` contains no certificate or an unreadable certificate.
     """
     try:
         found = x509.load_pem_x509_certificates(text[:_CA_MAX].encode())
@@ -89,7 +90,7 @@ _SELECT = """
 
 
 def list_endpoints(reader: Reader) -> list[Endpoint]:
-    """List all endpoints, including deactivated ones, oldest first."""
+    """List all endpoints, including deactivated endpoints, oldest first."""
     return [_endpoint(*row) for row in reader.rows(f"{_SELECT} ORDER BY created_at, id")]
 
 
@@ -121,7 +122,7 @@ class EndpointsChanged:
 
 
 def parse_event_types(value: object, known: Sequence[str] = EVENT_TYPES) -> tuple[str, ...]:
-    """Parse the member `events` into event types without duplicates; None means all six.
+    """Parse the member `events` into event types without duplicates. None means all six.
 
     Raises InvalidEventType for an empty list, a type not in `known`, or a value that is not a list.
     """
@@ -162,8 +163,8 @@ def restrict_references(
 ) -> None:
     """Choose whether events contain `externalRef` only for the endpoint's own reservations.
 
-    Own reservations are those made by the endpoint's key lineage. Applies from the next attempt.
-    Raises NotFound if the endpoint is unknown.
+    An endpoint's own reservations were created with a key of its lineage. The choice applies from
+    the next attempt. Raises NotFound if the endpoint is unknown.
     """
     if get_endpoint(tx, endpoint_id).own_refs != int(own_refs):
         _change(tx, endpoint_id, "endpoint_references_chosen", actor, own_refs=int(own_refs))
@@ -172,7 +173,7 @@ def restrict_references(
 def choose_events(
     tx: Transaction, endpoint_id: str, events: tuple[str, ...], *, actor: str = CONSOLE
 ) -> None:
-    """Subscribe the endpoint to `events` only; keep its pending deliveries.
+    """Subscribe the endpoint to `events` only. Its pending deliveries are kept.
 
     Raises NotFound if the endpoint is unknown.
     """
@@ -181,7 +182,7 @@ def choose_events(
 
 
 def send_test_event(tx: Transaction, endpoint_id: str | None) -> list[str]:
-    """Queue `webhook.test` for the endpoint, or for all if None. Returns the delivery ids.
+    """Queue `webhook.test` for the endpoint, or for all endpoints. Return the delivery ids.
 
     Queues it for active endpoints only, regardless of their event types. Raises NotFound if the
     endpoint is unknown.
@@ -228,7 +229,7 @@ _OVERLAP_MS = 24 * 3600 * 1000
 def roll_secret(
     tx: Transaction, keyring: Keyring, endpoint_id: str, *, actor: str = CONSOLE
 ) -> str:
-    """Issue a new secret and return it; the previous one keeps signing for 24 hours.
+    """Issue and return a new secret. The previous secret keeps signing for 24 hours.
 
     At most two secrets sign, so another roll revokes the oldest at once. Raises NotFound if the
     endpoint is unknown.
@@ -263,9 +264,9 @@ def trust_receiver(
 ) -> None:
     """Trust only the authorities in `ca` (see `parse_ca`) or only the certificate with hash `pin`.
 
-    With neither, trust the system's authorities; verification cannot be disabled. Applies from
-    the next connection. Raises NotFound if the endpoint is unknown, ValidationError if both are
-    given, or if one is given and the URL is plain http.
+    With neither, trust the system's authorities. Verification cannot be disabled. Applies from
+    the next connection. Raises NotFound if the endpoint is unknown, and ValidationError if both are
+    given or if one is given and the URL is plain http.
     """
     endpoint = get_endpoint(tx, endpoint_id)
     if ca is not None and pin is not None:
@@ -280,7 +281,7 @@ def register_with_room(
     tx: Transaction, /, is_echo_receiver: Callable[[str], bool], keyring: Keyring, url: str,
     events: tuple[str, ...], **more: Any,
 ) -> tuple[Endpoint, str]:  # fmt: skip
-    """Register an endpoint; if 5 are active, first deactivate the oldest echo receiver.
+    """Register an endpoint. If 5 are active, first deactivate the oldest echo receiver.
 
     `is_echo_receiver` returns whether a URL is one of the sandbox's echo receivers.
     """
@@ -295,7 +296,8 @@ def activate_endpoint(tx: Transaction, endpoint_id: str, *, actor: str = CONSOLE
     """Activate the endpoint. Idempotent.
 
     The caller must have checked its URL with the egress guard. Cancelled deliveries stay cancelled
-    until replayed. Raises NotFound if the endpoint is unknown, TooManyEndpoints if 5 are active.
+    until they are replayed. Raises NotFound if the endpoint is unknown, and TooManyEndpoints if 5
+    are active.
     """
     if get_endpoint(tx, endpoint_id).active:
         return

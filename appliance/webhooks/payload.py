@@ -21,7 +21,7 @@ _SAMPLE_TABLE_ID = "00000000-0000-4000-8000-000000000001"
 def event_body(
     delivery: DueDelivery, reservation: Reservation | None, venue: Venue, endpoint: Endpoint
 ) -> bytes:
-    """Return the JSON body of a delivery: the event, and the reservation in its current state.
+    """Return a delivery's JSON body: the event with the reservation in its current state.
 
     If `reservation` is None, return a `webhook.test` event with a complete sample.
     """
@@ -79,7 +79,7 @@ def _sample(occurred_at: int) -> dict[str, Any]:
 
 
 def sign(secrets: Sequence[str], t: int, body: bytes) -> str:
-    """Return the `X-Service-Signature` header: `t=<seconds>,v1=<hex>`, one `v1` per secret.
+    """Return the `X-Service-Signature` header: `t=<seconds>,v1=<hex>`, with one `v1` per secret.
 
     The HMAC key is the whole string `whsec_…` as UTF-8. Two secrets sign during the 24 hours
     after a roll.

@@ -34,8 +34,8 @@ def record_attempts(
 ) -> None:
     """Record each attempt, and update its delivery and its endpoint's health.
 
-    Also stores `mark`, if given. If a guest was erased while an attempt was in flight, the contents
-    of the request and the response are not stored.
+    Also stores `mark` unless it is None. If a guest was erased while an attempt was in flight, the
+    contents of the request and the response are not stored.
     """
     erased = list_erased(tx, [record.delivery_seq for record in records])
     records = [r.without_content() if r.delivery_seq in erased else r for r in records]
@@ -94,7 +94,7 @@ class Recorder:
             self._task = asyncio.create_task(self._run(), name="webhook recorder")
 
     async def close(self) -> None:
-        """Write the waiting outcomes, trying once.
+        """Try once to write the waiting outcomes.
 
         Deliveries whose outcome cannot be written are sent again after the next start.
         """
@@ -135,7 +135,7 @@ class Recorder:
 
 
 def note_health(alerts: Alerts, record: AttemptRecord) -> None:
-    """Raise or clear the endpoint's alerts. Ignore attempts that are not charged."""
+    """Raise or clear the endpoint's alerts. Ignores attempts that are not charged."""
     outcome, id_, skew_s = record.outcome, record.endpoint_id, record.clock_skew_s
     if outcome is None or not outcome.charged:
         return
@@ -148,7 +148,8 @@ def note_health(alerts: Alerts, record: AttemptRecord) -> None:
     else:
         alerts.end(ENDPOINT_BLOCKED, f"webhook endpoint {id_} is no longer blocked", id_)
     clock = f"the clock of webhook endpoint {id_}"
-    if skew_s is not None and abs(skew_s) > SKEW_WARNING_S:  # signatures fail at 300 s
+    # Receivers refuse signatures if the difference is 300 s or more.
+    if skew_s is not None and abs(skew_s) > SKEW_WARNING_S:
         alerts.begin(RECEIVER_CLOCK, f"{clock} differs from the box's by {skew_s} s", id_)
     elif skew_s is not None:
         alerts.end(RECEIVER_CLOCK, f"{clock} agrees with the box's", id_)

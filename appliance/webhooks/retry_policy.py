@@ -13,7 +13,7 @@ DELAYS_MS = (60_000, 300_000, 1_800_000, 7_200_000, 43_200_000)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A delivery's new state, number of charged attempts, and wait before the next one in ms."""
+    """A delivery's new state, number of charged attempts, and ms until the next attempt."""
 
     state: str
     attempts: int
@@ -23,8 +23,8 @@ class Step:
 def next_step(attempts: int, *, delivered: bool, charged: bool, draw: Callable[[], float]) -> Step:
     """Return the step after an attempt. `attempts` is the number of earlier charged attempts.
 
-    `draw` returns a uniform random number in [0, 1), which adds up to 10 % to a retry's delay, at
-    most 60 s. If the attempt is not charged, the delivery is due again as soon as the queue
+    `draw` returns a uniform random number in [0, 1), which adds up to 10 % (at most 60 s) to a
+    retry's delay. If the attempt is not charged, the delivery is due again as soon as the queue
     resumes.
     """
     if delivered:

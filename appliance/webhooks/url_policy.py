@@ -1,4 +1,4 @@
-"""The URL policy: which URLs and addresses webhooks may be sent to (SSRF protection).
+"""The URL policy decides which URLs and addresses webhooks may be sent to (SSRF protection).
 
 `ipaddress.is_global` is not used, because it is True for NAT64, 6to4 and mapped loopback addresses.
 """
@@ -70,9 +70,9 @@ _WITH_PORT = re.compile(r"(?:\[(?P<six>.+)\]|(?P<plain>[^:]+))(?::(?P<port>[0-9]
 _FIRST_COMMON_PORT = 1024  # lower ports are assigned to other protocols
 
 
-@lru_cache(maxsize=256)  # called at every attempt with the same few addresses
+@lru_cache(maxsize=256)  # each attempt passes one of the same few addresses
 def reach_of(address: IpAddress) -> Reach:
-    """Classify `address`; NEVER for special ranges that cannot be allowed."""
+    """Classify `address`. Return NEVER for special ranges that cannot be allowed."""
     for reach, networks in _OPENABLE.items():
         if any(address in network for network in networks):
             return reach
@@ -87,7 +87,7 @@ def reach_of(address: IpAddress) -> Reach:
 
 @dataclass(frozen=True, slots=True)
 class AllowEntry:
-    """One entry of `webhooks.allow_networks`; `port` None means any port."""
+    """One entry of `webhooks.allow_networks`. If `port` is None, any port is allowed."""
 
     network: IpNetwork
     port: int | None
@@ -104,8 +104,8 @@ def parse_allow_entry(text: str) -> AllowEntry:
         network = ip_network(name)
     except ValueError as error:
         raise OperatorError(
-            f"webhooks.allow_networks has {text!r} ({error}): "
-            "write an address or a network, each with an optional :port"
+            f"webhooks.allow_networks has {text!r} ({error}). Write an address or a network, "
+            "each with an optional :port."
         ) from None
     first, length = network.network_address, network.prefixlen
     if network.num_addresses == 1 and reach_of(first) is not Reach.NEVER:
@@ -113,8 +113,8 @@ def parse_allow_entry(text: str) -> AllowEntry:
     ranges = [outer for group in _OPENABLE.values() for outer in group]
     if not any(first in outer and length >= outer.prefixlen for outer in ranges):
         raise OperatorError(
-            f"webhooks.allow_networks has {text!r}: it names no private network; "
-            f"write one inside {', '.join(map(str, ranges))}"
+            f"webhooks.allow_networks has {text!r}, which is not a private network. Write a "
+            f"network inside {', '.join(map(str, ranges))}"
         )
     return AllowEntry(network, port)
 
@@ -180,7 +180,7 @@ class TargetUrl:
 
     @property
     def authority(self) -> str:
-        """Value of the Host header; includes the port unless it is the default."""
+        """The value of the Host header, with the port unless it is the default."""
         host = f"[{self.host}]" if isinstance(self.address, IPv6Address) else self.host
         return host if self.port == _default_port(secure=self.secure) else f"{host}:{self.port}"
 
@@ -213,7 +213,7 @@ def parse_target_url(url: object, *, allow_http: bool) -> TargetUrl:
 
 
 def _forbidden(receiver: TargetUrl, address: IpAddress | None) -> InvalidWebhookUrl:
-    """Return the error for a forbidden receiver, with the setting that would allow it.
+    """Return the error for a forbidden receiver. It names the setting that would allow it.
 
     `address` is the forbidden address, if known. The error never contains an address that a name
     resolved to, so that partners cannot explore the venue's network.
@@ -261,7 +261,7 @@ def _refused(rule: str) -> InvalidWebhookUrl:
 
 
 DNS_SECONDS = 3.0
-_LOOKUPS_AT_ONCE = 10  # two environments with five endpoints each
+_LOOKUPS_AT_ONCE = 10  # for two environments with five endpoints each
 _NEW_LOOKUPS_AT_ONCE = 6
 
 # Returns a host name's addresses. Raises socket.gaierror if the lookup fails. Has no time limit.
@@ -269,7 +269,7 @@ Resolve = Callable[[str], Awaitable[Sequence[IpAddress]]]
 
 
 class Blocked(Exception):
-    """The URL policy forbids this receiver. Nothing was sent and no connection was tried."""
+    """Raised if the URL policy forbids the receiver. No connection was attempted."""
 
     def __init__(self, address: IpAddress | None) -> None:
         """`address` is the forbidden address, if one was checked."""
@@ -283,7 +283,7 @@ class EgressGuard:
     def __init__(
         self, policy: EgressPolicy, resolve: Resolve, resolve_new: Resolve | None = None
     ) -> None:
-        """`resolve_new` resolves new endpoints' hosts separately, so as not to delay deliveries."""
+        """`resolve_new` resolves new endpoints' hosts without delaying deliveries."""
         self._policy = policy
         self._resolve = resolve
         self._resolve_new = resolve_new or resolve
@@ -309,7 +309,7 @@ class EgressGuard:
         """Return all addresses of `receiver`.
 
         Raises Blocked if the port or any address is not permitted, OSError if the DNS lookup fails,
-        TimeoutError if it takes more than 3 s.
+        and TimeoutError if it takes more than 3 s.
         """
         policy, port, secure = self._policy, receiver.port, receiver.secure
         if not policy.permits_port(port, secure=secure):
@@ -370,8 +370,8 @@ class SystemResolver:
 def is_own_address(address: IpAddress) -> bool:
     """Whether this machine has the address on any interface.
 
-    Connects a UDP socket, which sends no packet. To reach one of this machine's own addresses, the
-    kernel chooses that address as the source.
+    Connects a UDP socket, which sends no packet. For a destination that is this machine's own
+    address, the kernel chooses it as the source.
     """
     family = socket.AF_INET6 if isinstance(address, IPv6Address) else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:

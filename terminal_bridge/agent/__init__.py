@@ -12,7 +12,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("--box", metavar="URL", help="the box's base URL; for test, append /test")
     meaning = "the one-time code from venuebox terminal pair"
     parser.add_argument("--pair", metavar="CODE", help=meaning)
-    parser.add_argument("--name", metavar="N", help="name under which the box lists this bridge")
+    parser.add_argument("--name", metavar="N", help="this bridge's name in the box's list")
     parser.add_argument("--ca", metavar="FILE", help="PEM certificate to trust for the box's https")
     meaning = "fingerprint of the box's certificate, instead of --ca"
     parser.add_argument("--pin", metavar="SHA256", help=meaning)

@@ -1,4 +1,4 @@
-"""Scans at a bridge. The box decides them or, while it is unreachable, the bridge does."""
+"""Scans at a bridge. The box decides them. While it is unreachable, the bridge decides."""
 
 import asyncio
 import logging
@@ -20,7 +20,7 @@ from terminal_bridge.scanners.scanner import ARRIVALS, Answer, Undecided
 log = logging.getLogger(__name__)
 
 RENEW_SECONDS = 60.0
-_SETTLE_SECONDS = 0.5  # wait after a change, to sync several changes at once
+_SETTLE_SECONDS = 0.5  # wait after a change, so that several changes are synced at once
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 10.0
 _BATCH = 50
@@ -107,7 +107,7 @@ class Agent:
     def go_offline(self, reason: str) -> None:
         """Decide scans offline until `go_online` succeeds."""
         if self.is_online:
-            log.warning("agent: box unreachable, deciding offline: %s", reason)
+            log.warning("agent: the box is unreachable, so scans are decided offline: %s", reason)
         self.is_online = False
         self.on_lost()
 
@@ -117,7 +117,7 @@ class Agent:
             if await self.spool.list_open(1):
                 return False
             if not self.is_online:
-                log.warning("agent: box reachable again: the box decides scans")
+                log.warning("agent: box reachable again, so the box decides scans")
             self.is_online, self.revoked = True, False
             return True
 
@@ -132,7 +132,7 @@ class Agent:
         signed = await self.client.snapshot()
         snapshot = read_snapshot(signed, self.client.identity)
         if snapshot is None:
-            log.error("agent: snapshot ignored: its signature is invalid")
+            log.error("agent: the snapshot is ignored because its signature is invalid")
             return
         async with self._turn:
             await self.spool.keep_snapshot(signed, counted, self.now())
@@ -141,7 +141,7 @@ class Agent:
     async def revoke(self) -> None:
         """Stop deciding and delete the snapshot, after the box has revoked this bridge."""
         if not self.revoked:
-            log.error("agent: the box revoked this bridge; pair it again with --pair")
+            log.error("agent: the box revoked this bridge. Pair it again with --pair.")
         self.is_online, self.revoked, self._snapshot = False, True, None
         await self.spool.forget_snapshot()
 

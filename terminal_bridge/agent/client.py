@@ -33,7 +33,7 @@ class NotPaired(Exception):
 
 
 class Refused(Exception):
-    """The box rejected the request (4xx); a retry would be rejected too."""
+    """The box rejected the request (4xx). A retry would be rejected too."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -86,7 +86,7 @@ class Identity:
 
 
 def load_identity(folder: Path) -> Identity | None:
-    """Load `bridge.json` from `folder`; return None if it is missing.
+    """Load `bridge.json` from `folder`. Return None if it is missing.
 
     Raises OperatorError if the file is unreadable or invalid.
     """
@@ -98,7 +98,7 @@ def load_identity(folder: Path) -> Identity | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        raise OperatorError(f"{path} cannot be read: pair this bridge again with --pair") from None
+        raise OperatorError(f"{path} cannot be read. Pair this bridge again with --pair.") from None
 
 
 def parse_box(url: str) -> str:
@@ -112,10 +112,12 @@ def parse_box(url: str) -> str:
 
 
 def parse_pin(text: str) -> str:
-    """Parse a fingerprint in hex, with or without colons. Raises OperatorError if invalid."""
+    """Parse a fingerprint in hex, with or without colons. Raises OperatorError if it is invalid."""
     pin = text.replace(":", "").strip().lower()
     if not _PIN.fullmatch(pin):
-        raise OperatorError("--pin must be the SHA-256 of the box's certificate: 64 hex digits")
+        raise OperatorError(
+            "--pin must be the SHA-256 of the box's certificate, i.e. 64 hex digits"
+        )
     return pin
 
 
@@ -152,11 +154,14 @@ class BoxClient:
         return await self._call("GET", "/me")
 
     async def scan(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Send `POST /scans` and return the verdict. The deadline is 2 s: a guest is waiting."""
+        """Send `POST /scans` and return the verdict. The deadline is 2 s, because a guest waits."""
         return await self._call("POST", "/scans", body, SCAN_SECONDS)
 
     async def sync(self, scans: list[dict[str, Any]], sent_at: str) -> list[dict[str, Any]]:
-        """Send `POST /sync` and return the box's verdicts. `sent_at` is the current time here."""
+        """Send `POST /sync` and return the box's verdicts.
+
+        `sent_at` is the bridge's current time.
+        """
         answer = await self._call("POST", "/sync", {"sentAt": sent_at, "scans": scans})
         results: list[dict[str, Any]] = answer["results"]
         return results
@@ -226,12 +231,14 @@ def _make_ssl(identity: Identity) -> ssl.SSLContext | aiohttp.Fingerprint | bool
     try:
         return ssl.create_default_context(cadata=identity.ca)
     except ssl.SSLError:
-        raise OperatorError("--ca contains no certificate: give the box's, in PEM format") from None
+        raise OperatorError(
+            "--ca contains no certificate. Give the box's certificate in PEM format."
+        ) from None
 
 
 def _describe(error: Exception) -> str:
     if isinstance(error, _WRONG_CERTIFICATE):
-        return "the box's certificate is not trusted: check --ca or --pin"
+        return "the box's certificate is not trusted. Check --ca or --pin."
     if isinstance(error, TimeoutError):
         return "the box did not respond in time"
     return f"the box cannot be reached ({type(error).__name__})"

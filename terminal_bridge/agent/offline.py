@@ -28,14 +28,15 @@ from terminal_bridge.scanners.scanner import ARRIVALS, Answer
 
 _MINUTE = 60_000
 _CONTEXT = b"svc-snapshot-v1"
-_AHEAD_MS = 10 * 60_000  # a snapshot dated further in the future admits nobody
+# A snapshot dated further in the future admits nobody.
+_AHEAD_MS = 10 * 60_000
 # Amber results that only occur offline.
 OFFLINE: Mapping[str, str] = {
     "unlisted": _("Genuine pass that is not on the list: ask the host."),
     "old_list": _("The list is too old and the box out of reach: ask the host."),
     "needs_box": _("The box is out of reach: ask for the QR code."),
 }
-# The usual sentences for these results name the guest, but only tonight's guests are known.
+# The usual messages for these results name the guest, but only tonight's guests are known.
 _OTHER_EVENING = frozenset({"not_yet", "too_late"})
 _DATE_ONLY = _("Pass of another evening: ask the host.")
 
@@ -55,7 +56,7 @@ class Snapshot:
     entries: Mapping[str, FirstCheckIn]
 
     def is_fresh(self, now: int) -> bool:
-        """Whether it may admit guests, i.e. is less than 12 h old and not dated in the future."""
+        """Whether it may admit guests, i.e. is less than 12 h old and not from the future."""
         return self.made_at - _AHEAD_MS < now < self.expires_at
 
 
@@ -116,7 +117,10 @@ def _decide_pass(code: str, context: Context) -> Decision:
 
 
 def _decide_access_code(access_code: str, context: Context, *, may_be_name: bool) -> Decision:
-    """Decide an access code from tonight's list. For other evenings, the box is needed."""
+    """Decide an access code from tonight's list.
+
+    Only the box can decide codes for other evenings.
+    """
     snapshot = context.snapshot
     if snapshot is None or snapshot.evening != _tonight(context):
         return _decision("needs_box", context)
@@ -134,7 +138,7 @@ def _decide_access_code(access_code: str, context: Context, *, may_be_name: bool
 
 def _decide_guest(listed: Reservation, generation: int | None, context: Context) -> Decision:
     snapshot = context.snapshot
-    assert snapshot is not None  # noqa: S101 - `listed` is one of its passes
+    assert snapshot is not None  # noqa: S101 - `listed` comes from the snapshot
     arrived = listed.arrived + context.arrived.get(listed.id, 0)
     guest = replace(listed, arrived=arrived, checked_in_at=snapshot.made_at if arrived else None)
     too_early = context.now < _opens_at(guest, snapshot, context)
@@ -148,7 +152,7 @@ def _decide_guest(listed: Reservation, generation: int | None, context: Context)
 
 
 def _opens_at(guest: Reservation, snapshot: Snapshot, context: Context) -> int:
-    """Return when the guest's slot opens for admission, in ms since 1970; 0 without a slot."""
+    """Return when admission for the guest's slot opens, in ms since 1970, or 0 without a slot."""
     if guest.slot is None:
         return 0
     day = date.fromisoformat(guest.date)

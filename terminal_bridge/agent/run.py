@@ -39,12 +39,12 @@ def run_bridge(arguments: argparse.Namespace, console: Console) -> int:
     directory = console.directory(arguments)
     if directory.holds_a_box():
         raise OperatorError(
-            f"{directory.root} contains a box: give the bridge a directory of its own"
+            f"{directory.root} contains a box. Give the bridge a directory of its own."
         )
     directory.root.mkdir(parents=True, exist_ok=True)
     with directory.lock():
         readers = read_bridge_settings(directory.settings_file)
-        load_languages()  # now, because loading takes too long during a scan
+        load_languages()  # loaded now, because loading takes too long during a scan
         return asyncio.run(_run(arguments, console, directory.root, readers))
 
 
@@ -59,12 +59,12 @@ def read_bridge_settings(file: Path) -> tuple[ReaderSettings, ...]:
         raise OperatorError(f"{file.name} cannot be read: {error}") from None
     for name in document.keys() - {"readers"}:
         raise OperatorError(
-            f"unknown section [{name}] in {file.name}: a bridge has only [[readers]]"
+            f"unknown section [{name}] in {file.name}. A bridge has only [[readers]]."
         )
     readers = parse_readers(document.get("readers", []), on_a_bridge=True)
     if not readers:
         raise OperatorError(
-            f"{file} configures no reader: add [[readers]] to it (see docs/guide/scanners.md)"
+            f"{file} configures no reader. Add [[readers]] to it (see docs/guide/scanners.md)."
         )
     return readers
 
@@ -97,10 +97,12 @@ async def _run(
 
 
 async def _identify(arguments: argparse.Namespace, folder: Path) -> Identity:
-    """Return the saved identity, updated from the arguments; pair first if `--pair` is given."""
+    """Return the saved identity, updated from the arguments. Pair first if `--pair` is given."""
     known = load_identity(folder)
     if known is None and not (arguments.pair and arguments.box):
-        raise OperatorError("this bridge is not paired: run it once with --box URL and --pair CODE")
+        raise OperatorError(
+            "this bridge is not paired. Run it once with --box URL and --pair CODE."
+        )
     identity = known or Identity(parse_box(arguments.box))
     if arguments.box:
         identity = replace(identity, box=parse_box(arguments.box))
@@ -114,7 +116,7 @@ async def _identify(arguments: argparse.Namespace, folder: Path) -> Identity:
         except OperatorError as error:
             if known is None:
                 raise
-            log.warning("agent: pairing failed, keeping the previous pairing: %s", error)
+            log.warning("agent: pairing failed, so the previous pairing is kept: %s", error)
     if identity != known:
         identity.save(folder)
     return identity
@@ -126,8 +128,10 @@ async def _pair(identity: Identity, code: str, name: str | None) -> Identity:
             answer = await client.pair(code, name)
             return replace(identity, token=answer["token"]).introduced(answer)
         except OutOfReach as error:
-            raise OperatorError(f"{error}: check the address {identity.box}") from None
+            raise OperatorError(f"{error}. Check the address {identity.box}.") from None
         except (NotPaired, Refused) as error:
             raise OperatorError(f"the box refused the pairing: {error}") from None
         except (KeyError, TypeError):
-            raise OperatorError(f"{identity.box} is not a venuebox: unexpected response") from None
+            raise OperatorError(
+                f"{identity.box} is not a venuebox, because its response is not valid"
+            ) from None

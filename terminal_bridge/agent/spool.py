@@ -43,7 +43,7 @@ class SpooledScan:
     code: str
     at: int
     result: str
-    reservation_id: str | None = None  # of the guest that the code was matched to
+    reservation_id: str | None = None  # the reservation that the code was matched to
     admitted: int = 0
 
 
@@ -58,8 +58,8 @@ class Spool:
         """Store a scan of `code` before it is decided. Return the scan id to use.
 
         This is usually `scan_id`. If a crash left an undecided scan of the same code, return that
-        scan's id instead, because the box may already have decided it: for a known id, the box
-        repeats its verdict.
+        scan's id instead. The box may already have decided that scan, and repeats its verdict for a
+        known id.
         """
         sql = """SELECT scan_id FROM scan WHERE result IS NULL AND code = ? AND at > ?
                  ORDER BY seq DESC LIMIT 1"""
@@ -95,7 +95,7 @@ class Spool:
         return [row[0] for row in rows]
 
     async def keep_snapshot(self, signed: dict[str, Any], counted: list[int], at: int) -> None:
-        """Store a new snapshot, mark the scans `counted`, and delete those older than 7 days.
+        """Store a new snapshot, mark the scans `counted`, and delete scans older than 7 days.
 
         `at` is the current time in ms since 1970.
         """
@@ -116,7 +116,7 @@ class Spool:
         await self._change(("DELETE FROM kept WHERE name = 'snapshot'", ()))
 
     async def count_arrived(self) -> dict[str, int]:
-        """Count the people admitted here that the snapshot does not include, by reservation id."""
+        """Count, by reservation id, the people admitted here that the snapshot does not include."""
         sql = """SELECT reservation_id, sum(admitted) FROM scan
                  WHERE counted = 0 AND admitted > 0 GROUP BY reservation_id"""
         return dict(await self._rows(sql))

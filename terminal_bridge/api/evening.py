@@ -28,7 +28,8 @@ from terminal_bridge.api.wire import conflict_of, encode, guest_of
 
 SNAPSHOT_CONTEXT = b"svc-snapshot-v1"
 LIFE_MS = 12 * 3600 * 1000
-_RENEWED_EVERY = 3600 * 1000  # ms; how often an unchanged snapshot gets a new ETag and expiry
+# Interval in ms at which an unchanged snapshot gets a new ETag and expiry.
+_RENEWED_EVERY = 3600 * 1000
 
 
 async def evening(request: web.Request) -> web.Response:
@@ -59,7 +60,7 @@ def _list(reader: Reader, terminal: Terminal, day: date | None, query: str) -> d
 
 
 async def snapshot(request: web.Request) -> web.Response:
-    """`GET /snapshot`: return tonight's passes, signed, or 304 if the ETag matches.
+    """`GET /snapshot`: return tonight's signed passes, or 304 if the ETag matches.
 
     The snapshot contains no contact details and no notes. If the list does not change, the ETag
     changes once an hour.

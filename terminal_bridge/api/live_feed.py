@@ -22,7 +22,7 @@ async def events(request: web.Request) -> web.StreamResponse:
     """`GET /events`: stream check-ins and changes to tonight's list as they are committed.
 
     `Last-Event-ID`, or `?after=` if a page cannot set the header, resumes the stream without
-    loss. If it cannot be resumed, it begins with `reset`: the terminal must reload the evening.
+    loss. If it cannot be resumed, it begins with `reset`, and the terminal must reload the evening.
     """
     terminal = await authenticate(request)
     if request.method == "HEAD":
@@ -66,10 +66,10 @@ class _EventStream(web.StreamResponse):
         events = []
         for number, change in enumerate(changes, 1):
             events.append(self._event(change))
-            if number % _BATCH == 0:  # yield, because scans may be waiting
+            if number % _BATCH == 0:  # yields to the event loop, because scans may be waiting
                 await asyncio.sleep(0)
         is_over = listener.over.done()
-        if not changes and not is_over:  # heartbeat; the id advances past filtered changes
+        if not changes and not is_over:  # the heartbeat's id advances past filtered changes
             events.append(f": still here\nid: {listener.position}\n\n")
         if terminal.revoked_at is not None:
             events.append(self._event(Change(listener.position, "revoked")))

@@ -25,7 +25,8 @@ from appliance.venue.rows import find_tonight, get_venue
 from terminal_bridge.api.request import authenticate, keep_token, parse_pairing
 
 # After five wrong attempts in total, across all devices, pairing codes stop working
-# (appliance/door/terminals.py). The limit per device is lower, so one device cannot cause this.
+# (appliance/door/terminals.py). The limit per device is lower, so one device cannot disable pairing
+# codes.
 _TRIES_PER_DEVICE = 3
 _OFFER_SECONDS = 600.0
 
@@ -48,7 +49,7 @@ async def pair(request: web.Request) -> web.Response:
     database, tries = environment.database, request.config_dict[PAIRING_TRIES]
     if pairing.is_typed:
         device = request.config_dict[CALLER_OF](request)
-        tries.spend(device)  # counted before the attempt, to include parallel attempts
+        tries.spend(device)  # counted before the attempt, so that parallel attempts count too
         paired = await database.write(pair_by_code, pairing.code, pairing.name, pairing.language)
         if paired is not None:
             tries.give_back(device)

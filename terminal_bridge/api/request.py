@@ -36,7 +36,7 @@ SCANS_MAX = 500
 _SCAN_ID = re.compile(r"[A-Za-z0-9._~-]{1,64}")
 _RESULT = re.compile(r"[a-z_]{1,40}")
 _PAIRING_CODE = re.compile(r"[0-9]{8}")
-_PAIRING_SECRET = re.compile(r"[A-Za-z0-9_-]{43}")  # 256 bits
+_PAIRING_SECRET = re.compile(r"[A-Za-z0-9_-]{43}")  # a secret has 256 bits
 _MINUTE = 60_000
 _VERSION_MAX = 200
 _SAFE_METHODS = frozenset({"GET", "HEAD"})
@@ -62,7 +62,7 @@ class ScanRequest:
     shown: str | None = None
 
     def to_scan(self, reading: Reading, happened_at: int | None = None) -> Scan:
-        """Convert to a Scan. `happened_at` is the box's time in ms since 1970; None means now."""
+        """Convert to a Scan. `happened_at` is the box's time in ms since 1970, or None for now."""
         return Scan(
             id=self.scan_id, reading=reading, arrivals=self.arrivals, reason=self.reason,
             simulate=self.simulate, device_at=self.device_at, shown=self.shown,
@@ -108,7 +108,7 @@ def parse_offline_scans(value: object, terminal: Terminal) -> list[ScanRequest]:
 
 
 def parse_scan_id(value: object) -> str:
-    """Parse a scan id: 1 to 64 letters, digits or `._~-`. Raises ValidationError if invalid."""
+    """Parse a scan id: 1 to 64 letters, digits or `._~-`. Raises ValidationError otherwise."""
     if not isinstance(value, str) or not _SCAN_ID.fullmatch(value):
         raise field_invalid("scanId", "scan_id")
     return value
@@ -133,7 +133,7 @@ def parse_reservation_id(value: object) -> str:
 
 
 def parse_reason(value: object, field: str) -> str | None:
-    """Parse an optional reason; return None if it is absent or blank.
+    """Parse an optional reason. Return None if it is absent or blank.
 
     Raises ValidationError if it is longer than 200 characters.
     """
@@ -211,7 +211,7 @@ def _parse_offline_scan(item: object, terminal: Terminal, path: str) -> ScanRequ
 
 
 def _parse_shown(value: object) -> str | None:
-    """Parse the result that the terminal showed. It may be one that only occurs offline."""
+    """Parse the result that the terminal showed. The result may be one that only occurs offline."""
     if value is not None and (not isinstance(value, str) or not _RESULT.fullmatch(value)):
         raise field_invalid("shown", "result")
     return value
@@ -225,7 +225,7 @@ def _parse_override(value: object) -> str | None:
 
 
 def parse_people(value: object, field: str) -> int | None:
-    """Parse a number of people; return None if absent.
+    """Parse a number of people. Return None if it is absent.
 
     Raises ValidationError if it is not a whole number from 1 to 999.
     """
@@ -241,7 +241,7 @@ async def authenticate(request: web.Request, role: str = "scan") -> Terminal:
 
     Raises TerminalNotPaired if the token is missing or unknown, and RoleMissing if the terminal's
     role does not include `role`. If the terminal is revoked, raises TerminalRevoked, or
-    BrowserRevoked for a token in a cookie: the browser must then delete its data.
+    BrowserRevoked for a token in a cookie, after which the browser must delete its data.
     """
     environment = request[ENVIRONMENT]
     terminal = _identify(request, role)
@@ -264,7 +264,7 @@ def _identify(request: web.Request, role: str) -> Terminal:
 
 
 def keep_token(response: web.Response, environment: Environment, token: str) -> None:
-    """Store the token in a cookie that scripts cannot read; "" deletes the cookie."""
+    """Store the token in a cookie that scripts cannot read. An empty token deletes the cookie."""
     name, max_age = cookie_name(environment), _A_YEAR if token else 0
     response.set_cookie(name, token, max_age=max_age, secure=True, httponly=True, samesite="Strict")
 

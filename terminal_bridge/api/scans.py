@@ -31,9 +31,9 @@ from terminal_bridge.api.request import (
 )
 from terminal_bridge.api.wire import conflict_of, error_of, verdict_of
 
-SYNC_LIMIT = 512 * 1024  # bytes; enough for 500 scans with reasons
+SYNC_LIMIT = 512 * 1024  # in bytes, enough for 500 scans with reasons
 _OLDEST_MS = 48 * 3600 * 1000
-_BATCH = 25  # scans per transaction; other doors wait while it runs
+_BATCH = 25  # scans per transaction, during which other doors wait
 
 
 async def scan(request: web.Request) -> web.Response:
@@ -46,7 +46,7 @@ async def scan(request: web.Request) -> web.Response:
 
 
 async def check_in_by_hand(request: web.Request) -> web.Response:
-    """`POST /check-ins`: check in a guest picked from the evening list; return the verdict."""
+    """`POST /check-ins`: check in a guest picked from the evening list."""
     terminal = await authenticate(request, "search")
     body = await read_object(request)
     picked = parse_request(body, terminal)
@@ -96,7 +96,8 @@ async def decide_code(
     """
     database, by_name = environment.database, terminal.may("search")
     scanned = environment.keyring, environment.name, code
-    if len(code) >= TEXT_LENGTH:  # a pass is found by index; typed text may need a slow search
+    # A pass is found by an index, but typed text may need a slow search.
+    if len(code) >= TEXT_LENGTH:
         reading = database.peek(look_up_code, *scanned, by_name=by_name)
     else:
         reading = await database.read(look_up_code, *scanned, by_name=by_name)
@@ -113,7 +114,7 @@ async def _decide(
 
 
 async def sync(request: web.Request) -> web.Response:
-    """`POST /sync`: decide offline scans in chronological order; return a verdict for each.
+    """`POST /sync`: decide offline scans in chronological order.
 
     The optional `sentAt` is the device's current time. The box uses it to correct the scan times,
     which it then clamps to the last 48 hours.
@@ -159,7 +160,8 @@ def _order(
     ahead = 0 if sent_at is None else sent_at - now
     found = []
     for index, scan_request in enumerate(requests):
-        device_at = scan_request.device_at or 0  # never None, because the parser requires it
+        # `device_at` is never None, because the parser requires it.
+        device_at = scan_request.device_at or 0
         at = min(max(device_at - ahead, now - _OLDEST_MS), now)
         reading = _reading(reader, environment, terminal, scan_request, at)
         found.append((index, scan_request.to_scan(reading, at)))
@@ -171,7 +173,7 @@ def _reading(
 ) -> Reading:
     may_search = terminal.may("search")
     if scan_request.reservation_id is not None:
-        # With `shown`, the terminal had already matched the guest; without it, this is a search.
+        # With `shown`, the terminal had already matched the guest. Without it, this is a search.
         if scan_request.shown is None and not may_search:
             raise RoleMissing(role="search")
         return Reading("list", (scan_request.reservation_id,))

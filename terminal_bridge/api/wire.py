@@ -31,7 +31,7 @@ _ACTIONS: Mapping[str, tuple[str, ...]] = {
 def verdict_of(
     decided: Decided, scan_id: str, terminal: Terminal, *, simulated: bool = False
 ) -> _Json:
-    """Return a verdict in the terminal's language, with the actions the terminal may offer."""
+    """Return a verdict in the terminal's language, with the actions that the terminal may offer."""
     verdict = decided.verdict
     current = {reservation.id: reservation for reservation in decided.reservations}
     sentences = phrase(verdict, terminal.language)
@@ -135,7 +135,7 @@ def event_of(change: Change, terminal: Terminal) -> _Json:
 
 
 def conflict_of(conflict: Conflict, terminal: Terminal) -> _Json:
-    """Return a conflict as seen from `terminal`: `other` is the admission at another terminal.
+    """Return a conflict for `terminal`, where `other` is the admission at another terminal.
 
     `admissions` lists both admissions in chronological order. If there was only one, `other` has
     its time and no terminal.

@@ -16,7 +16,7 @@ from terminal_bridge.api.scans import decide_code
 from terminal_bridge.scanners.scanner import ARRIVALS, Answer, Decide, ReaderState, Undecided
 from terminal_bridge.scanners.scanners import Readers
 
-READER_TROUBLE = "reader_trouble"  # alert name
+READER_TROUBLE = "reader_trouble"  # the alert's name
 
 
 def readers_of(box: Box) -> Readers:
@@ -34,7 +34,7 @@ def readers_of(box: Box) -> Readers:
         task.add_done_callback(writing.discard)
 
     async def drop_old_alerts() -> None:
-        """Delete alerts from before the restart; their scanners may have been removed."""
+        """Delete alerts from before the restart, because their scanners may have been removed."""
         for environment in box.environments:
             with suppress(Unavailable):
                 await environment.database.write(drop_alerts, [READER_TROUBLE])
@@ -82,9 +82,11 @@ def find_terminal(reader: Reader, named: str) -> Terminal:
     found = [each for each in terminals if each.id == named]
     found = found or [each for each in terminals if each.name == named and each.revoked_at is None]
     if len(found) > 1:
-        raise Undecided(f"several terminals are named {named}: use an id in the settings instead")
+        raise Undecided(f"several terminals are named {named}. Use an id in the settings instead")
     if not found:
-        raise Undecided(f"there is no terminal {named}: create it with venuebox terminal create")
+        raise Undecided(f"there is no terminal {named}. Create it with venuebox terminal create")
     if found[0].revoked_at is not None:
-        raise Undecided(f"the terminal {named} is revoked: name a different one in the settings")
+        raise Undecided(
+            f"the terminal {named} is revoked. Name a different terminal in the settings"
+        )
     return found[0]

@@ -1,8 +1,8 @@
 """Serial and evdev scanners, each read in its own thread.
 
 The kernel reports keys, not characters, so this computer's keyboard layout has no effect. The
-scanner's own layout does: for the same text, a scanner set to French presses other keys than one
-set to US. Input is therefore decoded with both layouts.
+scanner's own layout has an effect: for the same text, a scanner set to French presses different
+keys than a scanner set to US. Input is therefore decoded with both layouts.
 """
 
 import asyncio
@@ -45,7 +45,8 @@ ENTER, KEYPAD_ENTER, TAB, CAPS_LOCK = 28, 96, 15, 58
 ENDS = frozenset({ENTER, KEYPAD_ENTER, TAB})
 SHIFTS = frozenset({42, 54})
 ALTS = frozenset({56, 100})
-SILENT = frozenset({29, 97, 125, 126, 69, 70, 1, *SHIFTS, *ALTS})  # Ctrl, Meta, locks, Escape
+# Keys without a character: Ctrl, Meta, the locks and Escape.
+SILENT = frozenset({29, 97, 125, 126, 69, 70, 1, *SHIFTS, *ALTS})
 KEYPAD_DIGITS: Mapping[int, str] = dict(
     zip((71, 72, 73, 75, 76, 77, 79, 80, 81, 82), "7894561230", strict=True)
 )
@@ -57,7 +58,7 @@ _Layout = Mapping[int, tuple[str, str]]
 
 
 def _layout(*rows: tuple[int, str, str]) -> _Layout:
-    """Build a layout from rows: code of the first key, its characters, those with Shift held."""
+    """Build a layout from rows of (code of the first key, characters, characters with Shift)."""
     keypad = {code: (sign, sign) for code, sign in _KEYPAD.items()}
     keys = {
         first + n: pair
@@ -87,7 +88,7 @@ _FRENCH = _layout(
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """A key press, or with `text`, a character typed as Alt plus its number on the keypad."""
+    """A key press. If `text` is set, a character typed as Alt plus its number on the keypad."""
 
     code: int
     shift: bool = False
@@ -96,7 +97,7 @@ class Stroke:
 
 
 def read_strokes(strokes: Sequence[Stroke]) -> str:
-    """Decode key presses with the layout that yields a venuebox code, else with the US layout."""
+    """Decode key presses with the layout that yields a venuebox code, or else the US layout."""
     # On Windows, Caps Lock also shifts the digit keys of the French layout.
     layouts = ((_US, False), (_FRENCH, False), (_FRENCH, True))
     texts = ["".join(_decode(stroke, *layout) for stroke in strokes) for layout in layouts]
@@ -118,10 +119,11 @@ def _is_code(text: str) -> bool:
     return bool(is_pass) or parse_access_code(text) is not None or "/access/" in text
 
 
-EVENT = struct.Struct("@llHHi")  # struct input_event: seconds, microseconds, type, code, value
+# The struct input_event with seconds, microseconds, type, code and value.
+EVENT = struct.Struct("@llHHi")
 _SYNCHRONISE, _KEY, _DROPPED = 0, 1, 3
 _RELEASED, _PRESSED = 0, 1
-_GRAB = 0x40044590  # EVIOCGRAB
+_GRAB = 0x40044590  # the ioctl EVIOCGRAB
 _LAST_PRINTABLE = 126
 
 
@@ -151,7 +153,7 @@ class Keyboard:
         self._rest = raw[whole:]
         for _, _, kind, code, value in EVENT.iter_unpack(raw[:whole]):
             if kind == _SYNCHRONISE and code == _DROPPED:
-                self._spoiled = "key events were lost and the code was dropped: scan again"
+                self._spoiled = "key events were lost and the code was dropped. Scan again"
                 self._held.clear()
             elif kind == _KEY and value == _PRESSED:
                 found += self._press(code)
@@ -160,7 +162,7 @@ class Keyboard:
         return found
 
     def pause(self) -> list[str]:
-        """End the current code after a pause; return it unless it is too short."""
+        """End the current code after a pause. Return it unless it is too short."""
         self.dropped = ""
         if len(self._strokes) < SHORTEST_BY_PAUSE:
             self._strokes.clear()
@@ -209,7 +211,7 @@ class Keyboard:
 def open_keyboard(settings: ReaderSettings) -> Keyboard:
     """Open the keyboard at `settings.device` and grab it, which hides its input from others.
 
-    A regular file is opened without a grab. Raises OSError if the device cannot be opened; its
+    A regular file is opened without a grab. Raises OSError if the device cannot be opened. Its
     errno is EBUSY if another program has grabbed the device.
     """
     handle = os.open(settings.device, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -219,7 +221,7 @@ def open_keyboard(settings: ReaderSettings) -> Keyboard:
         if stat.S_ISCHR(os.fstat(handle).st_mode):
             os.close(handle)
             raise
-        log.warning("scanner: input is not a device; reading it without an exclusive grab")
+        log.warning("scanner: the input is not a device and is read without an exclusive grab")
     return Keyboard(handle)
 
 
@@ -227,15 +229,15 @@ if TYPE_CHECKING:
     import serial
 
 _WRITE_SECONDS = 1.0
-_DECISION_SECONDS = 10.0  # after this time the guest gets a grey answer
+_DECISION_SECONDS = 10.0  # time limit, after which the guest gets a grey answer
 _CLOSE_SECONDS = 1.0
 _CHUNK = 4096
 _REASONS = {
-    (errno.ENOENT, errno.ENODEV, errno.ENXIO): "is not there: plug it in",
+    (errno.ENOENT, errno.ENODEV, errno.ENXIO): "is not there. Plug it in",
     (errno.EACCES, errno.EPERM): (
-        "cannot be opened: add this user to the groups dialout and input"
+        "cannot be opened. Add this user to the groups dialout and input"
     ),
-    (errno.EBUSY, errno.EAGAIN): "is in use by another program: stop that program",
+    (errno.EBUSY, errno.EAGAIN): "is in use by another program. Stop that program",
 }
 
 
@@ -255,7 +257,7 @@ def open_serial(settings: ReaderSettings) -> SerialScanner:
     """Open the scanner at `settings.device`. Raises OSError if it cannot be opened."""
     port = _open(settings.device, settings.baud)
     try:
-        port.reset_input_buffer()  # it may hold part of a code scanned earlier
+        port.reset_input_buffer()  # the buffer may hold part of an earlier code
     except Exception as error:
         port.close()
         raise OSError(errno.ENODEV, "the device is gone") from error
@@ -265,7 +267,7 @@ def open_serial(settings: ReaderSettings) -> SerialScanner:
 class DeviceReader:
     """Opens the device once it is present, reads codes, calls `decide` and writes the answers.
 
-    Handles one code at a time; meanwhile, further input waits in the kernel's buffer.
+    Handles one code at a time. Meanwhile, further input waits in the kernel's buffer.
     """
 
     def __init__(
@@ -276,7 +278,8 @@ class DeviceReader:
         self._open, self._decide = open_device, decide
         self._stopping = threading.Event()
         self._pending: Future[Answer] = Future()
-        self._relay: serial.Serial | None = None  # the open `answer_device`
+        # The open `answer_device`.
+        self._relay: serial.Serial | None = None
         # A daemon thread, because the process must be able to exit while a driver hangs.
         name = f"reader {settings.place}"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -338,7 +341,7 @@ class DeviceReader:
         return TROUBLE
 
     def _answer(self, device: Device, parts: Sequence[bytes]) -> None:
-        """Write the answer to `answer_device` if set, else to a serial scanner.
+        """Write the answer to `answer_device` if it is set, otherwise to a serial scanner.
 
         A failure of `answer_device` is recorded as a fault. Raises OSError if the scanner fails.
         """
@@ -375,6 +378,6 @@ def _write_answer(port: "serial.Serial", parts: Sequence[bytes]) -> None:
 
 def _describe(error: OSError) -> str:
     if error.errno is None:
-        return "does not respond: unplug it and plug it in again"
+        return "does not respond. Unplug it and plug it in again"
     found = (reason for numbers, reason in _REASONS.items() if error.errno in numbers)
     return next(found, f"does not work ({error.strerror or type(error).__name__})")

@@ -43,7 +43,7 @@ class Answer:
 
 
 Decide = Callable[[str], Coroutine[Any, Any, Answer]]
-ARRIVALS = 1  # people admitted per scan, because a turnstile lets one person through
+ARRIVALS = 1  # number of people admitted per scan, because a turnstile lets one person through
 TROUBLE = Answer("grey", "error", sentence="Incident : scannez de nouveau.")
 
 
@@ -66,7 +66,7 @@ def line_of(answer: Answer, *, is_same: bool = False) -> bytes:
 
 @dataclass(slots=True)
 class ReaderState:
-    """State of one scanner. Times are in ms since 1970.
+    """The state of one scanner. Times are in ms since 1970.
 
     `connected_since` is None while the device is absent. `trouble` is the current fault, if any.
     """
@@ -119,7 +119,7 @@ class Watch:
             self._on_change(self.state)
 
     def drop(self, why: str) -> None:
-        """Record that input was dropped, and why."""
+        """Record that input was dropped because of `why`."""
         self.state.dropped += 1
         self._set_trouble(why)
 
@@ -133,8 +133,8 @@ class Watch:
 PAUSE_SECONDS = 0.5  # a gap this long ends a code
 ANSWER_PAUSE_SECONDS = 0.5  # pause between two parts of an answer
 FIRST_WAIT, LONGEST_WAIT = 0.25, 5.0  # seconds between attempts to open a device or port
-CODE_MAX = 2048  # characters; the same limit as `POST /scans`
-SHORTEST_BY_PAUSE = 4  # characters; shorter input before a pause is dropped as stray keys
+CODE_MAX = 2048  # in characters, the same limit as for `POST /scans`
+SHORTEST_BY_PAUSE = 4  # in characters; shorter input before a pause is dropped as stray keys
 _ENDS = b"\r\n\t"
 _FRAMES = b"\x00\x02\x03"  # some scanners send NUL after power-up, or STX and ETX around a code
 
@@ -149,7 +149,7 @@ class Lines:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a code has begun that a pause would end."""
+        """Whether a code has begun, which a pause would end."""
         return bool(self._bytes) or self._overlong
 
     def feed(self, raw: bytes) -> list[str]:
@@ -167,7 +167,7 @@ class Lines:
         return found
 
     def pause(self) -> list[str]:
-        """End the current code after a pause of PAUSE_SECONDS; return it unless it is too short."""
+        """End the current code after a pause of PAUSE_SECONDS. Return it unless it is too short."""
         self.dropped = ""
         if len(self._bytes) < SHORTEST_BY_PAUSE:
             self._bytes.clear()
@@ -178,14 +178,14 @@ class Lines:
         self._bytes.clear()
         self._overlong = False
         if overlong:
-            self.dropped = f"input longer than {CODE_MAX} characters dropped"
+            self.dropped = f"input longer than {CODE_MAX} characters was dropped"
             return []
         try:
             text = raw.decode("utf-8").strip()
         except UnicodeDecodeError:
-            self.dropped = "unreadable input dropped: check the baud rate"
+            self.dropped = "unreadable input was dropped. Check the baud rate"
             return []
         if not text.isprintable():
-            self.dropped = "input with control characters dropped"
+            self.dropped = "input with control characters was dropped"
             return []
         return [text] if text else []

@@ -76,7 +76,10 @@ class Once:
         self._shown: dict[str, tuple[float, asyncio.Future[Answer]]] = {}
 
     async def __call__(self, code: str) -> Answer:
-        """Return the answer to `code`. A grey answer is not reused; the next scan tries again."""
+        """Return the answer to `code`.
+
+        A grey answer is not reused, so the next scan tries again.
+        """
         now = self._clock.monotonic()
         self._shown = {
             text: (at, decision)

@@ -45,7 +45,7 @@ class TcpReader:
         self._connections: set[_Connection] = set()
 
     async def start(self) -> None:
-        """Start listening; retry in the background if the address cannot be bound."""
+        """Start listening. If the address cannot be bound, retry in the background."""
         server = await self._listen()
         self._listening = asyncio.create_task(self._serve(server))
 
@@ -83,7 +83,8 @@ class TcpReader:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a running coroutine has a task
         peer = writer.get_extra_info("peername")
-        address = str(peer[0]) if peer else ""  # no peer name if already disconnected
+        # There is no peer name if the scanner is already disconnected.
+        address = str(peer[0]) if peer else ""
         connection = _Connection(address, task, asyncio.get_running_loop().time())
         try:
             if self._make_room(address):
@@ -92,16 +93,17 @@ class TcpReader:
             else:
                 writer.write(_FULL)
         except (OSError, TimeoutError, asyncio.CancelledError):
-            pass  # disconnected or evicted; without this, asyncio would log the exception
+            pass  # disconnected or evicted; asyncio would log an unhandled exception
         finally:
             self._connections.discard(connection)
             writer.close()
 
     def _make_room(self, address: str) -> bool:
-        """Return whether there is room for another connection; evict an idle one if needed.
+        """Return whether there is room for another connection. Evict an idle connection if needed.
 
-        At the limit per address, evict a connection from that address. At the total limit, evict
-        one from the address with the most connections. Of these, the longest idle one is evicted.
+        At the limit per address, evict a connection from that address. At the total limit, evict a
+        connection from the address with the most connections. Evict the connection that has been
+        idle longest.
         """
         held = Counter(each.address for each in self._connections)
         if held[address] >= MOST_PER_ADDRESS:

@@ -148,7 +148,7 @@ def test_it_never_takes_the_place_of_a_real_box(tmp_path, capsys):
 
     assert main(["serve", "--demo", "--data", str(data), "--port", "0"], {}) == 1
 
-    assert "already holds a box" in capsys.readouterr().err
+    assert "already contains a box" in capsys.readouterr().err
     assert (data / "live.db").read_bytes() == before
 
 

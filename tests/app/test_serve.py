@@ -189,7 +189,7 @@ def test_a_port_in_use_is_one_sentence(data):
 
 @pytest.mark.parametrize(
     ("spoil", "said"),
-    [(lambda data: (data / "secrets" / "master.key").unlink(), "restore a backup"),
+    [(lambda data: (data / "secrets" / "master.key").unlink(), "Restore a backup"),
      (lambda data: (data / "secrets" / "master.key").chmod(0o644), "chmod 600"),
      (lambda data: (data / "live.db").unlink(), "live.db is missing")],
 )  # fmt: skip

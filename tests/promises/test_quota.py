@@ -93,12 +93,12 @@ async def test_backups_upgrades_and_commands_ask_for_room(database, path, tmp_pa
     clock.advance(1)
 
     with used_up():
-        with pytest.raises(OSError, match="no room"):
+        with pytest.raises(OSError, match="not enough space"):
             copy_database(path, tmp_path / "copy.db")
-        with pytest.raises(OperatorError, match="no room"):
+        with pytest.raises(OperatorError, match="no free space"):
             migrate(tmp_path / "new.db", create=True)
         with (
-            pytest.raises(OperatorError, match="no room"),
+            pytest.raises(OperatorError, match="is full"),
             session(path, clock, Tokens(), newest_zone_database()) as tx,
         ):
             write_heartbeat(tx)

@@ -170,7 +170,7 @@ def test_without_room_for_a_backup_nothing_is_changed(box, newer, monkeypatch, w
         folder.rmdir()
         folder.write_bytes(b"")
 
-    with pytest.raises(OperatorError, match="nothing was changed"):
+    with pytest.raises(OperatorError, match="Nothing was changed"):
         back_up_before_upgrade(a_maker(box))
 
     monkeypatch.undo()

@@ -58,7 +58,7 @@ def test_a_directory_made_by_hand_is_closed_to_others_if_nothing_else_is_in_it(
 def test_a_directory_that_holds_a_box_is_not_founded_again(directory):
     key = directory.master_key()
 
-    with pytest.raises(OperatorError, match="already holds a box"), directory.founding(Tokens()):
+    with pytest.raises(OperatorError, match="already contains a box"), directory.founding(Tokens()):
         pass
 
     assert directory.master_key() == key
@@ -82,7 +82,7 @@ def test_a_lost_key_is_refused_with_what_to_do(directory):
 
     with pytest.raises(OperatorError, match="backup"):
         directory.master_key()
-    with pytest.raises(OperatorError, match="already holds a box"), directory.founding(Tokens()):
+    with pytest.raises(OperatorError, match="already contains a box"), directory.founding(Tokens()):
         pass
 
 

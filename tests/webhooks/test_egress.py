@@ -161,7 +161,7 @@ def test_no_entry_opens_what_is_special(address):
      "169.254.0.0/15"],
 )  # fmt: skip
 def test_a_network_wider_than_a_private_range_is_refused_when_the_box_starts(entry):
-    with pytest.raises(OperatorError, match="names no private network"):
+    with pytest.raises(OperatorError, match="is not a private network"):
         a_policy(entry)
 
 

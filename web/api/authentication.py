@@ -31,8 +31,9 @@ class Gate:
         self._clock = clock
         self._key_limit = RateLimit(clock, api.rate_limit_per_minute)
         self._address_limit = RateLimit(clock, api.unauthenticated_per_minute)
-        self._written_at: dict[str, float] = {}  # monotonic time (s) by key id
-        # By key id: time of the first unwritten call (ms since 1970), number of unwritten calls.
+        # Monotonic time (s) by key id.
+        self._written_at: dict[str, float] = {}
+        # By key id, (time of the first unwritten call in ms since 1970, number of unwritten calls).
         self._unwritten: dict[str, tuple[int, int]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 

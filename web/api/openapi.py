@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, built from routes, `web.api.schemas`, errors and openapi.md."""
+"""Build the OpenAPI 3.1 document from the routes, `web.api.schemas`, errors and openapi.md."""
 
 import json
 import re
@@ -53,7 +53,7 @@ class Section:
     """A section in openapi.md. `members` maps member names to descriptions.
 
     `json` contains an object's example, a call's parameters, or headers. `schema` is only set for
-    request objects; `web.api.schemas` defines the response schemas.
+    request objects. `web.api.schemas` defines the response schemas.
     """
 
     paragraphs: tuple[str, ...]
@@ -75,7 +75,7 @@ class ExampleBooking:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A call's details that are not in openapi.md. `refusals` are errors specific to it."""
+    """A call's details that are not in openapi.md. `refusals` are the errors specific to it."""
 
     tag: str
     answers: Mapping[int, type[schemas.Answer]]
@@ -104,7 +104,7 @@ _CALLS: Mapping[str, _Call] = {
     "createReservation": _Call(
         "Reservations",
         {201: schemas.CreationResult, 200: schemas.CreationResult},
-        (  # in the order in which they are checked
+        (  # errors in the order of the checks
             errors.InvalidDate(field="date"),
             errors.DateOutOfRange(field="date"),
             errors.InvalidSlot(field="slot"),
@@ -218,7 +218,7 @@ def sample_event(event_type: str) -> Schema:
 
 
 def describe_callbacks() -> dict[str, Schema]:
-    """Return a callback for each event type. Raises KeyError if one has no description.
+    """Return a callback for each event type. Raises KeyError if a type has no description.
 
     Callbacks are used instead of the section `webhooks`, because openapi-generator turns that
     section into invalid Python and TypeScript.
@@ -300,7 +300,7 @@ def _describe(section: Section, schema: Schema) -> None:
     schema.pop("title", None)
     schema["description"] = section.paragraphs[0]
     for name, part in schema["properties"].items():
-        if "anyOf" in part:  # X or null
+        if "anyOf" in part:  # `anyOf` stands for "X or null"
             known = next(each for each in part.pop("anyOf") if each != {"type": "null"})
             part.update(known, type=[known["type"], "null"])
             if "enum" in part:
@@ -388,7 +388,7 @@ def _delivery(event_type: str) -> Schema:
 
 
 def _all_refusals() -> list[ApiError]:
-    """Return one error for each of the API's error codes, ordered by HTTP status."""
+    """Return one error for each error code in the API, ordered by HTTP status."""
     specific = [refusal for call in _CALLS.values() for refusal in call.refusals]
     common = (errors.InvalidJson(), errors.HttpsRequired(), errors.ScopeMissing(scope=""))
     shared = [kind() for kinds in _SHARED_RESPONSES.values() for kind in kinds]

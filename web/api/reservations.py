@@ -1,4 +1,4 @@
-"""`/v1/reservations`: list, read, create, cancel (interface, sections 2.5 to 2.7 and 4)."""
+"""List, read, create and cancel reservations (interface, sections 2.5 to 2.7 and 4)."""
 
 import asyncio
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
-"""The objects that the partner API returns, as structs; parsing of ids and query strings.
+"""Structs for the objects that the partner API returns, and parsers for ids and query strings.
 
 `web.api.openapi` generates the response schemas from these structs and the descriptions in
-openapi.md. Request bodies are parsed by hand, because each error has a documented code and field;
-their schemas are in openapi.md.
+openapi.md. Request bodies are parsed by hand, because each error has a documented code and field.
+Their schemas are in openapi.md.
 """
 # ruff: noqa: D101 - openapi.md describes each object and member
 
@@ -43,7 +43,7 @@ Reference = Annotated[str, Meta(min_length=1, max_length=REFERENCE_MAX)]
 def read_query(request: web.Request) -> dict[str, str]:
     """Return the query parameters. A repeated parameter's values are joined with commas.
 
-    Only `status` accepts a comma-separated list; other parameters reject the joined value.
+    Only `status` accepts a comma-separated list. Other parameters reject the joined value.
     """
     return {name: ",".join(request.query.getall(name)) for name in request.query}
 

@@ -1,4 +1,4 @@
-"""`/v1/webhooks`: list, register, deactivate, test (interface, sections 2.8 and 4)."""
+"""List, register, deactivate and test webhook endpoints (interface, sections 2.8 and 4)."""
 
 from aiohttp import web
 
@@ -82,7 +82,7 @@ async def send_test_webhook(request: web.Request) -> web.Response:
 
 
 def _list_item(endpoint: Endpoint, lineage: str) -> WebhookEndpoint:
-    """Return a list item. For other lineages, omit the URL's query: it may be a secret."""
+    """Return a list item. For other lineages, omit the URL's query, which may contain a secret."""
     own = endpoint.lineage == lineage
     return WebhookEndpoint.of(
         endpoint,

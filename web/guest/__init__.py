@@ -1,1 +1,1 @@
-"""Pages for guests: booking, access, claiming, cancellation and "my reservations"."""
+"""The pages for guests: booking, access, claiming, cancellation and "my reservations"."""

@@ -47,11 +47,11 @@ from appliance.venue.rows import get_venue, list_closings, list_slots, list_tabl
 from web.guest.card import evening_in_words, refusal_in_words
 from web.portal.forms import read_form
 
-TRAP = "website"  # the hidden form field; only programs fill it in
+TRAP = "website"  # the hidden form field, which only programs fill in
 WHOLE_EVENING = "evening"  # the value of the field `when` for the whole evening
 _NEXT_DAYS = 7
-_FASTEST = 2_000  # ms; a form that is sent faster probably comes from a program
-_OLDEST = 6 * 3_600_000  # ms; an older form must be sent again
+_FASTEST = 2_000  # in ms; a form that is sent faster probably comes from a program
+_OLDEST = 6 * 3_600_000  # in ms; an older form must be sent again
 _TYPED_MAX = 2000
 _SHOWN_TABLES = 5
 _TABLE_ERRORS = (TableTaken, TableNotBookable, TableNotFound, GuestsOutOfRange)
@@ -106,7 +106,7 @@ class Offer:
 
 
 def takes_bookings(environment: Environment) -> bool:
-    """Return whether online booking is enabled. In test, it always is."""
+    """Return whether online booking is enabled, which is always true in test."""
     return environment.name == "test" or environment.settings.booking.enabled
 
 
@@ -215,7 +215,7 @@ async def read_booking_form(request: web.Request, environment: Environment) -> B
 
 
 def parse_party(text: str, otherwise: int) -> int:
-    """Parse a number of guests; return `otherwise` if `text` is not a number of up to 4 digits."""
+    """Parse a number of guests. Return `otherwise` if `text` is not a number of up to 4 digits."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 5 else otherwise
 
 
@@ -246,7 +246,10 @@ def find_errors(form: BookingForm, language: Language) -> dict[str, str]:
 
 
 def find_doubt(form: BookingForm, language: Language) -> str | None:
-    """Return a message if a program may have sent the form, or if the form is stale, else None."""
+    """Return a message if a program may have sent the form, or if the form is stale.
+
+    Otherwise return None.
+    """
     gettext = language.gettext
     if form.is_trapped or (form.age is not None and 0 <= form.age < _FASTEST):
         return gettext("That was quick. Please look at it once more, and send it again.")
@@ -256,9 +259,10 @@ def find_doubt(form: BookingForm, language: Language) -> str | None:
 
 
 def offer_in_words(offer: Offer, form: BookingForm | None, language: Language) -> dict[str, object]:
-    """Return the template values for the offer. The time in `form` stays selected if still free.
+    """Return the template values for the offer.
 
-    `days` has (form value, label such as `Ce soir`, is selected) for each day.
+    The time in `form` stays selected if it is still free. `days` has (form value, label such as `Ce
+    soir`, is selected) for each day.
     """
     near, written = evening_in_words(offer.day, offer.tonight, language)
     free = [choice.when for choice in offer.choices if choice.is_free]

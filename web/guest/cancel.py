@@ -1,4 +1,4 @@
-"""The page on which guests cancel, reached from an email or from "my reservations"."""
+"""The page where guests cancel. Emails and "my reservations" link to it."""
 
 from contextlib import suppress
 
@@ -44,8 +44,8 @@ def _show(
 ) -> web.Response:
     """Return the cancellation page.
 
-    The page shows an error message after Unavailable, but not after WrongState, because it shows
-    the reservation's status, which explains why the reservation could not be cancelled.
+    After Unavailable, the page shows an error message. After WrongState it shows none, because the
+    reservation's status on the page explains why it could not be cancelled.
     """
     environment, language = environment_of(request), language_of(request)
     reservation = opened.reservation

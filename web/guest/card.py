@@ -1,4 +1,4 @@
-"""Texts for guests, translated: the reservation's card, times and error messages."""
+"""Translated texts for guests: the reservation's card, times and error messages."""
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
@@ -43,7 +43,7 @@ _NOTICES = {
     "cancelled": _("The table has been freed. We would be glad to welcome you another evening."),
     "declined": _("We are sorry. Another evening may suit you."),
 }
-_HEADLINES = {  # shown in place of the pass
+_HEADLINES = {  # headlines that replace the pass
     "cancelled": _("This reservation is cancelled"),
     "declined": _("The venue could not accept this request"),
 }

@@ -1,4 +1,4 @@
-"""The claim page, on which guests store and correct a reservation (interface, section 2.7)."""
+"""The claim page, where guests store and correct a reservation (interface, section 2.7)."""
 
 from aiohttp import web
 
@@ -61,7 +61,7 @@ def correction_values(opened: OpenedLink, language: Language) -> dict[str, objec
 
     Guests may share their link, so the email address and the phone number are shown only in part
     (`s…@example.org` and the last two digits). `letters_in` is the language for emails, by default
-    that of this page.
+    the language of this page.
     """
     reservation = opened.reservation
     user, at, domain = (reservation.customer_email or "").partition("@")

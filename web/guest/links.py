@@ -24,7 +24,7 @@ from appliance.venue.rows import find_table, get_venue, list_slots
 from web.guest.responses import PARTNERS_LANGUAGE, DeadLink, environment_of
 from web.middleware import SECURE
 
-_LISTED_FOR = timedelta(days=60)  # after the evening
+_LISTED_FOR = timedelta(days=60)  # how long reservations stay listed after the evening
 _COOKIE_SECONDS = 400 * 24 * 3600  # the maximum that browsers allow
 
 
@@ -99,7 +99,7 @@ async def open_mine(request: web.Request) -> OpenedLink:
 def list_stored(reader: Reader, environment: Environment, device_hash: bytes) -> list[OpenedLink]:
     """Return the reservations in a browser's "my reservations".
 
-    Current and future evenings come first, earliest first; past ones follow, latest first.
+    Current and future evenings come first, earliest first. Past evenings follow, latest first.
     """
     found = [_open(reader, environment, id_) for id_ in list_claimed(reader, device_hash)]
     listed = [each for each in found if each and each.day >= each.tonight - _LISTED_FOR]
@@ -153,7 +153,7 @@ def _open(
 class Device:
     """A browser with stored reservations, identified by a signed cookie.
 
-    `token` is the cookie's value; `hash` identifies the browser in the database. `is_new` is true
+    `token` is the cookie's value. `hash` identifies the browser in the database. `is_new` is true
     if the browser does not have the cookie yet.
     """
 
@@ -163,14 +163,14 @@ class Device:
 
 
 def find_device(request: web.Request) -> Device | None:
-    """Return the browser identified by the request's cookie, or None without a valid cookie."""
+    """Return the browser that the request's cookie identifies, or None without a valid cookie."""
     token = request.cookies.get(_cookie_name(request), "")
     device_id = environment_of(request).keyring.read_device_token(token)
     return Device(token, hash_token(device_id), is_new=False) if device_id else None
 
 
 def device_for(request: web.Request) -> Device | None:
-    """Return the browser identified by the request's cookie, or else a new one.
+    """Return the browser that the request's cookie identifies, or else a new browser.
 
     Return None if it has no cookie and none can be set because the connection is plain HTTP.
     """

@@ -44,7 +44,7 @@ async def my_reservations(request: web.Request) -> web.Response:
 
 @guest_page
 async def my_reservation(request: web.Request) -> web.Response:
-    """`GET /me/{id}`: show a stored reservation and everything that the guest can do with it."""
+    """`GET /me/{id}`: show a stored reservation and the actions that the guest can take."""
     return _show(request, await open_mine(request))
 
 
@@ -99,8 +99,8 @@ async def forget_all(request: web.Request) -> web.Response:
 async def no_reminders(request: web.Request) -> web.Response:
     """`GET|POST /no-reminders/{token}`: show an unsubscribe button, or unsubscribe from reminders.
 
-    A GET only shows the button, because link previews send GET requests too. A POST unsubscribes;
-    it comes from the button or, as a one-click request, from an email client. Its origin is not
+    A GET only shows the button, because link previews send GET requests too. A POST unsubscribes.
+    It comes from the button or, as a one-click request, from an email client. Its origin is not
     checked, because the token authorises it.
     """
     environment, is_post = environment_of(request), request.method == "POST"

@@ -16,7 +16,7 @@ from appliance.http.rate_limit import RateLimit
 from appliance.http.request import CALLER_OF, ENVIRONMENT, Handler, is_from_our_page
 from web.rendering import LANGUAGES, page_headers, render
 
-_POSTS_PER_MINUTE = 60  # per address, which many guests may share
+_POSTS_PER_MINUTE = 60  # per client address, which many guests may share
 _HOUR = 3600.0
 _ALL_ADDRESSES = ""
 _MOST_ADDRESSES = 10_000
@@ -49,7 +49,7 @@ class GuestLimits:
 
         Return the ids booked from this address since the process started, and the number of them
         that may be active at a time. That number falls to 1 when all addresses together reach the
-        hourly limit, to let new guests still book.
+        hourly limit, so that new guests can still book.
         """
         caller = request.app[CALLER_OF](request)
         self._bookings.spend(caller)
@@ -74,11 +74,14 @@ def guest_limits_of(request: web.Request) -> GuestLimits:
 
 
 class DeadLink(Exception):
-    """The URL leads to no reservation. Unknown and expired links get the same response."""
+    """Raised if the URL leads to no reservation.
+
+    Unknown and expired links get the same response.
+    """
 
 
 def guest_page(handler: Handler) -> Handler:
-    """Wrap a handler: rate-limit POSTs, reject those from other sites, and show error pages."""
+    """Wrap a handler to limit POSTs, reject POSTs from other sites, and show error pages."""
 
     @wraps(handler)
     async def handle(request: web.Request) -> web.StreamResponse:
@@ -137,7 +140,7 @@ def dead_link(request: web.Request) -> web.Response:
 
 
 def language_of(request: web.Request) -> Language:
-    """Return the language in `?lang=`, else the one set by the partner, else the browser's."""
+    """Return the language in `?lang=`, or else the partner's choice, or else the browser's."""
     languages, partners = request.config_dict[LANGUAGES], request.get(PARTNERS_LANGUAGE)
     if partners is not None and "lang" not in request.query:
         return languages.get(partners)
@@ -152,6 +155,6 @@ def environment_of(request: web.Request) -> Environment:
 def emails_are_sent(environment: Environment) -> bool:
     """Return whether new emails are sent (live) or stored for `/test/outbox` (test).
 
-    In live without a mail server, emails stay in the queue until one is configured.
+    In live without a mail server, emails stay in the queue until a server is configured.
     """
     return environment.name == "test" or bool(environment.settings.mail.host)

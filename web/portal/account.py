@@ -1,4 +1,4 @@
-"""`/portal/account`: a staff member's own sessions, password and two-factor sign-in."""
+"""The page `/portal/account`: a staff member's own sessions, password and two-factor sign-in."""
 
 import asyncio
 

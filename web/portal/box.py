@@ -1,4 +1,4 @@
-"""`/portal/box`: the box's state, settings, backups and clock, and a new box's setup steps."""
+"""The page `/portal/box`: state, settings, backups, clock, and a new box's setup steps."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -86,7 +86,7 @@ async def show_box(
     changing = "app_url" in typed or _NUMBERS[0] in typed
     values = {
         "lamp": worst(checks) if checked_at else None,
-        "checks": [  # without active alerts, which are listed separately
+        "checks": [  # active alerts are listed separately
             check for check in checks if check.name != "conditions" or check.status == "ok"
         ],
         "said": partial(_text, language=language),
@@ -117,7 +117,7 @@ async def show_box(
 
 
 def _machine_time(request: web.Request, zone: ZoneInfo) -> datetime:
-    """Return the time of the system clock, without the box's correction, in venue time."""
+    """Return the system clock's time, without the box's correction, in venue time."""
     return datetime.fromtimestamp(request.app[BOX].machine_clock.now() / 1000, zone)
 
 
@@ -234,7 +234,7 @@ SAVED = web.AppKey("saved", Saved)
 
 
 def read_file(box: Box) -> Settings | None:
-    """Return the settings in settings.toml, ignoring environment variables; None if invalid."""
+    """Return the settings in settings.toml without environment variables, or None if invalid."""
     try:
         return read_settings(directory_of(box).settings_file, {})
     except OperatorError:
@@ -242,7 +242,7 @@ def read_file(box: Box) -> Settings | None:
 
 
 def _saved_settings(request: web.Request) -> Settings:
-    """Return the settings in settings.toml, or the active ones if the file is invalid."""
+    """Return the settings in settings.toml, or the active settings if the file is invalid."""
     return read_file(request.app[BOX]) or request.app[BOX].settings
 
 
@@ -254,7 +254,7 @@ def _waits_for_restart(request: web.Request) -> bool:
 
 
 def _next_settings(request: web.Request) -> Settings:
-    """Return the settings that apply after a pending restart, if any, else the active ones."""
+    """Return the settings that apply after a pending restart, or else the active settings."""
     return _saved_settings(request) if _waits_for_restart(request) else request.app[BOX].settings
 
 
@@ -281,7 +281,7 @@ async def save_settings(request: web.Request, form: Form) -> web.StreamResponse:
 async def save_mail(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/box/mail`: save the mail server, which applies after the next restart.
 
-    If the password is left empty, the stored one is kept, but only for the same host, because a
+    If the password is empty, the stored password is kept, but only for the same host, because a
     different server must not receive it.
     """
     stored = _saved_settings(request).mail
@@ -380,7 +380,7 @@ async def close_first_run(request: web.Request) -> web.Response:
 
 
 def _finished_steps(reader: Reader) -> set[str] | None:
-    """Return the setup steps that are done or skipped; None if the setup was never started."""
+    """Return the setup steps that are done or skipped, or None if the setup was never started."""
     setup = find_setup(reader)
     if setup is None:
         return None

@@ -25,7 +25,7 @@ def directory_of(box: Box) -> DataDirectory:
 
 
 class BackingUp:
-    """Makes backups like the nightly ones. The result is recorded in the data directory."""
+    """Makes backups like the nightly backups. The result is recorded in the data directory."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
@@ -33,7 +33,7 @@ class BackingUp:
 
     @property
     def stage(self) -> tuple[str, int] | None:
-        """Return the running backup's stage (copy, seal or prove) and percentage, else None."""
+        """Return the running backup's stage (copy, seal or prove) and percentage, or None."""
         return None if self._task is None or self._task.done() else self._stage
 
     def start(self, box: Box) -> None:
@@ -79,7 +79,8 @@ def summarise_backups(box: Box, venue_id: str) -> tuple[Path | None, int]:
         return None, 0
 
 
-_DEADLINE = 8.0  # seconds that a page waits for the checks; slower ones appear when it is reloaded
+# Time in seconds that a page waits for the checks; slower checks appear after a reload.
+_DEADLINE = 8.0
 _FRESH_MS = 60_000
 
 

@@ -1,4 +1,4 @@
-"""`/portal/integrations/deliveries` and `…/replay`: the webhook delivery log and replays."""
+"""The pages `/portal/integrations/deliveries` and `…/replay`: webhook deliveries and replays."""
 
 import hashlib
 import re
@@ -100,7 +100,7 @@ def _endpoint_id(form: Form) -> str | None:
 def _instant(
     form: Form, name: str, zone: tzinfo, pattern: str = "%Y-%m-%d", days: int = 0
 ) -> int | None:
-    """Return the date or time in a field, plus `days`, in ms since 1970; None if it is empty.
+    """Return the date or time in a field, plus `days`, in ms since 1970, or None.
 
     The field is in venue time, in the format `pattern`. Raises InvalidDate if it is invalid.
     """
@@ -117,7 +117,7 @@ def _instant(
 def _find(reader: Reader, text: str) -> tuple[str | None, str | None]:
     """Find a delivery by its id, or a reservation by its id or access code.
 
-    Return (delivery id, reservation id); at most one of them is not None.
+    Return (delivery id, reservation id). At most one of them is not None.
     """
     found_id, code = parse_uuid(text), parse_access_code(text)
     if found_id is None:
@@ -159,9 +159,10 @@ class _RequestText:
 
     - `sent`: this is the failed request that was sent at `at` (ms since 1970).
     - `gone`: there is no text, because the reservation no longer exists.
-    - `same`: this is the request as it would be sent now; its body equals the delivered one.
-    - `now`: this is the request as it would be sent now; its body differs from any delivered one.
-    - `next`: this is the next request; nothing has been delivered yet.
+    - `same`: this is the request as it would be sent now, and its body equals the delivered body.
+    - `now`: this is the request as it would be sent now, and its body differs from every delivered
+      body.
+    - `next`: this is the next request, and nothing has been delivered yet.
     """
 
     kind: str
@@ -189,7 +190,7 @@ def _request_text(reader: Reader, story: DeliveryStory, endpoint: Endpoint) -> _
 
 
 def _headers_text(delivery: ListedDelivery, length: int) -> str:
-    """Return the request line and those headers that are the same in every attempt."""
+    """Return the request line and the headers that are the same in every attempt."""
     try:
         receiver = parse_target_url(delivery.endpoint_url, allow_http=True)
     except InvalidWebhookUrl:
@@ -242,7 +243,7 @@ async def ask_replay(request: web.Request) -> web.Response:
 async def replay_many(request: web.Request, form: Form) -> web.Response:
     """`POST …/replay`: replay the chosen deliveries. A repeated form has no effect.
 
-    The deliveries are replayed in batches, each in a transaction of its own.
+    The deliveries are replayed in batches, each in a separate transaction.
     """
     database = request[ENVIRONMENT].database
     selection = _read_selection(form, database.peek(find_zone))

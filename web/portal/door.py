@@ -1,4 +1,4 @@
-"""`/portal/door`: terminals, pairing, scanners, conflicts, signing keys and the door log."""
+"""The page `/portal/door`: terminals, pairing, scanners, conflicts, signing keys and door log."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -86,7 +86,7 @@ async def edit(request: web.Request) -> web.Response:
 
 
 async def revoke(request: web.Request) -> web.Response:
-    """`POST …/terminals/{id}/revoke`: revoke a terminal; all its further requests are rejected."""
+    """`POST …/terminals/{id}/revoke`: revoke a terminal. Its further requests are rejected."""
     await write_as_staff(request, revoke_terminal, _terminal_id(request))
     return see_other(request, "/door", "terminal-revoked")
 
@@ -186,7 +186,7 @@ def _terminal_id(request: web.Request) -> str:
 
 
 def _describe_version(terminal: Terminal) -> str:
-    """Return the terminal's browser and system, or else the version text that it sent."""
+    """Return the terminal's browser and operating system, or else the version text that it sent."""
     return describe_device(terminal.version or "") or terminal.version or ""
 
 

@@ -1,4 +1,4 @@
-"""`/portal/tonight`: an evening's board (a row per table, a column per slot) and live feed."""
+"""The page `/portal/tonight`: an evening's board of tables and slots, and its live feed."""
 
 import asyncio
 import json
@@ -107,7 +107,7 @@ def _read_board(
 def _columns(
     slots: Iterable[Slot], held: Iterable[Reservation], day: date, evening_ends_at: str
 ) -> tuple[_Column, ...]:
-    """Return the slots offered on `day` and any others that still have reservations, in order."""
+    """Return the slots offered on `day` and other slots that still have reservations, in order."""
     known = {
         s.start: _Column(s.start, s.name, s.end, interval(s, evening_ends_at))
         for s in offered_slots(slots, day)
@@ -128,7 +128,7 @@ def _present(columns: tuple[_Column, ...], day: date, now: int, zone: ZoneInfo) 
 
 
 def _cells(columns: tuple[_Column, ...], held: list[Reservation]) -> Iterable[_Cell]:
-    """Yield the cells in a table's row: one per slot, or one for a whole-evening booking."""
+    """Yield the cells in a table's row, one per slot or one for a whole-evening booking."""
     whole = tuple(r for r in held if r.slot is None)
     if whole or not columns:
         yield _Cell(None, max(1, len(columns)), whole)
@@ -194,7 +194,8 @@ async def _page(
         "sees_guests": request[SESSION].person.may("host"),
         "in_words": moment_formatter(request),
     }
-    # A large board takes tens of milliseconds to render. Use a thread, so as not to delay scans.
+    # A large board takes tens of milliseconds to render. Use a thread so that scans are not
+    # delayed.
     template = f"portal/tonight/{template}.html"
     return await asyncio.to_thread(portal_page, request, template, values)
 
@@ -204,7 +205,7 @@ async def board_events(request: web.Request) -> web.StreamResponse:
 
     The events are:
 
-    - `row`: a reservation has changed; the data contain its id, table and version.
+    - `row`: a reservation has changed. The data contain its id, table and version.
     - `totals`: the totals have changed, so the page must read them again.
     - `reset`: the page must read the whole board again.
     - `revoked`: the session has ended.
@@ -245,8 +246,8 @@ class _BoardStream(web.StreamResponse):
     async def _send(self, listener: Listener) -> bool:
         """Send the next changes, or a heartbeat, and return whether the stream continues."""
         changes = await listener.take(_HEARTBEAT_SECONDS)
-        # The live feed stops by itself when a session is revoked. Check here whether the session
-        # has expired or, in test, was revoked.
+        # The live feed stops automatically when a session is revoked. Check here whether the
+        # session has expired or, in test, was revoked.
         session = find_living_session(self._request, self._request[LIVE])
         if not listener.over.done() and session is None:
             changes = [Change(listener.position, "revoked")]

@@ -1,4 +1,4 @@
-"""Read forms and query parameters; run a form once, even if the browser sends it twice."""
+"""Read forms and query parameters. Run a form once, even if the browser sends it twice."""
 
 import asyncio
 import re
@@ -52,7 +52,7 @@ class Form:
     def needed(self, name: str, rule_fr: str, rule: str, longest: int = 200) -> str:
         """Return a required field as one line, like `text`.
 
-        Raises ValidationError if the field is empty; its message quotes `rule` (`rule_fr` in
+        Raises ValidationError if the field is empty. Its message quotes `rule` (`rule_fr` in
         French).
         """
         value = self.text(name, longest)
@@ -133,7 +133,7 @@ FORM: web.RequestKey[Form] = web.RequestKey("form", Form)
 
 
 async def read_form(request: web.Request, *, takes_files: bool = False) -> Form:
-    """Read and return the form. It must be URL-encoded UTF-8; `takes_files` also allows multipart.
+    """Read and return the form. It must be URL-encoded UTF-8. `takes_files` also allows multipart.
 
     Raises UnsupportedForm if the form has a different content type or charset, ValidationError if
     it is malformed or does not arrive completely within 30 s, FormTooLarge if it exceeds 64 KiB,
@@ -180,7 +180,7 @@ def _unquoted(text: bytes) -> str:
 
 
 def _parts_of(raw: bytes, boundary: bytes) -> Iterable[tuple[str, str]]:
-    """Yield the (name, UTF-8 text) parts of a multipart form. Raises ValueError if malformed."""
+    """Yield the (name, UTF-8 text) parts of a multipart form. Raises ValueError otherwise."""
     _, *parts, end = (b"\r\n" + raw).split(b"\r\n--" + boundary, _PARTS_MAX + 1)
     if not end.startswith(b"--"):
         raise ValueError("too many parts, or no closing boundary")
@@ -252,15 +252,15 @@ class Once:
     ) -> web.StreamResponse:
         """Run `act()` once per form and return its response.
 
-        `token` identifies the form. If the form is sent again, the stored response is returned,
-        or that of `show()` if the stored one has expired. A form that was rejected with an error
-        runs `act()` again.
+        `token` identifies the form. If the form is sent again, returns the stored response, or the
+        response of `show()` if the stored response has expired. A form that was rejected with an
+        error runs `act()` again.
         """
         key = (session_id, token)
         if key not in self._done:
             return await self._do(key, act)
         await asyncio.wait({self._done[key]})
-        if key not in self._done:  # the form was rejected
+        if key not in self._done:  # the form was rejected, so run it again
             return await self.answer(session_id, token, act, show)
         self._drop_expired()
         if key in self._answers:
@@ -275,7 +275,7 @@ class Once:
             self._secrets.popitem(last=False)
 
     def take_secret(self, request: web.Request, subject: str) -> str | None:
-        """Return and delete this session's secret for `subject`; None if missing or expired."""
+        """Return and delete this session's secret for `subject`, or None without a valid secret."""
         self._drop_expired()
         found = self._secrets.pop((request[SESSION].id, subject), None)
         return None if found is None else found[1]

@@ -1,4 +1,4 @@
-"""Access checks for portal pages; password hashing and verification."""
+"""Access checks for portal pages, and the hashing and verification of passwords."""
 
 import asyncio
 from collections.abc import Callable
@@ -81,7 +81,7 @@ async def _handle_form(request: web.Request, route: PortalRoute) -> web.StreamRe
 
 
 def find_living_session(request: web.Request, live: Environment) -> Session | None:
-    """Return the session identified by the request's cookie, or None if there is no valid one."""
+    """Return the valid session that the request's cookie identifies, or None."""
     secret = session_secret(request)
     if secret is None:
         return None
@@ -139,14 +139,16 @@ def _redirect_to_sign_in(request: web.Request) -> web.StreamResponse:
     return web.Response(status=303, headers={"Location": target})
 
 
-_UNKNOWN_BROWSERS_MAX = 10  # checks in the queue, which take one or two seconds in all
+# Maximum number of queued checks, which take one or two seconds together.
+_UNKNOWN_BROWSERS_MAX = 10
 
 
 class Passwords:
     """Hashes passwords one at a time, because each hash needs 64 MiB and a whole CPU core."""
 
     def __init__(self) -> None:
-        self._hasher = argon2.PasswordHasher()  # RFC 9106's second recommended option: 64 MiB
+        # The second option that RFC 9106 recommends, with 64 MiB.
+        self._hasher = argon2.PasswordHasher()
         self._lock = asyncio.Lock()
         self._unknown_browsers = 0
 
@@ -214,7 +216,8 @@ async def reauthenticate(request: web.Request, password: str) -> None:
     attempt = await live.database.write(begin_sign_in, person.name, device_secret(request))
     matches = await request.app[PASSWORDS].matches(attempt.password_hash, password)
     if matches and await live.database.write(right_password, attempt):
-        session = find_living_session(request, live)  # it may have ended during the password check
+        # The session may have ended during the password check.
+        session = find_living_session(request, live)
         if session is not None and session.person.role == person.role:
             return
     sentence = language_of(request).gettext("The present password is another one.")

@@ -1,4 +1,4 @@
-"""`/portal/integrations`: API keys and webhook endpoints (interface, section 2.8)."""
+"""The page `/portal/integrations`: API keys and webhook endpoints (interface, section 2.8)."""
 
 import hashlib
 from typing import Any
@@ -58,7 +58,7 @@ _EVENT_TYPES = (*EVENT_TYPES, *EXTRA_TYPES)
 def integrations_page(
     request: web.Request, template: str, values: dict[str, object]
 ) -> web.Response:
-    """Return the page `portal/integrations/<template>.html`, adding the variables that all use."""
+    """Return the page `portal/integrations/<template>.html` with the variables that all need."""
     environment = request[ENVIRONMENT]
     common = {
         "moment": moment_formatter(request),
@@ -71,7 +71,10 @@ def integrations_page(
 
 
 async def show_overview(request: web.Request) -> web.Response:
-    """`GET /portal/integrations`: list all API keys and endpoints, with inactive ones collapsed."""
+    """`GET /portal/integrations`: list all API keys and endpoints.
+
+    Inactive entries are collapsed.
+    """
     database = request[ENVIRONMENT].database
     keys, endpoints, mismatches = await database.read(_read_overview)
     used, now = [(key, _counted(request, key, use)) for key, use in keys], database.clock.now()
@@ -103,7 +106,7 @@ def _read_overview(
 
 
 def _health_of(reader: Reader, endpoint: Endpoint) -> str:
-    """Return the endpoint's health, as the name of a state.
+    """Return the name of the endpoint's health state.
 
     The states are `switched_off`, `inactive`, `blocked`, `failing`, `new` and `good`.
     """
@@ -162,9 +165,9 @@ async def create_key(request: web.Request, form: Form) -> web.Response:
 
 
 async def show_key(request: web.Request) -> web.Response:
-    """`GET …/keys/{id}`: show an API key's name, scopes and use.
+    """`GET …/keys/{id}`: show an API key's name, scopes and usage.
 
-    A new key itself is shown once.
+    The secret of a new key is shown once.
     """
     key_id = id_of(request)
     values = await request[ENVIRONMENT].database.read(_read_key, key_id)
@@ -195,7 +198,7 @@ async def rotate_one(request: web.Request) -> web.Response:
 
 
 async def revoke_one(request: web.Request) -> web.Response:
-    """`POST …/keys/{id}/revoke`: revoke an API key; all its further calls are rejected."""
+    """`POST …/keys/{id}/revoke`: revoke an API key. Its further calls are rejected."""
     key_id = id_of(request)
     if not await write_as_staff(request, revoke_key, key_id):
         raise NotFound
@@ -205,7 +208,7 @@ async def revoke_one(request: web.Request) -> web.Response:
 def _show_once(request: web.Request, path: str, subject: str, secret: str) -> web.Response:
     """Redirect to the page at `path`, which shows `secret` once.
 
-    `subject` is the id of the key or endpoint to which the secret belongs.
+    `subject` is the id of the secret's key or endpoint.
     """
     request.app[ONCE].put_secret(request, subject, secret)
     return see_other(request, f"/integrations/{path}")
@@ -327,7 +330,8 @@ async def choose_for_one(request: web.Request, form: Form) -> web.Response:
 async def restrict_one(request: web.Request) -> web.Response:
     """`POST …/references`: choose whether an endpoint receives every partner's `externalRef`.
 
-    Otherwise it receives only those of its own partner. Applies from the next attempt on.
+    Otherwise, it receives only its own partner's references. The choice applies from the next
+    attempt.
     """
     own_refs = request[FORM].text("references") == "own"
     await write_as_staff(request, restrict_references, id_of(request), own_refs=own_refs)
@@ -336,7 +340,10 @@ async def restrict_one(request: web.Request) -> web.Response:
 
 @show_errors_on(show_endpoint)
 async def roll_one(request: web.Request, form: Form) -> web.Response:
-    """`POST …/roll`: create a new secret and show it once. The old one also signs for 24 hours."""
+    """`POST …/roll`: create a new secret and show it once.
+
+    The old secret also signs for 24 hours.
+    """
     keyring, endpoint_id = request[ENVIRONMENT].keyring, id_of(request)
     secret = await write_as_staff(request, _roll_seen, keyring, endpoint_id, form.text("seen"))
     return _show_once(request, f"endpoints/{endpoint_id}", endpoint_id, secret)

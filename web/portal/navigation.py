@@ -1,4 +1,4 @@
-"""Portal navigation: areas, routes, and finding the page to which a form belongs."""
+"""Portal navigation: areas, routes, and the lookup of a form's page."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ StaffRole = Literal["owner", "manager", "host", "door"]
 class PortalRoute:
     """A portal route. `path` starts with `/portal`.
 
-    `role` is the lowest role that may use the route. A `live_only` route, such as staff accounts
-    or the box, exists only in live; other routes also exist under `/test`. `takes_files` is true
-    if the form may be multipart.
+    `role` is the lowest role that may use the route. A `live_only` route, such as staff accounts or
+    the box, exists only in live. Other routes also exist under `/test`. `takes_files` is true if
+    the form may be multipart.
     """
 
     method: Literal["GET", "POST"]
@@ -63,12 +63,12 @@ def areas_for(person: StaffMember, environment: str) -> list[Area]:
 
 
 def nearest_page(request: web.Request) -> str:
-    """Return the request's path, or for a POST the path of the nearest page at or above it."""
+    """Return the request's path or, for a POST, the path of the nearest page at or above it."""
     return request.path if request.method in SAFE else page_above(request) or "/portal"
 
 
 def page_above(request: web.Request) -> str:
-    """Return the nearest path, at or above the request's, that has a page; "" if none has."""
+    """Return the nearest path, at or above the request's, that has a page, or "" if none has."""
     path = request.path
     while path and not _is_page(request, path):
         path = path.rpartition("/")[0]

@@ -1,4 +1,4 @@
-"""`/test/outbox`: the emails that the test environment stores instead of sending them.
+"""The pages `/test/outbox`: emails that the test environment stores instead of sending them.
 
 Access requires a test API key or a browser on the box itself.
 """

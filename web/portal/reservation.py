@@ -1,4 +1,4 @@
-"""`/portal/reservations/{id}`: a reservation's page, and what staff can do with it."""
+"""The page `/portal/reservations/{id}`: a reservation and the staff's actions on it."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
@@ -59,12 +59,12 @@ _OPEN = frozenset({"requested", "pending", "partial", "confirmed"})
 
 
 class _NotAdmitted(Declined):
-    """The check-in got a red or amber verdict, but staff may repeat it with a reason."""
+    """Raised after a red or amber verdict. Staff may repeat the check-in with a reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Rejected:
-    """A rejected form: its name, the entered values and the error. Empty if none was rejected."""
+    """A rejected form's name, entered values and error. Empty if no form was rejected."""
 
     form: str = ""
     typed: Mapping[str, str] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class _Rejected:
         return isinstance(self.refusal, UnusualAmount | _NotAdmitted)
 
     def of(self, form: str) -> Mapping[str, str]:
-        """Return the values entered in `form`; empty if it is not the form that was rejected."""
+        """Return the values entered in `form` if it is the rejected form, otherwise no values."""
         return self.typed if form == self.form else {}
 
 
@@ -110,7 +110,10 @@ async def show_reservation(request: web.Request) -> web.Response:
 
 
 def _read(reader: Reader, reservation_id: str) -> dict[str, Any]:
-    """Return a reservation with its table, history and payments. Raises NotFound if unknown."""
+    """Return a reservation with its table, history and payments.
+
+    Raises NotFound if the id is unknown.
+    """
     r, tables = get_reservation(reader, reservation_id), list_tables(reader)
     return {
         "reservation": r,
@@ -184,7 +187,7 @@ async def late(request: web.Request, form: Form) -> None:
 
 @_form
 async def new_code(request: web.Request, _: Form) -> None:
-    """`POST …/new-code`: issue a new guest pass and invalidate the old one."""
+    """`POST …/new-code`: issue a new guest pass and invalidate the old pass."""
     await _run_action(request, reissue_pass)
 
 

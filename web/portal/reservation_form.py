@@ -1,4 +1,4 @@
-"""`/portal/reservations/new`: the form in which staff create reservations."""
+"""The page `/portal/reservations/new`: the form where staff create reservations."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -172,7 +172,7 @@ def _offer(reader: Reader, typed: Mapping[str, str], guests: int | None) -> dict
     zone, ends = reader.zones.zone(venue.time_zone), venue.evening_ends_at
     slots = sorted(offered_slots(list_slots(reader), day), key=lambda slot: interval(slot, ends))
     slot = typed.get("slot")
-    if slot is None:  # default: the first slot that began within the last hour or begins later
+    if slot is None:  # by default, the first slot that began within the last hour or begins later
         since = reader.now - _HOUR_MS
         recent = (s.start for s in slots if minute_of(day, interval(s, ends)[0], zone) >= since)
         slot = next(recent, slots[-1].start if slots else _WHOLE)

@@ -1,4 +1,4 @@
-"""`/portal/reservations`: the list of reservations, with filters and a CSV export."""
+"""The page `/portal/reservations`: the list of reservations, with filters and a CSV export."""
 
 from collections.abc import AsyncIterator
 from datetime import date, datetime
@@ -86,7 +86,7 @@ def _read_date(form: Form, name: str) -> str | None:
 def _read(reader: Reader, wanted: Wanted, page: int, tonight: str) -> dict[str, Any]:
     rows, total = page_found(reader, wanted, page, _PAGE)
     pages = max(1, -(-total // _PAGE))
-    if page > pages:  # the list is now shorter: show its last page
+    if page > pages:  # the list is now shorter, so show its last page
         page = pages
         rows, total = page_found(reader, wanted, page, _PAGE)
     requests = Wanted(first=tonight, statuses=("requested",))

@@ -55,7 +55,7 @@ _WRITE_SECONDS = 5.0  # a browser that stops reading must not delay a shutdown
 
 
 class Declined(Exception):
-    """The form is rejected, for a reason given in the visitor's language."""
+    """Raised if a form is rejected. The reason is in the visitor's language."""
 
     headers: ClassVar[dict[str, str]] = {}
 
@@ -66,13 +66,13 @@ class Declined(Exception):
 
 
 REFUSED: web.RequestKey["ApiError | Declined"] = web.RequestKey("refused")
-"""The error to show in the response; set only if the request has failed."""
+"""The error to show in the response. Set only if the request has failed."""
 _FIELDS: web.RequestKey[Collection[str]] = web.RequestKey("fields")
 Act = Callable[[web.Request, Form], Awaitable[web.StreamResponse]]
 
 
 def show_errors_on(page: Handler, *fields: str) -> Callable[[Act], Handler]:
-    """Wrap a form's handler: after an error, show `page` with the entered values and the error.
+    """Wrap a form's handler so that an error shows `page` with the entered values and the error.
 
     The error is shown beside its field (template variable `wrong`) if that is one of `fields`, or
     else at the top of the page (`problem`). `typed` has the entered values.
@@ -84,7 +84,7 @@ def show_errors_on(page: Handler, *fields: str) -> Callable[[Act], Handler]:
             try:
                 return await act(request, request[FORM])
             except (ApiError, Declined) as refusal:
-                if "HX-Request" in request.headers:  # htmx leaves the entered values in the page
+                if "HX-Request" in request.headers:  # htmx keeps the entered values in the page
                     raise
                 request[REFUSED], request[_FIELDS] = refusal, fields
             return await page(request)
@@ -197,7 +197,7 @@ def _fill(french: str, english: str, blanks: Mapping[str, object], language: Lan
 
 
 def _in_arabic(name: str, value: object, language: Language) -> object:
-    """Return a value for an Arabic sentence: rules are translated, other strings bidi-isolated."""
+    """Return a value for an Arabic sentence. Rules are translated, other strings bidi-isolated."""
     if name == "rule":
         return language.words.gettext(str(value))
     return isolate(value) if isinstance(value, str) else value
@@ -218,7 +218,7 @@ def see_other(request: web.Request, path: str, note: str | None = None) -> web.R
 
 
 def language_of(request: web.Request) -> Language:
-    """Return the language in `?lang=`, else the signed-in staff member's, else the browser's."""
+    """Return the language in `?lang=`, or else the staff member's, or else the browser's."""
     languages = request.config_dict[LANGUAGES]
     if "lang" in request.query or SESSION not in request:
         return languages.of(request)
@@ -233,7 +233,7 @@ def find_zone(reader: Reader) -> ZoneInfo:
 def moment(
     at: int | None, now: int, zone: ZoneInfo, language: Language, *, seconds: bool = False
 ) -> str:
-    """Format `at` (ms since 1970) in venue time, such as `sam. 21 nov. 19:05`; "" for None.
+    """Format `at` (ms since 1970) in venue time, such as `sam. 21 nov. 19:05`. Return "" for None.
 
     The year is included unless it is the current year at `now`.
     """

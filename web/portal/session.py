@@ -1,4 +1,4 @@
-"""Cookies of a signed-in browser, and the app and request keys that the portal uses."""
+"""A signed-in browser's cookies, and the app and request keys that the portal uses."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ _SESSION = "__Host-venuebox-session"
 _DEVICE = "__Host-venuebox-device"
 _A_YEAR = 365 * 24 * 3600
 _SECRET_MAX = 64
-# Browsers and systems by their mark in the User-Agent header. The first match counts.
+# Browsers and systems by the text in the User-Agent header. The first match counts.
 _BROWSERS = {
     "Edg": "Edge", "OPR": "Opera", "SamsungBrowser": "Samsung Internet", "Firefox": "Firefox",
     "FxiOS": "Firefox", "CriOS": "Chrome", "Chrome": "Chrome", "Safari": "Safari",
@@ -72,7 +72,7 @@ def describe_browser(request: web.Request) -> str:
 
 
 def describe_device(user_agent: str) -> str:
-    """Return the browser and system in a User-Agent header; "" if both are unknown."""
+    """Return the browser and system in a User-Agent header, or "" if both are unknown."""
     found = (
         next((name for marker, name in known.items() if marker in user_agent), "")
         for known in (_BROWSERS, _SYSTEMS)

@@ -1,8 +1,8 @@
 """Sign-in, sign-out, and the pages behind one-time links that set a password.
 
-There are two kinds of link: invitations, valid for 72 hours, and the setup link with which a new
-box's first owner is created, valid for 30 minutes. The link's secret follows `#`, so it does not
-appear in any request, log or referrer until the form is sent (docs/security.md, S6 to S9 and S31).
+There are two kinds of link. Invitations are valid for 72 hours. The setup link, which creates a new
+box's first owner, is valid for 30 minutes. The link's secret follows `#`, so it does not appear in
+any request, log or referrer until the form is sent (docs/security.md, S6 to S9 and S31).
 """
 
 from collections.abc import Awaitable, Callable
@@ -50,10 +50,11 @@ from web.portal.session import SESSION, describe_browser, device_secret, signed_
 from web.rendering import LANGUAGES
 
 _HOME = "/portal"
-_SIGN_INS_PER_MINUTE = 60  # per caller, because each password check needs 64 MiB
+_SIGN_INS_PER_MINUTE = 60  # limit per caller, because each password check needs 64 MiB
 _LINKS_PER_MINUTE = 10
 _SECRET_MAX = 100
-_LINK_MAX = 2000  # the field also accepts the whole link, pasted
+# The field also accepts the whole pasted link.
+_LINK_MAX = 2000
 # On a redirect, browsers keep the old fragment, here the secret, unless the target has its own.
 _FIRST_STEP = "/portal/venue/rules#begin"
 
@@ -64,7 +65,7 @@ def _public_page(
 ) -> web.Response:  # fmt: skip
     """Return a page for visitors who are not signed in.
 
-    `refusal` is the error to show in it; it also sets the status and headers.
+    The page shows the error `refusal`, which also sets the status and headers.
     """
     if refusal is None:
         return page(request, template, {**values, "problem": None})
@@ -141,7 +142,7 @@ async def _take_password(request: web.Request, name: str, password: str) -> web.
 
 
 async def _take_code(request: web.Request, form: Form) -> web.StreamResponse:
-    """Sign in if the two-factor code is right, else show the code form again.
+    """Sign in if the two-factor code is right. Otherwise, show the code form again.
 
     Raises Declined if the password was entered more than five minutes ago.
     """
@@ -163,7 +164,7 @@ async def _take_code(request: web.Request, form: Form) -> web.StreamResponse:
 
 
 def _rate_limit_key(request: web.Request) -> str:
-    """Return the key for rate limits: a known browser's device, else the client's address."""
+    """Return the key for rate limits: a known browser's device, or else the client's address."""
     secret = device_secret(request)
     if secret is not None:
         device_hash = hash_token(secret)
@@ -185,7 +186,7 @@ async def sign_out_browser(request: web.Request) -> web.StreamResponse:
 
 
 async def choose_language(request: web.Request) -> web.StreamResponse:
-    """`POST /portal/language`: set the language in which the staff member sees the portal."""
+    """`POST /portal/language`: set the staff member's language for the portal."""
     language = request.config_dict[LANGUAGES].get(request[FORM].text("language")).code
     await environment_of(request).database.write(set_language, staff_of(request).id, language)
     return _go_on(request)
@@ -194,7 +195,7 @@ async def choose_language(request: web.Request) -> web.StreamResponse:
 async def _code_form(
     request: web.Request, given: GivenCode, refusal: ApiError | Declined | None = None
 ) -> web.Response:
-    """Return the form for the two-factor code. It shows the box's time, on which codes depend.
+    """Return the form for the two-factor code. It shows the box's time, because codes depend on it.
 
     If a recovery code was entered, the form shows the field for it.
     """
@@ -211,7 +212,7 @@ async def _code_form(
 
 
 def _next_page(request: web.Request) -> str:
-    """Return the page in `?next=`, requested before sign-in, or else the portal's first page."""
+    """Return the page in `?next=` that was requested before sign-in, or the portal's first page."""
     return _safe_next(request.query.get("next"))
 
 
@@ -234,11 +235,11 @@ Take = Callable[[web.Request, Form, bytes], Awaitable[web.Response | None]]
 
 
 class _LinkPage:
-    """The page that a one-time link opens. Its form sets a password; attempts are rate-limited.
+    """The page that a one-time link opens. Its form sets a password. Attempts are rate-limited.
 
-    `template` shows the form; `dead` is the template for invalid links. `take(request, form,
+    `template` shows the form, and `dead` is the template for invalid links. `take(request, form,
     link_hash)` sets the password, where `link_hash` is the hash of the link's secret. It returns
-    None if the link is invalid, and raises Declined if the name or the password is. While
+    None if the link is invalid, and raises Declined if the name or the password is invalid. While
     `is_over` returns true, the page treats every link as invalid.
     """
 
@@ -324,7 +325,7 @@ async def _create_owner(request: web.Request, form: Form, link_hash: bytes) -> w
 
 
 def _private_only(handler: Handler) -> Handler:
-    """Wrap a handler: without TLS, except on loopback, show a page that explains the problem."""
+    """Wrap a handler. Without TLS, except on loopback, show a page that explains the problem."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
         if not request.app[SECURE].is_private(request):

@@ -1,4 +1,4 @@
-"""`/portal/people`: staff accounts and the audit log."""
+"""The page `/portal/people`: staff accounts and the audit log."""
 
 from collections.abc import Callable
 
@@ -32,7 +32,7 @@ _PAGE = 100
 async def show_log(request: web.Request) -> web.Response:
     """`GET /portal/people/log`: show the audit log, newest entries first.
 
-    `?environment=test` shows the log of the test environment.
+    `?environment=test` shows the test environment's log.
     """
     box = request.app[BOX]
     of_test = request.query.get("environment") == "test"

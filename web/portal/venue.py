@@ -1,4 +1,4 @@
-"""`/portal/venue`: tables and their order, slots, closing days, rules and policies.
+"""The page `/portal/venue`: tables and their order, slots, closing days, rules and policies.
 
 If a change affects future reservations, the page lists them and asks for confirmation. A change
 in live is also made in test if both environments were identical before.
@@ -82,7 +82,7 @@ from web.portal.guard import id_of
 from web.portal.responses import REFUSED, language_of, portal_page, see_other, show_errors_on
 from web.portal.session import BOX
 
-_WEEK = (1, 2, 3, 4, 5, 6, 0)  # from Monday; 0 = Sunday
+_WEEK = (1, 2, 3, 4, 5, 6, 0)  # starts with Monday; 0 is Sunday
 _TYPES = ("standard", "vip", "booth", "bar", "terrace")
 _LIST_MAX = 50_000
 _RULES = {
@@ -195,7 +195,7 @@ async def remove(request: web.Request) -> web.Response:
 
 
 async def show_slots(request: web.Request) -> web.Response:
-    """`GET …/slots`: list all slots in evening order, with a form for adding one."""
+    """`GET …/slots`: list all slots in evening order, with a form for adding a slot."""
     values = await request[ENVIRONMENT].database.read(_read_slots)
     values |= {**_days(request), "steps": await steps_of(request)}
     return portal_page(request, "portal/venue/slots.html", values)
@@ -381,7 +381,7 @@ def _days(request: web.Request) -> dict[str, object]:
     """Return template values for the weekday check boxes.
 
     `week` has the (number, short name) of each day from Monday on. `ticked` has the numbers that
-    were selected in a rejected form; it is None otherwise.
+    were selected in a rejected form; and is None otherwise.
     """
     names = language_of(request).locale.days["stand-alone"]["abbreviated"]
     return {
@@ -402,7 +402,7 @@ def _slot(form: Form) -> Slot:
 
 
 def _read_others(form: Form) -> dict[str, Any]:
-    """Return the policies in the field `others`, which has lines like `name: value`.
+    """Return the policies in the field `others`, whose lines have the form `name: value`.
 
     Raises ValidationError if a line is invalid or there are too many.
     """
@@ -420,7 +420,7 @@ def _read_others(form: Form) -> dict[str, Any]:
 
 
 def _read_value(text: str) -> Any:
-    """Parse `text` as JSON; return `text` itself if it is not JSON or is null."""
+    """Parse `text` as JSON. Return `text` itself if it is not JSON or is null."""
     try:
         members = parse_object(f'{{"value": {text}}}'.encode())
     except InvalidJson:

@@ -135,8 +135,8 @@ def test_a_box_larger_than_any_cache_is_sealed_proven_and_restored(made, tmp_pat
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (apsw.IOError("disk I/O error"), r"disk I/O error\): run venuebox doctor"),
-        (apsw.FullError("database or disk is full"), "there is no room for it"),
+        (apsw.IOError("disk I/O error"), r"disk I/O error\)\. Run venuebox doctor"),
+        (apsw.FullError("database or disk is full"), "the disk is full"),
     ],
 )
 def test_what_sqlite_refuses_is_said_and_remembered(made, monkeypatch, error, said):

@@ -71,11 +71,11 @@ def test_an_unplugged_volume_is_no_folder_to_make(made, tmp_path):
     box, _ = made
     settings = with_settings(backup={"directory": str(tmp_path / "usb")})
 
-    with pytest.raises(OperatorError, match="plug the volume in"):
+    with pytest.raises(OperatorError, match="Plug the volume in"):
         find_catalogue(box.directory, settings)
-    with pytest.raises(OperatorError, match="plug the volume in"):
+    with pytest.raises(OperatorError, match="Plug the volume in"):
         a_maker(box, settings=settings).make()
 
     assert not (tmp_path / "usb").exists()
     assert read_record(box.root).at is not None, "the proof before still counts"
-    assert "plug the volume in" in read_record(box.root).trouble
+    assert "Plug the volume in" in read_record(box.root).trouble

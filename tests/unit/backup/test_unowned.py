@@ -81,4 +81,4 @@ def test_what_may_be_somebodys_box_is_refused_as_ever(backup, tmp_path, spoil, c
 
     assert not is_unowned(held, SystemClock(), newest_zone_database())
     assert restore(backup, held) == 1
-    assert "already holds a box" in capsys.readouterr().err
+    assert "already contains a box" in capsys.readouterr().err

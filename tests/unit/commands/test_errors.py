@@ -74,7 +74,7 @@ def test_a_page_that_would_be_a_folder_is_refused(box, tmp_path):
 @pytest.mark.parametrize("argv", [("key", "list"), ("key", "revoke", "x"), ("deliveries", *LIVE)])
 @pytest.mark.parametrize(
     ("harm", "told"),
-    [("PRAGMA user_version = 0", "start the box"), ("PRAGMA user_version = 99", "install"),
+    [("PRAGMA user_version = 0", "Start the box"), ("PRAGMA user_version = 99", "install"),
      (b"not a database" * 1000, "venuebox doctor"), (None, "live.db is missing")],
     ids=["older", "newer", "damaged", "missing"],
 )  # fmt: skip

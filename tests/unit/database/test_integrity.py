@@ -133,7 +133,7 @@ def test_without_room_nothing_is_left(path, tmp_path, monkeypatch):
             raise apsw.FullError("database or disk is full")
 
     monkeypatch.setattr("appliance.database.integrity.apsw.Connection", Full)
-    with pytest.raises(OSError, match=r"no room for a copy of live\.db"):
+    with pytest.raises(OSError, match=r"not enough space for a copy of live\.db"):
         copy_database(path, tmp_path / "copy.db")
 
     assert list(tmp_path.glob("copy*")) == []

@@ -82,7 +82,7 @@ def test_the_address_that_guests_are_given(ward, app_url, status):
 
 
 def test_settings_that_cannot_be_read_are_a_failure_and_stop_nothing_else(ward):
-    ward.become(settings="server.port is 'x': a whole number is allowed")
+    ward.become(settings="server.port is 'x', but must be a whole number")
 
     assert ward.status("settings") == "fail"
     assert ward.status("mail") is None

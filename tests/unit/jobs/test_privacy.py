@@ -237,5 +237,5 @@ async def test_a_box_starts_beside_a_damaged_list_says_so_and_notes_again_what_i
 
     await (await following(box.live)).close()
 
-    assert f"{LIST} cannot be read in these lines: 2" in caplog.text
+    assert f"{LIST} has invalid lines: 2" in caplog.text
     assert read_list(tmp_path, "live") == [reservation.id]

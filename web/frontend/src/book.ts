@@ -1,13 +1,13 @@
 /**
- * The booking page. It works without this script. With it, another date or party size updates the
- * free tables in place and keeps what was chosen and typed, and the form is sent once.
+ * The booking page. It also works without this script. The script updates the free tables in place
+ * when the date or party size changes, keeps the guest's input, and sends the form only once.
  */
 
 const evening = document.querySelector<HTMLFormElement>("[data-evening]");
 const booking = document.querySelector<HTMLFormElement>("[data-booking]");
 let pendingRequest: AbortController | undefined;
 
-/** What the guest chose: a slot, and a table for each slot. */
+/** The guest's choice of a slot, and of a table for each slot. */
 let slot: string | undefined;
 const tables = new Map<string, string>();
 
@@ -16,7 +16,7 @@ const slotInputs = (): HTMLInputElement[] => [
 ];
 const checkedSlot = (): string | undefined => slotInputs().find((input) => input.checked)?.value;
 
-/** Load the page for that date and party, and take over its offer. */
+/** Load the page for this date and party size, and show the tables that it offers. */
 async function loadOffer(date: string, guests: string, isSpent: boolean): Promise<void> {
   if (!evening || !booking) return;
   pendingRequest?.abort();
@@ -43,7 +43,7 @@ async function loadOffer(date: string, guests: string, isSpent: boolean): Promis
   history.replaceState(null, "", url);
 }
 
-/** Choose the same slot and tables again; show a notice for those no longer free. */
+/** Choose the same slot and tables again. Show a notice for those that are no longer free. */
 function restoreChoice(wanted: string): void {
   const all = slotInputs();
   for (const input of all) input.checked = input.value === wanted && !input.disabled;
@@ -70,7 +70,7 @@ function remember(choice: EventTarget | null): void {
   else tables.delete(choice.name);
 }
 
-/** Update the offer; if that fails, submit the form as without this script. */
+/** Update the offer. If that fails, submit the form. */
 function loadOfferOrSubmit(date: string, guests: string, isSpent = false): void {
   loadOffer(date, guests, isSpent).catch((error: unknown) => {
     if (error instanceof DOMException && error.name === "AbortError") return;
@@ -102,7 +102,8 @@ if (evening && booking) {
     if (booking.dataset["sent"]) event.preventDefault();
     booking.dataset["sent"] = "yes";
   });
-  // A page that the back button restores after it was sent needs a new token and a current offer.
+  // If the back button restores a page whose form was sent, it needs a new token and current
+  // tables.
   addEventListener("pageshow", (event) => {
     const wasSent = booking.dataset["sent"] !== undefined;
     delete booking.dataset["sent"];

@@ -1,7 +1,7 @@
 /**
- * The documents. On the reference page: start Swagger UI in `#swagger-ui` with the OpenAPI document
- * of its `data-url`; the page loads `docs/swagger-ui-bundle.js` first, which defines the global.
- * On other pages: show example programs as tabs and add copy buttons.
+ * The documents. On the reference page, start Swagger UI in `#swagger-ui` with the OpenAPI document
+ * at its `data-url`. The page first loads `docs/swagger-ui-bundle.js`, which defines the global. On
+ * other pages, show example programs as tabs and add copy buttons.
  */
 
 interface SwaggerOptions {
@@ -30,7 +30,7 @@ function start(place: HTMLElement, url: string): void {
   });
 }
 
-/** Set Swagger UI's class for dark mode as the system prefers. */
+/** Set Swagger UI's dark mode class if the system prefers dark mode. */
 function followSystemColours(): void {
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const apply = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
@@ -119,7 +119,7 @@ if (place && url) {
   start(place, url);
 } else {
   closeLists();
-  // Without https, except on localhost, there is no clipboard.
+  // Browsers allow the clipboard only with https or on localhost.
   const samples = document.querySelectorAll<HTMLPreElement>(".prose pre");
   if (navigator.clipboard) samples.forEach(addCopyButton);
   document.querySelectorAll<HTMLElement>(".programs").forEach(makeTabs);

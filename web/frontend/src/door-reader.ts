@@ -20,7 +20,7 @@ const post = postMessage as unknown as (answer: unknown) => void;
 
 let canvas: OffscreenCanvas | null = null;
 
-/** The pixels of a picture. Bitmaps come only from browsers with OffscreenCanvas. */
+/** Return a picture's pixels. Bitmaps come only from browsers with OffscreenCanvas. */
 function pixels(picture: ImageBitmap | ImageData): ImageData {
   if (picture instanceof ImageData) return picture;
   const { width, height } = picture;
@@ -34,7 +34,7 @@ function pixels(picture: ImageBitmap | ImageData): ImageData {
   return context.getImageData(0, 0, width, height);
 }
 
-/** The distance from the centre of a code to the centre of the picture, in pixels. */
+/** Return the distance in pixels between a code's centre and the picture's centre. */
 function distance({ position }: ReadResult, { width, height }: ImageData): number {
   const corners = [position.topLeft, position.topRight, position.bottomLeft, position.bottomRight];
   const x = corners.reduce((sum, corner) => sum + corner.x, 0) / corners.length;
@@ -42,7 +42,7 @@ function distance({ position }: ReadResult, { width, height }: ImageData): numbe
   return Math.hypot(x - width / 2, y - height / 2);
 }
 
-/** Post the texts in a picture, the nearest to its centre first. */
+/** Post the texts of the codes in a picture. The code nearest to the centre comes first. */
 async function read({ id, picture, thorough }: Job): Promise<void> {
   const image = pixels(picture);
   const found = await readBarcodes(image, thorough ? THOROUGH : QUICK);

@@ -1,6 +1,6 @@
 /**
- * Caches the door app's files for offline use. The box prepends `shell` to this script: the page,
- * its files and their version. Responses of the terminal protocol are never cached.
+ * Caches the door app's files for offline use. The box prepends `shell`, which names the page, its
+ * files and their version, to this script. Terminal protocol responses are never cached.
  */
 
 interface Shell {
@@ -33,7 +33,7 @@ const worker = globalThis as unknown as WorkerScope;
 const { name, version, page, assets } = worker.shell;
 const cacheName = `${name}-${version}`;
 
-/** Cache all files, or fail. */
+/** Cache all files. Throws if one of them cannot be fetched. */
 async function fetchAll(): Promise<void> {
   const cache = await caches.open(cacheName);
   await cache.addAll(assets);
@@ -72,7 +72,7 @@ worker.addEventListener("fetch", (event) => {
   const url = new URL(request.url);
   if (url.origin !== location.origin) return;
   if (url.pathname === page) return event.respondWith(cached(request, page));
-  // A page of an older version gets the newest file, as from the box.
+  // A page of an older version gets the newest file, which the box would also return.
   const asset = assets.find((path) => path.replace(/\?.*/, "") === url.pathname);
   if (asset) event.respondWith(cached(request, asset));
 });

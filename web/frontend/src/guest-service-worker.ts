@@ -1,7 +1,7 @@
 /**
- * Caches the guest's cards for offline use: the last version of each page and its files. A card
- * is not replaced by a response from anything but the box, such as a tunnel's error page or a
- * captive portal. A card whose link is dead (404) is deleted at once.
+ * Caches the latest version of each of the guest's cards, and its files, for offline use. Only a
+ * response from the box replaces a card, not the error page of a tunnel or a captive portal. A card
+ * whose link is dead (404) is deleted at once.
  */
 
 interface Shell {
@@ -31,7 +31,7 @@ interface WorkerScope {
   addEventListener(kind: "fetch", listener: (event: Fetching) => void): void;
 }
 
-const TIMEOUT_MS = 3_000; // ms to wait for the box before showing the cached card
+const TIMEOUT_MS = 3_000; // time in ms to wait for the box before showing the cached card
 const EXPIRY_HEADER = "Venuebox-Link-Ends"; // a header that only the box's responses have
 
 const worker = globalThis as unknown as WorkerScope;
@@ -44,21 +44,21 @@ const isExpired = (answer: Response): boolean =>
 
 let lastChange: Promise<void> = Promise.resolve();
 
-/** Run one change at a time: a card must not be added to a cache that is being deleted. */
+/** Run one change at a time, because no card must be added to a cache that is being deleted. */
 function runExclusively(change: (cache: Cache) => Promise<unknown>): Promise<void> {
   const done = lastChange.then(async () => void (await change(await caches.open(name))));
   lastChange = done.catch(() => undefined);
   return done;
 }
 
-/** Cache a card by its path, in the language last shown; delete it after a 404. */
+/** Cache a card by its path, in the language last shown. Delete it after a 404. */
 async function remember(path: string, answer: Response): Promise<void> {
   if (!isFromBox(answer)) return;
   if (answer.status === 404) await runExclusively((cache) => cache.delete(path));
   else if (answer.ok) await runExclusively((cache) => cache.put(path, answer));
 }
 
-/** Delete expired cards; without any card left, delete the whole cache. */
+/** Delete expired cards. If no card is left, delete the whole cache. */
 async function deleteExpired(cache: Cache): Promise<void> {
   let left = 0;
   for (const request of await cache.keys()) {
@@ -88,7 +88,7 @@ async function withTimeout(milliseconds: number, answer: Promise<Response>): Pro
   return Promise.race([answer, late]).finally(() => clearTimeout(timer));
 }
 
-/** Respond with the box's page, or with the cached one if the box does not respond in time. */
+/** Respond with the box's page, or with the cached page if the box does not respond in time. */
 async function card(event: Fetching, path: string): Promise<Response> {
   const cached = await (await caches.open(name)).match(path);
   const asked = fetch(event.request).then((answer) => {

@@ -1,11 +1,11 @@
 /**
- * The guest's card. It works without this script. With it, the screen stays on while the pass is
- * shown, a tap shows the code full screen, the card updates when the reservation changes, it is
- * available offline, and sharing uses the phone's share sheet.
+ * The guest's card. It also works without this script. The script keeps the screen on while the
+ * pass is shown, shows the code full screen after a tap, updates the card when the reservation
+ * changes, makes it available offline, and opens the phone's share sheet.
  */
 
-const FAST_MS = 5_000; // ms between the first requests for updates
-const SLOW_MS = 20_000; // ms between requests after three minutes
+const FAST_MS = 5_000; // interval of the first requests for updates, in ms
+const SLOW_MS = 20_000; // interval of the requests after three minutes, in ms
 const FAST_REQUESTS = 36;
 const EXPIRY_HEADER = "Venuebox-Link-Ends"; // a header that only the box's responses have
 
@@ -41,7 +41,7 @@ async function leaveFullScreen(): Promise<void> {
   if (document.fullscreenElement) await document.exitFullscreen();
 }
 
-/** Replace the card with the one from a newer page. */
+/** Replace the card with the card from a newer page. */
 function replaceCard(html: string): void {
   const newer = new DOMParser().parseFromString(html, "text/html");
   const [here, there] = [document.querySelector(".guest"), newer.querySelector(".guest")];
@@ -71,7 +71,7 @@ async function update(): Promise<void> {
     });
     const isFromBox = answer.status === 304 || answer.headers.has(EXPIRY_HEADER);
     showOffline(!isFromBox);
-    if (!isFromBox) return; // for example a tunnel's error or a captive portal
+    if (!isFromBox) return; // other responses come from a tunnel or a captive portal, for example
     if (answer.ok) replaceCard(await answer.text());
     else if (answer.status === 404) location.reload();
   } catch {
@@ -79,7 +79,7 @@ async function update(): Promise<void> {
   }
 }
 
-/** Schedule the next request; none while the page is hidden. */
+/** Schedule the next request, unless the page is hidden. */
 function scheduleUpdate(): void {
   clearTimeout(timer);
   if (!isVisible()) return;
@@ -125,10 +125,10 @@ document.addEventListener("click", (event) => {
     return void showFullScreen();
   }
   const button = target?.closest<HTMLElement>("[data-share]");
-  // Over plain http there is neither the share sheet nor the clipboard: open the mail app instead.
+  // Over plain http, the share sheet and the clipboard are not available, so open the mail app.
   if (!button || (typeof navigator.share !== "function" && !navigator.clipboard)) return;
   event.preventDefault();
-  // Closing the share sheet rejects the promise; that is not an error.
+  // Closing the share sheet rejects the promise, which is not an error.
   void share(button).catch(() => undefined);
 });
 

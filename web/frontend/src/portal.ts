@@ -1,4 +1,4 @@
-// The portal's script: htmx for parts of pages, and additions. Every form works without it.
+// The portal's script. It adds htmx and other features to pages. Every form works without it.
 import "htmx.org";
 
 import { followDrawer } from "./portal/drawer";

@@ -1,7 +1,7 @@
 /**
- * The sandbox: create an echo receiver with a test key, register it, and show its deliveries. The
- * key is held in memory only. The receiver's token is in the URL fragment, so that a reload, or a
- * colleague with the link, can go on watching without the key.
+ * The sandbox page. It creates an echo receiver with a test key, registers it, and shows its
+ * deliveries. The key is kept in memory only. The receiver's token is in the URL fragment, so that
+ * a reload, or a colleague with the link, can continue to watch without the key.
  */
 
 interface Signature {
@@ -89,7 +89,7 @@ async function run(work: () => Promise<void>): Promise<void> {
   }
 }
 
-/** The active endpoints, each with a button to deactivate it for the key that created it. */
+/** List the active endpoints. Those that this key created have a button to deactivate them. */
 async function listEndpoints(): Promise<void> {
   const listed = await call<{ items: Endpoint[] }>("GET", "/test/v1/webhooks");
   const rows = listed.items

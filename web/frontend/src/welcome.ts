@@ -1,6 +1,6 @@
 /**
- * The welcome page: fill in the secret from the URL fragment, which is not sent to the server.
- * Without this script, the link must be pasted.
+ * The welcome page. Fill in the secret from the URL fragment, which is not sent to the server.
+ * Without this script, the user must paste the link.
  */
 
 function takeSecret(): void {

@@ -120,5 +120,5 @@ def test_what_pairing_told_is_kept_for_its_owner_alone(tmp_path):
     assert identity.environment == "test"
     assert (tmp_path / "bridge.json").stat().st_mode & 0o077 == 0
     (tmp_path / "bridge.json").write_text("{}")
-    with pytest.raises(OperatorError, match="pair this bridge again"):
+    with pytest.raises(OperatorError, match="Pair this bridge again"):
         load_identity(tmp_path)

@@ -101,7 +101,7 @@ async def test_a_relay_of_its_own_opens_for_a_scanner_that_types(box, door, wedg
 
         scanner.unplug()
         wedge.send(typed(await door.pass_of(await door.guest(table="T2"))))
-        await until(lambda: "plug it in" in (readers.states[0].trouble or ""))
+        await until(lambda: "plug it in" in (readers.states[0].trouble or "").lower())
 
         scanner.plug()
         wedge.send(typed(await door.pass_of(await door.guest(table="T3"))))

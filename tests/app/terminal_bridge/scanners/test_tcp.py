@@ -222,5 +222,5 @@ async def test_a_served_box_reads_and_leaves_at_once_though_somebody_is_connecte
         writer.close()
     finally:
         box.kill()
-    assert "is not there: plug it in" in box.complaints()
+    assert "is not there. Plug it in" in box.complaints()
     assert "Traceback" not in box.complaints()

@@ -1,4 +1,4 @@
-/** The door app: connects the camera, the scanner, the guest list and the box. */
+/** The door app, which connects the camera, the scanner, the guest list and the box. */
 import { installAppShell, removeAppShell } from "./app_shell";
 import { Box, BoxUnreachable, NotPaired, Refused } from "./box";
 import { BoxConnection } from "./box_connection";
@@ -79,7 +79,7 @@ export class App {
     document.addEventListener("visibilitychange", () => void this.keepScreenOn());
   }
 
-  /** Start as the terminal that this phone was paired as, or show the pairing screen. */
+  /** Start the app if this phone is paired. Otherwise, show the pairing screen. */
   async start(): Promise<void> {
     if (!isSecureContext) return this.explainInsecure();
     await this.doorState.load();
@@ -129,7 +129,7 @@ export class App {
         this.list.refresh();
       },
       conflict: () => void this.conflict.show(),
-      // Ignore answers to requests of an earlier pairing.
+      // Ignore responses to requests from an earlier pairing.
       unpaired: (revoked) => {
         if (doorState === this.doorState) void this.endPairing("pair.revoked", !revoked);
       },
@@ -137,14 +137,15 @@ export class App {
     return doorState;
   }
 
-  /** Decide a scan and show the verdict. `instead`: the verdict whose count was corrected. */
+  /** Decide a scan and show the verdict. `instead` is the verdict whose count was corrected. */
   private async decide(request: ScanRequest, instead?: Verdict): Promise<void> {
     if (!this.doorState.me) return;
     byId("override").inert = true; // the verdict on screen is about to change
     const slow = setTimeout(() => document.body.classList.add("deciding"), SLOW_MS);
     try {
       const verdict = await this.doorState.decide(request);
-      // If another verdict is on screen, this green could be taken for that guest's.
+      // If a different verdict is on screen, staff could mistake this green for that guest's
+      // verdict.
       const isLate = instead && instead !== this.verdict.current && verdict.colour === "green";
       if (isLate) this.recordVerdict(verdict);
       else this.showVerdict(verdict, request);
@@ -157,7 +158,7 @@ export class App {
     }
   }
 
-  /** Show why there is no verdict: the box refused, did not answer, or this app failed. */
+  /** Show why there is no verdict. The box refused or did not respond, or this app failed. */
   private showFailure(error: unknown, request: ScanRequest): void {
     if (error instanceof NotPaired) return;
     if (error instanceof Refused) {
@@ -246,14 +247,14 @@ export class App {
   }
 
   private async unpair(): Promise<void> {
-    // If the box is unreachable, unpair this phone anyway; staff can revoke it in the portal.
+    // If the box is unreachable, unpair this phone anyway. Staff can revoke it in the portal.
     await this.box.unpair().catch(() => undefined);
     await this.endPairing(null);
   }
 
   /**
-   * End the pairing and delete the evening's data from this phone. With `keepQueue`, for a phone
-   * that only lost its cookie, unsent scans stay and are sent after it is paired again.
+   * End the pairing and delete the evening's data from this phone. With `keepQueue`, unsent scans
+   * are kept and sent after the next pairing. It is for phones that only lost their cookie.
    */
   private async endPairing(why: string | null, keepQueue = false): Promise<void> {
     if (!this.connection) return;
@@ -262,7 +263,7 @@ export class App {
     this.camera.stop();
     closeSheets();
     const { storage } = this;
-    // Count from memory: a revocation has already emptied the browser's storage.
+    // Count from memory, because a revocation has already emptied the browser's storage.
     const pending = this.pendingText(this.doorState, keepQueue);
     this.doorState = this.newDoorState();
     await this.wakeLock?.release().catch(() => undefined);
@@ -278,7 +279,7 @@ export class App {
     this.pairing.open(why && [this.words.say(why), pending].filter(Boolean).join(" "));
   }
 
-  /** The sentence about scans that the box has not received. */
+  /** Return the message about scans that the box has not received. */
   private pendingText({ pendingScans, pendingPeople }: DoorState, areKept: boolean): string {
     if (areKept) return pendingScans ? this.words.say("pair.kept", { count: pendingScans }) : "";
     const people = this.words.guests(pendingPeople);

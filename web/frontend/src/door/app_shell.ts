@@ -1,4 +1,4 @@
-/** Offline installation of the app's files by the service worker, and their updates. */
+/** Install the app's files for offline use with the service worker, and update them. */
 
 const LOOK_EVERY_MS = 3600_000;
 

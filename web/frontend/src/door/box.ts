@@ -1,15 +1,15 @@
-/** Calls to the box. Errors: BoxUnreachable, Refused, NotPaired. */
+/** Calls to the box. They throw BoxUnreachable, Refused or NotPaired. */
 import type { Conflict, Guest, Me, Queued, Scan, SignedSnapshot, Totals, Verdict } from "./types";
 
 /** The box did not respond in time, or a proxy responded instead. Scans are decided offline. */
 export class BoxUnreachable extends Error {}
-/** This phone is not paired. `revoked`: staff have revoked its token. */
+/** This phone is not paired. If `revoked` is true, staff have revoked its token. */
 export class NotPaired extends Error {
   constructor(readonly revoked: boolean) {
     super();
   }
 }
-/** The box refused the request: its `message`, and its `code` (interface, section 7). */
+/** The box refused the request with this `message` and `code` (interface, section 7). */
 export class Refused extends Error {
   constructor(readonly code: string, message: string) {
     super(message);
@@ -52,7 +52,7 @@ export class Box {
   }
 
   /**
-   * Fetch the snapshot; return `current` if it has not changed (304). Bypasses the browser's HTTP
+   * Fetch the snapshot. Return `current` if it has not changed (304). Bypasses the browser's HTTP
    * cache, which would keep guest data after the terminal is revoked.
    */
   async snapshot(current: SignedSnapshot | null): Promise<SignedSnapshot> {
@@ -106,7 +106,7 @@ export class Box {
   private async parseResponse<T>(response: Response): Promise<T> {
     const answer = await response.json().catch(() => null);
     if (response.status === 401) throw new NotPaired(answer?.code === "KEY_REVOKED");
-    // A 5xx answer is not a decision, whether a proxy or the box sent it.
+    // A 5xx response is not a decision, whether a proxy or the box sent it.
     if (response.status >= 500 || answer === null) throw new BoxUnreachable();
     if (!response.ok) throw new Refused(answer.code ?? "", refusalText(answer, this.language()));
     return answer as T;
@@ -138,7 +138,7 @@ function deadline(timeout: number): AbortSignal {
   return controller.signal;
 }
 
-/** The box's message for a refusal, in French or English (interface, section 7). */
+/** Return the box's message for a refusal in French or English (interface, section 7). */
 function refusalText(answer: Refusal, language: string): string {
   return (language === "fr" ? answer.error : answer.error_en) ?? "";
 }

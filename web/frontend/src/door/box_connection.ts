@@ -1,10 +1,10 @@
-/** The connection to the box: reconnects, sends queued scans, and follows the event feed. */
+/** The connection to the box. It reconnects, sends queued scans, and follows the event feed. */
 import { BoxUnreachable, NotPaired, Refused, type Synced } from "./box";
 import type { DoorState } from "./door_state";
 import type { Conflict, FirstCheckIn, Guest, Queued } from "./types";
 
 const RETRY_MS = [500, 1000, 2000, 4000, 8000];
-const FIRST_TIMEOUT_MS = 3000; // shorter than the default while the box is unreachable
+const FIRST_TIMEOUT_MS = 3000; // time limit while the box is unreachable, shorter than the default
 const REFRESH_MS = 60_000;
 const REFRESH_DELAY_MS = 400;
 const BATCH = 50;
@@ -52,7 +52,7 @@ export class BoxConnection {
     this.connect();
   }
 
-  /** Stop for good; results of pending requests are ignored. */
+  /** Stop permanently. Results of pending requests are ignored. */
   stop(): void {
     this.stopped.abort();
     this.feed?.close();
@@ -67,7 +67,7 @@ export class BoxConnection {
     return this.stopped.signal.aborted;
   }
 
-  /** Synchronise, one run at a time: an older guest list must not replace a newer one. */
+  /** Synchronise, one run at a time, because an older guest list must not replace a newer one. */
   connect(): void {
     clearTimeout(this.retryTimer);
     if (this.isStopped) return;
@@ -83,7 +83,7 @@ export class BoxConnection {
     });
   }
 
-  /** Fetch again what has no feed event: the terminal, the time, the keys, the snapshot. */
+  /** Fetch the data without feed events again: the terminal, time, keys and snapshot. */
   private refresh(): void {
     if (this.doorState.isOnline) this.connect();
   }
@@ -139,7 +139,7 @@ export class BoxConnection {
     this.doorState.listeners.changed();
   }
 
-  /** Send queued scans, oldest first. Each stays queued until the box has answered. */
+  /** Send queued scans, oldest first. Each scan stays queued until the box has responded. */
   private async sync(): Promise<void> {
     const { doorState } = this;
     const { storage } = doorState;
@@ -160,7 +160,7 @@ export class BoxConnection {
     doorState.listeners.changed();
   }
 
-  /** Split the queue into batches. Scans refused before come last, one per batch. */
+  /** Split the queue into batches. Scans that were refused before come last, one per batch. */
   private batches(queue: readonly Queued[]): Queued[][] {
     const fresh = queue.filter((scan) => !this.refused.has(scan.scanId));
     const batches = Array.from({ length: Math.ceil(fresh.length / BATCH) }, (_, n) =>
@@ -170,8 +170,8 @@ export class BoxConnection {
   }
 
   /**
-   * Send one batch; if it is refused, send its scans one by one. A refused scan stays queued and
-   * its reason is shown; a malformed one is dropped.
+   * Send one batch. If it is refused, send its scans one by one. A refused scan stays queued and
+   * its reason is shown. A malformed scan is dropped.
    */
   private async send(batch: readonly Queued[]): Promise<Synced[]> {
     const [only] = batch;
@@ -198,11 +198,11 @@ export class BoxConnection {
       const undone = await this.doorState.box.undo(sent.scanId, reason);
       this.doorState.updateGuest(undone.reservation);
     } catch (error) {
-      if (!(error instanceof Refused)) throw error; // Refused: the box had admitted nobody
+      if (!(error instanceof Refused)) throw error; // refused, because the box had admitted nobody
     }
   }
 
-  /** Show a conflict once, if this terminal is one of the two doors. */
+  /** Show a conflict once if this terminal is one of the two doors. */
   private async reportConflict(conflict: Conflict, guest: Guest | null): Promise<void> {
     const ownId = this.doorState.me?.terminal.id ?? "";
     const concernsUs = conflict.admissions.some((admission) => admission.terminalId === ownId);
@@ -222,7 +222,7 @@ export class BoxConnection {
     feed.onopen = () => {
       this.attempts = 0;
     };
-    // EventSource would reconnect by itself, but would not report a revoked token (401).
+    // EventSource would reconnect on its own, but would not report a revoked token (401).
     feed.onerror = () => {
       feed.close();
       this.feed = null;

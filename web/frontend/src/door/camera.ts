@@ -1,9 +1,9 @@
-/** The camera: started by a tap, restarted after the lock screen, read frame by frame. */
+/** The camera. It starts on a tap, restarts after the lock screen, and is read frame by frame. */
 import type { Reader } from "./reader";
 
 export type CameraFault = "refused" | "none" | "busy" | "failed" | "insecure";
 
-const LONGEST_SIDE = 960; // pixels; enough for a QR code of 49 modules
+const LONGEST_SIDE = 960; // in pixels, enough for a QR code of 49 modules
 const WANTED = { width: { ideal: 1280 }, height: { ideal: 720 }, frameRate: { ideal: 30 } };
 const canDrawInWorker = "OffscreenCanvas" in globalThis && "createImageBitmap" in globalThis;
 
@@ -45,7 +45,7 @@ export class Camera {
     this.release();
   }
 
-  /** Switch to the next camera of this phone. */
+  /** Switch to this phone's next camera. */
   async switchCamera(): Promise<void> {
     const ids = (await cameras()).map((camera) => camera.deviceId);
     const now = this.track?.getSettings().deviceId ?? "";
@@ -132,7 +132,7 @@ export class Camera {
   }
 }
 
-/** The pixels of a photo, scaled to at most `longest` pixels on a side; null if unreadable. */
+/** Return a photo's pixels, scaled to at most `longest` per side, or null if it is unreadable. */
 export async function photoPixels(file: File, longest = 2000): Promise<ImageData | null> {
   const image = new Image();
   image.src = URL.createObjectURL(file);

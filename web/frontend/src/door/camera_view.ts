@@ -1,4 +1,6 @@
-/** The camera screen: the video, or a start button with the reason why there is no video. */
+/**
+ * The camera screen. It shows the video, or a start button and the reason for the missing video.
+ */
 import type { Camera, CameraFault } from "./camera";
 import { byId, showText } from "./dom";
 import type { Reader } from "./reader";

@@ -1,4 +1,4 @@
-/** Show a conflict: a party admitted at two doors, or one that the box would have refused. */
+/** Show a conflict. A party was admitted at two doors, or the box would have refused it. */
 import { byId } from "./dom";
 import type { DoorState } from "./door_state";
 import type { StoredConflict } from "./types";
@@ -12,14 +12,17 @@ export class ConflictView {
   private readonly ok = byId<HTMLButtonElement>("conflict-ok");
   private disabledTimer = 0;
 
-  /** `doorState` returns null while the phone is unpaired. `appeared`: a conflict was opened. */
+  /**
+   * `doorState` returns null while the phone is unpaired. `appeared` is called for each new
+   * conflict.
+   */
   constructor(
     private readonly words: Words,
     private readonly doorState: () => DoorState | null,
     private readonly appeared: () => void,
   ) {
     this.ok.addEventListener("click", () => void this.dismiss());
-    // Escape closes the dialog but does not dismiss the conflict: show it again.
+    // Escape closes the dialog but does not dismiss the conflict, so show it again.
     this.dialog.addEventListener("close", () => void this.show());
     byId("verdict").addEventListener("close", () => this.dialog.open && this.disableBriefly());
   }
@@ -37,7 +40,10 @@ export class ConflictView {
     this.appeared();
   }
 
-  /** Disable the button briefly, so that a tap meant for something else does not dismiss it. */
+  /**
+   * Disable the button briefly, so that a tap meant for something else does not dismiss the
+   * conflict.
+   */
   private disableBriefly(): void {
     clearTimeout(this.disabledTimer);
     this.ok.disabled = true;

@@ -7,7 +7,7 @@ export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
   return found as T;
 }
 
-/** Create an element with a class and a text. */
+/** Create an element with a class and text content. */
 export function create<K extends keyof HTMLElementTagNameMap>(
   tag: K, className = "", text = "",
 ): HTMLElementTagNameMap[K] {
@@ -35,7 +35,7 @@ export async function runOnce(id: string, action: () => Promise<void>): Promise<
   }
 }
 
-/** Close sheets by their close button or a tap on the backdrop; the browser handles Escape. */
+/** Close sheets by their close button or a tap on the backdrop. The browser handles Escape. */
 export function prepareSheets(): void {
   for (const sheet of document.querySelectorAll<HTMLDialogElement>("dialog.sheet")) {
     sheet.querySelector("[data-close]")?.addEventListener("click", () => sheet.close());
@@ -83,8 +83,8 @@ const WITHIN_MS = 350;
 const NEAR_PX = 30;
 
 /**
- * Ignore the second tap of a double tap on `place` if the content changed between the two taps:
- * `shownAt` returns when it last changed. The second tap was not meant for the new content.
+ * Ignore the second tap of a double tap on `place` if the content changed between the taps, because
+ * it was not meant for the new content. `shownAt` returns when the content last changed.
  */
 export function ignoreSecondTaps(place: HTMLElement, shownAt: () => number): void {
   let before: MouseEvent | null = null;

@@ -1,6 +1,6 @@
 /**
- * The state of this terminal, and its decisions. A scan is sent to the box; if the box does not
- * answer in time, the phone decides offline under the same scanId, so that no scan counts twice.
+ * The state of this terminal, and its decisions. A scan is sent to the box. If the box does not
+ * respond in time, the phone decides offline with the same scanId, so that no scan counts twice.
  */
 import { type Box, BoxUnreachable, NotPaired, Refused } from "./box";
 import { decideOffline, listGuests, type OfflineData, queueEntry, UNLISTED } from "./offline";
@@ -11,9 +11,9 @@ import type {
   StoredConflict, Verdict,
 } from "./types";
 
-const CLOCK_MS = 1000; // a smaller difference may be network delay
-const SAME_SCAN_MS = 60_000; // for this long, a reloaded page resumes its unanswered scan
-const CODE_MAX = 2048; // characters; the box accepts no more
+const CLOCK_MS = 1000; // a smaller clock difference may be network delay
+const SAME_SCAN_MS = 60_000; // time during which a reloaded page resumes a scan without a response
+const CODE_MAX = 2048; // in characters, the box's limit
 
 /** Callbacks of the app. */
 export interface Listeners {
@@ -26,9 +26,9 @@ export class DoorState {
   me: Me | null = null;
   isOnline = false;
   pendingScans = 0;
-  /** How many guests the pending scans admitted. */
+  /** The number of guests that the pending scans admitted. */
   pendingPeople = 0;
-  /** The box's error for the pending scan that it refused last. */
+  /** The box's error for the latest pending scan that it refused. */
   refusal: Refused | null = null;
   /** True if the box's newest snapshot has no valid signature, so that an older one is in use. */
   listRefused = false;
@@ -78,12 +78,12 @@ export class DoorState {
     await this.storage.put("ahead", this.clockOffset);
   }
 
-  /** The box's time in milliseconds since 1970, from the last known clock offset. */
+  /** Return the box's time in ms since 1970, based on the last known clock offset. */
   now(): number {
     return Date.now() + this.clockOffset;
   }
 
-  /** When the offline snapshot was made; null without one. */
+  /** The time when the offline snapshot was made, or null if there is no snapshot. */
   get snapshotMadeAt(): string | null {
     return this.snapshot?.madeAt ?? null;
   }
@@ -116,7 +116,7 @@ export class DoorState {
     void this.storage.put("asked", unanswered);
   }
 
-  /** Remember a check-in from the feed, to use if the response to its scan is lost. */
+  /** Remember a check-in from the feed, in case the response to its scan is lost. */
   noteFeedCheckIn(
     scanId: string, admitted: number, guest: Guest, first: FirstCheckIn | null,
   ): void {
@@ -145,7 +145,9 @@ export class DoorState {
     return this.exclusively(() => this.decideLocally(scan, isSent || wasSent));
   }
 
-  /** Run one decision at a time in all tabs: two at once could admit the same party twice. */
+  /**
+   * Run one decision at a time in all tabs, because two at once could admit the same party twice.
+   */
   private exclusively<T>(decide: () => Promise<T>): Promise<T> {
     const run = () =>
       "locks" in navigator ? navigator.locks.request(this.environment, decide) : decide();
@@ -166,7 +168,7 @@ export class DoorState {
     return arrived !== null && this.storage.failing ? { ...verdict, unsaved: true } : verdict;
   }
 
-  /** Read the snapshot together with its arrival counts; another tab may have changed both. */
+  /** Read the snapshot and its arrival counts, because another tab may have changed both. */
   private async loadEvening(): Promise<void> {
     const stored = this.isUnwritten ? null : await this.storage.evening();
     if (!stored) return;
@@ -175,8 +177,8 @@ export class DoorState {
   }
 
   /**
-   * Undo a check-in. Returns null if the box has nothing to undo. `lateReason` is sent if the
-   * box's ten seconds for an undo without a reason are over; they began before this phone's.
+   * Undo a check-in. Returns null if the box has nothing to undo. `lateReason` is sent if the box
+   * requires a reason. The box's ten seconds for an undo without a reason end before this phone's.
    */
   async undo(verdict: Verdict, lateReason: string): Promise<Verdict | null> {
     const undone = await this.exclusively(() => this.undoLocally(verdict, lateReason));
@@ -213,7 +215,7 @@ export class DoorState {
     return answer;
   }
 
-  /** Undo a queued scan. Returns null if it is not queued: then the box must undo it. */
+  /** Undo a queued scan. Returns null if it is not queued, in which case the box must undo it. */
   private async undoLocally(verdict: Verdict, reason: string): Promise<Verdict | null> {
     const queued = await this.storage.queued(verdict.scanId);
     if (!queued) return null;
@@ -232,7 +234,7 @@ export class DoorState {
   /** Update a guest and their arrival count. */
   updateGuest(guest: Guest | null): void {
     if (!guest) return;
-    // Reservations of another evening are not on tonight's list.
+    // Reservations for other evenings are not on tonight's list.
     const isListed = guest.date === this.me?.evening && !guest.id.startsWith(UNLISTED);
     if (!isListed) this.guests.delete(guest.id);
     else this.guests.set(guest.id, this.mergeGuest(guest));
@@ -242,7 +244,7 @@ export class DoorState {
     this.listeners.changed();
   }
 
-  /** Add what this phone knows to a verdict: notes, VIP mark, first check-in. */
+  /** Add this phone's data to a verdict: notes, VIP mark and first check-in. */
   withLocalFacts(verdict: Verdict): Verdict {
     if (!verdict.reservation) return verdict;
     const seen = { ...verdict, reservation: this.mergeGuest(verdict.reservation) };
@@ -288,7 +290,7 @@ export class DoorState {
     return [...this.guests.values()].some((guest) => guest.date === this.me?.evening);
   }
 
-  /** Drop a scan that the box will never accept; if it admitted guests, show a conflict. */
+  /** Drop a scan that the box will never accept. If it admitted guests, show a conflict. */
   async dropScan(scan: Queued, why: string): Promise<void> {
     console.warn(`the box refused a scan: ${why}`);
     await this.storage.dequeue(scan.scanId);
@@ -347,7 +349,7 @@ function isSameRequest(before: Scan, now: Scan): boolean {
   return request(before) === request(now) && age < SAME_SCAN_MS;
 }
 
-/** The first check-ins of parties that this phone knows of; the box knows all of them. */
+/** The first check-ins that this phone knows of. Only the box knows all of them. */
 class FirstCheckIns {
   private readonly known = new Map<string, FirstCheckIn>();
 
@@ -368,7 +370,7 @@ class FirstCheckIns {
     }
   }
 
-  /** The first check-in of the verdict's party. The verdict was given at `now` at `door`. */
+  /** Return the first check-in of the verdict's party. The verdict was given at `now` at `door`. */
   of(verdict: Verdict, now: string, door: string): FirstCheckIn | null {
     const { reservation: guest, firstCheckIn, admitted } = verdict;
     if (!guest) return firstCheckIn;

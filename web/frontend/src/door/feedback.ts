@@ -1,4 +1,4 @@
-/** Sound and vibration of a verdict: each colour has its own melody and rhythm. */
+/** Play sounds and vibrations for verdicts. Each colour has its own melody and rhythm. */
 import type { Colour } from "./types";
 
 interface Note {
@@ -30,7 +30,7 @@ const VIBRATIONS: Readonly<Record<Colour, number[]>> = {
   red: [350, 100, 350],
   grey: [30],
 };
-const LATEST_MS = 400; // a later sound could be taken for the next guest's verdict
+const LATEST_MS = 400; // a later sound could be mistaken for the next guest's verdict
 const LOUDNESS = { sine: 0.5, triangle: 0.6, square: 0.22 } as Record<OscillatorType, number>;
 
 export class Feedback {
@@ -63,7 +63,7 @@ export class Feedback {
     if (this.context?.state !== "running") void this.context?.resume().catch(() => undefined);
   }
 
-  /** Play a melody. After a phone call the audio is suspended and must be resumed first. */
+  /** Play a melody. Resume the audio first, because phone calls suspend it. */
   private async playMelody(melody: readonly Note[]): Promise<void> {
     const { context } = this;
     if (!context) return;

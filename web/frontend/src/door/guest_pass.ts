@@ -1,6 +1,7 @@
 /**
- * Guest passes, access codes, and the keyboard layouts in which a scanner may type them: the twin
- * of appliance/door/guest_pass.py (docs/decisions/guest-pass-and-links.md).
+ * Guest passes, access codes, and the keyboard layouts that a scanner may type them with.
+ * Implements the same rules as appliance/door/guest_pass.py
+ * (docs/decisions/guest-pass-and-links.md).
  */
 import { westernDigits } from "../shared/text_folding";
 
@@ -15,7 +16,7 @@ const DAY_MS = 86_400_000;
 const FIRST_DAY = Date.UTC(2020, 0, 1);
 export const VERSIONS: Readonly<Record<string, number>> = { live: 0x01, test: 0x81 };
 
-/** A decoded pass. Its fields are not to be trusted before its signature is verified. */
+/** A decoded pass. Do not trust its fields before its signature is verified. */
 export interface ReadPass {
   version: number;
   kid: number;
@@ -29,7 +30,10 @@ export interface ReadPass {
   signature: Uint8Array<ArrayBuffer>;
 }
 
-/** Every pass that `text` may encode, likeliest first; the signature decides which is right. */
+/**
+ * Yield every pass that `text` may encode, most likely first. Only the right pass has a valid
+ * signature.
+ */
 export function* decodePasses(text: string): Generator<ReadPass> {
   for (const spelling of spellings(text, TEXT_LENGTH)) {
     const read = FORM.test(spelling) ? parse(base32(spelling.slice(PREFIX.length))) : null;
@@ -96,7 +100,7 @@ const LOOKALIKES: Readonly<Record<string, string>> = {
   S: "S5", "6": "6G", G: "G6", "8": "8B", B: "B8", U: "UV", V: "VU",
 };
 
-/** The code as stored, `SVC-XXXX`; null if `text` is not an access code. */
+/** Return the code in its stored form `SVC-XXXX`, or null if `text` is not an access code. */
 export function parseAccessCode(text: string): string | null {
   const match = CODE_FORM.exec(westernDigits(text).toUpperCase().replace(/[\s._–-]+/g, ""));
   return match ? `SVC-${match[1]}` : null;
@@ -110,7 +114,7 @@ export function isLookalike(typed: string, stored: string): boolean {
   });
 }
 
-// Keyboard layouts: what a keyboard-wedge scanner types on a host with another layout
+// Keyboard layouts of the host, which change what a keyboard-wedge scanner types
 
 type Keys = ReadonlyMap<string, string>;
 
@@ -126,7 +130,7 @@ const QWERTZ: Keys = new Map([["Y", "Z"], ["Z", "Y"]]);
 const ARABIC_LETTERS: [string, string][] = [
   ...pairs("٠١٢٣٤٥٦٧٨٩", "0123456789"),
   ...pairs("ضصثقفغعهخحشسيبلاتنمئءؤرىة", "QWERTYUIOPASDFGHJKLZXCVNM"),
-  // With Shift, row by row.
+  // Characters typed with Shift, row by row.
   ["\u064e", "Q"], ["\u064b", "W"], ["\u064f", "E"], ["\u064c", "R"], ["إ", "Y"], ["‘", "U"],
   ["`", "U"], ["÷", "I"], ["×", "O"], ["؛", "P"], ["\u0650", "A"], ["\u064d", "S"], ["]", "D"],
   ["[", "F"], ["أ", "H"], ["ـ", "J"], ["،", "K"], ["/", "L"], ["~", "Z"], ["\u0652", "X"],
@@ -137,10 +141,13 @@ const ARABIC_LETTERS: [string, string][] = [
 const ARABIC: Keys = new Map([...ARABIC_LETTERS, ["'", "M"]]);
 const ARABIC_AZERTY: Keys = new Map([...ARABIC_LETTERS, ...AZERTY_DIGITS]);
 const SHIFTED_PAIRS: [string, string][] = [["لإ", "T"], ["لأ", "G"], ["لآ", "B"]];
-const PAIR = "لا"; // typed by the key B, or by G and H
+const PAIR = "لا"; // typed with the key B, or with G followed by H
 const MOST_GUESSES = 128;
 
-/** Every text of `length` characters that a scanner may have typed as `text`, likeliest first. */
+/**
+ * Yield every text of `length` characters that a scanner may have typed as `text`, most likely
+ * first.
+ */
 function* spellings(text: string, length: number): Generator<string> {
   const typed = text.replace(/\s+/gu, "").toUpperCase();
   if (typed.length === length) {
@@ -163,7 +170,9 @@ function* arabic(typed: string, length: number): Generator<string> {
   }
 }
 
-/** Every reading of `typed` with exactly `length` keys: each PAIR is one key (B) or two. */
+/**
+ * Yield every reading of `typed` with exactly `length` keys. Each PAIR is one key (B) or two keys.
+ */
 function* withPairs(typed: string, length: number): Generator<string> {
   const pieces = typed.split(PAIR);
   const keys = typed.length - length;
@@ -173,7 +182,7 @@ function* withPairs(typed: string, length: number): Generator<string> {
   }
 }
 
-/** Every set of `count` numbers from 1 to `most`, in lexicographic order. */
+/** Yield every set of `count` numbers from 1 to `most`, in lexicographic order. */
 function* combinations(most: number, count: number, from = 1): Generator<Set<number>> {
   if (count === 0) yield new Set();
   else {

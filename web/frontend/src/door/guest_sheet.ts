@@ -1,4 +1,4 @@
-/** The sheet of one guest: check in by hand, or undo the latest check-in. */
+/** A guest's sheet, where staff check in by hand or undo the latest check-in. */
 import { byId, ignoreSecondTaps, runOnce, showText, Stepper } from "./dom";
 import type { Guest, ScanRequest } from "./types";
 import type { Words } from "./words";
@@ -14,7 +14,7 @@ export class GuestSheet {
   private readonly stepper = new Stepper(byId("guest-stepper"));
   private guest: Guest | null = null;
   private changedAt = 0;
-  private missing = 1; // guests not yet checked in when the sheet opened; the stepper's maximum
+  private missing = 1; // guests not yet checked in when the sheet opened
 
   constructor(
     private readonly words: Words,
@@ -62,7 +62,7 @@ export class GuestSheet {
     ].filter(Boolean).join(" · ");
     showText(byId("guest-note"), guest.notes);
     const isAsked = !byId("guest-reasons").hidden;
-    if (isAsked && guest.arrived === 0) this.showReasons(false); // another door has undone it
+    if (isAsked && guest.arrived === 0) this.showReasons(false); // another door undid it
     byId("guest-undo").hidden = guest.arrived === 0 || !byId("guest-reasons").hidden;
   }
 
@@ -71,7 +71,7 @@ export class GuestSheet {
     this.changedAt = performance.now();
     byId("guest-reasons").hidden = !why;
     byId("guest-go").hidden = why;
-    byId("guest-here").hidden = why || this.missing < 2; // one guest: nothing to choose
+    byId("guest-here").hidden = why || this.missing < 2; // for one guest there is nothing to choose
   }
 
   private go(guest: Guest): Promise<void> {

@@ -1,4 +1,4 @@
-/** The guest list of tonight, with search and filters. */
+/** Tonight's guest list, with search and filters. */
 import { fold } from "../shared/text_folding";
 import { type Evening, Refused } from "./box";
 import { byId, showText } from "./dom";
@@ -61,7 +61,9 @@ export class ListView {
     this.draw();
   }
 
-  /** Search on this phone at once, then at the box, which also knows family names and phones. */
+  /**
+   * Search on this phone first, then at the box, which also knows family names and phone numbers.
+   */
   private search(): void {
     this.foundByBox.clear();
     this.refusal = "";

@@ -25,7 +25,7 @@ export class MenuView {
     byId("unpair").addEventListener("click", () => {
       const sure = byId("unpair-sure");
       sure.hidden = false;
-      sure.scrollIntoView({ block: "end" }); // it may be below the visible part
+      sure.scrollIntoView({ block: "end" }); // the element may be below the visible part
     });
     byId("unpair-yes").addEventListener("click", unpair);
     for (const place of document.querySelectorAll(".languages")) {
@@ -79,7 +79,7 @@ export class MenuView {
       : words.say("list.absent");
   }
 
-  /** The problem that needs attention although the box is reachable; empty if there is none. */
+  /** Return the problem that needs attention although the box is reachable, or an empty text. */
   private problemText(doorState: DoorState): string {
     const { pendingScans: count, refusal, listRefused } = doorState;
     const { words } = this;

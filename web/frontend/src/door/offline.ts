@@ -1,6 +1,7 @@
 /**
- * Offline decisions, with the checks in the order of docs/decisions/door.md. Green only if the
- * guest is in the snapshot, is not checked in, and the snapshot is less than twelve hours old.
+ * Offline decisions, with the checks in the order of docs/decisions/door.md. A verdict is only
+ * green if the guest is in the snapshot and not checked in, and the snapshot is less than 12 hours
+ * old.
  */
 import { fold } from "../shared/text_folding";
 import {
@@ -12,14 +13,18 @@ import { isTooEarly, tonight } from "./venue_time";
 
 const OLDEST_MS = 12 * 3600_000;
 const AHEAD_MS = 10 * 60_000; // how far in the future a snapshot may be
-const DAMAGED_BYTES = 2; // a venue tag that differs in no more bytes is ours, damaged
-export const UNLISTED = "pass:"; // with the pass id: the id of a guest missing in the snapshot
+const DAMAGED_BYTES = 2; // up to this many different bytes count as damage to our venue tag
+// With the pass id, this is the id of a guest who is not in the snapshot.
+export const UNLISTED = "pass:";
 const LINK = /\/access\/[\w-]+/;
-// The same as in appliance/door/scan.py.
+// This pattern is the same as in appliance/door/scan.py.
 const NAME = /^[\p{L}\p{M}]{2,}(?:[\s'’.-]+[\p{L}\p{M}]+)*$/u;
 const NAME_MAX = 80;
 
-/** What offline decisions use. `arrived`: guests checked in, by reservation id. */
+/**
+ * The data for offline decisions. `arrived` maps reservation ids to the number of guests checked
+ * in.
+ */
 export interface OfflineData {
   me: Me;
   environment: string;
@@ -28,7 +33,7 @@ export interface OfflineData {
   now: number;
 }
 
-/** A guest of the snapshot, with the id and generation of the valid pass. */
+/** A guest in the snapshot, with the id and generation of the valid pass. */
 export interface Listed extends Guest {
   passId: string;
   generation: number;
@@ -51,7 +56,7 @@ const UNSETTLED: Readonly<Record<string, string>> = {
 };
 const HOLDS_NOTHING = new Set(["cancelled", "declined"]);
 
-/** The guests of the snapshot, with current arrival counts. */
+/** Return the guests in the snapshot, with current arrival counts. */
 export function listGuests(data: OfflineData): Listed[] {
   const { snapshot, arrived } = data;
   return (snapshot?.passes ?? []).map((pass) => ({
@@ -70,7 +75,7 @@ export function listGuests(data: OfflineData): Listed[] {
   }));
 }
 
-/** Decide a scan. This changes nothing: the caller stores the admission. */
+/** Decide a scan. This changes nothing, because the caller stores the admission. */
 export async function decideOffline(scan: Scan, data: OfflineData): Promise<Verdict> {
   if (scan.reservationId !== undefined) {
     const guest = listGuests(data).find((guest) => guest.id === scan.reservationId);
@@ -110,7 +115,7 @@ async function decidePass(scan: Scan, data: OfflineData, code: string): Promise<
 
 /**
  * Decide a typed code, name or link. Only the box can resolve a link. A name always shows a choice,
- * because the snapshot has only first names; a name that is not found may be known to the box.
+ * because the snapshot has only first names. The box may know a name that is not found here.
  */
 function decideText(scan: Scan, data: OfflineData, text: string): Verdict {
   if (LINK.test(text)) return makeVerdict(scan, data, "needs_box", null);
@@ -232,9 +237,10 @@ function makeVerdict(scan: Scan, data: OfflineData, result: string, guest: Guest
 }
 
 /**
- * The queue entry of an offline decision. After a typed code it names the reservation, because the
- * box may match the text to another guest; a pass is sent as scanned, because the box knows of
- * newer passes. After an override it names the number admitted, which the box cannot infer.
+ * Return the queue entry for an offline decision. For a typed code, it contains the reservation,
+ * because the box may match the text to a different guest. A pass is sent as scanned, because the
+ * box knows about newer passes. After an override, the entry contains the number admitted, which
+ * the box cannot infer.
  */
 export function queueEntry(scan: Scan, verdict: Verdict, reached: boolean): Queued {
   const { admitted } = verdict;
@@ -247,7 +253,7 @@ export function queueEntry(scan: Scan, verdict: Verdict, reached: boolean): Queu
   return queued;
 }
 
-/** An undone scan that the box has not received: it admits nobody and is only logged. */
+/** Return the queue entry for an undone scan. It admits nobody and is only logged. */
 export function undoneEntry(queued: Queued, reason: string): Queued {
   const { override: _override, arrivals: _arrivals, ...scan } = queued;
   return { ...scan, shown: "undone", admitted: 0, reason };

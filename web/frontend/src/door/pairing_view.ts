@@ -1,4 +1,4 @@
-/** Pairing: by the secret in the portal's QR code, or by typed digits. */
+/** Pair with the secret in the portal's QR code, or with typed digits. */
 import { westernDigits } from "../shared/text_folding";
 import { type Box, NotPaired, Refused } from "./box";
 import { byId, showText } from "./dom";
@@ -48,7 +48,7 @@ export class PairingView {
     if (location.hash) history.replaceState(null, "", location.pathname + location.search);
   }
 
-  /** With a secret from the link, hide the field for the digits. */
+  /** Hide the field for the digits if the link contained a secret. */
   private draw(): void {
     byId("pair-typed").hidden = this.secret !== null;
     byId("pair-linked").hidden = this.secret === null;
@@ -66,7 +66,7 @@ export class PairingView {
     } catch (error) {
       if (error instanceof Refused && error.code === TOO_MANY) return this.refuse("pair.later");
       const isNo = error instanceof NotPaired || error instanceof Refused;
-      if (isNo) this.secret = null; // the link was used: let the person type digits
+      if (isNo) this.secret = null; // the link was used, so the user may type digits
       this.refuse(isNo ? "pair.refused" : "pair.away");
     } finally {
       if (button) button.disabled = false;

@@ -1,4 +1,4 @@
-/** The QR code reader, in a worker: one picture at a time. */
+/** The QR code reader. Its worker reads one picture at a time. */
 
 type Answer = { id: number; texts: string[] } | { failed: string };
 
@@ -19,7 +19,7 @@ export class Reader {
     private readonly wasm: string,
   ) {}
 
-  /** False after a failure, until a picture has been read. */
+  /** False from a failure until a picture has been read. */
   get works(): boolean {
     return this.faults === 0;
   }
@@ -35,13 +35,13 @@ export class Reader {
   }
 
   /**
-   * Read the texts in a picture, the nearest to its centre first. The picture is consumed.
-   * `thorough`: slower and more tolerant, for a photo.
+   * Read the texts of the codes in a picture. The code nearest to the centre comes first. The
+   * picture is consumed. `thorough` is slower but more tolerant, for photos.
    */
   async read(picture: ImageBitmap | ImageData, thorough = false): Promise<string[]> {
     if (this.restarting && !thorough) {
       if (!(picture instanceof ImageData)) picture.close();
-      await this.restarting; // by then this picture is outdated
+      await this.restarting; // this picture is then outdated
       return [];
     }
     this.load();
@@ -68,7 +68,7 @@ export class Reader {
     this.changed();
   }
 
-  /** End the worker; the next one starts after a delay that grows with each failure. */
+  /** End the worker. The next worker starts after a delay that grows with each failure. */
   private fail(worker: Worker | null): void {
     if (!worker || worker !== this.worker) return;
     worker.terminate();

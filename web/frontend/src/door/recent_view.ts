@@ -1,4 +1,4 @@
-/** Recent verdicts: the last green as a strip above the camera, and the last five as a list. */
+/** Recent verdicts. The last green is a strip above the camera, and the last five are a list. */
 import { byId, create } from "./dom";
 import type { Guest, Me, Verdict } from "./types";
 import { clockOf } from "./venue_time";
@@ -34,7 +34,7 @@ export class RecentView {
     if (this.sheet.open) this.draw();
   }
 
-  /** Show a green verdict that closed by itself as a strip; null hides the strip. */
+  /** Show a green verdict that closed automatically as a strip. Null hides the strip. */
   showStrip(verdict: Verdict | null): void {
     this.strip.hidden = verdict === null;
     const guest = verdict?.reservation;

@@ -1,31 +1,34 @@
 /**
- * The queue between camera or scanner and decision. A verdict is not replaced before it was on
- * screen long enough, and a code that is held up to the camera counts as one scan.
+ * The queue of scanned codes to decide. A verdict stays on screen for a minimum time, and a code
+ * that is held up to the camera counts as one scan.
  */
 import { isForeign } from "./offline";
 import type { ScanRequest } from "./types";
 import type { VerdictView } from "./verdict_view";
 
 const OUT_OF_SIGHT_MS = 700; // a code that shakes or glares is not read in every frame
-const SAME_SCAN_MS = 3000; // a USB scanner repeats a code and does not report when it is gone
+const SAME_SCAN_MS = 3000; // a USB scanner repeats a code and does not report its removal
 
 export class ScanQueue {
   private lastScan: Promise<void> = Promise.resolve();
   private waiting = 0;
   private deciding = false;
-  /** Codes in the camera's view. The value is when the code went missing; null if visible. */
+  /** Codes in the camera's view. The value is the time when the code disappeared, or null. */
   private readonly inSight = new Map<string, number | null>();
-  /** When each scanned code was decided; Infinity until then. */
+  /** The time when each scanned code was decided, or Infinity until then. */
   private readonly scanned = new Map<string, number>();
 
-  /** `isSheetOpen`: whether a sheet covers the camera, whose codes are then ignored. */
+  /**
+   * `isSheetOpen` returns whether a sheet covers the camera. If so, the camera's codes are
+   * ignored.
+   */
   constructor(
     private readonly view: VerdictView,
     private readonly isSheetOpen: () => boolean,
     private readonly decide: (request: ScanRequest) => Promise<void>,
   ) {}
 
-  /** Decide after the previous verdicts were seen. Resolves when the verdict is shown. */
+  /** Decide after the previous verdicts were shown. Resolves when this verdict is shown. */
   add(request: ScanRequest): Promise<void> {
     this.changeWaiting(1);
     this.lastScan = this.lastScan
@@ -40,9 +43,9 @@ export class ScanQueue {
   }
 
   /**
-   * Take the codes of one camera frame, the nearest to its centre first; only the first counts.
-   * While a scan is waiting, codes are ignored: the camera will see them again. A code is decided
-   * once until it leaves the camera's view.
+   * Take the codes of one camera frame, sorted by distance from the centre. Only the first code
+   * counts. While a scan is waiting, codes are ignored, because the camera will see them again. A
+   * code is decided once until it leaves the camera's view.
    */
   addCameraCodes(codes: readonly string[]): void {
     this.track(codes);
@@ -53,7 +56,7 @@ export class ScanQueue {
     if (this.view.isFresh && isForeign(code)) return;
     const isSeen = () => void this.inSight.set(code, null);
     isSeen();
-    void this.add({ code }).then(isSeen); // gaps while it waited do not count
+    void this.add({ code }).then(isSeen); // gaps while the scan waited do not count
   }
 
   /** Take a code from a USB scanner. */

@@ -1,4 +1,4 @@
-/** Ed25519 signatures, verified by the browser or, in older browsers, by a library. */
+/** Verify Ed25519 signatures in the browser or, in older browsers, with a library. */
 import { verifyAsync } from "@noble/ed25519";
 import type { PublicKey } from "./types";
 
@@ -39,13 +39,13 @@ export async function verify(publicKey: Bytes, message: Bytes, signature: Bytes)
       const key = await crypto.subtle.importKey("raw", publicKey, "Ed25519", false, ["verify"]);
       return await crypto.subtle.verify("Ed25519", key, signature, message);
     } catch {
-      browserCan = false; // a browser from before 2025, or an invalid key: use the library
+      browserCan = false; // the browser is too old or the key is invalid
     }
   }
   return verifyByLibrary(publicKey, message, signature);
 }
 
-/** The same as `verify`, without the browser's Ed25519. */
+/** Verify a signature without the browser's Ed25519. */
 export async function verifyByLibrary(
   publicKey: Bytes, message: Bytes, signature: Bytes,
 ): Promise<boolean> {

@@ -1,6 +1,7 @@
 /**
- * The terminal's data in IndexedDB: no contact data, and deleted when the terminal is revoked. If
- * the browser refuses to store, changes stay in memory, so that the door keeps working.
+ * The terminal's data in IndexedDB. It contains no contact data and is deleted when the terminal is
+ * revoked. If the browser cannot store changes, they stay in memory, so that the door keeps
+ * working.
  */
 import { type DBSchema, deleteDB, type IDBPDatabase, type IDBPTransaction, openDB } from "idb";
 import { undoneEntry } from "./offline";
@@ -9,7 +10,7 @@ import type { UnansweredScan, Me, Queued, SignedSnapshot, StoredConflict } from 
 interface StoredValues {
   me: Me;
   snapshot: SignedSnapshot;
-  /** Milliseconds by which the box's clock is ahead of this phone's. */
+  /** The box's clock minus this phone's clock, in milliseconds. */
   ahead: number;
   lastEvent: string;
   /** The scan whose response from the box is still pending. */
@@ -33,7 +34,7 @@ type Writing = IDBPTransaction<Door, Store[], "readwrite">;
 
 const STORES: Store[] = ["kept", "arrived", "queue", "conflicts"];
 
-/** The store of one environment. */
+/** The stored data of one environment. */
 export class Storage {
   private opened: Promise<IDBPDatabase<Door>> | null = null;
   private readonly fallback = new MemoryFallback();
@@ -54,7 +55,10 @@ export class Storage {
     );
   }
 
-  /** Read the snapshot and the arrival counts in one transaction; null if unreadable. */
+  /**
+   * Read the snapshot and the arrival counts in one transaction. Returns null if they are
+   * unreadable.
+   */
   async evening(): Promise<StoredEvening | null> {
     const found = await this.read(async (database) => {
       const tx = database.transaction(["kept", "arrived"]);
@@ -78,9 +82,9 @@ export class Storage {
   }
 
   /**
-   * Replace the snapshot. It includes earlier arrivals, so only two kinds of counts are kept: those
-   * of queued scans, and `recentCounts`, which arrived since it was requested. Returns the counts;
-   * null if they could not be stored.
+   * Replace the snapshot. It includes earlier arrivals, so only the counts of queued scans and
+   * `recentCounts`, which arrived after the request, are kept. Returns the counts, or null if they
+   * could not be stored.
    */
   replaceSnapshot(
     snapshot: SignedSnapshot, recentCounts: ReadonlyMap<string, number>,
@@ -109,7 +113,7 @@ export class Storage {
     }, () => this.fallback.put(scan, arrived), true);
   }
 
-  /** The queued scans, oldest first. */
+  /** Return the queued scans, oldest first. */
   async queue(): Promise<Queued[]> {
     const written = (await this.read((database) => database.getAll("queue"))) ?? [];
     const all = [...written, ...this.fallback.queue.values()];
@@ -122,7 +126,7 @@ export class Storage {
     return unwritten ?? (await this.read((database) => database.get("queue", scanId))) ?? undefined;
   }
 
-  /** Mark scans as sent. Returns their current state, without those that are no longer queued. */
+  /** Mark scans as sent. Returns the current state of those that are still queued. */
   markSent(batch: readonly Queued[]): Promise<Queued[]> {
     return this.write(async (tx) => {
       const store = tx.objectStore("queue");
@@ -175,7 +179,7 @@ export class Storage {
     return [...new Map(all.map((conflict) => [conflict.id, conflict])).values()];
   }
 
-  /** Store a conflict if it is new; otherwise return the stored one. */
+  /** Store a conflict if it is new. Otherwise, return the stored conflict. */
   addConflict(conflict: StoredConflict): Promise<StoredConflict | undefined> {
     return this.write(async (tx) => {
       const known = await tx.objectStore("conflicts").get(conflict.id);
@@ -206,7 +210,7 @@ export class Storage {
     );
   }
 
-  /** Delete everything. Clear the stores first: another tab may block deleting the database. */
+  /** Delete everything. Clear the stores first, because another tab may block the deletion. */
   async wipe(): Promise<void> {
     this.fallback.clear();
     await this.write(
@@ -219,7 +223,7 @@ export class Storage {
     await Promise.race([deleted, new Promise((done) => setTimeout(done, 500))]);
   }
 
-  /** Run a read; null if it fails again after reopening the database. */
+  /** Run a read. Returns null if it fails again after the database was reopened. */
   private async read<T>(ask: (database: IDBPDatabase<Door>) => Promise<T>): Promise<T | null> {
     try {
       return await this.withRetry(ask);
@@ -228,7 +232,7 @@ export class Storage {
     }
   }
 
-  /** Run a change and earlier unstored changes in one transaction; on failure, run `otherwise`. */
+  /** Run a change and earlier unstored changes in one transaction. On failure, run `otherwise`. */
   private async write<T>(
     change: (tx: Writing) => Promise<T>, otherwise: () => T, durable = false,
   ): Promise<T> {
@@ -260,7 +264,7 @@ export class Storage {
     ]);
   }
 
-  /** Run `ask`; if it fails, reopen the database and run it once more. */
+  /** Run `ask`. If it fails, reopen the database and run it once more. */
   private async withRetry<T>(ask: (database: IDBPDatabase<Door>) => Promise<T>): Promise<T> {
     try {
       return await ask(await this.open());
@@ -287,17 +291,17 @@ export class Storage {
   }
 }
 
-/** Abort the transaction, so that none of the change is stored, and throw. */
+/** Abort the transaction, so that no part of the change is stored, and throw `error`. */
 function abortAndThrow(tx: Writing, error: unknown): never {
   try {
     tx.abort();
   } catch {
-    // The transaction has already ended.
+    // the transaction has already ended
   }
   throw error;
 }
 
-/** Changes that could not be stored; the next successful change stores them too. */
+/** Changes that could not be stored. The next successful change stores them too. */
 class MemoryFallback {
   constructor(
     readonly queue = new Map<string, Queued>(),
@@ -328,7 +332,7 @@ class MemoryFallback {
     return new MemoryFallback(new Map(this.queue), new Map(this.arrived), new Map(this.conflicts));
   }
 
-  /** Remove the entries in `written`, which are now stored, unless they have changed since. */
+  /** Remove the entries in `written`, which are now stored, unless they have changed again. */
   removeWritten(written: MemoryFallback): void {
     for (const name of ["queue", "arrived", "conflicts"] as const) {
       const held: Map<string, unknown> = this[name];

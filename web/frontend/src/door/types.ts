@@ -9,7 +9,7 @@ export interface Table {
   number?: string | undefined;
 }
 
-/** A reservation as terminals see it: without email and phone number. */
+/** A reservation as terminals see it, without email address and phone number. */
 export interface Guest {
   id: string;
   accessCode: string | null;
@@ -49,7 +49,7 @@ export interface Verdict {
   conflict?: Conflict | null;
 }
 
-/** An admission that the box would have refused. `admissions` are in order of time. */
+/** An admission that the box would have refused. `admissions` are in chronological order. */
 export interface Conflict {
   id: string;
   kind: string;
@@ -57,7 +57,9 @@ export interface Conflict {
   despite: string;
   /** The role that the terminal lacks for its override. */
   roleMissing?: string | null;
-  /** Null or empty if the box does not know the reservation; then no arrival was counted. */
+  /**
+   * Null or empty if the box does not know the reservation. No arrival was counted in that case.
+   */
   reservationId: string | null;
   other: Admission;
   admissions: Admission[];
@@ -91,16 +93,16 @@ export interface Scan {
 /** A scan before it has an id and a time. */
 export type ScanRequest = Omit<Scan, "scanId" | "at">;
 
-/** A scan that was sent but has no response yet. `heard`: its check-in, as the feed reported it. */
+/** A scan that was sent but has no response yet. `heard` is its check-in from the feed. */
 export interface UnansweredScan {
   scan: Scan;
   heard: Verdict | null;
 }
 
 /**
- * A scan decided offline that the box has not received. `reached`: it was sent and may have
- * arrived. After a typed text, `reservationId` names the guest: the box may match the text to
- * another one.
+ * A scan decided offline that the box has not received. `reached` is true if it was sent and may
+ * have arrived. For a typed text, `reservationId` identifies the guest, because the box may match
+ * the text to a different guest.
  */
 export interface Queued extends Scan {
   shown: string;
@@ -108,7 +110,7 @@ export interface Queued extends Scan {
   admitted: number;
   reached: boolean;
   undone?: boolean;
-  /** The reason of the undo. */
+  /** The reason for the undo. */
   reason?: string;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The venue's local time, as in appliance/venue/model.py. It uses the UTC offset that the box
- * sends: a phone's time zone data may be outdated.
+ * The venue's local time, with the same rules as in appliance/venue/model.py. It uses the UTC
+ * offset from the box, because a phone's time zone data may be outdated.
  */
 import type { Me } from "./types";
 
@@ -23,13 +23,13 @@ function dayBefore(date: string): string {
   return new Date(Date.parse(`${date}T00:00:00Z`) - DAY * MINUTE).toISOString().slice(0, 10);
 }
 
-/** The date of the current evening: yesterday's until the hour at which evenings end. */
+/** Return the date of the current evening. It is yesterday's date until evenings end. */
 export function tonight(now: number, me: Me): string {
   const { date, minutes } = wall(now, me);
   return minutes < minutesOf(me.venue.eveningEndsAt) ? dayBefore(date) : date;
 }
 
-/** Minutes since the start of the evening's date; after the next midnight they exceed 1440. */
+/** Return the minutes since the start of the evening's date. After midnight, they exceed 1440. */
 export function minutesOfEvening(clock: string, me: Me): number {
   const minutes = minutesOf(clock);
   return minutes < minutesOf(me.venue.eveningEndsAt) ? minutes + DAY : minutes;
@@ -43,7 +43,7 @@ export function isTooEarly(
   return minutesOfEvening(guest.slot, me) - minutesOfEvening(clock(now, me), me) > earlyMinutes;
 }
 
-/** The venue's local time of an instant, as `21:04`. */
+/** Return an instant in the venue's local time, such as `21:04`. */
 export function clockOf(at: string, me: Me): string {
   return clock(Date.parse(at), me);
 }

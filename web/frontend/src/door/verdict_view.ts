@@ -1,4 +1,4 @@
-/** The verdict, full screen: colour, shape, word, table, party and one sentence. */
+/** The full-screen verdict with its colour, shape, word, table, party and one sentence. */
 import { byId, create, ignoreSecondTaps, showText, Stepper } from "./dom";
 import { isVip } from "./guest_rows";
 import type { Guest, Me, ScanRequest, Verdict } from "./types";
@@ -18,14 +18,14 @@ interface Shown {
   request: ScanRequest;
   sentence: string | undefined;
   at: number;
-  /** True if no other scan may replace it until it has been seen. */
+  /** True if another scan may not replace the verdict before staff have seen it. */
   isProtected: boolean;
 }
 
 const UNDO_MS = 10_000;
 const COUNT_DELAY_MS = 700;
 const SEEN_MS = 2000; // how long a verdict must be on screen
-const AUTO_CLOSE_MS = 3000; // a green left on screen could be taken for the next guest's
+const AUTO_CLOSE_MS = 3000; // a green left on screen could be mistaken for the next guest's
 const BUTTONS = ["picks", "reasons", "fewer-here", "undo", "override"];
 
 export class VerdictView {
@@ -40,7 +40,7 @@ export class VerdictView {
   private changedAt = 0;
   private undoTicker = 0;
   private countTimer = 0;
-  private count: number | null = null; // chosen on the stepper and not applied yet
+  private count: number | null = null; // the number chosen on the stepper but not applied yet
   private acting: Verdict | null = null;
 
   constructor(
@@ -82,7 +82,9 @@ export class VerdictView {
     return this.dialog.open && !byId("reasons").hidden;
   }
 
-  /** Resolve when another verdict may replace this one: it was seen, and no action is running. */
+  /**
+   * Resolve when another verdict may replace this one, i.e. it was seen and no action is running.
+   */
   whenFree(isForeign: boolean): Promise<void> {
     const isBlocked = () => this.dialog.open && (this.acting !== null || this.isEnteringReason ||
       (!this.isSeen && (isForeign || Boolean(this.shown?.isProtected))));
@@ -94,14 +96,14 @@ export class VerdictView {
     showText(byId("waiting"), count > 0 ? this.words.say("next.waiting", { count }) : null);
   }
 
-  /** Reopen the green verdict that closed by itself. */
+  /** Reopen the green verdict that closed automatically. */
   reopenAutoClosed(): void {
     const { lastAutoClosed: last } = this;
     if (last) this.show(last.verdict, last.request, last.sentence, last.at);
   }
 
   show(verdict: Verdict, request: ScanRequest, sentence?: string, at = performance.now()): void {
-    // A corrected count has `arrivals`; it is not protected.
+    // A request with a corrected count has `arrivals`. Its verdict is not protected.
     const isStaffAction = this.acting !== null && request.arrivals === undefined;
     const isProtected = isStaffAction || verdict.colour === "amber" || verdict.colour === "red";
     this.applyCount();
@@ -128,7 +130,7 @@ export class VerdictView {
     byId("override").hidden = !verdict.overridable;
     this.showPicks(verdict.candidates ?? []);
     this.showUndo(verdict);
-    if (this.dialog.open && !this.isOnTop()) this.dialog.close(); // reopened above the other dialog
+    if (this.dialog.open && !this.isOnTop()) this.dialog.close(); // the next line reopens it
     if (!this.dialog.open) this.dialog.showModal();
     this.dialog.scrollTop = 0;
     byId("next").focus({ preventScroll: true });
@@ -141,7 +143,7 @@ export class VerdictView {
     this.startAutoClose();
   }
 
-  /** Close a green verdict some time after the last touch. */
+  /** Close a green verdict after a delay, counted from the last touch. */
   private startAutoClose(): void {
     clearTimeout(this.autoCloseTimer);
     if (this.current?.colour !== "green") return;
@@ -190,7 +192,7 @@ export class VerdictView {
     );
   }
 
-  /** A terminal with the role "scan" may not check in by id: use the access code. */
+  /** A terminal with the role "scan" may not check in by id, so use the access code. */
   private pickOf(guest: Guest): ScanRequest {
     const mayPick = this.me()?.terminal.role !== "scan" || !guest.accessCode;
     return mayPick ? { reservationId: guest.id } : { code: guest.accessCode ?? "" };
@@ -245,7 +247,7 @@ export class VerdictView {
     void this.act(() => this.actions.correct(shown.verdict, shown.request, count));
   }
 
-  /** Run one action on the current verdict; further presses are ignored meanwhile. */
+  /** Run one action on the current verdict. Ignore further presses until it ends. */
   private async act(action: () => Promise<void>): Promise<void> {
     const { current: verdict } = this;
     if (this.acting === verdict) return;
@@ -285,7 +287,7 @@ export class VerdictView {
   }
 }
 
-/** Shrink the text until it fits its line. */
+/** Shrink the text until it fits on its line. */
 function shrinkToFit(place: HTMLElement): void {
   place.style.removeProperty("font-size");
   if (place.hidden) return;
@@ -294,7 +296,7 @@ function shrinkToFit(place: HTMLElement): void {
   if (ratio < 1) place.style.fontSize = `${Math.max(28, Math.floor(size * ratio))}px`;
 }
 
-/** The box's sentence if it is in this language, else the app's. */
+/** Return the box's message if it is in this language, otherwise the app's message. */
 function sentenceOf(verdict: Verdict, words: Words, me: Me | null): string {
   const { result, reservation: guest, firstCheckIn: first } = verdict;
   const values = {
@@ -307,7 +309,7 @@ function sentenceOf(verdict: Verdict, words: Words, me: Me | null): string {
     time: first && me ? clockOf(first.at, me) : "",
     door: [first?.terminal, first?.by].filter(Boolean).join(", "),
   };
-  // The box's sentence does not name the door.
+  // The box's message does not name the door.
   if (result === "already_checked_in" && first) {
     return words.say(values.door ? "say.already_since" : "say.already_at", values);
   }

@@ -1,11 +1,12 @@
 /**
- * Read a keyboard-wedge scanner, wherever the focus is: a burst of keys that ends with Enter. Text
- * that the burst typed into a field is removed, and its keys press no buttons.
+ * Read a keyboard-wedge scanner, which types a burst of keys that ends with Enter, wherever the
+ * focus is. Text that the burst typed into a field is removed, and its keys press no buttons.
  */
 import { decodePasses, resemblesPass } from "./guest_pass";
 
-// The longest time between two keys of a burst. In a field it must be shorter than a person's
-// typing; outside of fields nobody types, and text that starts like a pass comes from a scanner.
+// The longest time between two keys of a burst. In a field, it must be shorter than between keys
+// that a person types. Nobody types outside fields, and text that starts like a pass comes from a
+// scanner.
 const IN_FIELD_MS = 90;
 const ELSEWHERE_MS = 250;
 const IN_PASS_MS = 600;
@@ -31,7 +32,7 @@ export function listenToWedge(read: (code: string) => void): void {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const isEnd = event.key === "Enter" || (event.key === "Tab" && typed.length >= SHORTEST);
     const gap = event.timeStamp - last;
-    if (!isCharacter(event.key) && !isEnd) return; // Shift or Caps Lock, which may be in a burst
+    if (!isCharacter(event.key) && !isEnd) return; // Shift or Caps Lock, which may occur in a burst
     if (gap > longestGap(typed, before)) {
       if (isEnd) return reset();
       reset();
@@ -60,7 +61,7 @@ export function listenToWedge(read: (code: string) => void): void {
   }, { capture: true });
 }
 
-/** Whether keys came outside of a field: then a space or Enter is the scanner's. */
+/** Whether the keys were typed outside a field, so a space or Enter comes from the scanner. */
 function isBurst(typed: string, before: Field | null): boolean {
   return typed.trim() !== "" && !before;
 }
@@ -70,7 +71,7 @@ function longestGap(typed: string, before: Field | null): number {
   return before ? IN_FIELD_MS : ELSEWHERE_MS;
 }
 
-/** Choose between the typed text and the text by key positions: whichever is a pass. */
+/** Return the typed text or the text by key positions, whichever is a pass. */
 function likelierCode(typed: string, pressedKeys: string): string {
   const isPass = (text: string) => !decodePasses(text).next().done;
   return !isPass(typed) && isPass(pressedKeys) ? pressedKeys : typed;
@@ -80,7 +81,7 @@ function isCharacter(key: string): boolean {
   return [...key].length === 1 || (key.length > 0 && !/^[A-Za-z0-9]+$/.test(key));
 }
 
-/** The character of this key on a US keyboard, which scanners emulate. */
+/** Return the character of this key on a US keyboard, which scanners emulate. */
 function keyOf(code: string): string | null {
   return /^(?:Key|Digit|Numpad)([A-Z0-9])$/.exec(code)?.[1] ?? null;
 }

@@ -38,7 +38,9 @@ export class Words {
     this.fill(document);
   }
 
-  /** The text of `key` with its `{placeholders}` filled; text values are isolated for bidi. */
+  /**
+   * Return the text of `key` with its `{placeholders}` filled. Text values are isolated for bidi.
+   */
   say(key: string, values: Readonly<Record<string, string | number>> = {}): string {
     const text = this.all[this.code]?.words[key] ?? "";
     return text.replace(/\{(\w+)\}/g, (_all, name: string) => {
@@ -52,7 +54,7 @@ export class Words {
     return key in (this.all[this.code]?.words ?? {});
   }
 
-  /** The text of a refusal: the app's translation, else the box's message. */
+  /** Return the text of a refusal, i.e. the app's translation or else the box's message. */
   refusalText(refusal: { code: string; message: string }): string {
     const known = `refused.${refusal.code}`;
     return this.has(known) ? this.say(known) : refusal.message;
@@ -62,7 +64,7 @@ export class Words {
     return this.say(`guests.${this.plural.select(count)}`, { count });
   }
 
-  /** A short date, as `sam. 21 nov.` */
+  /** Return a short date, such as `sam. 21 nov.` */
   day(date: string): string {
     const locale = { fr: "fr-FR", en: "en-GB", ar: "ar-MA" }[this.code] ?? "fr-FR";
     const shown = { weekday: "short", day: "numeric", month: "short", timeZone: "UTC" } as const;

@@ -1,5 +1,6 @@
-// The drawer beside the board shows one reservation. Its chip opens it, Escape closes it, and the
-// focus returns to the chip. Without a script, the chip links to the reservation's page.
+// The drawer beside the board shows one reservation. The reservation's chip opens it, Escape closes
+// it, and the focus then returns to the chip. Without a script, the chip links to the reservation's
+// page.
 import htmx from "htmx.org";
 
 import { hideUnreachable, showUnreachable } from "./forms";
@@ -23,7 +24,7 @@ export function followDrawer(): void {
   });
   document.addEventListener("htmx:after:swap", () => {
     if (drawer()?.hasChildNodes() && !drawer()?.contains(document.activeElement)) focusDetail();
-    // The swap removed the focused button: focus the reservation, so that the keyboard goes on.
+    // The swap removed the focused button, so focus the reservation to keep the keyboard usable.
     if (document.activeElement === document.body) focusDetail();
   });
 }
@@ -77,7 +78,7 @@ function focusDetail(): void {
   document.querySelector<HTMLElement>("#drawer [data-detail]")?.focus();
 }
 
-/** Keep the focus inside the drawer: Tab goes from the last control to the first. */
+/** Keep the focus inside the drawer, so that Tab goes from the last control to the first. */
 function trapFocus(event: KeyboardEvent): void {
   const place = drawer();
   if (!place?.contains(document.activeElement)) return;

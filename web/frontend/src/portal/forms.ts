@@ -1,12 +1,12 @@
-// Forms: submitted once, refusals shown beside the field, and errors when the box is unreachable.
+// Submit forms only once, show refusals beside the field, and report an unreachable box.
 
-// Double submits: a form is not sent again before its answer or the timeout.
+// Double submits. A form is not sent again before its response or the timeout.
 
 const TIMEOUT_MS = 10_000;
 let pending = new WeakSet<EventTarget>();
 
 export function preventDoubleSubmit(): void {
-  // In the capture phase, before htmx, which would queue the second request.
+  // Listen in the capture phase, i.e. before htmx, which would queue the second request.
   document.addEventListener("submit", onSubmit, true);
   document.addEventListener("htmx:finally:request", ({ target }) => {
     if (target) pending.delete(target);
@@ -26,8 +26,8 @@ function onSubmit(event: SubmitEvent): void {
   window.setTimeout(() => pending.delete(form), TIMEOUT_MS);
 }
 
-// Inline errors: forms with `data-in-place` are sent by this script, and a refusal is shown beside
-// its field. Without a script, the refusal is a page of its own.
+// Inline errors. This script sends forms with `data-in-place` and shows a refusal beside its field.
+// Without the script, the refusal is a separate page.
 
 export function showErrorsInline(): void {
   document.addEventListener("submit", (event) => {
@@ -51,9 +51,9 @@ async function send(form: HTMLFormElement): Promise<void> {
   const redirect = answer.headers.get("HX-Redirect");
   if (redirect) return window.location.assign(redirect);
   if (answer.headers.has("HX-Retarget")) return showRefusal(form, text);
-  // After a 5xx it is unknown whether the form took effect: let the person send it again.
+  // After a 5xx, it is unknown whether the form took effect, so let the user send it again.
   if (answer.status >= 500) return showUnreachable();
-  // Any other page is a question before the action: submit normally, to show that page.
+  // Any other page asks for confirmation, so submit normally to show that page.
   form.submit();
 }
 
@@ -97,7 +97,7 @@ function clearRefusals(form: HTMLFormElement): void {
 
 export function showNetworkErrors(): void {
   document.addEventListener("htmx:error", (event) => {
-    // Without `ctx.text` there was no answer; a refusal has its own message.
+    // Without `ctx.text`, there was no response. A refusal has its own message.
     const { ctx } = (event as CustomEvent<{ ctx?: { text?: string } }>).detail;
     if (ctx && ctx.text === undefined) showUnreachable();
   });
@@ -112,7 +112,7 @@ export function showUnreachable(): void {
   message.className = "problem";
   message.textContent = place.dataset["unreachable"] ?? "";
   message.dataset["outOfReach"] = "";
-  // An open drawer may cover the page: show the message in the drawer.
+  // An open drawer may cover the page, so show the message in the drawer.
   const head = document.querySelector("#drawer .detail-head");
   if (head) message.setAttribute("role", "alert");
   if (head) head.after(message);

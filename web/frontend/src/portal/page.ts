@@ -1,4 +1,4 @@
-// What every page of the portal does, and small additions to single pages.
+// Features of every portal page, and small additions to single pages.
 
 const RESTART_POLL_MS = 1000;
 
@@ -37,8 +37,8 @@ export function removeSecrets(): void {
 }
 
 /**
- * Show a flash message once: remove it at the next action, and its parameter from the URL, so that
- * a reload does not show it again.
+ * Show a flash message only once. Remove it at the next action, and remove its parameter from the
+ * URL, so that a reload does not show it again.
  */
 export function showFlashOnce(): void {
   document.addEventListener("submit", ({ target }) => {
@@ -52,8 +52,8 @@ export function showFlashOnce(): void {
 }
 
 /**
- * Reload a page that the back button restores after its form was sent: the form holds a used
- * one-time token. A page whose form was not sent stays as it was left.
+ * Reload a page that the back button restores after its form was sent, because the form contains a
+ * used one-time token. A page whose form was not sent does not change.
  */
 export function reloadSentForms(): void {
   let wasSent = false;
@@ -68,7 +68,7 @@ export function reloadSentForms(): void {
   });
 }
 
-/** Follow the link of the page that is shown while the box restarts, once it has restarted. */
+/** On the page that is shown during a restart, follow the link as soon as the box has restarted. */
 export function waitForRestart(): void {
   const link = document.querySelector<HTMLAnchorElement>("a[data-goes-on]");
   if (link) window.setTimeout(() => void followOnceRestarted(link), RESTART_POLL_MS);
@@ -79,7 +79,7 @@ async function followOnceRestarted(link: HTMLAnchorElement): Promise<void> {
   else window.setTimeout(() => void followOnceRestarted(link), RESTART_POLL_MS);
 }
 
-/** Whether the box has restarted: until then, the page at `path` has a restart button. */
+/** Whether the box has restarted. Until then, the page at `path` has a restart button. */
 async function hasRestarted(path: string): Promise<boolean> {
   try {
     const answer = await fetch(path, { cache: "no-store" });
@@ -108,8 +108,8 @@ export function keepChosenTable(): void {
   });
 }
 
-// Dates in words: a date field uses the browser's locale, so 11/12 may be in November or in
-// December. Beside its label stands the date in words, in the language of the page.
+// Show dates in words. A date field uses the browser's locale, so 11/12 may be in November or in
+// December. The date in words, in the page's language, is shown beside the field's label.
 
 const LOCALES: Record<string, string> = { ar: "ar-MA", en: "en-GB", fr: "fr-MA" };
 const FIELDS = "input[type=date], input[type=time]";
@@ -122,7 +122,7 @@ export function labelDates(): void {
   });
 }
 
-/** Fields with `data-said` already have such a text. Screen readers read the field itself. */
+/** Fields with `data-said` already show the date in words. Screen readers read the field itself. */
 function label(field: HTMLInputElement): void {
   const caption = field.closest("label.field")?.querySelector("span");
   if (!caption || "said" in field.dataset) return;
@@ -136,7 +136,7 @@ function label(field: HTMLInputElement): void {
   words.textContent = field.type === "date" ? describeDate(field.value) : describeTime(field.value);
 }
 
-/** `sam. 21 nov.`, with the year if it is not the current one. */
+/** Return a date such as `sam. 21 nov.`, with the year unless it is the current year. */
 function describeDate(value: string): string {
   const day = new Date(`${value}T12:00:00Z`);
   if (Number.isNaN(day.getTime())) return "";
@@ -150,7 +150,7 @@ function describeDate(value: string): string {
   }).format(day);
 }
 
-/** `19:30`, if the browser shows 07:30 PM. */
+/** Return a time such as `19:30` if the browser shows it as 07:30 PM. */
 function describeTime(value: string): string {
   const format = new Intl.DateTimeFormat(undefined, { hour: "numeric" }).resolvedOptions();
   return format.hour12 ? value : "";

@@ -25,7 +25,7 @@ export function dragTables(): void {
     const next = others.find((other) => event.clientY < middle(other)) ?? null;
     if (next !== row.nextElementSibling) body.insertBefore(row, next);
   });
-  // Taps and scrolling fire pointerup too; without a dragged row there is nothing to do.
+  // Taps and scrolling fire pointerup too. Without a dragged row, there is nothing to do.
   body.addEventListener("pointerup", () => {
     if (!row) return;
     row.classList.remove("dragged");

@@ -1,4 +1,4 @@
-// The evening board, updated live: the box sends which rows changed, and only those are fetched.
+// Update the evening board live. The box reports which rows changed, and only those are fetched.
 
 import { fold } from "../shared/text_folding";
 import { refreshDrawer } from "./drawer";
@@ -68,7 +68,7 @@ class LiveBoard {
     window.addEventListener("pagehide", () => source.close());
   }
 
-  /** Refresh the rows that show the reservation now; it may have moved to another table. */
+  /** Refresh the rows that now show the reservation, because it may have moved to another table. */
   private refreshRowsOf(reservation: string): void {
     const chips = this.board.querySelectorAll(`[data-reservation="${CSS.escape(reservation)}"]`);
     for (const chip of chips) this.refreshRow(chip.closest("tr")?.dataset["table"] ?? "");
@@ -108,7 +108,7 @@ class LiveBoard {
     highlightMatches();
   }
 
-  /** Replace, insert or remove a row: an unbookable table has one only while it is reserved. */
+  /** Replace, insert or remove a row. An unbookable table has a row only while it is reserved. */
   private replaceRow(id: string, fresh: Document): void {
     const [row, present] = [fresh.getElementById(id), document.getElementById(id)];
     if (!row) return present?.remove();
@@ -132,7 +132,7 @@ class LiveBoard {
   }
 }
 
-/** Show the number of open requests in the tab's title, as in `(2) Tonight`. */
+/** Show the number of open requests in the tab's title, such as `(2) Tonight`. */
 function countInTitle(requests: number): void {
   const title = document.title.replace(/^\(\d+\) /, "");
   document.title = requests > 0 ? `(${requests}) ${title}` : title;
@@ -155,7 +155,7 @@ function enableSearch(): void {
 function highlightMatches(): void {
   const field = document.querySelector<HTMLInputElement>("[data-board-search]");
   const wanted = fold(field?.value.trim() ?? "");
-  // A part of a phone number, with or without its separators and its first 0.
+  // True for part of a phone number, with or without separators and the first 0.
   const isNumber = /^[\d+./() -]{3,}$/.test(wanted);
   const number = isNumber ? wanted.replace(/\D/g, "").replace(/^0+/, "") : "";
   let found = 0;
@@ -174,7 +174,10 @@ function highlightMatches(): void {
   none.textContent = none.hidden ? "" : (none.dataset["searchNone"] ?? "");
 }
 
-/** `data-key="ArrowLeft"`: the key follows that link or focuses that field, except in inputs. */
+/**
+ * A key in `data-key`, such as "ArrowLeft", follows the link or focuses the field, except in
+ * inputs.
+ */
 function enableShortcuts(): void {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -189,20 +192,20 @@ function enableShortcuts(): void {
   });
 }
 
-/** Whether the board is wider than its frame; then the arrow keys scroll it. */
+/** Whether the board is wider than its frame, so the arrow keys scroll it. */
 function scrollsSideways(at: Element): boolean {
   const frame = at.closest(".board-frame, .scroller");
   return frame !== null && frame.scrollWidth > frame.clientWidth;
 }
 
-/** Submit the form when a date is chosen; hide its button. */
+/** Hide the form's button, and submit the form when a date is chosen. */
 function submitOnDateChoice(): void {
   for (const button of document.querySelectorAll<HTMLElement>("[data-without-script]")) {
     button.hidden = true;
     const form = button.closest("form");
     if (!form?.matches(".board-tools")) continue;
     const date = form.querySelector<HTMLInputElement>("input[type=date]");
-    // While a date is typed, incomplete dates fire "change": wait for Enter or for the blur.
+    // While a date is typed, incomplete dates fire "change", so wait for Enter or for the blur.
     let isTyping = false;
     date?.addEventListener("keydown", () => (isTyping = true));
     date?.addEventListener("pointerdown", () => (isTyping = false));

@@ -8,7 +8,7 @@ interface SavedInput {
   name: string;
   value: string;
   checked: boolean;
-  /** The initial value; null if unknown. */
+  /** The initial value, or null if it is unknown. */
   was: string | null;
 }
 
@@ -56,7 +56,7 @@ export function restoreUnsavedInput(): void {
   saved.delete(reservation);
 }
 
-/** Run `act` as soon as no unsaved input would be lost. A later call replaces an earlier one. */
+/** Run `act` as soon as no unsaved input would be lost. A later call replaces an earlier call. */
 export function whenNothingUnsaved(act: () => void): void {
   deferred = act;
   runDeferred();
@@ -83,7 +83,7 @@ function collectBeforeSwap(event: CustomEvent<Answered>): void {
   const reservation = detail.dataset["detail"] ?? "";
   const isErased = sent.action.endsWith("/erase");
   if (!detail.isConnected) {
-    // The drawer shows another reservation by now: swap only if the form was refused.
+    // The drawer now shows a different reservation, so swap only if the form was refused.
     const all = isErased ? [] : (saved.get(reservation) ?? []);
     const inputs = all.filter((input) => input.action !== sent.getAttribute("action"));
     saved.set(reservation, inputs);
@@ -128,7 +128,7 @@ function applyInputs(detail: HTMLElement, inputs: SavedInput[]): void {
     if (control instanceof HTMLInputElement) control.checked = input.checked;
     control.value = input.value;
     if (isChanged(control)) control.closest("details")?.setAttribute("open", "");
-    // If the stored value has changed since, show it beside the unsaved input.
+    // If the stored value has changed in the meantime, show it beside the unsaved input.
     if (control instanceof HTMLSelectElement) continue;
     if (current === input.was || current === input.value) continue;
     const hint = document.createElement("span");
@@ -145,7 +145,7 @@ function isChanged(control: Control): boolean {
   return control.value !== initialValue(control);
 }
 
-/** The control's value when the page was loaded. */
+/** Return the control's value when the page was loaded. */
 function initialValue(control: Control): string {
   if (!(control instanceof HTMLSelectElement)) return control.defaultValue;
   const options = [...control.options];

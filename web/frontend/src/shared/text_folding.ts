@@ -1,16 +1,18 @@
-/** Text folding for comparing names: the twin of appliance/core/text.py, with the same vectors. */
+/** Fold text to compare names, with the same rules and test vectors as appliance/core/text.py. */
 
 const ALIKE: Readonly<Record<string, string>> = {
   "ة": "ه", "ى": "ي", "ی": "ي", "ک": "ك", "ٱ": "ا", "ـ": "", "ß": "ss", "ς": "σ",
 };
 
-/** Remove case, accents, vowel marks, tatweel and invisible characters; make digits 0 to 9. */
+/**
+ * Remove case, accents, vowel marks, tatweel and invisible characters. Convert digits to 0 to 9.
+ */
 export function fold(text: string): string {
   const plain = text.normalize("NFKD").replace(/[\p{M}\p{Cf}]/gu, "").toLowerCase();
   return westernDigits(plain.replace(/[ةىیکٱـßς]/g, (letter) => ALIKE[letter] ?? letter));
 }
 
-/** Replace Arabic-Indic, Persian and Urdu digits by 0 to 9. */
+/** Replace Arabic-Indic, Persian and Urdu digits with 0 to 9. */
 export function westernDigits(text: string): string {
   return text.replace(/[٠-٩۰-۹]/g, (digit) => String(digit.charCodeAt(0) & 15));
 }
