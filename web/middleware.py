@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 from appliance.box import Box
 from appliance.core.errors import (
@@ -59,7 +59,10 @@ _HOST = re.compile(r"(?:([a-z0-9._-]+)|\[([0-9a-f:.]+)\])(?::\d{1,5})?", re.ASCI
 _API_PATHS = re.compile(r"(?:/test)?/*(?:v1|terminal|static)(?:/|\Z)")  # without error pages
 _PARTNER_PATHS = re.compile(r"(?:/test)?/+v1(?:/|\Z)")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._~-]{1,64}")
-_FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Via")
+_FORWARDED = (
+    "Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "Via",
+    "CF-Connecting-IP", "True-Client-IP",
+)  # fmt: skip
 _READING = frozenset({"GET", "HEAD"})
 _DRAIN_STEP_SECONDS = 0.01
 _DOCUMENTED = (NotFound, MethodNotAllowed, BodyTooLarge, Unavailable)
@@ -162,9 +165,12 @@ class HttpsPolicy:
         A loopback connection alone does not prove this: it may come from a proxy or tunnel on the
         box, or from a page whose host name resolves to loopback. Host must therefore name this
         machine, and there must be no forwarding headers. On a box with a public address, return
-        False, because a tunnel could forward any header.
+        False, because a tunnel could forward any header. HTTP/1.0 is how nginx forwards by default,
+        without any header.
         """
-        if self._has_public_address or any(name in request.headers for name in _FORWARDED):
+        if self._has_public_address or request.version < HttpVersion11:
+            return False
+        if any(name in request.headers for name in _FORWARDED):
             return False
         host = requested_name(request)
         return is_loopback(request.remote or "") and (host == "localhost" or is_loopback(host))
@@ -316,7 +322,8 @@ async def answer_everything(request: web.Request, handler: Handler) -> web.Strea
         set_headers(response)
         if REQUEST_ID in request:
             response.headers["X-Request-ID"] = request[REQUEST_ID]
-    if requests.is_draining:
+    # In HTTP/1.0, a proxy in between may see another end of a chunked request (RFC 9112, 6.1).
+    if requests.is_draining or request.version < HttpVersion11:
         response.force_close()
     return response
 

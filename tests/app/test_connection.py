@@ -82,6 +82,19 @@ def test_a_token_of_stray_bytes_is_nobody(serving, path, header):
 
 
 @pytest.mark.process
+@pytest.mark.proves("S19")
+def test_a_connection_of_http_1_0_ends_with_its_answer(serving):
+    head = b"POST /terminal/v1/pair HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\n"
+    chunked = head + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
+
+    status, headers, body = send(serving.port, chunked + chunked)
+
+    assert " 4" in status
+    assert "keep-alive" not in "".join(headers).lower()
+    assert json.loads(body)["code"] == "VALIDATION_ERROR"
+
+
+@pytest.mark.process
 @pytest.mark.proves("V5")
 def test_a_packed_body_is_not_unpacked_and_no_accident(serving):
     body = gzip.compress(json.dumps({"code": "12345678"}).encode())
