@@ -36,6 +36,7 @@ from appliance.http.request import (
     COMMON_HEADERS,
     ENVIRONMENT,
     Handler,
+    address_of,
     caller_key,
     claims_https,
     is_loopback,
@@ -57,6 +58,7 @@ SETUP_PATH = "/portal/setup"
 _OPEN_AT_FIRST_START = frozenset({SETUP_PATH, "/health", "/ready"})
 _HOST = re.compile(r"(?:([a-z0-9._-]+)|\[([0-9a-f:.]+)\])(?::\d{1,5})?", re.ASCII | re.IGNORECASE)
 _API_PATHS = re.compile(r"(?:/test)?/*(?:v1|terminal|static)(?:/|\Z)")  # without error pages
+_PORTAL_PATHS = re.compile(r"(?:/test)?/portal(?:/|\Z)")
 _PARTNER_PATHS = re.compile(r"(?:/test)?/+v1(?:/|\Z)")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._~-]{1,64}")
 _FORWARDED = (
@@ -142,6 +144,8 @@ class HttpsPolicy:
         self._public = server.app_url if is_https else ""
         self._public_name = url.hostname if is_https else None
         self._has_public_address = is_public(server.app_url)
+        self._has_public_portal = server.public_portal
+        self._guests_name = url.hostname if self._has_public_address else None
         is_strict = is_https and self._has_public_address and not server.allow_http
         # HSTS applies to all ports of a name, so plain http on another port would stop working.
         self._hsts_host = url.hostname if is_strict and url.port in {None, 443} else None
@@ -174,6 +178,23 @@ class HttpsPolicy:
             return False
         host = requested_name(request)
         return is_loopback(request.remote or "") and (host == "localhost" or is_loopback(host))
+
+    def shows_portal(self, request: web.Request) -> bool:
+        """Return whether the portal may be shown to this caller.
+
+        Unless `server.public_portal` is set, only callers in the local network see it: not under
+        the public name, not through a proxy, and not over loopback on a box with a public address,
+        because a tunnel connects from there.
+        """
+        if self._has_public_portal:
+            return True
+        is_forwarded = any(name in request.headers for name in _FORWARDED)
+        if is_forwarded or is_trusted(request, self._proxies):
+            return False
+        address = address_of(request.remote or "")
+        if address is None or address.is_global or requested_name(request) == self._guests_name:
+            return False
+        return not (address.is_loopback and self._has_public_address)
 
     async def add_hsts(self, request: web.Request, response: web.StreamResponse) -> None:
         """Add Strict-Transport-Security to https responses for the public host name.
@@ -352,6 +373,16 @@ async def show_error_pages(request: web.Request, handler: Handler) -> web.Stream
         return page
 
 
+@web.middleware
+async def keep_portal_local(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer 404 to callers to whom the portal is not shown (see `HttpsPolicy.shows_portal`)."""
+    resource = request.match_info.route.resource
+    is_portal = resource is not None and _PORTAL_PATHS.match(resource.canonical)
+    if is_portal and not request.app[SECURE].shows_portal(request):
+        raise web.HTTPNotFound
+    return await handler(request)
+
+
 def add_checks(app: web.Application, box: Box, tls_port: int, error_page: ErrorPage) -> None:
     """Add this module's middlewares, and the objects that they need, to `app`."""
     server = box.settings.server
@@ -365,7 +396,7 @@ def add_checks(app: web.Application, box: Box, tls_port: int, error_page: ErrorP
     app[ERROR_PAGE] = error_page
     app[SECURE] = HttpsPolicy(server, tls_port)
     app[CALLER_OF] = app[SECURE].caller_of
-    app.middlewares.extend((answer_everything, keep_closed, show_error_pages))
+    app.middlewares.extend((answer_everything, keep_closed, show_error_pages, keep_portal_local))
     app.on_response_prepare.append(app[SECURE].add_hsts)
 
 
