@@ -24,6 +24,18 @@ def test_a_key_has_the_form_of_its_environment_and_every_scope(box, environment)
     assert created["scopes"] == list(SCOPES)
 
 
+def test_a_live_key_without_a_public_address_comes_with_the_address_that_guests_get(box):
+    (box.data / "address").write_text("http://192.168.1.20:8080")
+
+    def told(environment):
+        assert box("key", "create", "--environment", environment, "--name", "N") == 0
+        return "http://192.168.1.20:8080" in box.out
+
+    assert (told("live"), told("test")) == (True, False)
+    (box.data / "settings.toml").write_text('[server]\napp_url = "https://riad.example"\n')
+    assert not told("live")
+
+
 def test_scopes_may_be_chosen(box):
     chosen = create(box, "key", "--scope", "webhooks:manage", "--scope", "venue:read")
 
