@@ -216,7 +216,8 @@ async def _accept_until_stopped(
     runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=_CUT_OFF_SECONDS)
     await runner.setup()
     assert runner.server is not None  # noqa: S101 - set by `setup`
-    limit = ConnectionLimit(affordable_connections(), box.settings.server.trusted_proxies)
+    proxies = box.settings.server.trusted_proxies
+    limit = ConnectionLimit(affordable_connections(), proxies)
     connection = partial(Connection, runner.server, limit, keep_alive=_KEEP_ALIVE_SECONDS)
     try:
         plain = await asyncio.get_running_loop().create_server(
@@ -226,7 +227,7 @@ async def _accept_until_stopped(
         # Not set above, because asyncio would accept `backlog` connections before it counts any.
         listening.plain.listen(_BACKLOG)
         if listening.tls and certificates:
-            uncounted = ConnectionLimit(sys.maxsize, per_address=sys.maxsize)
+            uncounted = ConnectionLimit(sys.maxsize, proxies, per_address=sys.maxsize)
             inner = partial(Connection, runner.server, uncounted, keep_alive=_KEEP_ALIVE_SECONDS)
             context = certificates.context
             servers.append(await accept_tls(listening.tls, inner, context, limit))
