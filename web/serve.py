@@ -28,7 +28,7 @@ from appliance.core.qr import link_blocks
 from appliance.core.settings import Settings
 from appliance.environment import staff_base
 from appliance.jobs.watchdog import DiskReserve, background_services, sd_notify
-from appliance.logs import open_log
+from appliance.logs import open_log, print_error
 from appliance.staff.accounts import is_closed, offer_setup
 from appliance.tls.certificates import Certificates
 from web.addresses import find_address, find_local_address, following, in_url
@@ -76,10 +76,8 @@ class Stopping:
 
     def on_broken(self, error: BaseException) -> None:
         """Stop with status 1 after a disk failure. The next start checks the files."""
-        print(
-            f"venuebox: the disk failed ({error}). The box stops: check the disk, then restart",
-            file=sys.stderr,
-        )
+        sentence = f"the disk failed ({error}). The box stops: check the disk, then restart"
+        print_error(sentence, os.environ)
         self.status = 1
         self.on_signal()
 
