@@ -36,7 +36,8 @@ def add(commands: Commands) -> None:
     parser.add_argument("--check", action="store_true", help=meaning)
     parser = add_command(commands, "restore", restore, "create a box from a backup", "--data")
     parser.add_argument("file", nargs="?", metavar="FILE", help="the backup")
-    parser.add_argument("--key", metavar="KEY", help="recovery key (default: prompt)")
+    meaning = "recovery key, which other users see in the process list (default: prompt)"
+    parser.add_argument("--key", metavar="KEY", help=meaning)
     meaning = "replace a damaged box with its last good backup"
     parser.add_argument("--latest", action="store_true", help=meaning)
     meaning = "copy a damaged box's readable data to new database files"
