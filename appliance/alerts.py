@@ -73,8 +73,10 @@ _Key = tuple[str, str]
 class Alerts:
     """The active alerts. Writes only changes, and retries a failed write with the next change."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, level: int = logging.WARNING) -> None:
+        """`level` is the level at which a raised alert is logged."""
         self._database = database
+        self._level = level
         self._active: dict[_Key, Alert] = {}
         self._changed: dict[_Key, None] = {}
         self._being_written: frozenset[_Key] = frozenset()
@@ -105,7 +107,7 @@ class Alerts:
         """Raise an alert, unless it is active. `sentence` describes the problem for the owner."""
         key = (name, subject)
         if key not in self._active:
-            log.warning("alerts: %s", sentence)
+            log.log(self._level, "alerts: %s", sentence)
             self._active[key] = Alert(name, subject, self._database.clock.now(), sentence)
             self._write_soon(key)
 

@@ -98,7 +98,12 @@ def terminal_base(links: Links, server: ServerSettings) -> str:
 
 
 def public_base(links: Links, server: ServerSettings) -> str:
-    """Return the public https base URL, or `""` if there is none or it equals `staff_base`."""
+    """Return the public https base URL for staff.
+
+    Returns `""` if there is none, if it equals `staff_base`, or if `server.public_portal` is off.
+    """
+    if not server.public_portal:
+        return ""
     is_other = links.base.startswith("https:") and links.base != staff_base(links, server)
     return links.base if is_other else ""
 

@@ -6,6 +6,9 @@ exception's message. Tests search the log for names, phone numbers and keys.
 
 import json
 import logging
+import os
+import sys
+from collections.abc import Mapping
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
@@ -31,6 +34,36 @@ class JsonLines(logging.Formatter):
         if record.exc_info and record.exc_info[0] is not None:
             line["error"] = record.exc_info[0].__name__
         return json.dumps(line, ensure_ascii=False)
+
+
+def stderr_is_journal(environ: Mapping[str, str]) -> bool:
+    """Whether systemd reads stderr, so that lines may begin with a priority (sd-daemon(3))."""
+    if "JOURNAL_STREAM" not in environ:
+        return False
+    found = os.fstat(sys.stderr.fileno())
+    return environ["JOURNAL_STREAM"] == f"{found.st_dev}:{found.st_ino}"
+
+
+def print_error(sentence: str, environ: Mapping[str, str]) -> None:
+    """Write one sentence to stderr; for the journal, with the priority of an error."""
+    priority = "<3>" if stderr_is_journal(environ) else ""
+    sys.stderr.write(f"{priority}venuebox: {sentence}\n")
+
+
+class ConsoleLines(logging.Formatter):
+    """Formats a record for the console; for the journal, with its priority."""
+
+    def __init__(self, *, has_priority: bool) -> None:
+        super().__init__("%(levelname)s %(name)s: %(message)s")
+        self._has_priority = has_priority
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Format a record. Each line of it gets the priority: 3 for an error, 4 for a warning."""
+        text = super().format(record)
+        if not self._has_priority:
+            return text
+        priority = "<3>" if record.levelno >= logging.ERROR else "<4>"
+        return "\n".join(priority + line for line in text.split("\n"))
 
 
 class _Quiet(RotatingFileHandler):

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from appliance.box import Box
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import log_exception
-from appliance.core.network import is_loopback_host, own_interfaces, serves_tls
+from appliance.core.network import is_loopback_host, listens_at, own_interfaces, serves_tls
 from appliance.database.database import ChangedBeside
 from appliance.outbox import VenueChanged
 from appliance.venue.rows import get_venue
@@ -113,7 +113,7 @@ class _AddressWatch:
                         await self._venue_changed.wait()
 
     async def _check(self, announcement: AsyncExitStack) -> None:
-        interfaces = own_interfaces()
+        interfaces = [each for each in own_interfaces() if listens_at(self._host, each[0])]
         is_anywhere = self._host in ANY
         addresses = sorted({text for text, _index in interfaces}) if is_anywhere else [self._host]
         try:

@@ -18,6 +18,9 @@ from web.middleware import set_headers
 
 # aiohttp parses each read in one step, which would take 50 ms for 256 KiB of tiny chunks.
 READ_AT_ONCE = 16 * 1024
+# Longer than Caddy, nginx and Go keep an idle connection (60 to 120 s). Otherwise a proxy may send
+# a request while the box closes, and answers 502.
+PROXY_KEEP_ALIVE = 150.0
 _FILES_WANTED = 4096
 _PER_ADDRESS = 200
 _DEVICES_OF_A_NETWORK = 4
@@ -46,17 +49,21 @@ class ConnectionLimit:
 
     def enter(self, connection: asyncio.BaseTransport) -> bool:
         """Count a new connection. If the limit is reached, abort it and return False."""
-        peer = str((connection.get_extra_info("peername") or ["unknown"])[0])
-        address = caller_key(peer)
+        address = caller_key(_peer_of(connection))
         held = len(self._open.get(address, ()))
         limit = self._per_address * (_DEVICES_OF_A_NETWORK if ":" in address else 1)
-        is_one_device = not (is_loopback(peer) or is_in(peer, self._proxies))
+        is_one_device = not self.speaks_for_many(connection)
         if (held >= limit and is_one_device) or not self._make_room(held):
             cast("asyncio.Transport", connection).abort()
             return False
         self._open.setdefault(address, {})[connection] = None
         self._address_of[connection] = address
         return True
+
+    def speaks_for_many(self, connection: asyncio.BaseTransport) -> bool:
+        """Return whether the connection comes from a trusted proxy, or from this machine."""
+        peer = _peer_of(connection)
+        return is_loopback(peer) or is_in(peer, self._proxies)
 
     def leave(self, connection: asyncio.BaseTransport) -> None:
         """Stop counting a connection. Does nothing if it is not counted."""
@@ -80,6 +87,10 @@ class ConnectionLimit:
         self.leave(oldest)
         cast("asyncio.Transport", oldest).abort()
         return True
+
+
+def _peer_of(connection: asyncio.BaseTransport) -> str:
+    return str((connection.get_extra_info("peername") or ["unknown"])[0])
 
 
 def affordable_connections() -> int:
@@ -109,9 +120,9 @@ class Connection(web.RequestHandler):
     ) -> None:
         """Set the timeouts, in seconds.
 
-        The first request must arrive within `patience`, and each later request within `keep_alive`.
-        The connection is closed if `limit` rejects it, or if the client reads none of a response
-        for `reading_patience`.
+        The first request must arrive within `patience`, and each later request within `keep_alive`,
+        or within PROXY_KEEP_ALIVE from a proxy. The connection is closed if `limit` rejects it, or if
+        the client reads none of a response for `reading_patience`.
         """
         super().__init__(
             server,
@@ -132,6 +143,8 @@ class Connection(web.RequestHandler):
         if not self._limit.enter(transport):
             return
         self._transport = transport
+        if self._limit.speaks_for_many(transport):
+            self._keepalive_timeout = max(self._keepalive_timeout, PROXY_KEEP_ALIVE)
         cast("Any", transport).max_size = READ_AT_ONCE
         super().connection_made(transport)
         # With these limits, `pause_writing` is called as soon as data remains unsent.

@@ -63,14 +63,18 @@ def listen(host: str, port: int, option: str = "--host and --port") -> socket.so
             listener.close()
             raise
     except OSError as error:
-        raise OperatorError(
-            f"cannot listen on {in_url(host)}:{port} ({error.strerror}). Choose another address "
-            f"with {option}."
-        ) from None
+        sentence = (
+            f"cannot listen on {in_url(host)}:{port} ({error.strerror}). "
+            f"Choose another address with {option}."
+        )
+        if isinstance(error, PermissionError):
+            sentence += f" Only root may use ports below {_FIRST_FREE_PORT}. Let the router forward 443 to 8443."
+        raise OperatorError(sentence) from None
     listener.setblocking(False)  # noqa: FBT003 - the library's API
     return listener
 
 
+_FIRST_FREE_PORT = 1024
 HANDSHAKE_SECONDS = 10
 # A TLS handshake computes a signature, so a thousand at once would delay scans.
 _BACKLOG, _ACCEPTED_AT_ONCE = 1024, 4

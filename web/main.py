@@ -15,6 +15,7 @@ from appliance.commands.console import Commands, Console, WrongUsage, add_comman
 from appliance.core.errors import ApiError, OperatorError
 from appliance.core.files import name_user
 from appliance.core.tokens import Tokens
+from appliance.logs import ConsoleLines, print_error, stderr_is_journal
 
 _USAGE = 2
 _NO_ROOM = "{what} cannot be written, because the disk is full. Free some space, then try again."
@@ -39,7 +40,9 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = 
     Errors are printed without a traceback.
     """
     console = Console(SystemClock(), Tokens(), os.environ if environ is None else environ)
-    logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.WARNING)
+    shown = logging.StreamHandler()
+    shown.setFormatter(ConsoleLines(has_priority=stderr_is_journal(console.environ)))
+    logging.basicConfig(handlers=[shown], level=logging.WARNING)
     try:
         words = sys.argv[1:] if argv is None else argv
         arguments = make_parser(serves=list(words[:1]) == ["serve"]).parse_args(words)
@@ -52,8 +55,8 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = 
     except BrokenPipeError:  # output was piped to a program that has ended, such as `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except Exception as error:  # noqa: BLE001 - printed on the console
-        print(f"venuebox: {_sentence(error)}", file=sys.stderr)
+    except Exception as error:  # noqa: BLE001 - print one sentence on the console
+        print_error(_sentence(error), console.environ)
         return _USAGE if isinstance(error, WrongUsage) else 1
     return status
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 from appliance.box import Box
 from appliance.core.errors import (
@@ -36,6 +36,7 @@ from appliance.http.request import (
     COMMON_HEADERS,
     ENVIRONMENT,
     Handler,
+    address_of,
     caller_key,
     claims_https,
     is_loopback,
@@ -56,10 +57,14 @@ ErrorPage = Callable[[web.Request, Exception], web.StreamResponse | None]
 SETUP_PATH = "/portal/setup"
 _OPEN_AT_FIRST_START = frozenset({SETUP_PATH, "/health", "/ready"})
 _HOST = re.compile(r"(?:([a-z0-9._-]+)|\[([0-9a-f:.]+)\])(?::\d{1,5})?", re.ASCII | re.IGNORECASE)
-_API_PATHS = re.compile(r"(?:/test)?/*(?:v1|terminal|static)(?:/|\Z)")  # paths without error pages
+_API_PATHS = re.compile(r"(?:/test)?/*(?:v1|terminal|static)(?:/|\Z)")  # without error pages
+_PORTAL_PATHS = re.compile(r"(?:/test)?/portal(?:/|\Z)")
 _PARTNER_PATHS = re.compile(r"(?:/test)?/+v1(?:/|\Z)")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._~-]{1,64}")
-_FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Via")
+_FORWARDED = (
+    "Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "Via",
+    "CF-Connecting-IP", "True-Client-IP",
+)  # fmt: skip
 _READING = frozenset({"GET", "HEAD"})
 _DRAIN_STEP_SECONDS = 0.01
 _DOCUMENTED = (NotFound, MethodNotAllowed, BodyTooLarge, Unavailable)
@@ -139,6 +144,8 @@ class HttpsPolicy:
         self._public = server.app_url if is_https else ""
         self._public_name = url.hostname if is_https else None
         self._has_public_address = is_public(server.app_url)
+        self._has_public_portal = server.public_portal
+        self._guests_name = url.hostname if self._has_public_address else None
         is_strict = is_https and self._has_public_address and not server.allow_http
         # HSTS applies to all ports of a host name, so plain http on another port would stop
         # working.
@@ -163,12 +170,32 @@ class HttpsPolicy:
         A loopback connection alone does not prove this, because it may come from a proxy or tunnel
         on the box, or from a page whose host name resolves to loopback. Host must therefore name
         this machine, and there must be no forwarding headers. On a box with a public address,
-        return False, because a tunnel could forward any header.
+        return False, because a tunnel could forward any header. Also return False for HTTP/1.0,
+        with which nginx forwards by default, without any header.
         """
-        if self._has_public_address or any(name in request.headers for name in _FORWARDED):
+        if self._has_public_address or request.version < HttpVersion11:
+            return False
+        if any(name in request.headers for name in _FORWARDED):
             return False
         host = requested_name(request)
         return is_loopback(request.remote or "") and (host == "localhost" or is_loopback(host))
+
+    def shows_portal(self, request: web.Request) -> bool:
+        """Return whether the portal may be shown to this caller.
+
+        Unless `server.public_portal` is set, only callers in the local network see it: not under
+        the public name, not through a proxy, and not over loopback on a box with a public address,
+        because a tunnel connects from there.
+        """
+        if self._has_public_portal:
+            return True
+        is_forwarded = any(name in request.headers for name in _FORWARDED)
+        if is_forwarded or is_trusted(request, self._proxies):
+            return False
+        address = address_of(request.remote or "")
+        if address is None or address.is_global or requested_name(request) == self._guests_name:
+            return False
+        return not (address.is_loopback and self._has_public_address)
 
     async def add_hsts(self, request: web.Request, response: web.StreamResponse) -> None:
         """Add Strict-Transport-Security to https responses for the public host name.
@@ -310,7 +337,8 @@ async def answer_everything(request: web.Request, handler: Handler) -> web.Strea
         set_headers(response)
         if REQUEST_ID in request:
             response.headers["X-Request-ID"] = request[REQUEST_ID]
-    if requests.is_draining:
+    # In HTTP/1.0, a proxy in between may see another end of a chunked request (RFC 9112, 6.1).
+    if requests.is_draining or request.version < HttpVersion11:
         response.force_close()
     return response
 
@@ -339,6 +367,16 @@ async def show_error_pages(request: web.Request, handler: Handler) -> web.Stream
         return page
 
 
+@web.middleware
+async def keep_portal_local(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer 404 to callers to whom the portal is not shown (see `HttpsPolicy.shows_portal`)."""
+    resource = request.match_info.route.resource
+    is_portal = resource is not None and _PORTAL_PATHS.match(resource.canonical)
+    if is_portal and not request.app[SECURE].shows_portal(request):
+        raise web.HTTPNotFound
+    return await handler(request)
+
+
 def add_checks(app: web.Application, box: Box, tls_port: int, error_page: ErrorPage) -> None:
     """Add this module's middlewares, and the objects that they need, to `app`."""
     server = box.settings.server
@@ -352,7 +390,7 @@ def add_checks(app: web.Application, box: Box, tls_port: int, error_page: ErrorP
     app[ERROR_PAGE] = error_page
     app[SECURE] = HttpsPolicy(server, tls_port)
     app[CALLER_OF] = app[SECURE].caller_of
-    app.middlewares.extend((answer_everything, keep_closed, show_error_pages))
+    app.middlewares.extend((answer_everything, keep_closed, show_error_pages, keep_portal_local))
     app.on_response_prepare.append(app[SECURE].add_hsts)
 
 

@@ -111,7 +111,8 @@ class Metrics:
     async def show(self, request: web.Request) -> web.Response:
         """`GET /metrics`: return the metrics for Prometheus.
 
-        Allowed for the owner, with the metrics token, or from this machine. Otherwise, returns 404.
+        Allowed for the owner, with the metrics token, or from this machine. Otherwise, returns
+        404. Raises HttpsRequired if the token came over plain http.
         """
         if not self._is_allowed(request):
             raise NotFound
@@ -125,7 +126,10 @@ class Metrics:
         return web.Response(body=body, headers={"Content-Type": content_type})
 
     def _is_allowed(self, request: web.Request) -> bool:
-        if self._has_token(request) or request.app[SECURE].is_this_machine(request):
+        if self._has_token(request):
+            request.app[SECURE].demand(request)
+            return True
+        if request.app[SECURE].is_this_machine(request):
             return True
         session = find_living_session(request, self._box.live)
         return session is not None and session.person.may("owner")

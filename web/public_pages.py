@@ -31,8 +31,9 @@ async def show_home(request: web.Request) -> web.Response:
     if not wants_page(request):
         raise NotFound
     venue = await request[ENVIRONMENT].database.read(get_venue)
-    may_book = request[ENVIRONMENT].settings.booking.enabled
-    values: dict[str, object] = {"venue": venue.name, "may_book": may_book}
+    hidden = set() if request[ENVIRONMENT].settings.booking.enabled else {"/book"}
+    hidden |= set() if request.app[SECURE].shows_portal(request) else {"/portal"}
+    values: dict[str, object] = {"venue": venue.name, "hidden": hidden}
     return public_page(request, "home.html", values, request.config_dict[LANGUAGES].of(request))
 
 

@@ -28,7 +28,7 @@ from appliance.core.qr import link_blocks
 from appliance.core.settings import Settings
 from appliance.environment import staff_base
 from appliance.jobs.watchdog import DiskReserve, background_services, sd_notify
-from appliance.logs import open_log
+from appliance.logs import open_log, print_error
 from appliance.staff.accounts import is_closed, offer_setup
 from appliance.tls.certificates import Certificates
 from web.addresses import find_address, find_local_address, following, in_url
@@ -77,11 +77,8 @@ class Stopping:
 
     def on_broken(self, error: BaseException) -> None:
         """Stop with status 1 after a disk failure. The next start checks the files."""
-        print(
-            f"venuebox: the disk failed ({error}). The box stops. Check the disk, then restart "
-            "the box.",
-            file=sys.stderr,
-        )
+        sentence = f"the disk failed ({error}). The box stops. Check the disk, then restart it."
+        print_error(sentence, os.environ)
         self.status = 1
         self.on_signal()
 
@@ -218,7 +215,8 @@ async def _accept_until_stopped(
     runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=_CUT_OFF_SECONDS)
     await runner.setup()
     assert runner.server is not None  # noqa: S101 - set by `setup`
-    limit = ConnectionLimit(affordable_connections(), box.settings.server.trusted_proxies)
+    proxies = box.settings.server.trusted_proxies
+    limit = ConnectionLimit(affordable_connections(), proxies)
     connection = partial(Connection, runner.server, limit, keep_alive=_KEEP_ALIVE_SECONDS)
     try:
         plain = await asyncio.get_running_loop().create_server(
@@ -228,7 +226,7 @@ async def _accept_until_stopped(
         # Not set above, because asyncio would accept `backlog` connections before it counts any.
         listening.plain.listen(_BACKLOG)
         if listening.tls and certificates:
-            uncounted = ConnectionLimit(sys.maxsize, per_address=sys.maxsize)
+            uncounted = ConnectionLimit(sys.maxsize, proxies, per_address=sys.maxsize)
             inner = partial(Connection, runner.server, uncounted, keep_alive=_KEEP_ALIVE_SECONDS)
             context = certificates.context
             servers.append(await accept_tls(listening.tls, inner, context, limit))

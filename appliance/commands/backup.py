@@ -1,4 +1,4 @@
-"""`venuebox backup`, `restore` and `verify`: encrypted backups and the recovery kit."""
+"""`venuebox backup`, `restore`, `verify` and `salvage`: backups, and what to do after damage."""
 
 import argparse
 import os
@@ -9,12 +9,15 @@ from pathlib import Path
 
 from appliance.backup import recovery_key
 from appliance.backup.archive import open_backup, read_header
+from appliance.backup.catalogue import list_backups
 from appliance.backup.create import Maker
 from appliance.backup.restore import list_catalogues, prove, restore_blank, restore_latest
+from appliance.clock import format_instant
 from appliance.commands.console import Commands, Console, WrongUsage, add_command
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
-from appliance.core.files import open_private
+from appliance.core.files import make_folder, open_private, sync
+from appliance.database.integrity import salvage_database
 from appliance.venue.rows import get_venue
 
 _ROW = 28  # characters in each of the two rows of the recovery key, without separators
@@ -33,9 +36,14 @@ def add(commands: Commands) -> None:
     parser.add_argument("--check", action="store_true", help=meaning)
     parser = add_command(commands, "restore", restore, "create a box from a backup", "--data")
     parser.add_argument("file", nargs="?", metavar="FILE", help="the backup")
-    parser.add_argument("--key", metavar="KEY", help="recovery key (default: prompt)")
+    meaning = "recovery key, which other users see in the process list (default: prompt)"
+    parser.add_argument("--key", metavar="KEY", help=meaning)
     meaning = "replace a damaged box with its last good backup"
     parser.add_argument("--latest", action="store_true", help=meaning)
+    meaning = "copy a damaged box's readable data to new database files"
+    parser = add_command(commands, "salvage", salvage, meaning, "--data")
+    meaning = "use the new files, and keep the damaged ones in damaged-…"
+    parser.add_argument("--replace", action="store_true", help=meaning)
     meaning = "check a backup by restoring it to a temporary folder"
     parser = add_command(commands, "verify", verify, meaning, "--data")
     parser.add_argument("file", metavar="FILE", help="the backup")
@@ -90,6 +98,33 @@ def restore(arguments: argparse.Namespace, console: Console) -> int:
         f"{header.venue} as of {header.made_at} restored to {directory.root} with "
         f"{proven.reservations} reservations. Start it with venuebox serve."
     )
+    return 0
+
+
+def salvage(arguments: argparse.Namespace, console: Console) -> int:
+    """Write readable copies of both databases to `salvaged-…`; with --replace, use them.
+
+    The box must be stopped. The checksums of damaged pages are ignored, so only the operator can
+    tell whether the data is right.
+    """
+    directory = console.box(arguments)
+    stamp = f"{format_instant(console.clock.now())[:19].replace(':', '')}Z"
+    with directory.lock():
+        beside = directory.root / f"salvaged-{stamp}"
+        make_folder(beside)
+        for path in directory.databases:
+            rows = salvage_database(path, beside / path.name)
+            print(f"{beside / path.name}: {rows.get('reservation', 0)} reservations")
+        if arguments.replace:
+            damaged = directory.root / f"damaged-{stamp}"
+            make_folder(damaged)
+            for path in directory.databases:
+                for file in directory.root.glob(f"{path.name}*"):
+                    file.replace(damaged / file.name)
+                (beside / path.name).replace(path)
+            sync(directory.root)
+            beside.rmdir()
+            print(f"in use from the next start. The previous files are kept in {damaged}")
     return 0
 
 
@@ -170,9 +205,12 @@ def _show_kit(arguments: argparse.Namespace, console: Console, directory: DataDi
 def _restore_latest(arguments: argparse.Namespace, console: Console) -> int:
     directory = console.directory(arguments)
     directory.refuse_strangers()
+    folders = list_catalogues(directory, console.settings(directory))
+    if not any(map(list_backups, folders)):
+        where = ", ".join(map(str, folders)) or "any folder"
+        raise OperatorError(f"there is no backup in {where}: nothing was changed")
     key = None if arguments.key else recovery_key.find_recovery_key(directory)
     key = key or recovery_key.parse_recovery_key(ask_key(arguments.key, "recovery key:"))
-    folders = list_catalogues(directory, console.settings(directory))
     path, aside, proven = restore_latest(
         key, directory, folders, console.clock, console.zones, partial(report, "restoring")
     )

@@ -21,6 +21,7 @@ from appliance.core.data_directory import (
 from appliance.core.errors import NotFound, OperatorError
 from appliance.core.files import become_owner
 from appliance.core.settings import Settings, read_settings
+from appliance.core.text import one_line
 from appliance.core.tokens import EnvironmentName, Tokens
 from appliance.database.connection import (
     UNUSABLE,
@@ -211,10 +212,11 @@ def describe(row: object, *names: str, **more: object) -> dict[str, object]:
 def print_rows(arguments: argparse.Namespace, rows: Iterable[tuple[object, list[str]]]) -> int:
     """Print one line for each pair (JSON value, text columns). Returns the exit status.
 
-    Reads all rows first, so that a slow pipe does not keep the snapshot open.
+    Reads all rows first, so that a slow pipe does not keep the snapshot open. Leaves out control
+    characters, because a phone that pairs chooses its own name.
     """
     for described, columns in list(rows):
-        print_answer(arguments, described, "  ".join(columns))
+        print_answer(arguments, described, one_line("  ".join(columns)))
     return 0
 
 

@@ -33,14 +33,19 @@ def add(commands: cli.Commands) -> None:
 def create(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Create an API key and print it."""
     scopes = READ_ONLY_SCOPES if arguments.read_only else arguments.scope or SCOPES
-    with console.transaction(console.directory(arguments), arguments.environment) as tx:
+    directory = console.directory(arguments)
+    with console.transaction(directory, arguments.environment) as tx:
         properties = arguments.environment, arguments.name, scopes
         issued = issue_key(tx, *properties, successor_of=arguments.successor_of)
-    return cli.print_answer(
-        arguments,
-        {"id": issued.id, "key": issued.key, "scopes": list(issued.scopes)},
-        f"{issued.key}\nStore it now: it is not shown again. Its id is {issued.id}.",
-    )
+    text = f"{issued.key}\nStore it now: it is not shown again. Its id is {issued.id}."
+    links = console.links(directory, arguments.environment)
+    if arguments.environment == "live" and not links.app_url:
+        text += (
+            f"\nUntil server.app_url is set, links to guests begin with {links.base}, which opens "
+            "in the venue's network only."
+        )
+    described = {"id": issued.id, "key": issued.key, "scopes": list(issued.scopes)}
+    return cli.print_answer(arguments, described, text)
 
 
 def show(arguments: argparse.Namespace, console: cli.Console) -> int:

@@ -37,8 +37,11 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     """Write, enable and start the unit for this program and data directory."""
     directory = choose_data_directory(arguments.data, console.environ)
     program = find_program()
-    with acting_as(find_owner(directory.root)):  # use the owner's permissions instead of root's
+    if not arguments.print and os.geteuid() != 0:
+        raise OperatorError("only root can install a service. Use sudo.")
+    with acting_as(find_owner(directory.root)):  # with the owner's permissions, not root's
         directory.refuse_links()
+        directory.refuse_strangers()
         backups = console.settings(directory).backup.directory
         if not arguments.print:
             directory.check()
@@ -51,8 +54,6 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         raise OperatorError(
             "systemd is not running here. Start venuebox serve from your service manager."
         )
-    if os.geteuid() != 0:
-        raise OperatorError("only root can install a service. Use sudo.")
     if _call(systemctl, "is-active", "--quiet", UNIT.name).returncode:
         with directory.lock():  # raises OperatorError if a box started by hand is running
             pass

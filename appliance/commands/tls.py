@@ -33,9 +33,8 @@ def show(arguments: argparse.Namespace, console: cli.Console) -> int:
     if found is None:
         raise OperatorError("there is no certificate yet. venuebox serve creates it.")
     lines = _describe("signed by the box", found)
-    if found["authority"]:  # in the same form as on /trust, so that people can compare them
-        fingerprint = bytes.fromhex(found["authority"]).hex(":").upper()
-        lines.append(f"authority     {fingerprint}")
+    if found["authority"]:
+        lines.append(f"authority     {_shown(found['authority'])}")
     if found["imported"] is not None:
         lines += _describe("imported; used for its own names only", found["imported"])
     return cli.print_answer(arguments, found, "\n".join(lines))
@@ -46,8 +45,13 @@ def _describe(kind: str, found: dict[str, Any]) -> list[str]:
         f"certificate   {kind}",
         f"names         {', '.join(found['names'])}",
         f"ends          {found['endsAt']} ({found['daysLeft']} days)",
-        f"SHA-256       {found['fingerprint']}",
+        f"SHA-256       {_shown(found['fingerprint'])}",
     ]
+
+
+def _shown(fingerprint: str) -> str:
+    """Return the fingerprint as browsers and `/trust` show it, so that people can compare them."""
+    return bytes.fromhex(fingerprint).hex(":").upper()
 
 
 def import_pair(arguments: argparse.Namespace, console: cli.Console) -> int:

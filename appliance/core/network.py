@@ -21,6 +21,14 @@ def serves_tls(host: str, tls_port: int) -> bool:
     return tls_port > 0 and not is_loopback_host(host)
 
 
+def listens_at(host: str, address: str) -> bool:
+    """Whether a server on `host` may be reached at the machine's `address`.
+
+    A server on an IPv4 address, or on 0.0.0.0, is never reached over IPv6.
+    """
+    return ":" in host or ":" not in address
+
+
 def https_base(host: str, port: int) -> str:
     """Return the https URL of a host and port, without a trailing slash."""
     shown = f"[{host}]" if ":" in host else host

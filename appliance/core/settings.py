@@ -83,6 +83,9 @@ class ServerSettings:
     )
     tls_port: int = _setting(8443, "https port, unused on a loopback host; 0: no https", (0, 65535))
     allow_http: bool = _flag("accept keys and terminals over plain http from other machines")
+    public_portal: bool = _flag(
+        "serve the portal to the internet too, not only in the local network", default=True
+    )
     mdns: bool = _flag("announce the box as <slug>.local on the LAN", default=True)
     metrics_token: str = _setting(
         "",

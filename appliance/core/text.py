@@ -67,8 +67,13 @@ def write_cell(value: Any) -> str:
     """
     if value is None:
         return ""
-    text = _CONTROL.sub("", _LINE_BREAK.sub(" ", str(value)))
+    text = one_line(str(value))
     return "".join(f"'{part}" if _is_formula(part) else part for part in _SEPARATORS.split(text))
+
+
+def one_line(text: str) -> str:
+    """Return `text` on one line, without control characters such as a terminal's escapes."""
+    return _CONTROL.sub("", _LINE_BREAK.sub(" ", text))
 
 
 def phone_text(number: str | None) -> str | None:

@@ -17,11 +17,14 @@ import apsw
 
 from appliance.clock import Clock, ZoneDatabase
 from appliance.core.errors import OperatorError
+from appliance.core.files import sync
 from appliance.core.tokens import Tokens
 from appliance.database import wal
 from appliance.database.connection import (
     UNUSABLE,
     Transaction,
+    check_pages,
+    configure,
     describe_unopenable,
     describe_unusable,
     is_unopenable,
@@ -98,6 +101,29 @@ def copy_database(path: Path, copy: Path) -> None:
         if is_unopenable(error):
             raise OperatorError(describe_unopenable(path)) from None
         raise OperatorError(f"{path.name} is damaged ({error}). Run venuebox doctor.") from None
+
+
+def salvage_database(path: Path, copy: Path) -> dict[str, int]:
+    """Write what SQLite can read of `path` to `copy`, even if page checksums are wrong.
+
+    Reads the file as other SQLite programs do, and does not change it. Returns the number of rows
+    in each table, by table name. Raises OperatorError, and leaves no file behind, if the pages
+    contradict each other or the disk is full.
+    """
+    check_pages()
+    flags = apsw.SQLITE_OPEN_READONLY
+    try:
+        with closing(apsw.Connection(str(path), flags=flags, vfs=_WITHOUT_CHECKSUMS)) as connection:
+            configure(connection)
+            if faults := find_faults(connection, "integrity_check(5)"):
+                raise OperatorError(f"{path.name} cannot be salvaged ({'; '.join(faults)})")
+            write_copy(connection, copy)
+        rows = count_rows(copy)
+        make_live(copy)
+        sync(copy)
+    except UNUSABLE as error:
+        raise OperatorError(describe_unusable(path, error)) from None
+    return rows
 
 
 def count_rows(path: Path) -> dict[str, int]:
@@ -189,7 +215,8 @@ def describe_damage(path: Path, fault: str) -> str:
     """Describe the damage to the database `path` and how to restore it."""
     return (
         f"{path.name} is damaged ({fault}) and is not served. Restore the last good backup with "
-        f"venuebox restore --latest --data {path.parent}. This keeps the damaged files."
+        f"venuebox restore --latest --data {path.parent}. This keeps the damaged files. If another "
+        "program wrote to the file, try venuebox salvage first."
     )
 
 

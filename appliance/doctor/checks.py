@@ -132,9 +132,9 @@ def clock(context: CheckContext) -> Check:
 
 
 def uplink(context: CheckContext) -> Check:
-    """Check that the routing table has a route to the internet. Sends nothing."""
+    """Check that the routing table leads out of the local network. Sends nothing."""
     if context.machine.has_way_out():
-        return ok(_("There is a route to the internet."))
+        return ok(_("A router leads out of this network. The internet itself was not tried."))
     return warn(
         _("There is no route to the internet: webhooks and emails wait, the door works."),
         _("Check the cable, the wifi and the router."),

@@ -226,7 +226,7 @@ def backups(context: CheckContext) -> Check:
         result = fail if context.clock.now() - record.at > 7 * _DAY else warn
         return result(finding, remedy, when=when, because=because, command=command)
     device, root = context.machine.device, context.directory.root
-    if settings.backup.directory and device(folder) == device(root):
+    if device(folder) == device(root):
         finding = _("Backups go to %(shelf)s, on the same volume as the box: if it fails, both are "
                     "lost.")  # fmt: skip
         return warn(finding, plug_in, shelf=folder, setting=setting)

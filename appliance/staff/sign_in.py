@@ -280,9 +280,14 @@ def right_password(tx: Transaction, attempt: Try) -> bool:
 def start_session(
     tx: Transaction, staff_id: str, device_secret: str | None, device: str
 ) -> OpenedSession:
-    """Start a session for an account whose user is authenticated. Remember the browser."""
+    """Start a session for an account whose user is authenticated. Remember the browser.
+
+    A browser keeps its `device_secret` only if the box issued it, because others may know one that
+    they put there.
+    """
     secret = tx.tokens.new_link_secret()
-    device_secret = device_secret or tx.tokens.new_link_secret()
+    if device_secret is None or not is_known_browser(tx, hash_token(device_secret)):
+        device_secret = tx.tokens.new_link_secret()
     sql = """INSERT INTO known_device (hash, staff_id, created_at)
              VALUES (:hash, :staff_id, :now) ON CONFLICT DO NOTHING"""
     tx.execute(sql, {"hash": hash_token(device_secret), "staff_id": staff_id, "now": tx.now})

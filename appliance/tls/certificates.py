@@ -26,7 +26,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from appliance.clock import BUILT_AT, Clock, format_instant
 from appliance.core.errors import OperatorError
 from appliance.core.files import atomic_write, make_folder, read_private
-from appliance.core.network import is_public
+from appliance.core.network import is_public, listens_at
 from appliance.core.settings import ServerSettings
 
 Network = IPv4Network | IPv6Network
@@ -75,9 +75,9 @@ class Names:
 def wanted_names(slug: str, server: ServerSettings, addresses: Iterable[str]) -> Names:
     """Return the names that the box's own certificate should have.
 
-    These are `<slug>.local`, the hostname, the names in the settings, the loopback names and
-    `addresses`. The host of a public `app_url` is excluded, because its visitors do not trust the
-    authority.
+    These are `<slug>.local`, the hostname, the names in the settings, the loopback names and those
+    of `addresses` at which the box listens. The host of a public `app_url` is excluded, because its
+    visitors do not trust the authority.
     """
     machine = gethostname()
     names = ["localhost", f"{slug}.local", machine, *server.names]
@@ -87,9 +87,10 @@ def wanted_names(slug: str, server: ServerSettings, addresses: Iterable[str]) ->
         names.append(urlsplit(server.app_url).hostname or "")
     dns = {name.lower().rstrip(".") for name in names}
     literals = {name for name in dns if _is_address(name)}
+    literals.update(text for text in addresses if listens_at(server.host, text))
     return Names(
         tuple(sorted(name for name in dns - literals if _is_dns_name(name))),
-        tuple(sorted({"127.0.0.1", "::1", *literals, *addresses})),
+        tuple(sorted({"127.0.0.1", "::1", *literals})),
     )
 
 

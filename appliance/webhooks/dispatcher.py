@@ -8,6 +8,7 @@ still stored as pending, so after a crash it is sent again with the same id.
 import asyncio
 import dataclasses
 import hashlib
+import logging
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -110,7 +111,9 @@ class Dispatcher:
         self._dependencies = dependencies
         self._uptime = uptime = dependencies.uptime
         self._queues: dict[str, EndpointQueue] = {}
-        self._alerts = Alerts(database)
+        # The console shows warnings, once for both environments, and not about partners' tests.
+        level = logging.WARNING if environment.name == "live" else logging.INFO
+        self._alerts = Alerts(database, level)
         clock = database.clock
         if not isinstance(clock, BoxClock):
             grace_ms = settings.clock_grace_minutes * 60_000

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from tests.app.processes import Serving
-from web.connection import Connection, ConnectionLimit
+from web.connection import PROXY_KEEP_ALIVE, Connection, ConnectionLimit
 from web.main import main
 
 VENUE = 'name = "Riad"\nslug = "riad"\n[[tables]]\nnumber = "T1"\ncapacity_max = 4\n'
@@ -82,6 +82,19 @@ def test_a_token_of_stray_bytes_is_nobody(serving, path, header):
 
 
 @pytest.mark.process
+@pytest.mark.proves("S19")
+def test_a_connection_of_http_1_0_ends_with_its_answer(serving):
+    head = b"POST /terminal/v1/pair HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\n"
+    chunked = head + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
+
+    status, headers, body = send(serving.port, chunked + chunked)
+
+    assert " 4" in status
+    assert "keep-alive" not in "".join(headers).lower()
+    assert json.loads(body)["code"] == "VALIDATION_ERROR"
+
+
+@pytest.mark.process
 @pytest.mark.proves("V5")
 def test_a_packed_body_is_not_unpacked_and_no_accident(serving):
     body = gzip.compress(json.dumps({"code": "12345678"}).encode())
@@ -140,6 +153,35 @@ async def test_a_connection_that_asks_nothing_is_dropped_and_one_that_asks_is_ke
                 await out.wait_closed()
             await inner.shutdown(0)
             await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize(("is_proxy", "seconds"), [(True, PROXY_KEEP_ALIVE), (False, 30.0)])
+async def test_an_idle_connection_of_a_proxy_is_kept_longer_than_the_proxy_keeps_it(
+    is_proxy, seconds
+):
+    class Limit(ConnectionLimit):
+        def speaks_for_many(self, _connection):
+            return is_proxy
+
+    made = []
+
+    def connection():
+        made.append(Connection(inner, Limit(9), keep_alive=30.0))
+        return made[0]
+
+    async def answer(_request: web.BaseRequest) -> web.Response:
+        return web.Response()
+
+    inner = web.Server(answer)
+    server = await asyncio.get_running_loop().create_server(connection, "127.0.0.1", 0)
+    async with server:
+        answered, out = await asyncio.open_connection(*server.sockets[0].getsockname())
+        out.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert (await answered.readline()).startswith(b"HTTP/1.1 200")
+        assert made[0].keepalive_timeout == seconds
+        out.close()
+        await out.wait_closed()
+        await inner.shutdown(0)
 
 
 LONG = 8_000_000  # more than both socket buffers hold
@@ -233,6 +275,8 @@ def test_one_device_may_hold_so_many_and_another_still_comes_in():
 def test_who_speaks_for_many_has_the_total_alone(address):
     limit = ConnectionLimit(9, ["10.0.0.0/8", "2001:db8::7"], per_address=1)
     assert enter(limit, *[address] * 10)[1] == [True] * 9 + [False]
+    assert limit.speaks_for_many(Peer(address))
+    assert not limit.speaks_for_many(Peer("192.168.1.5"))
 
 
 @pytest.mark.proves("S19")

@@ -1,5 +1,6 @@
 """`venuebox serve`, as a real process with real signals."""
 
+import errno
 import http.client
 import json
 import resource
@@ -11,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from appliance.core.errors import OperatorError
 from tests.app.processes import Serving
 from tests.quickest import quickest
+from web.listeners import listen
 from web.main import main
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
@@ -171,6 +174,16 @@ def test_a_second_process_on_the_same_directory_is_refused(data):
         assert "another venuebox already uses" in sentence
         assert sentence.count("\n") == 1
         assert first.process.poll() is None
+
+
+def test_a_port_for_root_comes_with_the_port_to_forward(monkeypatch):
+    def refuse(*_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(socket.socket, "bind", refuse)
+
+    with pytest.raises(OperatorError, match="8443"):
+        listen("127.0.0.1", 443, "server.tls_port")
 
 
 def test_a_port_in_use_is_one_sentence(data):

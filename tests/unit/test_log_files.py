@@ -2,11 +2,13 @@
 
 import json
 import logging
+import os
+import sys
 
 import pytest
 
 from appliance.core.errors import log_exception
-from appliance.logs import open_log
+from appliance.logs import ConsoleLines, open_log, print_error
 
 
 @pytest.fixture(autouse=True)
@@ -66,3 +68,28 @@ def test_the_files_stay_within_their_size(tmp_path):
     assert len(files) == 4
     assert sum(file.stat().st_size for file in files) <= 8000
     assert "message 499" in (tmp_path / "log/venuebox.jsonl").read_text()
+
+
+@pytest.mark.parametrize(
+    ("has_priority", "level", "expected"),
+    [
+        (True, logging.ERROR, ["<3>ERROR web: a", "<3>b"]),
+        (True, logging.WARNING, ["<4>WARNING web: a", "<4>b"]),
+        (False, logging.ERROR, ["ERROR web: a", "b"]),
+    ],
+)
+def test_the_journal_gets_the_priority_of_each_line(has_priority, level, expected):
+    record = logging.LogRecord("web", level, "", 0, "a\nb", None, None)
+
+    assert ConsoleLines(has_priority=has_priority).format(record).split("\n") == expected
+
+
+def test_a_sentence_has_a_priority_only_where_the_journal_reads_it(capfd):
+    found = os.fstat(sys.stderr.fileno())
+    for inode in (found.st_ino, found.st_ino + 1):
+        print_error("broken", {"JOURNAL_STREAM": f"{found.st_dev}:{inode}"})
+    print_error("broken", {})
+
+    assert capfd.readouterr().err.split("\n")[:3] == [
+        "<3>venuebox: broken", "venuebox: broken", "venuebox: broken",
+    ]  # fmt: skip

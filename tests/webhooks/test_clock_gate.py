@@ -3,11 +3,15 @@
 After a clock step the doubt survives restarts, until a time server or a person confirms the clock.
 """
 
+import logging
+from dataclasses import replace
+
 import pytest
 
 from appliance.alerts import drop_alert
 from appliance.clock import parse_instant
 from appliance.clock_gate import confirm_clock, write_heartbeat
+from appliance.webhooks.dispatcher import Dispatcher
 from tests.webhooks.alarms import ManualUptime
 from tests.webhooks.clocks import (
     A_YEAR_BACK,
@@ -156,6 +160,23 @@ async def test_a_clock_that_nobody_confirms_is_believed_ten_minutes_after_the_ma
     await world.settled("delivered")
     assert caplog.text.count("a clock that may be wrong") == 1
     await world.until(lambda: conditions(world) == {"clock_unconfirmed"})
+
+
+async def test_a_clock_that_is_not_trusted_is_one_warning_for_both_environments(
+    box, clock, outside, surroundings, caplog
+):
+    surroundings.synchronised = None
+    outside = replace(outside, uptime=ManualUptime(clock, "a boot", 5_000))
+    dispatchers = [Dispatcher(environment, outside) for environment in box.environments]
+    for dispatcher in dispatchers:
+        await dispatcher.start()
+    try:
+        assert not any(dispatcher.clock_gate.permits() for dispatcher in dispatchers)
+        raised = [r for r in caplog.records if r.name == "appliance.alerts"]
+        assert sum(r.levelno >= logging.WARNING for r in raised) == 1
+    finally:
+        for dispatcher in dispatchers:
+            await dispatcher.close()
 
 
 async def test_a_clock_before_what_was_lived_through_is_not_believed_after_a_reboot(

@@ -62,9 +62,11 @@ OUTBOX_ROUTES = (("GET", "/test/outbox", list_outbox), ("GET", "/test/outbox/{id
 def _admit(request: web.Request, gate: Gate) -> Environment:
     """Return the test environment.
 
-    Raises Unauthorized if the request neither has a test API key nor comes from this machine.
+    Raises Unauthorized if the request neither has a test API key nor comes from this machine, and
+    HttpsRequired if the key came over plain http.
     """
     if "Authorization" in request.headers:
+        request.app[SECURE].demand(request)
         gate.admit(request, _SCOPE)
     elif not request.app[SECURE].is_this_machine(request):
         raise Unauthorized

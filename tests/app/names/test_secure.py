@@ -5,7 +5,7 @@ import plistlib
 import ssl
 
 import pytest
-from aiohttp import web
+from aiohttp import HttpVersion10, web
 from aiohttp.test_utils import make_mocked_request
 from cryptography import x509
 
@@ -22,6 +22,7 @@ from web.public_pages import profile
 from web.serve import listen
 
 OTHER = "192.168.1.77"
+METRICS = "m" * 16
 
 
 def a_request(remote, *, scheme="http", path="/v1/venue", host="box.lan:8080", **headers):
@@ -97,7 +98,11 @@ async def proxied(tmp_path, clock, settings):
     """A box behind a proxy on this machine."""
     behind = with_settings(
         api={"rate_limit_per_minute": 1000, "unauthenticated_per_minute": 1000},
-        server={"trusted_proxies": ("127.0.0.1",), "app_url": "https://riad.example"},
+        server={
+            "trusted_proxies": ("127.0.0.1",),
+            "app_url": "https://riad.example",
+            "metrics_token": METRICS,
+        },
     )
     async with running_box(tmp_path, clock, behind) as found:
         yield found
@@ -114,6 +119,11 @@ async def test_over_plain_http_api_and_terminals_are_refused_and_pages_are_led_a
         answer = await proxied.client.get(path, headers=browser, allow_redirects=False)
         assert answer.status == 307, path
         assert answer.headers["Location"] == f"https://riad.example{path}"
+
+    for path, token in (("/test/outbox", proxied.test_key), ("/metrics", METRICS)):
+        for scheme, expected in (("http", 403), ("https", 200)):
+            secret = {"Authorization": f"Bearer {token}", "X-Forwarded-Proto": scheme}
+            assert (await proxied.client.get(path, headers=secret)).status == expected, path
 
     status, _, _ = await proxied.call("GET", "/v1/venue", headers={"X-Forwarded-Proto": "https"})
     assert status == 200
@@ -224,3 +234,16 @@ async def test_strict_transport_security_is_sent_at_the_public_address(
 def test_this_machine_is_told_from_a_tunnel(app_url, remote, host, sits_here):
     secure = HttpsPolicy(ServerSettings(app_url=app_url), 8443)
     assert secure.is_this_machine(a_request(remote, host=host)) == sits_here
+
+
+@pytest.mark.proves("S29")
+@pytest.mark.parametrize("header", ["CF_Connecting_IP", "X_Forwarded_Proto", None])
+def test_a_proxy_that_replaces_the_host_is_told_from_this_machine(header):
+    secure = HttpsPolicy(ServerSettings(), 8443)
+    here = a_request("127.0.0.1", host="127.0.0.1:8080", **({header: "x"} if header else {}))
+    if header is None:  # nginx with proxy_pass alone
+        assert secure.is_this_machine(here)
+        host = {"Host": "127.0.0.1:8080"}
+        old = make_mocked_request("GET", "/metrics", headers=host, version=HttpVersion10)
+        here = old.clone(remote="127.0.0.1")
+    assert not secure.is_this_machine(here)

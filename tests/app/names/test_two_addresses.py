@@ -4,10 +4,14 @@ the local address."""
 import re
 
 import pytest
+from aiohttp.test_utils import make_mocked_request
 
+from appliance.core.settings import ServerSettings
+from appliance.environment import public_base
+from appliance.http.request import PRINCIPALS
 from tests.app.portal.people import a_person
 from tests.conftest import running_box, with_settings
-from web.middleware import SECURE
+from web.middleware import SECURE, HttpsPolicy
 
 PUBLIC, ADDRESS, AT_HOME = (
     "https://riad.example", "http://192.168.1.20:8080", "https://192.168.1.20:8443"
@@ -74,3 +78,56 @@ async def test_guests_and_partners_are_given_the_public_address(public):
 
     assert made["guestAccessUrl"].startswith(f"{PUBLIC}/access/")
     assert made["claimUrl"].startswith(f"{PUBLIC}/claim-guest/")
+
+
+@pytest.mark.proves("S20")
+@pytest.mark.parametrize(
+    ("remote", "host", "headers", "is_shown"),
+    [
+        ("192.168.1.50", "192.168.1.20:8443", {}, True),
+        ("192.168.1.50", "riad-atlas.local:8443", {}, True),
+        ("fd00::5", "[fd00::2]:8443", {}, True),
+        ("192.168.1.50", "riad.example", {}, False),  # a router that loops back
+        ("203.0.113.9", "riad.example", {}, False),
+        ("9.9.9.9", "192.168.1.20:8443", {}, False),  # a forwarded port, and a Host made by hand
+        ("127.0.0.1", "localhost:8080", {}, False),  # what a tunnel on the box may say
+        ("192.168.1.10", "192.168.1.20:8080", {}, False),  # a proxy that is listed
+        ("192.168.1.11", "192.168.1.20:8080", {"X-Forwarded-For": "9.9.9.9"}, False),
+    ],
+)
+def test_the_portal_may_be_kept_in_the_house(remote, host, headers, is_shown):
+    server = {"app_url": PUBLIC, "trusted_proxies": ("192.168.1.10",)}
+    request = make_mocked_request("GET", "/portal/sign-in", headers={"Host": host, **headers})
+    request = request.clone(remote=remote, scheme="https")
+
+    assert HttpsPolicy(ServerSettings(**server), 8443).shows_portal(request)
+    kept = HttpsPolicy(ServerSettings(**server, public_portal=False), 8443)
+    assert kept.shows_portal(request) is is_shown
+
+
+def test_a_box_without_a_public_address_shows_its_portal_on_itself():
+    request = make_mocked_request("GET", "/portal", headers={"Host": "localhost:8080"})
+    policy = HttpsPolicy(ServerSettings(public_portal=False), 8443)
+
+    assert policy.shows_portal(request.clone(remote="127.0.0.1"))
+
+
+async def test_every_page_of_a_portal_that_is_kept_in_the_house_is_unknown_outside(tmp_path, clock):
+    server = {"app_url": PUBLIC, "public_portal": False, "trusted_proxies": ("127.0.0.1",)}
+    async with running_box(tmp_path, clock, with_settings(server=server)) as running:
+        outside = {"Host": "riad.example", "X-Forwarded-Proto": "https",
+                   "X-Forwarded-For": "9.9.9.9", "Accept": "text/html"}  # fmt: skip
+        principals = running.app[PRINCIPALS]
+        pages = [route for route in principals if route[1].startswith(("/portal", "/test/portal"))]
+        assert len(pages) > 100
+
+        for method, path in pages:
+            async with running.client.request(method, path, headers=outside) as response:
+                assert response.status == 404, (method, path)
+
+        async with running.client.get("/", headers=outside) as response:
+            assert 'href="/portal"' not in await response.text()
+            assert 'href="/door"' in await response.text()
+        async with running.client.get("/door", headers=outside) as response:
+            assert response.status == 200
+        assert public_base(running.live.links, running.box.settings.server) == ""

@@ -49,6 +49,17 @@ async def test_a_session_is_stored_hashed_and_made_anew_at_each_sign_in(running)
     assert first.encode() not in hashes
 
 
+@pytest.mark.proves("S9")
+async def test_a_browser_keeps_its_device_only_if_the_box_issued_it(running):
+    await an_account(running)
+    name = "__Host-venuebox-device"
+
+    issued = (await sign_in(running, Cookie=f"{name}=attackers-choice"))[3][name]
+
+    assert issued != "attackers-choice"
+    assert (await sign_in(running, Cookie=f"{name}={issued}"))[3][name] == issued
+
+
 @pytest.mark.proves("S31")
 @pytest.mark.parametrize(("name", "password"), [("Yasmine", "wrong one"), ("Nobody", PASSWORD)])
 async def test_a_wrong_name_and_a_wrong_password_get_the_same_answer(running, name, password):

@@ -43,7 +43,7 @@ COMMANDS = {
     "doorlog verify": [*LIVE], "tls show": [], "tls import": ["--cert", VENUE, "--key", VENUE],
     "tls renew": [], "tls forget": [], "clock confirm": ["2026-11-22"], "bridge": [], "backup": [],
     "restore": [BACKUP, "--key", "N"], "verify": [BACKUP], "signing-key rotate": [*LIVE],
-    "version": [],
+    "salvage": [], "version": [],
 }  # fmt: skip
 ROOTS_OWN = {"service install"}  # what it must not do is in test_service.py
 

@@ -24,6 +24,18 @@ def test_a_key_has_the_form_of_its_environment_and_every_scope(box, environment)
     assert created["scopes"] == list(SCOPES)
 
 
+def test_a_live_key_without_a_public_address_comes_with_the_address_that_guests_get(box):
+    (box.data / "address").write_text("http://192.168.1.20:8080")
+
+    def told(environment):
+        assert box("key", "create", "--environment", environment, "--name", "N") == 0
+        return "http://192.168.1.20:8080" in box.out
+
+    assert (told("live"), told("test")) == (True, False)
+    (box.data / "settings.toml").write_text('[server]\napp_url = "https://riad.example"\n')
+    assert not told("live")
+
+
 def test_scopes_may_be_chosen(box):
     chosen = create(box, "key", "--scope", "webhooks:manage", "--scope", "venue:read")
 
@@ -54,6 +66,15 @@ def test_the_list_shows_both_environments_and_no_secret(box, what, secret):
     if what == "key":
         assert live["key"].startswith(listed[0]["prefix"])
         assert live["key"].endswith(listed[0]["lastFour"])
+
+
+def test_a_name_moves_no_cursor_of_the_console(box):
+    create(box, "terminal", "--name", "Door\x1b[2J\x07\x9b31m")
+
+    assert box("terminal", "list") == 0
+
+    assert "Door" in box.out
+    assert box.out.rstrip("\n").isprintable()
 
 
 @pytest.mark.parametrize("what", ["key", "terminal"])

@@ -4,6 +4,7 @@ import contextlib
 import os
 import pwd
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -34,6 +35,22 @@ def test_every_part_of_the_unit_has_its_reason(tmp_path):
     for part in re.split(r"\n\n", unit.partition("[Service]")[2].partition("[Install]")[0]):
         if part.strip():
             assert part.strip().startswith("#") or "Type=notify" in part
+
+
+@pytest.mark.parametrize(("status", "waits"), [("0", ""), ("1", "10\n"), ("KILL", "")])
+def test_only_a_start_that_failed_is_followed_by_a_wait(tmp_path, status, waits):
+    """A killed box comes back at once."""
+    sleep, asked = tmp_path / "sleep", tmp_path / "asked"
+    sleep.write_text(f'#!/bin/sh\necho "$@" >> {asked}\n')
+    sleep.chmod(0o755)
+    asked.touch()
+    unit = make_unit(tmp_path, "venuebox", "/usr/bin/venuebox")
+    [line] = re.findall("^ExecStopPost=(.*)$", unit, re.MULTILINE)
+
+    subprocess.run(shlex.split(line.replace("$$", "$")), check=True,
+                   env={"PATH": str(tmp_path), "EXIT_STATUS": status})  # fmt: skip
+
+    assert asked.read_text() == waits
 
 
 if ANALYZE is not None:  # elsewhere the words above have to do
@@ -83,6 +100,13 @@ def test_no_setting_brings_a_line_of_its_own_into_the_unit(box, sign):
     )
 
     assert "backup.directory" in box.complaint("service", "install", "--print")
+
+
+def test_who_is_not_root_is_told_before_the_settings_are_read(box, monkeypatch):
+    (box.data / "settings.toml").write_text("not read")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+
+    assert "sudo" in box.complaint("service", "install")
 
 
 if os.geteuid() == 0:  # root alone installs a service

@@ -98,7 +98,7 @@ def ward(tmp_path, fresh_box) -> Ward:
     os.mkfifo(root / "poke", 0o600)
     listening = os.open(root / "poke", os.O_RDWR | os.O_NONBLOCK)
     machine = Machine(statvfs=lambda _: a_volume(), proc=proc, is_synchronised=lambda: True,
-                      has_way_out=lambda: True, ask=lambda _: 200)  # fmt: skip
+                      device=hash, has_way_out=lambda: True, ask=lambda _: 200)  # fmt: skip
     settings: Settings = with_settings(
         server={"app_url": "https://box.example"},
         mail={"host": "mail.example", "sender": "riad@box.example", "user": "u", "password": "p"},

@@ -68,6 +68,18 @@ def test_a_name_that_is_missing_is_named(ward):
     assert "riad-atlas.local" in english(found)
 
 
+@pytest.mark.parametrize(("host", "status"), [("0.0.0.0", "ok"), ("::", "warn")])  # noqa: S104 - only compared
+def test_an_address_at_which_the_box_does_not_listen_needs_no_certificate(
+    ward, monkeypatch, host, status
+):
+    certificates(ward)
+    changing = "2a02:aaaa:1:1::20"  # a provider that changes the prefix each day
+    monkeypatch.setattr("appliance.doctor.checks.own_addresses", lambda: [*ADDRESSES, changing])
+    ward.set(server={"host": host})
+
+    assert ward.status("certificate") == status
+
+
 def bring(ward, *names, days=3650):
     key = rsa.generate_private_key(65537, 2048)
     now = StoppedClock("2026-11-02T00:00:00Z").now()

@@ -123,11 +123,12 @@ def test_lines_of_the_list_of_erasures_that_cannot_be_read_are_named(ward):
     assert "1, 4" in english(found)
 
 
-def test_backups_on_the_volume_of_the_box_are_worth_a_word_where_another_was_wanted(ward, tmp_path):
+def test_backups_on_the_volume_of_the_box_are_worth_a_word(ward, tmp_path):
+    ward.on(device=lambda _: 1)
+    assert ward.status("backups") == "warn"
+
     (tmp_path / "usb").mkdir()
     ward.set(backup={"directory": str(tmp_path / "usb")})
-
-    ward.on(device=lambda _: 1)
     assert ward.status("backups") == "warn"
 
     ward.on(device=lambda path: 2 if path == tmp_path / "usb" else 1)
