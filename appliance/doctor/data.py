@@ -66,7 +66,7 @@ def master_key(context: CheckContext) -> Check:
         context.directory.master_key()
     except OperatorError as trouble:
         finding = _("The master key cannot be used: %(trouble)s.")
-        remedy = _("Ask whoever installed the box: %(command)s, or restore %(path)s from a backup.")
+        remedy = _("Ask the person who installed the box: %(command)s, or restore %(path)s from a backup.")
         command = "venuebox doctor --fix"
         return fail(finding, remedy, trouble=trouble, command=command, path=shown)
     return ok(_("The master key can be used."))
@@ -175,7 +175,7 @@ def wal(context: CheckContext) -> Check:
     size = max((file.stat().st_size for file in files if file.exists()), default=0)
     if size > _LARGE_WAL:
         finding = _("The write-ahead log has %(size)s MiB: something has been reading for hours.")
-        remedy = _("End running exports, then restart the box.")
+        remedy = _("Stop running exports, then restart the box.")
         return warn(finding, remedy, size=size // _MIB)
     return ok(_("Write-ahead log: %(size)s MiB."), size=size // _MIB)
 
@@ -196,7 +196,7 @@ def signing_key(context: CheckContext) -> Check:
     finding = _("Age of the guest pass key in days: %(days)s.")
     if oldest > 366 * _DAY:
         remedy = _(
-            "Change it every year, in the portal under “Door”. Passes already given stay valid."
+            "Change it every year, in the portal under “Door”. Passes already issued stay valid."
         )
         return warn(finding, remedy, days=oldest // _DAY)
     return ok(finding, days=oldest // _DAY)
@@ -206,7 +206,7 @@ def backups(context: CheckContext) -> Check:
     """A recent verified backup exists, and its folder is available on a separate volume."""
     record = read_record(context.directory.root)
     settings = context.known_settings()
-    plug_in = _("Plug in the volume for backups, or set %(setting)s to another folder.")
+    plug_in = _("Plug in the backup drive, or set %(setting)s to another folder.")
     setting = "backup.directory"
     try:
         folder = find_catalogue(context.directory, settings)
@@ -221,13 +221,13 @@ def backups(context: CheckContext) -> Check:
         return warn(finding, remedy, because=because, command=command)
     when = utc(record.at)
     if is_overdue(record, context.clock):
-        finding = _("The last verified backup is of %(when)s%(because)s.")
+        finding = _("The last verified backup is from %(when)s%(because)s.")
         remedy = _("Leave the box on at night, or make a backup now: %(command)s")
         result = fail if context.clock.now() - record.at > 7 * _DAY else warn
         return result(finding, remedy, when=when, because=because, command=command)
     device, root = context.machine.device, context.directory.root
     if settings.backup.directory and device(folder) == device(root):
-        finding = _("Backups go to %(shelf)s, on the same volume as the box: if it fails, both are "
+        finding = _("Backups go to %(shelf)s, on the same drive as the box: if it fails, both are "
                     "lost.")  # fmt: skip
         return warn(finding, plug_in, shelf=folder, setting=setting)
-    return ok(_("Last backup restored and found whole: %(when)s."), when=when)
+    return ok(_("Last backup verified by a trial restore: %(when)s."), when=when)

@@ -71,7 +71,7 @@ async def test_a_host_accepts_moves_takes_payments_and_checks_in_by_keyboard(por
     await type_into(page, "arrivals", "3")
     await page.keyboard.press("Enter")
     await page.wait_for_selector(f"{chip(owed)}.partly")
-    await press(page, "Annuler l’entrée")
+    await press(page, "Annuler l’arrivée")
     await type_into(page, "reason", "autre groupe")
     await page.keyboard.press("Enter")
     await page.wait_for_selector(f"{chip(owed)}:not(.partly)")
@@ -175,7 +175,7 @@ async def test_after_back_the_form_is_new_if_sent_and_as_it_was_left_if_not(port
             )
         await page.select_option("#new-table", index=number)
         await page.fill("[name=customer_name]", name)
-        await page.click("text=Hold the table")
+        await page.click("text=Reserve the table")
         await page.wait_for_selector(f"main h1:has-text('{name}')")
     assert len(await reservations(portal)) == 2
 
