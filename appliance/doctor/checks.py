@@ -154,7 +154,7 @@ def box(context: CheckContext) -> Check:
             _("Free space if the disk is full, check the log of the box, then restart it."),
         )
     finding = _("The box is running, but does not answer at %(where)s.")
-    return fail(finding, RESTART, where=", ".join(answers) or "?", setting="server.port")
+    return fail(finding, RESTART, where=list(answers) or "?", setting="server.port")
 
 
 def settings(context: CheckContext) -> Check:
@@ -190,7 +190,7 @@ def readers(context: CheckContext) -> Check:
         wanted = {r.terminal for r in known if r.environment == environment}
         with context.rows(environment) as reader:
             rows = reader.rows("SELECT id, name FROM terminal WHERE revoked_at IS NULL")
-            missing = ", ".join(sorted(wanted.difference(*rows)))
+            missing = sorted(wanted.difference(*rows))
         if missing:
             finding = _("There is no terminal called %(names)s (%(environment)s).")
             remedy = _("Create it in the portal under “Door”, or correct settings.toml.")
@@ -216,7 +216,7 @@ def certificate(context: CheckContext) -> Check:
             "The imported certificate is for %(names)s, but guests reach the box at %(host)s."
         )
         remedy = _("Import a certificate for that address, or remove this one: %(command)s")
-        names, command = ", ".join(imported["names"][:5]), "venuebox tls forget"
+        names, command = imported["names"][:5], "venuebox tls forget"
         return warn(finding, remedy, names=names, host=host, command=command)
     with context.rows("live") as reader:
         wanted = wanted_names(get_venue(reader).slug, server, own_addresses())
@@ -226,7 +226,7 @@ def certificate(context: CheckContext) -> Check:
         remedy = _("Ask the person who installed the box: %(command)s. If that changes nothing, "
                    "add %(option)s and trust the box again on each phone (%(page)s).")  # fmt: skip
         return warn(
-            _("The certificate is not valid for %(names)s."), remedy, names=", ".join(missing[:5]),
+            _("The certificate is not valid for %(names)s."), remedy, names=missing[:5],
             command="venuebox tls renew", option="--authority", page="/trust",
         )  # fmt: skip
     return lasting
@@ -340,7 +340,7 @@ def endpoints(context: CheckContext) -> Check:
     if failing:
         finding = _("Webhook endpoints that accept nothing (%(count)s): %(names)s.")
         remedy = _("Tell the partner. If the address is blocked, see %(setting)s in settings.toml.")
-        names = ", ".join(f"{e.url} ({e.last_outcome})" for e in failing[:3])
+        names = [f"{e.url} ({e.last_outcome})" for e in failing[:3]]
         setting = "webhooks.allow_networks"
         return warn(finding, remedy, count=len(failing), names=names, setting=setting)
     return ok(_("Webhook endpoints: %(count)s, none failing."), count=active)

@@ -66,7 +66,9 @@ def master_key(context: CheckContext) -> Check:
         context.directory.master_key()
     except OperatorError as trouble:
         finding = _("The master key cannot be used: %(trouble)s.")
-        remedy = _("Ask the person who installed the box: %(command)s, or restore %(path)s from a backup.")
+        remedy = _(
+            "Ask the person who installed the box: %(command)s, or restore %(path)s from a backup."
+        )
         command = "venuebox doctor --fix"
         return fail(finding, remedy, trouble=trouble, command=command, path=shown)
     return ok(_("The master key can be used."))
@@ -86,7 +88,7 @@ def erasures(context: CheckContext) -> Check:
     if unreadable:
         finding = _("Some lines of %(file)s cannot be read: %(numbers)s.")
         remedy = _("Restart the box, which writes them again. Then stop it and delete these lines.")
-        return warn(finding, remedy, file=LIST, numbers=", ".join(map(str, unreadable)))
+        return warn(finding, remedy, file=LIST, numbers=list(map(str, unreadable)))
     return ok(_("The list of erasures can be read."))
 
 
@@ -147,7 +149,7 @@ def integrity(context: CheckContext) -> Check:
     if damaged:
         finding = _("Data is missing or damaged: %(names)s (%(first)s).")
         command = "venuebox restore --latest"
-        return fail(finding, RESTORE, names=", ".join(damaged), first=first, command=command)
+        return fail(finding, RESTORE, names=damaged, first=first, command=command)
     return ok(_("Both databases are sound."))
 
 

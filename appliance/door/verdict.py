@@ -169,7 +169,7 @@ def phrase(verdict: Verdict, language: str) -> Sentences:
 def _details(verdict: Verdict, language: Language) -> dict[str, str]:
     seen, first = verdict.reservation, verdict.first_check_in
     names = [name for name in (first.terminal, first.by) if name] if first else []
-    details = {"first": first.clock if first else "—", "terminal": ", ".join(names) or "—"}
+    details = {"first": first.clock if first else "—", "terminal": " · ".join(names) or "—"}
     if seen is not None:
         details |= {
             "table": seen.table_name,

@@ -76,9 +76,7 @@ EMAIL_KINDS: Mapping[str, EmailKind] = {
         {"requested"},
         _("Your request: %(venue)s, %(day)s"),
         _("Your request has arrived"),
-        _(
-            "%(venue)s will send you an answer soon. Until then, the table is held for you."
-        ),
+        _("%(venue)s will send you an answer soon. Until then, the table is held for you."),
     ),
     "accepted": EmailKind(
         {"confirmed", "completed"},

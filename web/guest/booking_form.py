@@ -283,23 +283,26 @@ def trouble_in_words(refusal: ApiError, offer: Offer, when: str, language: Langu
         return refusal_in_words(refusal, language, _NOT_BOOKABLE)
     gettext, choice = language.gettext, offer.choice(when)
     if choice is not None and choice.is_free:
-        names = ", ".join(table.number for table in choice.tables[:_SHOWN_TABLES])
+        names = [isolate(table.number) or "" for table in choice.tables[:_SHOWN_TABLES]]
         return gettext(
             "That table has just been booked. Still free at that time: %(tables)s.",
-            tables=isolate(names),
+            tables=language.list(names),
         )
     whole_evening = gettext("The whole evening").lower()
     times = [
-        other.slot.start if other.slot else whole_evening
+        isolate(other.slot.start if other.slot else whole_evening) or ""
         for other in offer.choices
         if other.is_free
     ]
     if times:
         return gettext(
             "The last table at that time has just been booked. Still free: %(times)s.",
-            times=isolate(", ".join(times)),
+            times=language.list(times),
         )
-    return gettext("The last table has just been booked: nothing is left that evening. Please try another evening.")
+    return gettext(
+        "The last table has just been booked: nothing is left that evening. "
+        "Please try another evening."
+    )
 
 
 def _day(day: date, offer: Offer, language: Language) -> tuple[str, str, bool]:

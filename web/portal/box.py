@@ -344,11 +344,11 @@ def _field_error_of(changes: Iterable[str], failure: str) -> ValidationError:
             "the email address that emails come from.",
         )
     if wrong is not None:
-        return field_error(wrong.partition(".")[2], "une valeur permise.", "an allowed value.")
+        return field_error(wrong.partition(".")[2], "une valeur autorisée.", "an allowed value.")
     return field_error(
         "settings",
-        "d'abord un fichier settings.toml que la box puisse modifier : voyez qui l'a installée.",
-        "a settings.toml that the box can change: ask whoever installed it.",
+        "un fichier settings.toml que la box peut modifier : voyez qui a installé la box.",
+        "a settings.toml that the box can change: ask the person who installed it.",
     )
 
 

@@ -199,9 +199,7 @@ async def hash_new_password(request: web.Request, password: str, names: tuple[st
     if not PASSWORD_MIN <= len(password) <= PASSWORD_MAX:
         raise Declined(_("Please choose %(shortest)s to %(longest)s characters.", **limits))
     if is_guessable(password, names):
-        raise Declined(
-            _("This password is too easy to guess. Please choose another one.")
-        )
+        raise Declined(_("This password is too easy to guess. Please choose another one."))
     return await request.app[PASSWORDS].hash(password)
 
 
