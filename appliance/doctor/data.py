@@ -59,8 +59,8 @@ def master_key(context: CheckContext) -> Check:
     shown = path.relative_to(context.directory.root)
     if not path.exists():
         finding = _("The master key is missing: no link and no pass can be read.")
-        remedy = _("Do not restart the box. Ask whoever installed it to restore the last backup to "
-                   "another directory and to copy %(path)s from there.")  # fmt: skip
+        remedy = _("Do not restart the box. Ask the person who installed it to restore the last "
+                   "backup to another directory and to copy %(path)s from there.")  # fmt: skip
         return fail(finding, remedy, path=shown)
     try:
         context.directory.master_key()

@@ -181,7 +181,7 @@ async def test_after_back_the_form_is_new_if_sent_and_as_it_was_left_if_not(port
 
     await page.goto(f"{NEW}?date=2026-11-28&slot=19:30")
     await page.fill("[name=customer_name]", "Third Guest")
-    await page.click("text=To this evening")
+    await page.click("text=See this evening")
     await page.wait_for_selector("table")
     await back()
     assert await page.evaluate("was")
