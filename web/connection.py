@@ -121,8 +121,8 @@ class Connection(web.RequestHandler):
         """Set the timeouts, in seconds.
 
         The first request must arrive within `patience`, and each later request within `keep_alive`,
-        or within PROXY_KEEP_ALIVE from a proxy. The connection is closed if `limit` rejects it, or if
-        the client reads none of a response for `reading_patience`.
+        or within PROXY_KEEP_ALIVE from a proxy. The connection is closed if `limit` rejects it, or
+        if the client reads none of a response for `reading_patience`.
         """
         super().__init__(
             server,

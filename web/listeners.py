@@ -68,7 +68,10 @@ def listen(host: str, port: int, option: str = "--host and --port") -> socket.so
             f"Choose another address with {option}."
         )
         if isinstance(error, PermissionError):
-            sentence += f" Only root may use ports below {_FIRST_FREE_PORT}. Let the router forward 443 to 8443."
+            sentence += (
+                f" Only root may use ports below {_FIRST_FREE_PORT}. Let the router forward 443 to "
+                "8443."
+            )
         raise OperatorError(sentence) from None
     listener.setblocking(False)  # noqa: FBT003 - the library's API
     return listener

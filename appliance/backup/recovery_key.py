@@ -128,13 +128,13 @@ def _checksum(raw: bytes) -> bytes:
 
 _TITLE, _KEY = _("Recovery kit"), _("Recovery key")
 _WARNING = _(
-    "Keep this sheet away from the venue, and never with the backups: anyone who has both can read "
-    "all that the box knows about your guests."
+    "Keep this sheet outside the venue, and never with the backups: anyone who has both can read "
+    "everything the box knows about your guests."
 )
 _STEPS = (
-    _("Take a new machine with venuebox, and plug in the volume with the backups."),
-    _("Choose the latest backup: its name ends with .venuebox-backup."),
-    _("Type: venuebox restore FILE --data DIRECTORY, and then the key above."),
+    _("Take a new machine with venuebox and plug in the drive with the backups."),
+    _("Choose the latest backup: its name ends in .venuebox-backup."),
+    _("Type: venuebox restore FILE --data DIRECTORY, then the key above."),
     _("Type: venuebox serve --data DIRECTORY. QR codes already sent stay valid."),
 )
 

@@ -50,7 +50,7 @@ def show(arguments: argparse.Namespace, console: cli.Console) -> int:
         columns = [person.id, f"{person.role:7}"]
         columns += [f"disabled {described['disabledAt']}"] if person.disabled_at else []
         columns += [] if person.has_password else ["no password yet"]
-        columns += ["second step"] if person.id in with_code else []
+        columns += ["two-step"] if person.id in with_code else []
         rows.append((described, [*columns, person.name]))
     return cli.print_rows(arguments, rows)
 

@@ -7,7 +7,7 @@ and are compiled in memory at start.
 import gettext
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from babel import Locale
 from babel.dates import format_date, format_skeleton
+from babel.lists import format_list
 from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
@@ -69,6 +70,10 @@ class Language:
     def long_date(self, day: date) -> str:
         """Format a date like `samedi 21 novembre 2026`."""
         return format_date(day, "full", locale=self.locale)
+
+    def list(self, items: Iterable[str]) -> str:
+        """Join `items` like `T2, T5 et T7`."""
+        return format_list(list(items), locale=self.locale)
 
     def size(self, bytes_: int) -> str:
         """Format a file size in decimal units, such as `36 ko`, `1,5 Mo` or `288 Mo`."""

@@ -76,11 +76,12 @@ Status = Literal["ok", "warn", "fail"]
 _RANK = ("ok", "warn", "fail")
 
 # Remedies used by several checks.
-ASK = _("Ask whoever installed the box: %(command)s")
+ASK = _("Ask the person who installed the box: %(command)s")
 SET = _("Set %(setting)s in the portal or in settings.toml.")
 RESTART = _("Restart the box. If that changes nothing, check %(setting)s in settings.toml.")
 RESTORE = _(
-    "Tell whoever installed the box at once: the last backup has to be restored (%(command)s)."
+    "Tell the person who installed the box at once: the last backup has to be restored "
+    "(%(command)s)."
 )
 
 
@@ -88,8 +89,8 @@ RESTORE = _(
 class Sentence:
     """An English message id and the values of its `%(name)s` placeholders.
 
-    If a value is a tuple of sentences, they are joined into a list. If `english` is set, it
-    replaces the message in English.
+    A value can be a tuple of sentences or a list of strings; both are joined. If `english` is
+    set, it replaces the message in English.
     """
 
     message: str
@@ -111,6 +112,8 @@ def _shown(value: object, language: Language) -> str | None:
     if isinstance(value, tuple):
         texts = dict.fromkeys(sentence.text(language) for sentence in value)
         return language.gettext("; ").join(texts)
+    if isinstance(value, list):
+        return language.list(_shown(item, language) or "" for item in value)
     text = str(value)
     return isolate(text) if text and language.direction == "rtl" else text
 
@@ -290,8 +293,9 @@ MESSAGES = {
         "settings.toml and restart the box"
     ),
     "proxy_says_nothing": _(
-        "the proxy at %(subject)s is configured, but does not say who asks and whether over "
-        "https: it has to send X-Forwarded-For and X-Forwarded-Proto (nginx: %(detail)s)"
+        "the proxy at %(subject)s is configured, but does not pass on the client’s address and "
+        "whether it used https: it has to send X-Forwarded-For and X-Forwarded-Proto (nginx: "
+        "%(detail)s)"
     ),
 }
 _OF_ENDPOINTS = ("endpoint_failing", "endpoint_blocked", "receiver_clock", "endpoint_switched_off")
@@ -309,9 +313,11 @@ def conditions(context: CheckContext) -> Check:
     if not context.runs:
         found = [alert for alert in found if alert.name in _OF_ENDPOINTS]
     if not found:
-        return ok(_("The box reports nothing."))
+        return ok(_("The box reports no problem."))
     is_failing = any(alert.name == "unwritten_outcomes" for alert in found)
-    remedy = _("See the findings about clock, internet and mail, and the endpoints in the portal.")
+    remedy = _(
+        "See the findings about the clock, the internet and mail, and the endpoints in the portal."
+    )
     noted = tuple(map(describe, found))
     return (fail if is_failing else warn)(_("The box reports: %(noted)s."), remedy, noted=noted)
 

@@ -70,7 +70,7 @@ def disk(context: CheckContext) -> Check:
     """Check the free disk space. Warn below 1 GiB, and fail below 100 MiB."""
     found = context.machine.statvfs(context.directory.root)
     mib = found.f_bavail * found.f_frsize // _MIB
-    remedy = _("Delete what does not belong to the box, or enlarge the volume.")
+    remedy = _("Delete what does not belong to the box, or use a larger drive.")
     return at_least(mib, 1024, 100, _("Free on the disk: %(mib)s MiB."), remedy, mib=mib)
 
 
@@ -114,17 +114,17 @@ def clock(context: CheckContext) -> Check:
             newest = max(newest, reader.value(_NEWEST) or 0)
     now, command = utc(at), "timedatectl set-ntp true"
     remedy = _(
-        "Check the connection to the internet. If the time stays wrong, ask whoever installed the "
+        "Check the internet connection. If the time stays wrong, ask the person who installed the "
         "box: %(command)s"
     )
     if at < newest - _BACK_IN_TIME:
-        finding = _("The clock says %(now)s, but the box has already written %(newest)s.")
+        finding = _("The clock shows %(now)s, but the box already holds data from %(newest)s.")
         return fail(finding, remedy, now=now, newest=utc(newest), command=command)
     synchronised = context.machine.is_synchronised()
     if synchronised:
         return ok(_("The clock is synchronised by the network: %(now)s."), now=now)
     finding = (
-        _("It is not known whether the network synchronises the clock (%(now)s).")
+        _("It is not known whether the clock (%(now)s) is synchronised by the network.")
         if synchronised is None
         else _("The clock (%(now)s) is not synchronised by the network.")
     )
@@ -136,8 +136,8 @@ def uplink(context: CheckContext) -> Check:
     if context.machine.has_way_out():
         return ok(_("A router leads out of this network. The internet itself was not tried."))
     return warn(
-        _("There is no route to the internet: webhooks and emails wait, the door works."),
-        _("Check the cable, the wifi and the router."),
+        _("The internet is not reachable: webhooks and emails wait, the door works."),
+        _("Check the cable, the Wi-Fi and the router."),
     )
 
 
@@ -152,11 +152,11 @@ def box(context: CheckContext) -> Check:
             return ok(_("The box is running and answers."))
     if any(answers.values()):
         return fail(
-            _("The box is running, but cannot write any more."),
-            _("Free space if the disk is full, look at the log of the box, then restart it."),
+            _("The box is running, but can no longer write."),
+            _("Free space if the disk is full, check the log of the box, then restart it."),
         )
     finding = _("The box is running, but does not answer at %(where)s.")
-    return fail(finding, RESTART, where=", ".join(answers) or "?", setting="server.port")
+    return fail(finding, RESTART, where=list(answers) or "?", setting="server.port")
 
 
 def settings(context: CheckContext) -> Check:
@@ -171,8 +171,8 @@ def settings(context: CheckContext) -> Check:
         return warn(finding, SET, setting="server.app_url")
     if urlsplit(url).scheme == "http" and not is_loopback_host(urlsplit(url).hostname or ""):
         return warn(
-            _("%(url)s is not encrypted: phones allow it neither camera nor offline pages."),
-            _("Ask whoever installed the box for an https address."),
+            _("%(url)s is not encrypted: phones allow neither the camera nor offline pages."),
+            _("Ask the person who installed the box for an https address."),
             url=url,
         )
     return ok(_("Guests reach the box at %(url)s."), url=url)
@@ -192,7 +192,7 @@ def readers(context: CheckContext) -> Check:
         wanted = {r.terminal for r in known if r.environment == environment}
         with context.rows(environment) as reader:
             rows = reader.rows("SELECT id, name FROM terminal WHERE revoked_at IS NULL")
-            missing = ", ".join(sorted(wanted.difference(*rows)))
+            missing = sorted(wanted.difference(*rows))
         if missing:
             finding = _("There is no terminal called %(names)s (%(environment)s).")
             remedy = _("Create it in the portal under “Door”, or correct settings.toml.")
@@ -218,17 +218,17 @@ def certificate(context: CheckContext) -> Check:
             "The imported certificate is for %(names)s, but guests reach the box at %(host)s."
         )
         remedy = _("Import a certificate for that address, or remove this one: %(command)s")
-        names, command = ", ".join(imported["names"][:5]), "venuebox tls forget"
+        names, command = imported["names"][:5], "venuebox tls forget"
         return warn(finding, remedy, names=names, host=host, command=command)
     with context.rows("live") as reader:
         wanted = wanted_names(get_venue(reader).slug, server, own_addresses())
     unnamed = {*wanted.dns, *wanted.addresses} - set(found["names"])
     missing = sorted(name for name in unnamed if not covered.cover(name))
     if missing:
-        remedy = _("Ask whoever installed the box: %(command)s. If that changes nothing, add "
-                   "%(option)s and trust the box again on each phone (%(page)s).")  # fmt: skip
+        remedy = _("Ask the person who installed the box: %(command)s. If that changes nothing, "
+                   "add %(option)s and trust the box again on each phone (%(page)s).")  # fmt: skip
         return warn(
-            _("The certificate is not for %(names)s."), remedy, names=", ".join(missing[:5]),
+            _("The certificate is not valid for %(names)s."), remedy, names=missing[:5],
             command="venuebox tls renew", option="--authority", page="/trust",
         )  # fmt: skip
     return lasting
@@ -251,7 +251,7 @@ def tls_port(context: CheckContext) -> Check:
         finding = _("Nothing answers over https at %(where)s.")
         return fail(finding, RESTART, where=where, setting="server.tls_port")
     if shown != expected:
-        finding = _("%(where)s shows another certificate than the box's.")
+        finding = _("%(where)s presents a certificate that is not the box’s.")
         return warn(finding, _("Restart the box."), where=where)
     return ok(_("https answers at %(where)s."), where=where)
 
@@ -313,8 +313,8 @@ def mail(context: CheckContext) -> Check:
         return fail(_("%(setting)s is missing: no email is sent."), SET, setting=missing)
     if found.security == "none" and found.password:
         setting = "mail.security (starttls, tls)"
-        return warn(_("The mail password travels unencrypted."), SET, setting=setting)
-    return ok(_("Emails are sent by %(server)s."), server=found.host)
+        return warn(_("The mail password is sent unencrypted."), SET, setting=setting)
+    return ok(_("Emails are sent through %(server)s."), server=found.host)
 
 
 def mail_server(context: CheckContext) -> Check:
@@ -326,7 +326,7 @@ def mail_server(context: CheckContext) -> Check:
     if trouble := asyncio.run(find_trouble(found, MAIL_DEADLINE)):
         trouble = trouble.removeprefix(SETTINGS_TROUBLE)
         finding = _("%(server)s does not accept our emails: %(trouble)s.")
-        remedy = _("Check the mail settings and the connection to the internet.")
+        remedy = _("Check the mail settings and the internet connection.")
         return fail(finding, remedy, server=server, trouble=trouble)
     return ok(_("%(server)s accepts our emails."), server=server)
 
@@ -351,7 +351,7 @@ def endpoints(context: CheckContext) -> Check:
     if failing:
         finding = _("Webhook endpoints that accept nothing (%(count)s): %(names)s.")
         remedy = _("Tell the partner. If the address is blocked, see %(setting)s in settings.toml.")
-        names = ", ".join(f"{e.url} ({e.last_outcome})" for e in failing[:3])
+        names = [f"{e.url} ({e.last_outcome})" for e in failing[:3]]
         setting = "webhooks.allow_networks"
         return warn(finding, remedy, count=len(failing), names=names, setting=setting)
     return ok(_("Webhook endpoints: %(count)s, none failing."), count=active)
@@ -367,12 +367,12 @@ def deliveries(context: CheckContext) -> Check:
     dead, pending = sum(row[0] for row in counts), sum(row[1] for row in counts)
     oldest = min((row[2] for row in counts if row[1]), default=None)
     if dead:
-        remedy = _("Solve it with the partner, then replay them in the portal under “Integrations "
-                   "and API”.")  # fmt: skip
+        remedy = _("Resolve it with the partner, then replay them in the portal under "
+                   "“Integrations and API”.")  # fmt: skip
         return warn(_("Deliveries given up in the last 7 days: %(count)s."), remedy, count=dead)
     if oldest is not None and now - oldest > _HOUR:
         finding = _("Deliveries waiting: %(pending)s, the oldest since %(oldest)s.")
-        remedy = _("If the box runs and has internet, the partner does not answer.")
+        remedy = _("If the box is running and has internet, the partner’s server does not answer.")
         return warn(finding, remedy, pending=pending, oldest=utc(oldest))
     return ok(_("Deliveries waiting: %(pending)s, none given up."), pending=pending)
 
@@ -401,8 +401,8 @@ def examine(
             continue
         except Exception as error:  # noqa: BLE001 - the other checks still run
             result = fail(
-                _("This could not be examined (%(kind)s)."),
-                _("Look at the other findings; else keep this message for whoever helps you."),
+                _("This could not be checked (%(kind)s)."),
+                _("Check the other findings, or keep this message for the person who helps you."),
                 kind=type(error).__name__,
             )
         found.append(replace(result, name=check.__name__))

@@ -59,14 +59,16 @@ def master_key(context: CheckContext) -> Check:
     shown = path.relative_to(context.directory.root)
     if not path.exists():
         finding = _("The master key is missing: no link and no pass can be read.")
-        remedy = _("Do not restart the box. Ask whoever installed it to restore the last backup to "
-                   "another directory and to copy %(path)s from there.")  # fmt: skip
+        remedy = _("Do not restart the box. Ask the person who installed it to restore the last "
+                   "backup to another directory and to copy %(path)s from there.")  # fmt: skip
         return fail(finding, remedy, path=shown)
     try:
         context.directory.master_key()
     except OperatorError as trouble:
         finding = _("The master key cannot be used: %(trouble)s.")
-        remedy = _("Ask whoever installed the box: %(command)s, or restore %(path)s from a backup.")
+        remedy = _(
+            "Ask the person who installed the box: %(command)s, or restore %(path)s from a backup."
+        )
         command = "venuebox doctor --fix"
         return fail(finding, remedy, trouble=trouble, command=command, path=shown)
     return ok(_("The master key can be used."))
@@ -86,7 +88,7 @@ def erasures(context: CheckContext) -> Check:
     if unreadable:
         finding = _("Some lines of %(file)s cannot be read: %(numbers)s.")
         remedy = _("Restart the box, which writes them again. Then stop it and delete these lines.")
-        return warn(finding, remedy, file=LIST, numbers=", ".join(map(str, unreadable)))
+        return warn(finding, remedy, file=LIST, numbers=list(map(str, unreadable)))
     return ok(_("The list of erasures can be read."))
 
 
@@ -147,7 +149,7 @@ def integrity(context: CheckContext) -> Check:
     if damaged:
         finding = _("Data is missing or damaged: %(names)s (%(first)s).")
         command = "venuebox restore --latest"
-        return fail(finding, RESTORE, names=", ".join(damaged), first=first, command=command)
+        return fail(finding, RESTORE, names=damaged, first=first, command=command)
     return ok(_("Both databases are sound."))
 
 
@@ -175,7 +177,7 @@ def wal(context: CheckContext) -> Check:
     size = max((file.stat().st_size for file in files if file.exists()), default=0)
     if size > _LARGE_WAL:
         finding = _("The write-ahead log has %(size)s MiB: something has been reading for hours.")
-        remedy = _("End running exports, then restart the box.")
+        remedy = _("Stop running exports, then restart the box.")
         return warn(finding, remedy, size=size // _MIB)
     return ok(_("Write-ahead log: %(size)s MiB."), size=size // _MIB)
 
@@ -196,7 +198,7 @@ def signing_key(context: CheckContext) -> Check:
     finding = _("Age of the guest pass key in days: %(days)s.")
     if oldest > 366 * _DAY:
         remedy = _(
-            "Change it every year, in the portal under “Door”. Passes already given stay valid."
+            "Change it every year, in the portal under “Door”. Passes already issued stay valid."
         )
         return warn(finding, remedy, days=oldest // _DAY)
     return ok(finding, days=oldest // _DAY)
@@ -206,7 +208,7 @@ def backups(context: CheckContext) -> Check:
     """Check that a recent verified backup exists in a folder on a separate volume."""
     record = read_record(context.directory.root)
     settings = context.known_settings()
-    plug_in = _("Plug in the volume for backups, or set %(setting)s to another folder.")
+    plug_in = _("Plug in the backup drive, or set %(setting)s to another folder.")
     setting = "backup.directory"
     try:
         folder = find_catalogue(context.directory, settings)
@@ -221,13 +223,13 @@ def backups(context: CheckContext) -> Check:
         return warn(finding, remedy, because=because, command=command)
     when = utc(record.at)
     if is_overdue(record, context.clock):
-        finding = _("The last verified backup is of %(when)s%(because)s.")
+        finding = _("The last verified backup is from %(when)s%(because)s.")
         remedy = _("Leave the box on at night, or make a backup now: %(command)s")
         result = fail if context.clock.now() - record.at > 7 * _DAY else warn
         return result(finding, remedy, when=when, because=because, command=command)
     device, root = context.machine.device, context.directory.root
     if device(folder) == device(root):
-        finding = _("Backups go to %(shelf)s, on the same volume as the box: if it fails, both are "
+        finding = _("Backups go to %(shelf)s, on the same drive as the box: if it fails, both are "
                     "lost.")  # fmt: skip
         return warn(finding, plug_in, shelf=folder, setting=setting)
-    return ok(_("Last backup restored and found whole: %(when)s."), when=when)
+    return ok(_("Last backup verified by a trial restore: %(when)s."), when=when)

@@ -169,7 +169,7 @@ def phrase(verdict: Verdict, language: str) -> Sentences:
 def _details(verdict: Verdict, language: Language) -> dict[str, str]:
     seen, first = verdict.reservation, verdict.first_check_in
     names = [name for name in (first.terminal, first.by) if name] if first else []
-    details = {"first": first.clock if first else "—", "terminal": ", ".join(names) or "—"}
+    details = {"first": first.clock if first else "—", "terminal": " · ".join(names) or "—"}
     if seen is not None:
         details |= {
             "table": seen.table_name,
@@ -206,33 +206,33 @@ _STAFF: Mapping[str, str] = {
     "too_late": _("Too late: expected on %(when)s."),
     "not_confirmed": _("Request not accepted yet."),
     "payment_due": _("Payment incomplete."),
-    "ambiguous": _("Several reservations fit: pick one."),
-    "cancelled": _("Reservation cancelled, table freed."),
-    "declined": _("Request declined, table freed."),
+    "ambiguous": _("Several reservations match: choose one."),
+    "cancelled": _("Reservation cancelled, table released."),
+    "declined": _("Request declined, table released."),
     "revoked": _("Code replaced: ask for the newest one."),
-    "wrong_venue": _("Code of another venue."),
-    "test_code": _("Code of the other environment, test or live."),
-    "bad_signature": _("Code damaged or forged."),
-    "unknown_code": _("Code unknown tonight."),
-    "undone": _("Check-in taken back: %(arrived)s of %(guests)s counted."),
-    "error": _("Our fault: scan again."),
+    "wrong_venue": _("Code from another venue."),
+    "test_code": _("Code from the other environment (test or live)."),
+    "bad_signature": _("Damaged or forged code."),
+    "unknown_code": _("Unknown code tonight."),
+    "undone": _("Check-in undone: %(arrived)s of %(guests)s counted."),
+    "error": _("Box error: scan again."),
 }
 _GUEST: Mapping[str, str] = {
     "checked_in": _("Welcome, your table is %(table)s."),
     "party_added": _("Welcome, your party is at %(table)s."),
-    "already_checked_in": _("This code was already used: please see the host."),
+    "already_checked_in": _("This code has already been used: please see the host."),
     "party_full": _("Your reservation is for %(party)s."),
     "not_yet": _("Your reservation is for %(when)s."),
     "too_late": _("Your reservation was for %(when)s."),
     "not_confirmed": _("Your request awaits an answer: one moment, please."),
     "payment_due": _("A payment is still due: please see the host."),
-    "ambiguous": _("One moment, we are looking."),
+    "ambiguous": _("One moment, we are checking."),
     "cancelled": _("This reservation was cancelled."),
     "declined": _("This request was not accepted."),
     "revoked": _("This code was replaced: please open the link of your reservation."),
     "wrong_venue": _("This code belongs to another venue."),
     "test_code": _("This code is not valid here."),
-    "bad_signature": _("Unreadable code: please show it once more."),
+    "bad_signature": _("Unreadable code: please show it again."),
     "unknown_code": _("We cannot find this code: one moment, please."),
     "undone": _("One moment, please."),
     "error": _("One moment, please."),

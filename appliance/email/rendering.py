@@ -71,50 +71,47 @@ EMAIL_KINDS: Mapping[str, EmailKind] = {
         {"confirmed", "completed", "pending", "partial", "requested"},
         _("Your reservation: %(venue)s, %(day)s"),
         _("Your reservation is confirmed"),
-        _("%(venue)s is expecting you. Here is all you need for the evening."),
+        _("%(venue)s is expecting you. Here is everything you need for the evening."),
     ),
     "requested": EmailKind(
         {"requested"},
         _("Your request: %(venue)s, %(day)s"),
         _("Your request has arrived"),
-        _(
-            "%(venue)s will answer you soon in another message. Until then, the table is kept "
-            "for you."
-        ),
+        _("%(venue)s will send you an answer soon. Until then, the table is held for you."),
     ),
     "accepted": EmailKind(
         {"confirmed", "completed"},
         _("Request accepted: %(venue)s, %(day)s"),
         _("Your request is accepted"),
-        _("%(venue)s is expecting you. Here is all you need for the evening."),
+        _("%(venue)s is expecting you. Here is everything you need for the evening."),
     ),
     "declined": EmailKind(
         {"declined"},
         _("Request declined: %(venue)s, %(day)s"),
         _("Your request could not be accepted"),
-        _("We are sorry: %(venue)s could not take your request. Another evening may suit you."),
+        _("We are sorry: %(venue)s could not accept your request. Perhaps another evening?"),
     ),
     "cancelled": EmailKind(
         {"cancelled"},
         _("Reservation cancelled: %(venue)s, %(day)s"),
         _("Your reservation is cancelled"),
         _(
-            "The table has been freed, and your pass is no longer good. We would be glad to "
-            "welcome you at %(venue)s another evening."
+            "The table has been released, and your pass is no longer valid. We hope to welcome you "
+            "at %(venue)s another evening."
         ),
     ),
     "reminder": EmailKind(
         {"confirmed"},
         _("Reminder: %(venue)s, %(day)s"),
         _("See you soon"),
-        _("%(venue)s is expecting you soon. Here again is all you need for the evening."),
+        _("%(venue)s is expecting you soon. Here again is everything you need for the evening."),
     ),
     "payment_due": EmailKind(
         {"pending", "partial"},
         _("Payment due: %(venue)s, %(day)s"),
-        _("Your payment is still due"),
+        _("Your payment is due"),
         _(
-            "The table is kept for you. The reservation is confirmed as soon as %(venue)s has "
+            "The table is held for you. The reservation will be confirmed as soon as %(venue)s has "
             "received your payment."
         ),
     ),
@@ -293,7 +290,7 @@ def _template_values(contents: Contents, language: Language) -> dict[str, Any]:
     currency, amounts = one_line(contents.venue.currency), []
     if contents.email.kind == "payment_due":
         amounts = [
-            (gettext("Minimum of the table"), contents.minimum_spend),
+            (gettext("Minimum spend"), contents.minimum_spend),
             (gettext("Received so far"), contents.received),
         ]
     return {

@@ -32,13 +32,13 @@ _CONTEXT = b"svc-snapshot-v1"
 _AHEAD_MS = 10 * 60_000
 # Amber results that only occur offline.
 OFFLINE: Mapping[str, str] = {
-    "unlisted": _("Genuine pass that is not on the list: ask the host."),
-    "old_list": _("The list is too old and the box out of reach: ask the host."),
-    "needs_box": _("The box is out of reach: ask for the QR code."),
+    "unlisted": _("Genuine pass, but not on the list: ask the host."),
+    "old_list": _("The list is too old and the box cannot be reached: ask the host."),
+    "needs_box": _("The box cannot be reached: ask for the QR code."),
 }
 # The usual messages for these results name the guest, but only tonight's guests are known.
 _OTHER_EVENING = frozenset({"not_yet", "too_late"})
-_DATE_ONLY = _("Pass of another evening: ask the host.")
+_DATE_ONLY = _("Pass for another evening: ask the host.")
 
 
 @dataclass(frozen=True, slots=True)

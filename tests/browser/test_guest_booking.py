@@ -156,7 +156,7 @@ async def test_booking_works_without_scripts(world, server, browser, clock):
     await page.goto(str(server.make_url("/book")))
 
     await page.click(".chip-button:nth-child(2)")
-    await page.click("button:has-text('Voir ce qui est libre')")
+    await page.click("button:has-text('Voir les tables libres')")
     await book(page, clock)
 
     assert len(await booked(world)) == 1

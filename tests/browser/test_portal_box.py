@@ -35,13 +35,13 @@ async def test_health_backups_and_mail_are_seen_and_tried_by_keyboard(portal, tm
     await page.goto("/portal/tonight")
 
     await enter_room(page, "La box", "**/portal/box")
-    await follow(page, "Regarder de nouveau", "**/portal/box?again=1")
+    await follow(page, "Vérifier de nouveau", "**/portal/box?again=1")
     await reach(page, page.locator("main details summary"))
     await page.keyboard.press("Enter")
     await page.locator(".checks .chip.good").first.wait_for()
     told = await page.inner_text("main")
     await write(page, "recipient", "yasmine@example.com")
-    await press(page, "Envoyer un e-mail d’essai")
+    await press(page, "Envoyer un e-mail de test")
     await page.locator("main .problem").wait_for()  # there is no mail server
     assert await page.evaluate("scrollY") > 0  # the answer is in view
     await page.evaluate("scrollTo(0, 0)")
@@ -64,11 +64,11 @@ async def test_a_backup_is_made_now_and_the_owner_prints_the_kit(portal, tmp_pat
     await page.goto("/portal/box")
 
     await press(page, "Sauvegarder maintenant")
-    await page.get_by_text("Dernière restaurée à l’essai et trouvée entière").wait_for()
+    await page.get_by_text("Dernière sauvegarde vérifiée par une restauration d’essai").wait_for()
     await reach(page, page.locator("#backups summary"))
     await page.keyboard.press("Enter")
     await write(page, "password", OLD)
-    await press(page, "Montrer la feuille à imprimer")
+    await press(page, "Afficher la feuille à imprimer")
 
     await page.get_by_text("Kit de secours").wait_for()
     shown = await page.inner_text("body")
@@ -138,7 +138,7 @@ async def set_up_the_venue(page):
     await page.wait_for_url("**/portal/venue/rules?note=saved")
     await follow(page, "Tables", "**/portal/venue", within="nav.setup")
     await write(page, "list", "T1-T12;;2;4")
-    await press(page, "Voir d’abord la liste")
+    await press(page, "Prévisualiser la liste")
     await follow(page, "Ajouter 12 tables", "**/portal/venue?note=tables-added")
     await follow(page, "Horaires", "**/portal/venue/slots", within="nav.setup")
     for name, time in (("start", "19:30"), ("end", "22:00")):
@@ -152,12 +152,12 @@ async def connect(page, mail_port, address):
     await write(page, "host", "127.0.0.1")
     await write(page, "port", str(mail_port))
     await reach(page, page.locator("[name=security]"))
-    await page.keyboard.type("aucune")
+    await page.keyboard.type("aucun")
     await write(page, "sender", "riad@example.com")
     saved = "**/portal/box?note=saved-for-later"
     await follow(page, "Enregistrer les réglages de l’e-mail", saved)
     await write(page, "recipient", "yasmine@example.com")
-    await press(page, "Envoyer un e-mail d’essai")
+    await press(page, "Envoyer un e-mail de test")
     await page.locator("main .note[role=alert]").wait_for()
     await write(page, "app_url", address)
     await follow(page, "Enregistrer les réglages", saved)
@@ -174,7 +174,7 @@ async def make_the_first_key(page):
 
 async def let_the_settings_come_into_force(page):
     """Restart the box to apply the settings; requests wait meanwhile."""
-    await press(page, "Redémarrer maintenant : quelques secondes")
+    await press(page, "Redémarrer maintenant (quelques secondes)")
     await page.wait_for_url("**/portal/box?again=1")  # the page goes on by itself
     await page.locator(".lamp").wait_for()
     assert await page.get_by_text("Redémarrer maintenant").count() == 0

@@ -95,7 +95,7 @@ async def test_the_first_key_has_chosen_rights_is_copied_and_shown_this_once(run
     await page.keyboard.press("ArrowDown")
     await reach(page, right)
     await page.keyboard.press("Space")
-    await go(page, "Make the key", "keys/[0-9a-f-]{36}")
+    await go(page, "Create the key", "keys/[0-9a-f-]{36}")
     key = await secret_of(page)
     await press(page, "Copy")
     await page.get_by_text("Copied").wait_for()
@@ -104,7 +104,7 @@ async def test_the_first_key_has_chosen_rights_is_copied_and_shown_this_once(run
     assert (await running.call("GET", "/v1/reservations", key=key))[0] == 403
     assert not any(key in address for address in page.addresses)
 
-    await go(page, "To all keys", "integrations$")
+    await go(page, "All keys", "integrations$")
     await page.go_back()
     after_back = await page.content()
     await page.reload()
@@ -140,8 +140,8 @@ async def test_a_dead_delivery_is_replayed_and_arrives_signed(running, page, rec
 async def test_an_endpoint_is_rolled_and_both_secrets_sign(page, receiver):
     first = await register(page, receiver.url)
 
-    await press(page, "Roll the secret")
-    await go(page, "Yes, roll it", "endpoints/[0-9a-f-]{36}")
+    await press(page, "Renew the secret")
+    await go(page, "Yes, renew it", "endpoints/[0-9a-f-]{36}")
     second = await secret_of(page)
     await go(page, "Send a test event", "deliveries/[0-9a-f-]{36}")
     (request,) = await receiver.got(1)

@@ -125,7 +125,7 @@ async def rooms(page):
 async def test_a_host_is_invited_made_a_manager_signed_out_and_let_in_no_more(portal):
     owner = await portal.desk()
     await owner.goto("/portal/tonight")
-    await enter_room(owner, "L’équipe", "**/portal/people")
+    await enter_room(owner, "Équipe", "**/portal/people")
     await write(owner, "name", "Karim")
     await choose(owner, "form[action='/portal/people'] select", "Accueil")
     await press(owner, "Créer un lien")
@@ -146,7 +146,7 @@ async def test_a_host_is_invited_made_a_manager_signed_out_and_let_in_no_more(po
     await karim.wait_for_url("**/portal/sign-in?next=**")  # his session has ended
     await owner.locator(f"{KARIM} .chip.good").wait_for(state="detached")
     await press(owner, "Désactiver le compte", within=KARIM)
-    await press(owner, "Oui, le désactiver", within=KARIM)
+    await press(owner, "Oui, désactiver", within=KARIM)
     await owner.locator(f"{KARIM} .chip.bad").wait_for()
     await sign_in(karim, "Karim")
     await karim.locator(".problem").wait_for()

@@ -231,15 +231,15 @@ def find_errors(form: BookingForm, language: Language) -> dict[str, str]:
     if form.when != WHOLE_EVENING and not is_slot(form.when):
         errors["when"] = _("Please choose a time.")
     if not is_visible(form.name):
-        errors["name"] = _("Please write your name.")
+        errors["name"] = _("Please enter your name.")
     elif len(form.name) > NAME_MAX:
         errors["name"] = _TOO_LONG
     if not form.email and not form.phone:
         errors["email"] = _("Please give an email address or a phone number.")
     if form.email and not is_email(form.email):
-        errors["email"] = _("This email address cannot be right: please look at it once more.")
+        errors["email"] = _("This email address is not valid: please check it.")
     if form.phone and not is_phone(form.phone):
-        errors["phone"] = _("This phone number cannot be right: 6 to 20 digits are needed.")
+        errors["phone"] = _("This phone number is not valid: enter 6 to 20 digits.")
     if len(form.notes) > NOTES_MAX:
         errors["notes"] = _TOO_LONG
     return {name: language.gettext(text) for name, text in errors.items()}
@@ -252,7 +252,7 @@ def find_doubt(form: BookingForm, language: Language) -> str | None:
     """
     gettext = language.gettext
     if form.is_trapped or (form.age is not None and 0 <= form.age < _FASTEST):
-        return gettext("That was quick. Please look at it once more, and send it again.")
+        return gettext("That was quick. Please check your entries and send them again.")
     if form.is_stale:
         return gettext("This page was open for a long time. Nothing is lost: please send it again.")
     return None
@@ -287,23 +287,26 @@ def trouble_in_words(refusal: ApiError, offer: Offer, when: str, language: Langu
         return refusal_in_words(refusal, language, _NOT_BOOKABLE)
     gettext, choice = language.gettext, offer.choice(when)
     if choice is not None and choice.is_free:
-        names = ", ".join(table.number for table in choice.tables[:_SHOWN_TABLES])
+        names = [isolate(table.number) or "" for table in choice.tables[:_SHOWN_TABLES]]
         return gettext(
-            "Somebody was faster: that table is taken. Still free at that time: %(tables)s.",
-            tables=isolate(names),
+            "That table has just been booked. Still free at that time: %(tables)s.",
+            tables=language.list(names),
         )
     whole_evening = gettext("The whole evening").lower()
     times = [
-        other.slot.start if other.slot else whole_evening
+        isolate(other.slot.start if other.slot else whole_evening) or ""
         for other in offer.choices
         if other.is_free
     ]
     if times:
         return gettext(
-            "Somebody was faster: no table is left at that time. Still free: %(times)s.",
-            times=isolate(", ".join(times)),
+            "The last table at that time has just been booked. Still free: %(times)s.",
+            times=language.list(times),
         )
-    return gettext("Somebody was faster: nothing is left that evening. Another one may suit you.")
+    return gettext(
+        "The last table has just been booked: nothing is left that evening. "
+        "Please try another evening."
+    )
 
 
 def _day(day: date, offer: Offer, language: Language) -> tuple[str, str, bool]:

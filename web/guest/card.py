@@ -26,7 +26,7 @@ from web.guest.links import OpenedLink
 _YEAR_SHOWN_AFTER = timedelta(days=300)
 # The icon, colour and text of the status chip, by reservation status.
 _CHIPS = {
-    "requested": ("triangle", "wait", _("Awaiting the venue")),
+    "requested": ("triangle", "wait", _("Awaiting an answer")),
     "pending": ("triangle", "wait", _("Payment due")),
     "partial": ("triangle", "wait", _("Balance due")),
     "confirmed": ("check", "good", _("Confirmed")),
@@ -36,32 +36,32 @@ _CHIPS = {
 }
 _NOTICES = {
     "requested": _(
-        "Not confirmed yet: the venue will answer you soon. This code opens the door then."
+        "Not confirmed yet: the venue will answer soon. This code will then be valid at the door."
     ),
     "pending": _("Not confirmed yet: it will be as soon as the venue has received your payment."),
     "partial": _("Not confirmed yet: it will be as soon as the venue has received the balance."),
-    "cancelled": _("The table has been freed. We would be glad to welcome you another evening."),
-    "declined": _("We are sorry. Another evening may suit you."),
+    "cancelled": _("The table has been released. We hope to welcome you another evening."),
+    "declined": _("We are sorry. Perhaps another evening?"),
 }
 _HEADLINES = {  # headlines that replace the pass
     "cancelled": _("This reservation is cancelled"),
     "declined": _("The venue could not accept this request"),
 }
 _REFUSALS: Mapping[type[ApiError], str] = {
-    CustomerNameRequired: _("Please write your name."),
-    InvalidEmail: _("This email address cannot be right: please look at it once more."),
+    CustomerNameRequired: _("Please enter your name."),
+    InvalidEmail: _("This email address is not valid: please check it."),
     ValidationError: _("One of the fields is too long: please shorten it."),
     WrongState: _("This is not possible any more: the reservation has changed meanwhile."),
-    Unavailable: _("The box is busy. Nothing was lost: please try again in a moment."),
-    InvalidSlot: _("This time is not offered any more. Please choose another one."),
-    VenueClosed: _("The house is closed that evening. Please choose another one."),
+    Unavailable: _("The system is busy. Nothing was lost: please try again in a moment."),
+    InvalidSlot: _("This time is no longer offered. Please choose another one."),
+    VenueClosed: _("The venue is closed that evening. Please choose another one."),
     FormUsed: _(
-        "This page has already made a booking. Nothing more was booked: "
-        "if you want another table, please send it once more."
+        "This page has already made a booking. Nothing more was booked: for another table, please "
+        "send it again."
     ),
-    RateLimited: _("Many people are booking just now. Please try again later, or call the venue."),
+    RateLimited: _("Many people are booking right now. Please try again later, or call the venue."),
     TooManyBookings: _(
-        "There are bookings from your connection already. For more, please call the venue."
+        "Bookings have already been made from your connection. For more, please call the venue."
     ),
 }
 _NOT_POSSIBLE = _("This was not possible. Nothing was changed: please call the venue.")
@@ -129,7 +129,7 @@ def refusal_in_words(refusal: ApiError, language: Language, otherwise: str = _NO
     """Return the message for an error, or `otherwise` if there is no message for it."""
     sentence = _REFUSALS.get(type(refusal), otherwise)
     if isinstance(refusal, ValidationError) and refusal.field == "phone":
-        sentence = _("This phone number cannot be right: 6 to 20 digits are needed.")
+        sentence = _("This phone number is not valid: enter 6 to 20 digits.")
     return language.gettext(sentence)
 
 

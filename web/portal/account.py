@@ -89,7 +89,7 @@ async def confirm(request: web.Request, form: Form) -> web.Response:
     )
     if codes is None:
         wrong = language_of(request).gettext(
-            "This code does not fit. Wait for the next one; is the time of the phone right?"
+            "Wrong code. Wait for the next one, and check the time on your phone."
         )
         secret = await live.database.read(offered_secret, live.keyring, person.id)
         return await _show_code(request, secret, wrong, 400)

@@ -166,7 +166,7 @@ async def send_test_email(request: web.Request) -> web.Response:
     if is_email(recipient):
         venue = (await request[LIVE].database.read(get_venue)).name
         subject = language.gettext("Test email from %(venue)s", venue=" ".join(venue.split()))
-        text = language.gettext("This box can send emails. Nothing more to do.")
+        text = language.gettext("This box can send emails. There is nothing more to do.")
         outcome = await send_trial(_next_settings(request).mail, recipient, subject, text)
     return await show_box(request, outcome, recipient)
 
@@ -199,8 +199,8 @@ async def confirm(request: web.Request, form: Form) -> web.StreamResponse:
     if form.text("day") != _machine_time(request, zone).date().isoformat():
         _ = language_of(request).gettext
         sentence = _(
-            "The box tells another day. Then its clock is wrong: have it set, or let the box "
-            "reach a time server."
+            "The box has another date, so its clock is wrong: have it set, or let the box reach a "
+            "time server."
         )
         raise Declined(sentence, 422, "day")
     for environment in request.app[BOX].environments:
@@ -300,8 +300,8 @@ async def save_mail(request: web.Request, form: Form) -> web.StreamResponse:
         _ = language_of(request).gettext
         raise Declined(
             _(
-                "Nothing was saved: no password is known for this user name and this mail server. "
-                "Please type it."
+                "Nothing was saved: no password is stored for this user name and mail server. "
+                "Please enter it."
             )
         )
     return await _save(request, changes)
@@ -348,11 +348,11 @@ def _field_error_of(changes: Iterable[str], failure: str) -> ValidationError:
             "the email address that emails come from.",
         )
     if wrong is not None:
-        return field_error(wrong.partition(".")[2], "une valeur permise.", "an allowed value.")
+        return field_error(wrong.partition(".")[2], "une valeur autorisée.", "an allowed value.")
     return field_error(
         "settings",
-        "d'abord un fichier settings.toml que la box puisse modifier : voyez qui l'a installée.",
-        "a settings.toml that the box can change: ask whoever installed it.",
+        "un fichier settings.toml que la box peut modifier : voyez qui a installé la box.",
+        "a settings.toml that the box can change: ask the person who installed it.",
     )
 
 

@@ -201,9 +201,7 @@ async def hash_new_password(request: web.Request, password: str, names: tuple[st
     if not PASSWORD_MIN <= len(password) <= PASSWORD_MAX:
         raise Declined(_("Please choose %(shortest)s to %(longest)s characters.", **limits))
     if is_guessable(password, names):
-        raise Declined(
-            _("That one is among the first that anyone would try. Please choose another.")
-        )
+        raise Declined(_("This password is too easy to guess. Please choose another one."))
     return await request.app[PASSWORDS].hash(password)
 
 
@@ -220,5 +218,5 @@ async def reauthenticate(request: web.Request, password: str) -> None:
         session = find_living_session(request, live)
         if session is not None and session.person.role == person.role:
             return
-    sentence = language_of(request).gettext("The present password is another one.")
+    sentence = language_of(request).gettext("The current password is wrong.")
     raise Declined(sentence, field="password")

@@ -157,7 +157,7 @@ async def new_key(request: web.Request) -> web.Response:
 @show_errors_on(new_key)
 async def create_key(request: web.Request, form: Form) -> web.Response:
     """`POST …/keys`: create an API key and show it once."""
-    name = form.needed("name", "un nom : à qui est cette clé ?", "a name: whose key is it?",
+    name = form.needed("name", "un nom : à qui appartient cette clé ?", "a name: whose key is it?",
                        _KEY_NAME_MAX)  # fmt: skip
     environment_name = request[ENVIRONMENT].name
     issued = await write_as_staff(request, issue_key, environment_name, name, _scopes(form))

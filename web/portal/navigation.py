@@ -48,7 +48,7 @@ AREAS = (
     Area("venue", _("Venue"), "table", "manager"),
     Area("door", _("Door"), "door", "manager"),
     Area("integrations", _("Integrations and API"), "plug", "manager"),
-    Area("people", _("People"), "people", "owner", live_only=True),
+    Area("people", _("Team"), "people", "owner", live_only=True),
     Area("box", _("The box"), "box", "manager", live_only=True),
 )
 

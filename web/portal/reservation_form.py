@@ -55,7 +55,7 @@ STATUS_WORDS = {
 SOURCE_WORDS = {
     "partner": _("From a partner"),
     "platform": _("From the web"),
-    "manual": _("Entered here"),
+    "manual": _("Entered by staff"),
 }
 
 _WHOLE = "whole"  # the value of the field `slot` for the whole evening

@@ -146,7 +146,7 @@ def _columns(language: Language) -> list[str]:
     _ = language.gettext
     return [
         _("Date"), _("Slot"), _("Table"), _("Name"), _("Phone"), _("Email"), _("Guests"),
-        _("Arrived"), _("Status"), _("Source"), _("Code"), _("Reference of the partner"),
+        _("Arrived"), _("Status"), _("Source"), _("Code"), _("Partner’s reference"),
         _("Notes"), _("VIP"), _("Paid"), _("Minimum spend"), _("Currency"), _("Created"),
-        _("Came in"), _("Identifier"),
+        _("Checked in at"), _("Identifier"),
     ]  # fmt: skip

@@ -24,8 +24,8 @@ from web.rendering import LANGUAGES, page_headers, render
 _LABELS: Mapping[str, str] = {
     "access": _("Rights"),
     "ca": _("Certificates of the authority (PEM)"),
-    "capacity_max": _("Most guests"),
-    "capacity_min": _("Fewest guests"),
+    "capacity_max": _("Maximum guests"),
+    "capacity_min": _("Minimum guests"),
     "customer_email": _("Email"),
     "customer_name": _("The name"),
     "customer_phone": _("Phone"),

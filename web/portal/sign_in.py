@@ -135,7 +135,7 @@ async def _take_password(request: web.Request, name: str, password: str) -> web.
     if passed is None:
         await database.write(note_wrong_password, attempt)
         _ = language_of(request).gettext
-        raise Declined(_("This name and password do not belong together."), 401)
+        raise Declined(_("Wrong name or password."), 401)
     if isinstance(passed, CodeAsked):
         return await _code_form(request, GivenCode(passed.secret, "", ""))
     return signed_in(_next_page(request), passed)
@@ -156,7 +156,7 @@ async def _take_code(request: web.Request, form: Form) -> web.StreamResponse:
     except CodeLater as refusal:
         return await _code_form(request, given, refusal)
     if passed is NoSession.WRONG:
-        wrong = _("This code does not fit, or it was used before.")
+        wrong = _("This code is wrong or has already been used.")
         return await _code_form(request, given, Declined(wrong, 401))
     if passed is NoSession.OVER:
         raise Declined(_("More than five minutes have passed: please sign in again."), 401)
@@ -309,7 +309,7 @@ async def _create_owner(request: web.Request, form: Form, link_hash: bytes) -> w
         return None
     if not name:
         _ = language_of(request).gettext
-        raise Declined(_("Please say your name: it is what you sign in with."))
+        raise Declined(_("Please enter your name: you sign in with it."))
     opened = await database.write(
         create_first_owner,
         link_hash,

@@ -410,7 +410,9 @@ def _read_others(form: Form) -> dict[str, Any]:
     for line in filter(str.strip, form.lines("others").split("\n")):
         name, _, text = (part.strip() for part in line.partition(":"))
         if not name or not text or name in {*found, *_KNOWN}:
-            raise field_error("others", "« nom : valeur » par ligne.", "“name: value” on a line.")
+            raise field_error(
+                "others", "une ligne « nom : valeur » par condition.", "“name: value” on each line."
+            )
         found[name] = _read_value(text)
     if len(found) > _PAIRS_MAX:
         raise field_error(

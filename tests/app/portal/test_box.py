@@ -28,7 +28,7 @@ async def test_only_an_owner_restarts_the_box_and_only_where_it_can(running):
     assert asked == []
     status, text, _ = await owner.post("/portal/box/restart")
 
-    assert (status, "The box restarts" in text, asked) == (200, True, [True])
+    assert (status, "The box is restarting" in text, asked) == (200, True, [True])
 
 
 PATH = "/portal/box/settings"

@@ -44,7 +44,7 @@ async def test_many_are_counted_before_and_sent_twice_is_once(running, receiver,
     for _ in range(3):
         await send_test(manager, page)
     await receiver.got(3)
-    await eventually(lambda: has(manager, page, "<dt>Failures in a row</dt><dd>3</dd>"))
+    await eventually(lambda: has(manager, page, "<dt>Consecutive failures</dt><dd>3</dd>"))
     await die(running)
     endpoint_id = page.rpartition("/")[2]
     ask = f"{ROOM}/replay?endpoint={endpoint_id}"

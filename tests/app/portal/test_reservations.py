@@ -175,7 +175,7 @@ async def test_a_host_who_does_not_know_that_the_guests_came_in_cancels_nothing(
 async def test_who_asks_to_be_forgotten_is_listed_until_a_manager_has_erased_them(running):
     manager = await a_person(running, "manager", "Yasmine")
     salma = await seat(running)
-    assert "Ask to be forgotten" not in (await manager.get("/portal/reservations"))[1]
+    assert "Data erasure requests" not in (await manager.get("/portal/reservations"))[1]
     await running.live.database.write(ask_erasure, salma.id)
 
     _, _, _ = await manager.get("/portal/reservations")
@@ -188,7 +188,7 @@ async def test_who_asks_to_be_forgotten_is_listed_until_a_manager_has_erased_the
     assert (erased.customer_name, erased.customer_email, erased.customer_phone) == (None,) * 3
     assert erased.status == "confirmed"
     assert await running.live.database.read(list_erasure_requests) == []
-    assert "Ask to be forgotten" not in (await manager.get("/portal/reservations"))[1]
+    assert "Data erasure requests" not in (await manager.get("/portal/reservations"))[1]
     _, page, _ = await manager.get(path_of(salma))
     assert "Erase this guest" not in page
     assert "Salma Idrissi" not in page

@@ -120,7 +120,7 @@ def test_lines_of_the_list_of_erasures_that_cannot_be_read_are_named(ward):
 
     found = ward.find("erasures")
     assert found.status == "warn"
-    assert "1, 4" in english(found)
+    assert "1 and 4" in english(found)
 
 
 def test_backups_on_the_volume_of_the_box_are_worth_a_word(ward, tmp_path):

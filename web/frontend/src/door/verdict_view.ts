@@ -307,7 +307,7 @@ function sentenceOf(verdict: Verdict, words: Words, me: Me | null): string {
     date: guest ? words.day(guest.date) : "",
     slot: guest?.slot ?? words.say("whole"),
     time: first && me ? clockOf(first.at, me) : "",
-    door: [first?.terminal, first?.by].filter(Boolean).join(", "),
+    door: [first?.terminal, first?.by].filter(Boolean).join(" · "),
   };
   // The box's message does not name the door.
   if (result === "already_checked_in" && first) {
