@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 
 from appliance.core.errors import EndpointIsInactive
 from appliance.database.connection import Reader, Transaction, known
+from appliance.database.database import Database
 from appliance.webhooks.deliveries import DueDelivery, Key, drop_requests, find_failed_request
 from appliance.webhooks.endpoints import EndpointsChanged, get_endpoint
 
@@ -142,6 +143,13 @@ def page_deliveries(
     rows = list(reader.rows(_PAGE_OF_LINES, bound))
     lines = tuple(ListedDelivery(*row[2:]) for row in rows[:size])
     return DeliveryPage(lines, rows[size - 1][:2] if len(rows) > size else None)
+
+
+def get_place(reader: Reader, delivery_id: str) -> Place:
+    """Return the delivery's place in the log. Raises NotFound if the id is unknown."""
+    sql = "SELECT event_seq, seq FROM delivery WHERE id = :id"
+    event, delivery = known(reader.row(sql, {"id": delivery_id}))
+    return event, delivery
 
 
 def get_listed_delivery(reader: Reader, delivery_id: str) -> tuple[int, ListedDelivery]:
@@ -360,6 +368,17 @@ def replay_deliveries(
         | {"after": start.after, "end": end, "states": json.dumps(selection.states)},
     )
     return Progress(start.last if end is None else end, start.last, start.replayed + replayed)
+
+
+async def replay_selected(database: Database, selection: Selection) -> int:
+    """Replay all deliveries of `selection`, in batches. Return their number.
+
+    Raises NotFound if the endpoint is unknown, EndpointIsInactive if it is deactivated.
+    """
+    progress: Progress | None = None
+    while progress is None or not progress.done:
+        progress = await database.write(replay_deliveries, selection, progress)
+    return progress.replayed
 
 
 def _replay(tx: Transaction, endpoint_id: str, where: str, bound: dict[str, object]) -> int:

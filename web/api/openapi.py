@@ -18,6 +18,7 @@ from appliance.core import errors
 from appliance.core.errors import ApiError
 from appliance.outbox import EVENT_TYPES, EXTRA_TYPES
 from appliance.reservations.model import SOURCES, STATUSES
+from appliance.webhooks.deliveries import STATES
 from web.api import schemas
 from web.routes import Route
 
@@ -40,6 +41,7 @@ _ENUMS: Mapping[str, Sequence[str]] = {
     "ReservationSource": SOURCES,
     "EventType": EVENT_TYPES,
     "DeliveredEventType": (*EVENT_TYPES, *EXTRA_TYPES),
+    "DeliveryState": STATES,
 }
 _EVENT_EXAMPLES: Mapping[str, Mapping[str, str]] = {
     "reservation.cancelled": {"status": "cancelled"},
@@ -132,7 +134,7 @@ _CALLS: Mapping[str, _Call] = {
     "listWebhooks": _Call("Webhook endpoints", {200: schemas.WebhookEndpointList}),
     "createWebhook": _Call(
         "Webhook endpoints",
-        {201: schemas.NewWebhookEndpoint},
+        {201: schemas.NewWebhookEndpoint, 200: schemas.NewWebhookEndpoint},
         (
             errors.InvalidWebhookUrl(field="url", rule_fr="https attendu.", rule="https expected."),
             errors.InvalidEventType(field="events"),
@@ -148,6 +150,18 @@ _CALLS: Mapping[str, _Call] = {
         {202: schemas.WebhookTestResult},
         (errors.field_invalid("endpointId", "text"), errors.NotFound()),
         body="WebhookTest",
+        body_required=False,
+    ),
+    "listDeliveries": _Call(
+        "Webhook endpoints",
+        {200: schemas.DeliveryList},
+        (errors.field_invalid("state", "among", allowed=", ".join(STATES)), errors.NotFound()),
+    ),
+    "replayWebhook": _Call(
+        "Webhook endpoints",
+        {202: schemas.ReplayResult},
+        (errors.field_invalid("since", "iso_timestamp"), errors.NotFound()),
+        body="Replay",
         body_required=False,
     ),
 }
@@ -345,6 +359,8 @@ def _operation(route: Route, booking: ExampleBooking) -> Schema:
         }
         for status, kind in call.answers.items()
     }
+    if route.operation_id == "createWebhook":  # only a 201 has the secret
+        del answers["200"]["content"][_JSON]["examples"]["example"]["value"]["secret"]
     return {**operation, "responses": {**answers, **_refusal_responses(call, route.scope)}}
 
 
@@ -368,7 +384,7 @@ def _named(parameters: Mapping[str, Schema]) -> list[Schema]:
 
 def _delivery(event_type: str) -> Schema:
     summary, description = _sections()[event_type].paragraphs
-    headers, members = _described("Delivery"), _sections()["Delivery"].members
+    headers, members = _described("DeliveryHeaders"), _sections()["DeliveryHeaders"].members
     headers["X-Service-Event"]["schema"]["enum"] = [event_type]
     media = {"schema": _ref("schemas", "Event"), "example": sample_event(event_type)}
     return {

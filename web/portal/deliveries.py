@@ -23,14 +23,13 @@ from appliance.webhooks.delivery_log import (
     DeliveryFilter,
     DeliveryStory,
     ListedDelivery,
-    Progress,
     Selection,
     count_deliveries,
     get_delivery_story,
     get_listed_delivery,
     page_deliveries,
-    replay_deliveries,
     replay_delivery,
+    replay_selected,
 )
 from appliance.webhooks.endpoints import Endpoint, get_endpoint, list_endpoints
 from appliance.webhooks.payload import event_body
@@ -248,10 +247,8 @@ async def replay_many(request: web.Request, form: Form) -> web.Response:
     selection = _read_selection(form, database.peek(find_zone))
     if selection is None:
         raise field_error("endpoint", "une adresse de la liste.", "one of the list.")
-    progress: Progress | None = None
-    while progress is None or not progress.done:
-        progress = await database.write(replay_deliveries, selection, progress)
-    query = {"endpoint": selection.endpoint_id, "replayed": str(progress.replayed)}
+    replayed = await replay_selected(database, selection)
+    query = {"endpoint": selection.endpoint_id, "replayed": str(replayed)}
     return see_other(request, str(URL("/integrations/replay").with_query(query)))
 
 
