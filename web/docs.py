@@ -224,7 +224,9 @@ async def show_document(request: web.Request) -> web.Response:
     servers = describe_servers(_base(request), environment.name)
     example = environment.database.peek(_find_example)
     headers = {"Cache-Control": "no-cache"}
-    return answer(build_document(PARTNER_ROUTE_TABLE, servers, example), headers=headers)
+    response = answer(build_document(PARTNER_ROUTE_TABLE, servers, example), headers=headers)
+    response.enable_compression()
+    return response
 
 
 async def show_page(request: web.Request) -> web.Response:

@@ -8,7 +8,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 
 from appliance.core.errors import NotFound, Unavailable
-from appliance.http.request import ENVIRONMENT, wants_page
+from appliance.http.request import ENVIRONMENT
 from appliance.tls.certificates import Certificates
 from appliance.venue.rows import get_venue
 from web.middleware import SECURE
@@ -26,9 +26,7 @@ _KINDS = (
 
 
 async def show_home(request: web.Request) -> web.Response:
-    """`GET /`: the start page for browsers. API clients receive 404."""
-    if not wants_page(request):
-        raise NotFound
+    """`GET /`: the start page."""
     venue = await request[ENVIRONMENT].database.read(get_venue)
     may_book = request[ENVIRONMENT].settings.booking.enabled
     values: dict[str, object] = {"venue": venue.name, "may_book": may_book}

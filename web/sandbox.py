@@ -135,9 +135,7 @@ class Sandbox:
         return self._base + token
 
     async def show(self, request: web.Request) -> web.Response:
-        """`GET /test`: the sandbox page, for browsers."""
-        if not wants_page(request):
-            raise NotFound
+        """`GET /test`: the sandbox page."""
         values = {**page_addresses(request), "kept": KEPT_DELIVERIES}
         return public_page(request, "sandbox.html", values)
 

@@ -28,8 +28,6 @@ _PLACEHOLDERS = re.compile(r"\{\w+\}\.?")
 _JSON = "application/json"
 _SHARED_RESPONSES: Mapping[str, tuple[type[ApiError], ...]] = {
     "Unauthorized": (errors.Unauthorized, errors.KeyRevoked),
-    "UnknownPath": (errors.NotFound,),
-    "MethodNotAllowed": (errors.MethodNotAllowed,),
     "BodyTooLarge": (errors.BodyTooLarge,),
     "Misdirected": (errors.Misdirected,),
     "RateLimited": (errors.RateLimited,),
@@ -43,6 +41,7 @@ _ENUMS: Mapping[str, Sequence[str]] = {
     "DeliveredEventType": (*EVENT_TYPES, *EXTRA_TYPES),
     "DeliveryState": STATES,
 }
+_OPEN = frozenset({"ErrorCode", "DeliveredEventType"})
 _EVENT_EXAMPLES: Mapping[str, Mapping[str, str]] = {
     "reservation.cancelled": {"status": "cancelled"},
     "reservation.declined": {"status": "declined"},
@@ -302,10 +301,12 @@ def _schemas(refusals: Iterable[ApiError]) -> Schema:
     components |= {name: deepcopy(each.schema) for name, each in sections.items() if each.schema}
     for name, schema in components.items():
         _describe(sections[name], schema)
-    enums = {**_ENUMS, "ErrorCode": list(dict.fromkeys(refusal.code for refusal in refusals))}
-    for name, values in enums.items():
+    lists = {**_ENUMS, "ErrorCode": list(dict.fromkeys(refusal.code for refusal in refusals))}
+    for name, values in lists.items():
+        # A client that knows only today's values must be able to read a later one.
+        kind = "examples" if name in _OPEN else "enum"
         text = sections[name].paragraphs[0]
-        components[name] = {"type": "string", "enum": list(values), "description": text}
+        components[name] = {"type": "string", kind: list(values), "description": text}
     return dict(sorted(components.items()))
 
 
@@ -406,7 +407,9 @@ def _delivery(event_type: str) -> Schema:
 def _all_refusals() -> list[ApiError]:
     """Return one error for each of the API's error codes, ordered by HTTP status."""
     specific = [refusal for call in _CALLS.values() for refusal in call.refusals]
-    common = (errors.InvalidJson(), errors.HttpsRequired(), errors.ScopeMissing(scope=""))
+    # Partners can get a 405 too, but an operation's method is right.
+    common = (errors.InvalidJson(), errors.HttpsRequired(), errors.ScopeMissing(scope=""),
+              errors.MethodNotAllowed())  # fmt: skip
     shared = [kind() for kinds in _SHARED_RESPONSES.values() for kind in kinds]
     by_code: dict[str, ApiError] = {}
     for refusal in [*specific, *common, *shared]:
@@ -417,7 +420,7 @@ def _all_refusals() -> list[ApiError]:
 def _refusal_responses(call: _Call, scope: str) -> dict[str, Schema]:
     """Return a call's error responses by status, both specific and shared."""
     refusals = [errors.HttpsRequired(), errors.ScopeMissing(scope=scope), *call.refusals]
-    shared = ["Unauthorized", "RateLimited", "InternalError", "Unavailable"]
+    shared = ["Unauthorized", "Misdirected", "RateLimited", "InternalError", "Unavailable"]
     if call.body:
         refusals.insert(0, errors.InvalidJson())
         shared.append("BodyTooLarge")
@@ -431,13 +434,11 @@ def _refusal_responses(call: _Call, scope: str) -> dict[str, Schema]:
 
 
 def _shared_responses() -> dict[str, Schema]:
-    """Return the component responses by name, including those that no operation uses."""
-    responses = {
+    """Return the component responses by name."""
+    return {
         name: _error_response(name, [kind() for kind in kinds])
         for name, kinds in _SHARED_RESPONSES.items()
     }
-    responses["MethodNotAllowed"]["headers"] |= _header_refs(["Allow"])
-    return responses
 
 
 def _error_response(name: str, refusals: Sequence[ApiError]) -> Schema:

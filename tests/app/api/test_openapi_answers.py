@@ -160,6 +160,7 @@ OF_EVERY_OPERATION = {
     (401, "UNAUTHORIZED"),
     (401, "KEY_REVOKED"),
     (403, "SCOPE_MISSING"),
+    (421, "MISDIRECTED"),
     (403, "HTTPS_REQUIRED"),  # over the network: tests/app/names/test_secure.py
     (429, "RATE_LIMITED"),
     (500, "INTERNAL_ERROR"),
@@ -224,6 +225,8 @@ async def test_a_bad_key_is_answered_as_documented(running, document, operation,
         answered = await ask(running, operation, key=key)
         assert_documented(document, operation, expected, answered)
 
+    answered = await ask(running, operation, headers={"Host": "strange.example"})
+    assert_documented(document, operation, (421, "MISDIRECTED"), answered)
     monkeypatch.setattr(RateLimit, "spend", _raising(RateLimited()))
     answered = await ask(running, operation)
     assert_documented(document, operation, (429, "RATE_LIMITED"), answered)
