@@ -8,7 +8,7 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache
 from itertools import groupby, pairwise
@@ -216,6 +216,15 @@ def _title(text: str, name: str) -> str:
 
 
 _DAYS_AHEAD, _DAYS_TRIED, _PARTY = 7, 14, 2
+# Where the guides have the values of ExampleBooking: in JSON strings, variables and a number.
+_EXAMPLE_PLACES = (
+    ("table_id", Markup("{}")),
+    ("date", Markup("&quot;{}&quot;")),
+    ("date", Markup("DAY={}")),
+    ("slot", Markup("&quot;{}&quot;")),
+    ("slot", Markup("SLOT={}")),
+    ("guests", Markup("&quot;guests&quot;: {}")),
+)
 
 
 async def show_document(request: web.Request) -> web.Response:
@@ -244,6 +253,9 @@ async def show_page(request: web.Request) -> web.Response:
         (title, [(each.address(prefix), each.title, each == page.document) for each in listed])
         for title, listed in documents.sections()
     ]
+    if name.startswith("partners/"):
+        example = request[ENVIRONMENT].database.peek(_find_example)
+        page = replace(page, body=_with_own_values(page.body, _base(request), example))
     values = {**page_addresses(request), "page": page, "sections": sections}
     return public_page(request, "docs/page.html", values)
 
@@ -283,6 +295,15 @@ def _base(request: web.Request) -> str:
         return base
     scheme = "https" if claims_https(request) else request.scheme
     return f"{scheme}://{request.host}"
+
+
+def _with_own_values(body: Markup, base: str, booking: ExampleBooking) -> Markup:
+    """Return a guide with this box's URL, and an example booking that this box accepts."""
+    body = body.replace("https://box.example", base)
+    for name, place in _EXAMPLE_PLACES:
+        usual, own = getattr(ExampleBooking(), name), getattr(booking, name)
+        body = body.replace(place.format(usual), place.format(own))
+    return body
 
 
 def _find_example(reader: Reader) -> ExampleBooking:

@@ -138,6 +138,20 @@ async def test_the_partner_guide_has_every_program_in_full_to_read_and_to_downlo
         assert await read(running, f"/static/documents/{name}") == source
 
 
+async def test_the_guides_examples_have_the_boxs_own_address_and_a_booking_that_it_accepts(running):
+    page = html.unescape(await read(running, "/test/docs/partners/guide"))
+    base = str(running.client.make_url("/test"))
+
+    assert f"export SERVICE_URL={base}\n" in page
+    day, slot = re.search(r"export DAY=(\S+) SLOT=(\S+)\n", page).groups()
+    booking = json.loads(
+        re.findall(r'<code class="language-json">(.*?)</code>', page, re.DOTALL)[0]
+    )
+    assert (booking["date"], booking["slot"]) == (day, slot)
+    status, made, _ = await running.call("POST", "/test/v1/reservations", json=booking)
+    assert (status, made["status"]) == (201, "confirmed")
+
+
 async def test_the_partner_guide_leads_to_reference_sandbox_and_description(running):
     page = await read(running, "/docs/partners/guide")
 
