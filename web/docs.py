@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, product
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -216,15 +216,9 @@ def _title(text: str, name: str) -> str:
 
 
 _DAYS_AHEAD, _DAYS_TRIED, _PARTY = 7, 14, 2
-# Where the guides have the values of ExampleBooking: in JSON strings, variables and a number.
-_EXAMPLE_PLACES = (
-    ("table_id", Markup("{}")),
-    ("date", Markup("&quot;{}&quot;")),
-    ("date", Markup("DAY={}")),
-    ("slot", Markup("&quot;{}&quot;")),
-    ("slot", Markup("SLOT={}")),
-    ("guests", Markup("&quot;guests&quot;: {}")),
-)
+# Where the guides have the values of ExampleBooking: in strings, variables and a number.
+_TEXT, _DAY, _SLOT = Markup("&quot;{}&quot;"), Markup("DAY={}"), Markup("SLOT={}")
+_EXAMPLE_PLACES = (_TEXT, _DAY, _SLOT, Markup("&quot;guests&quot;: {}"))
 
 
 async def show_document(request: web.Request) -> web.Response:
@@ -233,9 +227,7 @@ async def show_document(request: web.Request) -> web.Response:
     servers = describe_servers(_base(request), environment.name)
     example = environment.database.peek(_find_example)
     headers = {"Cache-Control": "no-cache"}
-    response = answer(build_document(PARTNER_ROUTE_TABLE, servers, example), headers=headers)
-    response.enable_compression()
-    return response
+    return answer(build_document(PARTNER_ROUTE_TABLE, servers, example), headers=headers)
 
 
 async def show_page(request: web.Request) -> web.Response:
@@ -300,7 +292,7 @@ def _base(request: web.Request) -> str:
 def _with_own_values(body: Markup, base: str, booking: ExampleBooking) -> Markup:
     """Return a guide with this box's URL, and an example booking that this box accepts."""
     body = body.replace("https://box.example", base)
-    for name, place in _EXAMPLE_PLACES:
+    for name, place in product(("table_id", "date", "slot", "guests"), _EXAMPLE_PLACES):
         usual, own = getattr(ExampleBooking(), name), getattr(booking, name)
         body = body.replace(place.format(usual), place.format(own))
     return body

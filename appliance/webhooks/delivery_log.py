@@ -68,8 +68,6 @@ def count_attempts(reader: Reader, delivery_id: str, endpoint_ids: Collection[st
 PAGE = 50
 _FOREVER = 2**62
 
-Place = tuple[int, int]  # event number, delivery number
-
 
 @dataclass(frozen=True, slots=True)
 class DeliveryFilter:
@@ -105,10 +103,10 @@ class ListedDelivery:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryPage:
-    """One page, newest event first. `older` is the cursor for the next page; None on the last."""
+    """One page, newest event first. `older` is `before` for the next page; None on the last."""
 
     deliveries: tuple[ListedDelivery, ...]
-    older: Place | None
+    older: str | None
 
 
 _LINES = """
@@ -133,23 +131,23 @@ _PAGE_OF_LINES = f"""{_LINES}
 
 
 def page_deliveries(
-    reader: Reader, chosen: DeliveryFilter, before: Place | None = None, size: int = PAGE
+    reader: Reader, chosen: DeliveryFilter, before: str | None = None, size: int = PAGE
 ) -> DeliveryPage:
-    """Return up to `size` deliveries that match `chosen`, newest first, older than `before`."""
-    event, delivery = before or (_FOREVER, 0)
+    """Return up to `size` deliveries that match `chosen`, newest first.
+
+    With `before`, return only those older than the delivery with that id. Raises NotFound if that
+    one is unknown.
+    """
+    event, delivery = _FOREVER, 0
+    if before is not None:
+        sql = "SELECT event_seq, seq FROM delivery WHERE id = :id"
+        event, delivery = known(reader.row(sql, {"id": before}))
     until = _FOREVER if chosen.until is None else chosen.until
     bound = {"event": event, "delivery": delivery, "limit": size + 1}
     bound |= asdict(chosen) | {"since": chosen.since or 0, "until": until}
     rows = list(reader.rows(_PAGE_OF_LINES, bound))
     lines = tuple(ListedDelivery(*row[2:]) for row in rows[:size])
-    return DeliveryPage(lines, rows[size - 1][:2] if len(rows) > size else None)
-
-
-def get_place(reader: Reader, delivery_id: str) -> Place:
-    """Return the delivery's place in the log. Raises NotFound if the id is unknown."""
-    sql = "SELECT event_seq, seq FROM delivery WHERE id = :id"
-    event, delivery = known(reader.row(sql, {"id": delivery_id}))
-    return event, delivery
+    return DeliveryPage(lines, lines[-1].id if len(rows) > size else None)
 
 
 def get_listed_delivery(reader: Reader, delivery_id: str) -> tuple[int, ListedDelivery]:

@@ -37,7 +37,6 @@ Whole = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1)]
 Status = Annotated[str, _ref("ReservationStatus")]
 Source = Annotated[str, _ref("ReservationSource")]
-EventType = Annotated[str, _ref("EventType")]
 DeliveredEventType = Annotated[str, _ref("DeliveredEventType")]
 Reference = Annotated[str, Meta(min_length=1, max_length=REFERENCE_MAX)]
 
@@ -210,7 +209,7 @@ class NewWebhookEndpoint(EndpointFields):
 
 class WebhookEndpointList(Answer):
     items: list[WebhookEndpoint]
-    events: tuple[EventType, ...]
+    events: tuple[DeliveredEventType, ...]
 
 
 class DeactivatedWebhookEndpoint(Answer):

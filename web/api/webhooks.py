@@ -100,8 +100,8 @@ async def list_deliveries(request: web.Request) -> web.Response:
     if state is not None and state not in STATES:
         raise field_invalid("state", "among", allowed=", ".join(STATES))
     chosen = delivery_log.DeliveryFilter(_own_endpoint_id(request), state)
-    place = None if before is None else database.peek(delivery_log.get_place, read_id(before))
-    page = await database.read(delivery_log.page_deliveries, chosen, place)
+    cursor = None if before is None else read_id(before)
+    page = await database.read(delivery_log.page_deliveries, chosen, cursor)
     items = [_delivery(each) for each in page.deliveries]
     return answer(schemas.DeliveryList(items=items, has_more=page.older is not None))
 

@@ -1,7 +1,6 @@
 """`/portal/integrations/deliveries` and `…/replay`: the webhook delivery log and replays."""
 
 import hashlib
-import re
 from contextlib import suppress
 from dataclasses import astuple, dataclass, replace
 from datetime import datetime, timedelta, tzinfo
@@ -41,7 +40,6 @@ from web.portal.responses import find_zone, see_other, show_errors_on
 
 _WHICH = {"dead": ("dead",), "lost": ("dead", "cancelled"), "all": STATES}
 _FOREVER = 2**62
-_PLACE = re.compile(r"([0-9]{1,18})\.([0-9]{1,18})")
 _FIELDS = ("find", "endpoint", "state", "type", "from", "to")
 _PERIOD = ("endpoint", "which", "from", "until")
 _SOON_MS = 15_000
@@ -57,8 +55,7 @@ async def show_deliveries(request: web.Request) -> web.Response:
         if delivery_id is not None:
             return see_other(request, f"/integrations/deliveries/{delivery_id}")
         chosen = replace(chosen, reservation_id=reservation_id or "")  # "" matches no delivery
-    place = _PLACE.fullmatch(request.query.get("before", ""))
-    before = (int(place[1]), int(place[2])) if place else None
+    before = parse_uuid(request.query.get("before"))
     found = await database.read(page_deliveries, chosen, before)
     entered = {name: value for name, value in asked.items() if value}
     here = URL(request.path).with_query(entered)
@@ -69,7 +66,7 @@ async def show_deliveries(request: web.Request) -> web.Response:
         "endpoints": await database.read(list_endpoints),
         "states": STATES,
         "event_types": (*EVENT_TYPES, *EXTRA_TYPES),
-        "older": found.older and here.update_query(before="{}.{}".format(*found.older)),
+        "older": found.older and here.update_query(before=found.older),
         "newest": before and here,
     }
     return integrations_page(request, "deliveries", values)
