@@ -6,7 +6,7 @@ ms since 1970. A replayed delivery counts as a retry that is due now, not as a n
 """
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from appliance.core.errors import EndpointIsInactive
@@ -52,17 +52,6 @@ def list_delivery_log(reader: Reader) -> Iterator[LoggedDelivery]:
     for *columns, attempts in rows:
         logged = tuple(LoggedAttempt(*attempt) for attempt in json.loads(attempts))
         yield LoggedDelivery(*(*columns, logged))
-
-
-def count_attempts(reader: Reader, delivery_id: str, endpoint_ids: Collection[str]) -> int | None:
-    """Count the delivery's attempts; None if it is unknown or not for one of `endpoint_ids`."""
-    row = reader.row(
-        """SELECT d.endpoint_id,
-                  (SELECT count(*) FROM attempt a WHERE a.delivery_seq = d.seq)
-           FROM delivery d WHERE d.id = :id""",
-        {"id": delivery_id},
-    )
-    return None if row is None or row[0] not in endpoint_ids else int(row[1])
 
 
 PAGE = 50
