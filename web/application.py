@@ -130,7 +130,8 @@ def _add_routes(app: web.Application, box: Box, services: Services, sandbox: San
     prefix, is_test = environment.prefix, environment is box.test
     for route in (*PARTNER_ROUTE_TABLE, *(sandbox.key_routes if is_test else ())):
         handler = with_key(route.handler, route.scope, services)
-        _add(app, route.method, prefix + route.path, handler, Principal("key", route.scope))
+        principal = Principal("key", route.scope)
+        _add_readable(app, route.method, prefix + route.path, handler, principal)
     for method, path, handler in TERMINAL_ROUTES:
         public = in_environment(handler, environment, app[SECURE].demand)
         _add_readable(app, method, prefix + path, public, Principal("terminal"))

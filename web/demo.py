@@ -10,6 +10,7 @@ from datetime import date
 from functools import partial
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from appliance.api_keys import IssuedKey, find_key, issue_key
 from appliance.box import Box
@@ -66,7 +67,6 @@ async def _prepare(environment: Environment, webhook_url: str | None) -> dict[st
     if webhook_url is not None:
         await database.write(register_endpoint, environment.keyring, webhook_url, EVENT_TYPES)
     _, terminal_token = await database.write(issue_terminal, "Demo door")
-    offered = await database.write(offer_pairing, "Demo phone", "override")
     reservations = [
         await database.write(_reserve, environment, issued, number, sample)
         for number, sample in enumerate(_TONIGHT[environment.name], 1)
@@ -76,7 +76,6 @@ async def _prepare(environment: Environment, webhook_url: str | None) -> dict[st
         "base": links.base,
         "key": issued.key,
         "terminal_token": terminal_token,
-        "pairing_link": offered.link(links.base),
         "guest_link": links.access(environment.keyring.access_token(reservations[0].id)),
         "free_table_id": tables[FREE_TABLE],
         "tonight": day.isoformat(),
@@ -132,9 +131,8 @@ def _tables_and_tonight(reader: Reader) -> tuple[dict[str, str], date]:
     return tables, tonight(reader.now, zone, venue.evening_ends_at)
 
 
-_GUIDE = """\
-Riad Atlas is open for the evening of {live[tonight]}. This is a demo: it listens on this
-machine only{lifetime}.
+_STEPS = """\
+Riad Atlas is open for the evening of {live[tonight]}.
 
 1. Book table {table} at {slot} tonight in the test environment, as a partner does:
 
@@ -155,13 +153,18 @@ curl -s {test[base]}/terminal/v1/scans -H 'Authorization: Bearer {test[terminal_
 
 {watch}
 
+"""
+_PLACES = """\
+This is a demo: it listens on this machine only and {lifetime}.
+
 Where to look
   portal              {live[base]}/portal
     sign in           {welcome}
                       (works once: choose a password; you are Yasmine, the owner)
-  door, pair a phone  {live[pairing_link]}
+  door, pair a phone  {pairing_link}
                       (works once, for {minutes} minutes; the portal creates others)
   a guest's link      {live[guest_link]}
+                      (works until noon of the day after)
   booking page        {live[base]}/book
   partner guide       {live[base]}/docs
   API explorer        {test[base]}/docs/reference
@@ -187,7 +190,7 @@ def run_demo(arguments: argparse.Namespace, console: Console) -> int:
     """Run `venuebox serve --demo` and return the exit status.
 
     Each start creates a new box in a temporary directory or in `--data DIR`, which must be empty
-    or contain an earlier demo.
+    or contain an earlier demo. With `--keep`, an earlier demo in `--data DIR` continues.
     """
     host = arguments.host or _LOOPBACK
     if not is_loopback_host(host):
@@ -204,15 +207,41 @@ def _serve(
     settings = console.settings(directory)
     port = settings.server.port if arguments.port is None else arguments.port
     with listen(host, port, _PORT_OPTIONS) as listener:
-        _create_box(directory, console)
-        is_temporary = arguments.data is None
-        on_open = partial(_print_guide, directory=directory, is_temporary=is_temporary)
+        if not (arguments.keep and _read_mark(directory)):
+            _create_box(directory, console)
+        lifetime = "keeps its data" if arguments.keep else "forgets everything when it stops"
+        if arguments.data is not None and not arguments.keep:
+            lifetime = "begins anew at the next start (--keep continues it)"
+        on_open = partial(_print_guide, directory=directory, lifetime=lifetime)
         settings = _demo_settings(settings)
         return serve_directory(directory, settings, console, listener, host=host, on_open=on_open)
 
 
-async def _print_guide(box: Box, *, directory: DataDirectory, is_temporary: bool) -> None:
-    """Prepare both environments and print the guide, with each command on a single line."""
+async def _print_guide(box: Box, *, directory: DataDirectory, lifetime: str) -> None:
+    """Print the guide, with each command on a single line.
+
+    At a demo's first start, prepare both environments, print the steps too and store the values.
+    """
+    stored, guide = _read_mark(directory), _PLACES
+    if stored:  # it may have another port now
+        values = json.loads(stored.replace(json.loads(stored)["live"]["base"], box.live.links.base))
+    else:
+        values, guide = await _prepare_box(box), _STEPS + _PLACES
+        atomic_write(directory.root / _MARK, json.dumps(values).encode())
+    offered = await box.live.database.write(offer_pairing, "Demo phone", "override")
+    text = guide.format(
+        **values,
+        lifetime=lifetime,
+        pairing_link=offered.link(box.live.links.base),
+        minutes=PAIRING_LIFE_MS // 60_000,
+        program=_program(),
+        directory=directory.root,
+    )
+    print(text, flush=True)
+
+
+async def _prepare_box(box: Box) -> dict[str, Any]:
+    """Prepare both environments. Return the guide's values, which JSON can store."""
     token = box.test.keyring.echo_token(box.tokens.new_id(box.clock.now()))
     receiver = f"{box.test.links.base}/echo/{token}"
     live, test = await _prepare(box.live, None), await _prepare(box.test, receiver)
@@ -226,22 +255,23 @@ async def _print_guide(box: Box, *, directory: DataDirectory, is_temporary: bool
         "idempotencyKey": "demo-1",
         "notifyCustomer": False,
     }
-    guide = _GUIDE.format(
-        live=live,
-        test=test,
-        lifetime=" and forgets everything when it stops" if is_temporary else "",
-        table=FREE_TABLE,
-        slot=FREE_SLOT,
-        booking=json.dumps(booking),
-        scan_id=box.tokens.new_id(box.clock.now()),
-        program=_program(),
-        welcome=f"{live['base']}/portal/welcome#{invitation.secret}",
-        minutes=PAIRING_LIFE_MS // 60_000,
-        receiver=receiver,
-        watch=f"{test['base']}#{token}",
-        directory=directory.root,
-    )
-    print(guide, flush=True)
+    return {
+        "live": live,
+        "test": test,
+        "table": FREE_TABLE,
+        "slot": FREE_SLOT,
+        "booking": json.dumps(booking),
+        "scan_id": box.tokens.new_id(box.clock.now()),
+        "welcome": f"{live['base']}/portal/welcome#{invitation.secret}",
+        "receiver": receiver,
+        "watch": f"{test['base']}#{token}",
+    }
+
+
+def _read_mark(directory: DataDirectory) -> str:
+    """Return the values that an earlier demo stored as JSON, or "" if there are none."""
+    mark = directory.root / _MARK
+    return mark.read_text("utf-8") if mark.exists() else ""
 
 
 def _create_box(directory: DataDirectory, console: Console) -> None:

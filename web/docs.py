@@ -8,10 +8,10 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, product
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -26,6 +26,7 @@ from appliance.http.request import ENVIRONMENT, answer, claims_https
 from appliance.venue.model import find_closure, offered_slots, tonight
 from appliance.venue.rows import get_venue, list_closings, list_slots, list_tables
 from web.api.openapi import ExampleBooking, build_document, describe_servers
+from web.portal.session import BOX
 from web.rendering import public_page
 from web.routes import PARTNER_ROUTE_TABLE
 
@@ -217,6 +218,9 @@ def _title(text: str, name: str) -> str:
 
 
 _DAYS_AHEAD, _DAYS_TRIED, _PARTY = 7, 14, 2
+# Where the guides have the values of ExampleBooking: in strings, variables and a number.
+_TEXT, _DAY, _SLOT = Markup("&quot;{}&quot;"), Markup("DAY={}"), Markup("SLOT={}")
+_EXAMPLE_PLACES = (_TEXT, _DAY, _SLOT, Markup("&quot;guests&quot;: {}"))
 
 
 async def show_document(request: web.Request) -> web.Response:
@@ -246,6 +250,9 @@ async def show_page(request: web.Request) -> web.Response:
         (title, [(each.address(prefix), each.title, each == page.document) for each in listed])
         for title, listed in documents.sections()
     ]
+    if name.startswith("partners/"):
+        example = request.app[BOX].test.database.peek(_find_example)  # the guide uses test
+        page = replace(page, body=_with_own_values(page.body, _base(request), example))
     values = {**page_addresses(request), "page": page, "sections": sections}
     return public_page(request, "docs/page.html", values)
 
@@ -285,6 +292,15 @@ def _base(request: web.Request) -> str:
         return base
     scheme = "https" if claims_https(request) else request.scheme
     return f"{scheme}://{request.host}"
+
+
+def _with_own_values(body: Markup, base: str, booking: ExampleBooking) -> Markup:
+    """Return a guide with this box's URL, and an example booking that this box accepts."""
+    body = body.replace("https://box.example", base)
+    for name, place in product(("table_id", "date", "slot", "guests"), _EXAMPLE_PLACES):
+        usual, own = getattr(ExampleBooking(), name), getattr(booking, name)
+        body = body.replace(place.format(usual), place.format(own))
+    return body
 
 
 def _find_example(reader: Reader) -> ExampleBooking:

@@ -126,10 +126,13 @@ def _add_serve(commands: Commands) -> None:
     parser.add_argument(
         "--demo", action="store_true", help="serve a demo venue, on this machine only"
     )
+    parser.add_argument("--keep", action="store_true", help="continue the demo of --data DIR")
     parser.add_argument("--qr", action="store_true", help="also print the setup link as a QR code")
 
 
 def _serve(arguments: argparse.Namespace, console: Console) -> int:
+    if arguments.keep and not (arguments.demo and arguments.data):
+        raise OperatorError("--keep continues a demo: add --demo --data DIR")
     # Imported here because other commands start much faster without the web package.
     with _importing():
         if arguments.demo:

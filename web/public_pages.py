@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives import hashes
 
 from appliance.core.errors import NotFound, Unavailable
 from appliance.doctor.outside import NONCE, PROOF_PATH
-from appliance.http.request import ENVIRONMENT, answer, wants_page
+from appliance.http.request import ENVIRONMENT, answer
 from appliance.tls.certificates import Certificates
 from appliance.venue.rows import get_venue
 from web.middleware import SECURE
@@ -27,9 +27,7 @@ _KINDS = (
 
 
 async def show_home(request: web.Request) -> web.Response:
-    """`GET /`: show browsers the start page. API clients receive 404."""
-    if not wants_page(request):
-        raise NotFound
+    """`GET /`: the start page."""
     venue = await request[ENVIRONMENT].database.read(get_venue)
     hidden = set() if request[ENVIRONMENT].settings.booking.enabled else {"/book"}
     hidden |= set() if request.app[SECURE].shows_portal(request) else {"/portal"}

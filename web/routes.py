@@ -10,7 +10,14 @@ from web.api.reservations import (
     show_reservation,
 )
 from web.api.venue import show_availability, show_venue
-from web.api.webhooks import create_webhook, delete_webhook, list_webhooks, send_test_webhook
+from web.api.webhooks import (
+    create_webhook,
+    delete_webhook,
+    list_deliveries,
+    list_webhooks,
+    replay_webhook,
+    send_test_webhook,
+)
 from web.guest.access import access_page, calendar_file, pass_picture, service_worker
 from web.guest.book import booked_page, booking_page, send_booking
 from web.guest.cancel import cancel, cancel_page
@@ -48,6 +55,8 @@ PARTNER_ROUTE_TABLE: tuple[Route, ...] = (
     Route("POST", "/v1/webhooks", "webhooks:manage", create_webhook, "createWebhook"),
     Route("DELETE", "/v1/webhooks/{id}", "webhooks:manage", delete_webhook, "deleteWebhook"),
     Route("POST", "/v1/webhooks/test", "webhooks:manage", send_test_webhook, "testWebhook"),
+    Route("GET", "/v1/webhooks/{id}/deliveries", "webhooks:manage", list_deliveries, "listDeliveries"),  # noqa: E501
+    Route("POST", "/v1/webhooks/{id}/replay", "webhooks:manage", replay_webhook, "replayWebhook"),
 )  # fmt: skip
 
 # `{token:.*}` matches any text, so a damaged link also leads to an error page for guests.

@@ -31,7 +31,6 @@ from appliance.http.request import (
     read_object,
     wants_page,
 )
-from appliance.webhooks.delivery_log import count_attempts
 from appliance.webhooks.dependencies import Dependencies, Inside, make_dependencies
 from appliance.webhooks.endpoints import Endpoint, list_active_endpoints
 from appliance.webhooks.url_policy import IpAddress
@@ -135,9 +134,7 @@ class Sandbox:
         return self._base + token
 
     async def show(self, request: web.Request) -> web.Response:
-        """`GET /test`: show browsers the sandbox page."""
-        if not wants_page(request):
-            raise NotFound
+        """`GET /test`: the sandbox page."""
         values = {**page_addresses(request), "kept": KEPT_DELIVERIES}
         return public_page(request, "sandbox.html", values)
 
@@ -242,14 +239,14 @@ class Sandbox:
         """Record a request with the body `raw`. Return the response for the receiver's mode."""
         receiver, now = self._find(token), self._clock.now()
         headers, mode = request.headers, receiver.mode
-        delivery_id = headers.get("X-Service-Delivery", "")
+        attempt = headers.get("X-Service-Attempt", "")
         endpoints = self._endpoints_of(token)
         signature = headers.get("X-Service-Signature", "")
         receiver.add(
             receivedAt=format_instant(now),
             event=headers.get("X-Service-Event", ""),
-            delivery=delivery_id,
-            attempt=self._attempt(delivery_id, endpoints),
+            delivery=headers.get("X-Service-Delivery", ""),
+            attempt=int(attempt) if _is_number(attempt) else None,
             headers=[
                 [part.decode("utf-8", "backslashreplace")[:_HEADER_KEPT] for part in header]
                 for header in request.raw_headers[:_HEADERS_KEPT]
@@ -276,12 +273,6 @@ class Sandbox:
             if endpoint.previous_secret and (endpoint.previous_secret_expires_at or 0) > now:
                 wrapped.append(endpoint.previous_secret)
         return [keyring.unwrap(secret).decode() for secret in wrapped]
-
-    def _attempt(self, delivery_id: str, endpoints: Sequence[Endpoint]) -> int | None:
-        """Return the attempt's number, or None if this box did not send the delivery."""
-        ids = {endpoint.id for endpoint in endpoints}
-        earlier = self._test.database.peek(count_attempts, delivery_id, ids)
-        return None if earlier is None else earlier + 1
 
     def _is_ours(self, url: str) -> bool:
         """Return whether `url` is an echo receiver's URL."""

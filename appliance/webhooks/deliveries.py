@@ -23,7 +23,7 @@ class DueDelivery:
     """A pending delivery that may be sent now, with its event.
 
     `attempts` counts the charged attempts since creation or the last replay (see `Outcome`).
-    `replays` counts the replays. `reservation_id` is None for `webhook.test`.
+    `replays` counts the replays. `reservation_id` is None for a test event.
     """
 
     seq: int

@@ -6,11 +6,12 @@ ms since 1970. A replayed delivery counts as a retry that is due now, not as a n
 """
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from appliance.core.errors import EndpointIsInactive
 from appliance.database.connection import Reader, Transaction, known
+from appliance.database.database import Database
 from appliance.webhooks.deliveries import DueDelivery, Key, drop_requests, find_failed_request
 from appliance.webhooks.endpoints import EndpointsChanged, get_endpoint
 
@@ -56,24 +57,8 @@ def list_delivery_log(reader: Reader) -> Iterator[LoggedDelivery]:
         yield LoggedDelivery(*(*columns, logged))
 
 
-def count_attempts(reader: Reader, delivery_id: str, endpoint_ids: Collection[str]) -> int | None:
-    """Count the delivery's attempts.
-
-    Return None if the delivery is unknown or not for one of `endpoint_ids`.
-    """
-    row = reader.row(
-        """SELECT d.endpoint_id,
-                  (SELECT count(*) FROM attempt a WHERE a.delivery_seq = d.seq)
-           FROM delivery d WHERE d.id = :id""",
-        {"id": delivery_id},
-    )
-    return None if row is None or row[0] not in endpoint_ids else int(row[1])
-
-
 PAGE = 50
 _FOREVER = 2**62
-
-Place = tuple[int, int]  # (event number, delivery number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +95,10 @@ class ListedDelivery:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryPage:
-    """One page, newest event first.
-
-    `older` is the cursor for the next page, or None on the last page.
-    """
+    """One page, newest event first. `older` is `before` for the next page; None on the last."""
 
     deliveries: tuple[ListedDelivery, ...]
-    older: Place | None
+    older: str | None
 
 
 _LINES = """
@@ -141,16 +123,23 @@ _PAGE_OF_LINES = f"""{_LINES}
 
 
 def page_deliveries(
-    reader: Reader, chosen: DeliveryFilter, before: Place | None = None, size: int = PAGE
+    reader: Reader, chosen: DeliveryFilter, before: str | None = None, size: int = PAGE
 ) -> DeliveryPage:
-    """Return up to `size` deliveries that match `chosen` and precede `before`, newest first."""
-    event, delivery = before or (_FOREVER, 0)
+    """Return up to `size` deliveries that match `chosen`, newest first.
+
+    With `before`, return only those older than the delivery with that id. Raises NotFound if that
+    one is unknown.
+    """
+    event, delivery = _FOREVER, 0
+    if before is not None:
+        sql = "SELECT event_seq, seq FROM delivery WHERE id = :id"
+        event, delivery = known(reader.row(sql, {"id": before}))
     until = _FOREVER if chosen.until is None else chosen.until
     bound = {"event": event, "delivery": delivery, "limit": size + 1}
     bound |= asdict(chosen) | {"since": chosen.since or 0, "until": until}
     rows = list(reader.rows(_PAGE_OF_LINES, bound))
     lines = tuple(ListedDelivery(*row[2:]) for row in rows[:size])
-    return DeliveryPage(lines, rows[size - 1][:2] if len(rows) > size else None)
+    return DeliveryPage(lines, lines[-1].id if len(rows) > size else None)
 
 
 def get_listed_delivery(reader: Reader, delivery_id: str) -> tuple[int, ListedDelivery]:
@@ -370,6 +359,17 @@ def replay_deliveries(
         | {"after": start.after, "end": end, "states": json.dumps(selection.states)},
     )
     return Progress(start.last if end is None else end, start.last, start.replayed + replayed)
+
+
+async def replay_selected(database: Database, selection: Selection) -> int:
+    """Replay all deliveries of `selection`, in batches. Return their number.
+
+    Raises NotFound if the endpoint is unknown, EndpointIsInactive if it is deactivated.
+    """
+    progress: Progress | None = None
+    while progress is None or not progress.done:
+        progress = await database.write(replay_deliveries, selection, progress)
+    return progress.replayed
 
 
 def _replay(tx: Transaction, endpoint_id: str, where: str, bound: dict[str, object]) -> int:

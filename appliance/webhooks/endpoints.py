@@ -14,7 +14,7 @@ from appliance.api_keys import ApiKey
 from appliance.core.errors import InvalidEventType, TooManyEndpoints, field_invalid
 from appliance.core.tokens import Keyring
 from appliance.database.connection import Reader, Transaction, known
-from appliance.outbox import EVENT_TYPES, queue_event
+from appliance.outbox import EVENT_TYPES, EXTRA_TYPES, queue_event
 from appliance.reservations.model import Reservation
 from appliance.staff.audit_log import CONSOLE, record_audit
 from appliance.webhooks.deliveries import cancel_pending
@@ -181,15 +181,17 @@ def choose_events(
         _change(tx, endpoint_id, "endpoint_events_chosen", actor, events=json.dumps(events))
 
 
-def send_test_event(tx: Transaction, endpoint_id: str | None) -> list[str]:
-    """Queue `webhook.test` for the endpoint, or for all endpoints. Return the delivery ids.
+def send_test_event(
+    tx: Transaction, endpoint_id: str | None, event_type: str = "webhook.test"
+) -> list[str]:
+    """Queue an event with a sample for the endpoint, or for all if None. Returns the delivery ids.
 
     Queues it for active endpoints only, regardless of their event types. Raises NotFound if the
     endpoint is unknown.
     """
     chosen = list_active_endpoints(tx) if endpoint_id is None else [get_endpoint(tx, endpoint_id)]
     receiving = [endpoint.id for endpoint in chosen if endpoint.active]
-    return queue_event(tx, "webhook.test", None, receiving) if receiving else []
+    return queue_event(tx, event_type, None, receiving) if receiving else []
 
 
 SWITCHED_OFF = "endpoint_switched_off"
@@ -290,6 +292,26 @@ def register_with_room(
     if len(active) >= ACTIVE_MAX and echo is not None:
         deactivate_endpoint(tx, echo.id, actor="box")
     return register_endpoint(tx, keyring, url, events, **more)
+
+
+def register_by_key(
+    tx: Transaction, /, is_echo_receiver: Callable[[str], bool], keyring: Keyring, url: str,
+    events: tuple[str, ...], key: ApiKey,
+) -> tuple[Endpoint, str | None]:  # fmt: skip
+    """Register an endpoint on behalf of an API key, as `register_with_room` does.
+
+    If the key's lineage has an active endpoint with this URL, subscribe that one to `events` and
+    return it without a secret. It keeps the types that only the venue can choose.
+    """
+    actor, line = f"key:{key.id}", key.lineage
+    same = [e for e in list_active_endpoints(tx) if (e.url, e.lineage) == (url, line)]
+    if not same:
+        return register_with_room(
+            tx, is_echo_receiver, keyring, url, events, lineage=line, actor=actor
+        )
+    extra = [name for name in same[0].events if name in EXTRA_TYPES]
+    choose_events(tx, same[0].id, (*events, *extra), actor=actor)
+    return get_endpoint(tx, same[0].id), None
 
 
 def activate_endpoint(tx: Transaction, endpoint_id: str, *, actor: str = CONSOLE) -> None:

@@ -23,10 +23,10 @@ def event_body(
 ) -> bytes:
     """Return a delivery's JSON body: the event with the reservation in its current state.
 
-    If `reservation` is None, return a `webhook.test` event with a complete sample.
+    If `reservation` is None, return a test event with a complete sample.
     """
     if reservation is None:
-        data = _sample(delivery.occurred_at)
+        data = _sample(delivery.event_type, delivery.occurred_at)
     else:
         data = _reservation(reservation, with_reference=endpoint.may_read_reference(reservation))
     data["venue"] = {"id": venue.id, "name": venue.name}
@@ -59,12 +59,13 @@ def _reservation(reservation: Reservation, *, with_reference: bool) -> dict[str,
     return data
 
 
-def _sample(occurred_at: int) -> dict[str, Any]:
+def _sample(event_type: str, occurred_at: int) -> dict[str, Any]:
     instant = format_instant(occurred_at)
+    has_ended = event_type in {"reservation.cancelled", "reservation.declined"}
     return {
         "serviceReservationId": _SAMPLE_ID,
         "accessCode": "SVC-TEST",
-        "status": "confirmed",
+        "status": event_type.partition(".")[2] if has_ended else "confirmed",
         "date": instant[:10],
         "slot": "20:00",
         "table": {"id": _SAMPLE_TABLE_ID, "name": "Table test"},
@@ -72,7 +73,7 @@ def _sample(occurred_at: int) -> dict[str, Any]:
         "customerFirstName": "Test",
         "source": "partner",
         "externalRef": "webhook-test",
-        "checkedInAt": None,
+        "checkedInAt": instant if event_type == "reservation.checked_in" else None,
         "createdAt": instant,
         "updatedAt": instant,
     }

@@ -138,6 +138,21 @@ async def test_the_partner_guide_has_every_program_in_full_to_read_and_to_downlo
         assert await read(running, f"/static/documents/{name}") == source
 
 
+@pytest.mark.parametrize("prefix", ["", "/test"])
+async def test_the_guides_examples_are_a_booking_that_the_test_environment_accepts(running, prefix):
+    page = html.unescape(await read(running, f"{prefix}/docs/partners/guide"))
+    base = str(running.client.make_url("/test"))
+
+    assert f"export SERVICE_URL={base}\n" in page
+    day, slot = re.search(r"export DAY=(\S+) SLOT=(\S+)\n", page).groups()
+    booking = json.loads(
+        re.findall(r'<code class="language-json">(.*?)</code>', page, re.DOTALL)[0]
+    )
+    assert (booking["date"], booking["slot"]) == (day, slot)
+    status, made, _ = await running.call("POST", "/test/v1/reservations", json=booking)
+    assert (status, made["status"]) == (201, "confirmed")
+
+
 async def test_the_partner_guide_leads_to_reference_sandbox_and_description(running):
     page = await read(running, "/docs/partners/guide")
 
@@ -160,7 +175,7 @@ def test_every_error_that_a_partner_can_meet_has_its_advice_in_the_guide():
     advised = {code for _, codes in table for code in re.findall(r"[A-Z_]+", codes)}
     described = build_document(PARTNER_ROUTE_TABLE, [])["components"]["schemas"]["ErrorCode"]
 
-    assert advised == set(described["enum"])
+    assert advised == set(described["examples"])
 
 
 def test_the_guide_shows_every_event_and_the_bodies_of_the_description():

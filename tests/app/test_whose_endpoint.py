@@ -57,13 +57,13 @@ async def test_a_rotated_key_inherits_what_its_line_registered_both_ways(running
     key_id = await the_id(running.live, running.live_key)
     successor = await running.live.database.write(rotate_key, "live", key_id, ends=False)
     _, after, _ = await running.call(
-        "POST", "/v1/webhooks", json={"url": SECRET_URL}, key=successor.key
+        "POST", "/v1/webhooks", json={"url": f"{SECRET_URL}2"}, key=successor.key
     )
 
     for key in (None, successor.key):
         found = await listed(running, key)
         assert [found[one["id"]]["createdByThisKey"] for one in (before, after)] == [True, True]
-        assert {item["url"] for item in found.values()} == {SECRET_URL}
+        assert {item["url"] for item in found.values()} == {SECRET_URL, f"{SECRET_URL}2"}
     await running.call("DELETE", f"/v1/webhooks/{before['id']}", key=successor.key)
     assert await alerts(running.live) == []
 

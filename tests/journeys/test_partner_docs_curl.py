@@ -1,12 +1,13 @@
 """The guide's programs and commands for curl, run against a real box."""
 
+import json
 import re
 import subprocess
 
 import pytest
 
-from tests.journeys.box_process import BoxProcess, clean_environ
-from tests.journeys.partner_programs import EXAMPLES, a_partner
+from tests.journeys.box_process import BoxProcess
+from tests.journeys.partner_programs import DATE, EXAMPLES, a_partner
 from tests.journeys.program_scenarios import scenarios
 from tests.readme import ROOT
 
@@ -46,15 +47,24 @@ def test_the_program_shows_why_it_was_refused(partner):
 def test_every_command_of_the_guide_is_answered_as_it_says(partner):
     text = (ROOT / "docs" / "partners" / "guide.md").read_text("utf-8")
     commands = re.findall(r'^curl "\$SERVICE_URL(?:.*\\\n)*.*$', text, re.MULTILINE)
-    environ = clean_environ({"SERVICE_URL": partner.url, "SERVICE_KEY": partner.key})
+    booking = re.search(r"```json\n(.*?)\n```", text, re.DOTALL)
+    _, venue = partner.call("GET", "/v1/venue")
+    table = next(table for table in venue["tables"] if table["bookable"])
+    own = {"tableId": table["id"], "date": DATE, "guests": table["capacityMin"]}
+    body = json.loads(booking[1]) | own
+    (partner.folder / "body.json").write_text(json.dumps(body), "utf-8")
+    _, endpoint = partner.call("POST", "/v1/webhooks", {"url": "https://partner.example/h"})
+    more = {"DAY": DATE, "SLOT": body["slot"], "ENDPOINT": endpoint["id"]}
 
     answered = [
         subprocess.run(
             ["bash", "-c", f"{command} --silent --fail-with-body"],
-            capture_output=True, text=True, check=False, env=environ, timeout=30,
+            capture_output=True, text=True, check=False, timeout=30,
+            cwd=partner.folder, env=partner.environ(more),
         )
         for command in commands
     ]  # fmt: skip
 
-    assert len(commands) == 5
-    assert [done.returncode for done in answered] == [0] * 5, [done.stdout for done in answered]
+    assert len(commands) == 8
+    assert [done.returncode for done in answered] == [0] * 8, [done.stdout for done in answered]
+    assert json.loads(answered[2].stdout)["status"] == "confirmed"

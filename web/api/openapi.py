@@ -18,6 +18,7 @@ from appliance.core import errors
 from appliance.core.errors import ApiError
 from appliance.outbox import EVENT_TYPES, EXTRA_TYPES
 from appliance.reservations.model import SOURCES, STATUSES
+from appliance.webhooks.deliveries import STATES
 from web.api import schemas
 from web.routes import Route
 
@@ -27,8 +28,6 @@ _PLACEHOLDERS = re.compile(r"\{\w+\}\.?")
 _JSON = "application/json"
 _SHARED_RESPONSES: Mapping[str, tuple[type[ApiError], ...]] = {
     "Unauthorized": (errors.Unauthorized, errors.KeyRevoked),
-    "UnknownPath": (errors.NotFound,),
-    "MethodNotAllowed": (errors.MethodNotAllowed,),
     "BodyTooLarge": (errors.BodyTooLarge,),
     "Misdirected": (errors.Misdirected,),
     "RateLimited": (errors.RateLimited,),
@@ -40,7 +39,9 @@ _ENUMS: Mapping[str, Sequence[str]] = {
     "ReservationSource": SOURCES,
     "EventType": EVENT_TYPES,
     "DeliveredEventType": (*EVENT_TYPES, *EXTRA_TYPES),
+    "DeliveryState": STATES,
 }
+_OPEN = frozenset({"ErrorCode", "DeliveredEventType"})
 _EVENT_EXAMPLES: Mapping[str, Mapping[str, str]] = {
     "reservation.cancelled": {"status": "cancelled"},
     "reservation.declined": {"status": "declined"},
@@ -132,7 +133,7 @@ _CALLS: Mapping[str, _Call] = {
     "listWebhooks": _Call("Webhook endpoints", {200: schemas.WebhookEndpointList}),
     "createWebhook": _Call(
         "Webhook endpoints",
-        {201: schemas.NewWebhookEndpoint},
+        {201: schemas.NewWebhookEndpoint, 200: schemas.NewWebhookEndpoint},
         (
             errors.InvalidWebhookUrl(field="url", rule_fr="https attendu.", rule="https expected."),
             errors.InvalidEventType(field="events"),
@@ -148,6 +149,18 @@ _CALLS: Mapping[str, _Call] = {
         {202: schemas.WebhookTestResult},
         (errors.field_invalid("endpointId", "text"), errors.NotFound()),
         body="WebhookTest",
+        body_required=False,
+    ),
+    "listDeliveries": _Call(
+        "Webhook endpoints",
+        {200: schemas.DeliveryList},
+        (errors.field_invalid("state", "among", allowed=", ".join(STATES)), errors.NotFound()),
+    ),
+    "replayWebhook": _Call(
+        "Webhook endpoints",
+        {202: schemas.ReplayResult},
+        (errors.field_invalid("since", "iso_timestamp"), errors.NotFound()),
+        body="Replay",
         body_required=False,
     ),
 }
@@ -288,10 +301,12 @@ def _schemas(refusals: Iterable[ApiError]) -> Schema:
     components |= {name: deepcopy(each.schema) for name, each in sections.items() if each.schema}
     for name, schema in components.items():
         _describe(sections[name], schema)
-    enums = {**_ENUMS, "ErrorCode": list(dict.fromkeys(refusal.code for refusal in refusals))}
-    for name, values in enums.items():
+    lists = {**_ENUMS, "ErrorCode": list(dict.fromkeys(refusal.code for refusal in refusals))}
+    for name, values in lists.items():
+        # A client that knows only today's values must be able to read a later one.
+        kind = "examples" if name in _OPEN else "enum"
         text = sections[name].paragraphs[0]
-        components[name] = {"type": "string", "enum": list(values), "description": text}
+        components[name] = {"type": "string", kind: list(values), "description": text}
     return dict(sorted(components.items()))
 
 
@@ -345,6 +360,8 @@ def _operation(route: Route, booking: ExampleBooking) -> Schema:
         }
         for status, kind in call.answers.items()
     }
+    if route.operation_id == "createWebhook":  # only a 201 has the secret
+        del answers["200"]["content"][_JSON]["examples"]["example"]["value"]["secret"]
     return {**operation, "responses": {**answers, **_refusal_responses(call, route.scope)}}
 
 
@@ -368,7 +385,7 @@ def _named(parameters: Mapping[str, Schema]) -> list[Schema]:
 
 def _delivery(event_type: str) -> Schema:
     summary, description = _sections()[event_type].paragraphs
-    headers, members = _described("Delivery"), _sections()["Delivery"].members
+    headers, members = _described("DeliveryHeaders"), _sections()["DeliveryHeaders"].members
     headers["X-Service-Event"]["schema"]["enum"] = [event_type]
     media = {"schema": _ref("schemas", "Event"), "example": sample_event(event_type)}
     return {
@@ -390,7 +407,9 @@ def _delivery(event_type: str) -> Schema:
 def _all_refusals() -> list[ApiError]:
     """Return one error for each error code in the API, ordered by HTTP status."""
     specific = [refusal for call in _CALLS.values() for refusal in call.refusals]
-    common = (errors.InvalidJson(), errors.HttpsRequired(), errors.ScopeMissing(scope=""))
+    # Partners can get a 405 too, but an operation's method is right.
+    common = (errors.InvalidJson(), errors.HttpsRequired(), errors.ScopeMissing(scope=""),
+              errors.MethodNotAllowed())  # fmt: skip
     shared = [kind() for kinds in _SHARED_RESPONSES.values() for kind in kinds]
     by_code: dict[str, ApiError] = {}
     for refusal in [*specific, *common, *shared]:
@@ -401,7 +420,7 @@ def _all_refusals() -> list[ApiError]:
 def _refusal_responses(call: _Call, scope: str) -> dict[str, Schema]:
     """Return a call's error responses by status, both specific and shared."""
     refusals = [errors.HttpsRequired(), errors.ScopeMissing(scope=scope), *call.refusals]
-    shared = ["Unauthorized", "RateLimited", "InternalError", "Unavailable"]
+    shared = ["Unauthorized", "Misdirected", "RateLimited", "InternalError", "Unavailable"]
     if call.body:
         refusals.insert(0, errors.InvalidJson())
         shared.append("BodyTooLarge")
@@ -415,13 +434,11 @@ def _refusal_responses(call: _Call, scope: str) -> dict[str, Schema]:
 
 
 def _shared_responses() -> dict[str, Schema]:
-    """Return the component responses by name, including those that no operation uses."""
-    responses = {
+    """Return the component responses by name."""
+    return {
         name: _error_response(name, [kind() for kind in kinds])
         for name, kinds in _SHARED_RESPONSES.items()
     }
-    responses["MethodNotAllowed"]["headers"] |= _header_refs(["Allow"])
-    return responses
 
 
 def _error_response(name: str, refusals: Sequence[ApiError]) -> Schema:

@@ -6,13 +6,15 @@ Their schemas are in openapi.md.
 """
 # ruff: noqa: D101 - openapi.md describes each object and member
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Self
 
 from aiohttp import web
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from appliance.core.errors import NotFound
+from appliance.core.errors import NotFound, field_invalid
 from appliance.reservations.request import REFERENCE_MAX, parse_uuid
+from appliance.webhooks.delivery_log import PAGE
 
 
 def _json(**schema: object) -> Meta:
@@ -35,16 +37,20 @@ Whole = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1)]
 Status = Annotated[str, _ref("ReservationStatus")]
 Source = Annotated[str, _ref("ReservationSource")]
-EventType = Annotated[str, _ref("EventType")]
 DeliveredEventType = Annotated[str, _ref("DeliveredEventType")]
 Reference = Annotated[str, Meta(min_length=1, max_length=REFERENCE_MAX)]
 
 
-def read_query(request: web.Request) -> dict[str, str]:
+def read_query(request: web.Request, allowed: Sequence[str] = ()) -> dict[str, str]:
     """Return the query parameters. A repeated parameter's values are joined with commas.
 
-    Only `status` accepts a comma-separated list. Other parameters reject the joined value.
+    Only `status` accepts a comma-separated list; other parameters reject the joined value. If there
+    are `allowed` names, raises ValidationError for another one: a misspelt filter would return
+    everything.
     """
+    for name in request.query:
+        if allowed and name not in allowed:
+            raise field_invalid(name, "unknown_parameter", allowed=", ".join(allowed))
     return {name: ",".join(request.query.getall(name)) for name in request.query}
 
 
@@ -198,12 +204,12 @@ class WebhookEndpoint(EndpointFields):
 
 
 class NewWebhookEndpoint(EndpointFields):
-    secret: Annotated[str, Meta(pattern="^whsec_[A-Za-z0-9_-]+$")]
+    secret: Annotated[str, Meta(pattern="^whsec_[A-Za-z0-9_-]+$")] | UnsetType = UNSET
 
 
 class WebhookEndpointList(Answer):
     items: list[WebhookEndpoint]
-    events: tuple[EventType, ...]
+    events: tuple[DeliveredEventType, ...]
 
 
 class DeactivatedWebhookEndpoint(Answer):
@@ -214,6 +220,26 @@ class DeactivatedWebhookEndpoint(Answer):
 class WebhookTestResult(Answer):
     queued: Whole
     delivery_ids: list[Uuid]
+
+
+class Delivery(Answer):
+    id: Uuid
+    type: DeliveredEventType
+    occurred_at: Instant
+    service_reservation_id: Uuid | None
+    state: Annotated[str, _ref("DeliveryState")]
+    attempts: Whole
+    last_outcome: Annotated[str, Meta(examples=["http_500"])] | None
+    next_attempt_at: Instant | None
+
+
+class DeliveryList(Answer):
+    items: Annotated[list[Delivery], Meta(max_length=PAGE)]
+    has_more: bool
+
+
+class ReplayResult(Answer):
+    queued: Whole
 
 
 class VenueName(Answer):

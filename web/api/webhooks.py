@@ -1,60 +1,60 @@
-"""List, register, deactivate and test webhook endpoints (interface, sections 2.8 and 4)."""
+"""`/v1/webhooks`: endpoints, test events, deliveries (interface, sections 2.8, 2.10 and 4)."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
 
 from aiohttp import web
+from msgspec import UNSET
 
 from appliance.clock import format_instant
-from appliance.core.errors import field_invalid
-from appliance.http.request import ENVIRONMENT, answer, read_object, recheck_authorisation
+from appliance.core.errors import EndpointIsInactive, NotFound, field_invalid
+from appliance.http.request import (
+    ENVIRONMENT,
+    answer,
+    parse_instant,
+    read_object,
+    recheck_authorisation,
+)
 from appliance.outbox import EVENT_TYPES
-from appliance.webhooks.endpoints import (
-    Endpoint,
-    deactivate_by_key,
-    list_endpoints,
-    parse_event_types,
-    register_with_room,
-    send_test_event,
-)
+from appliance.webhooks import delivery_log, endpoints
+from appliance.webhooks.deliveries import STATES
+from web.api import schemas
 from web.api.authentication import KEY
-from web.api.schemas import (
-    DeactivatedWebhookEndpoint,
-    NewWebhookEndpoint,
-    WebhookEndpoint,
-    WebhookEndpointList,
-    WebhookTestResult,
-    read_id,
-)
+from web.api.schemas import read_id, read_query
 from web.middleware import SERVICES
 
 
 async def list_webhooks(request: web.Request) -> web.Response:
     """Return all of the venue's endpoints and the available event types."""
-    endpoints = request[ENVIRONMENT].database.peek(list_endpoints)
-    items = [_list_item(endpoint, request[KEY].lineage) for endpoint in endpoints]
-    return answer(WebhookEndpointList(items=items, events=EVENT_TYPES))
+    found = request[ENVIRONMENT].database.peek(endpoints.list_endpoints)
+    items = [_list_item(endpoint, request[KEY].lineage) for endpoint in found]
+    return answer(schemas.WebhookEndpointList(items=items, events=EVENT_TYPES))
 
 
 async def create_webhook(request: web.Request) -> web.Response:
     """Register an endpoint. Only this response contains its secret.
 
-    Raises InvalidWebhookUrl or InvalidEventType if a member is invalid, and TooManyEndpoints if
-    the limit is reached.
+    If the key has an active endpoint with this URL, change its event types instead. Raises
+    InvalidWebhookUrl or InvalidEventType if a member is invalid, and TooManyEndpoints if the
+    limit is reached.
     """
     body, environment = await read_object(request), request[ENVIRONMENT]
     dispatcher = request[SERVICES].dispatcher
     url = await dispatcher.check_url(body.get("url"))
     recheck_authorisation(request)  # the key may have been revoked during the DNS lookup
-    events = parse_event_types(body.get("events"))
+    events = endpoints.parse_event_types(body.get("events"))
     endpoint, secret = await environment.database.write(
-        register_with_room,
+        endpoints.register_by_key,
         dispatcher.is_echo_receiver,
         environment.keyring,
         url,
         events,
-        lineage=request[KEY].lineage,
-        actor=f"key:{request[KEY].id}",
+        request[KEY],
     )
     created_at = format_instant(endpoint.created_at)
-    return answer(NewWebhookEndpoint.of(endpoint, created_at=created_at, secret=secret), 201)
+    found = schemas.NewWebhookEndpoint.of(endpoint, created_at=created_at, secret=secret or UNSET)
+    return answer(found, 201 if secret else 200)
 
 
 async def delete_webhook(request: web.Request) -> web.Response:
@@ -63,28 +63,104 @@ async def delete_webhook(request: web.Request) -> web.Response:
     Raises NotFound if the id is unknown.
     """
     endpoint_id = read_id(request.match_info["id"])
-    await request[ENVIRONMENT].database.write(deactivate_by_key, endpoint_id, request[KEY])
-    return answer(DeactivatedWebhookEndpoint(id=endpoint_id, active=False))
+    await request[ENVIRONMENT].database.write(
+        endpoints.deactivate_by_key, endpoint_id, request[KEY]
+    )
+    return answer(schemas.DeactivatedWebhookEndpoint(id=endpoint_id, active=False))
 
 
 async def send_test_webhook(request: web.Request) -> web.Response:
-    """Queue a signed `webhook.test` event for one endpoint, or for all active ones.
+    """Queue a signed test event for one endpoint, or for all active ones.
 
-    Raises ValidationError if `endpointId` is not a string, and NotFound if it is unknown.
+    Only the test environment sends types other than `webhook.test`: in live, receivers would treat
+    the sample as a reservation. Raises ValidationError if a member is invalid, and NotFound if
+    `endpointId` is unknown.
     """
-    endpoint_id = (await read_object(request, optional=True)).get("endpointId")
-    if endpoint_id is not None:
-        if not isinstance(endpoint_id, str):
-            raise field_invalid("endpointId", "text")
-        endpoint_id = read_id(endpoint_id)
-    delivery_ids = await request[ENVIRONMENT].database.write(send_test_event, endpoint_id)
-    return answer(WebhookTestResult(queued=len(delivery_ids), delivery_ids=delivery_ids), 202)
+    body, environment = await read_object(request, optional=True), request[ENVIRONMENT]
+    endpoint_id, event_type = _optional_id(body, "endpointId"), body.get("type", "webhook.test")
+    allowed = EVENT_TYPES if environment.name == "test" else ("webhook.test",)
+    if event_type not in allowed:
+        raise field_invalid("type", "among", allowed=", ".join(allowed))
+    delivery_ids = await environment.database.write(
+        endpoints.send_test_event, endpoint_id, event_type
+    )
+    return answer(
+        schemas.WebhookTestResult(queued=len(delivery_ids), delivery_ids=delivery_ids), 202
+    )
 
 
-def _list_item(endpoint: Endpoint, lineage: str) -> WebhookEndpoint:
-    """Return a list item. For other lineages, omit the URL's query, which may contain a secret."""
+async def list_deliveries(request: web.Request) -> web.Response:
+    """Return a page of the deliveries to an endpoint of this key, newest event first.
+
+    Raises ValidationError for an invalid or unknown parameter, and NotFound for another endpoint or
+    an unknown delivery in `before`.
+    """
+    database, query = request[ENVIRONMENT].database, read_query(request, ("state", "before"))
+    state, before = query.get("state"), query.get("before")
+    if state is not None and state not in STATES:
+        raise field_invalid("state", "among", allowed=", ".join(STATES))
+    chosen = delivery_log.DeliveryFilter(_own_endpoint_id(request), state)
+    cursor = None if before is None else read_id(before)
+    page = await database.read(delivery_log.page_deliveries, chosen, cursor)
+    items = [_delivery(each) for each in page.deliveries]
+    return answer(schemas.DeliveryList(items=items, has_more=page.older is not None))
+
+
+async def replay_webhook(request: web.Request) -> web.Response:
+    """Send one delivery to an endpoint of this key again, or all that are dead.
+
+    Sends nothing to a deactivated endpoint. Raises ValidationError if a member is invalid, and
+    NotFound if the endpoint or the delivery is another's or unknown.
+    """
+    body, database = await read_object(request, optional=True), request[ENVIRONMENT].database
+    delivery_id, since = _optional_id(body, "deliveryId"), parse_instant(body.get("since"), "since")
+    endpoint_id, queued = _own_endpoint_id(request), 0
+    with suppress(EndpointIsInactive):
+        if delivery_id is None:
+            dead = delivery_log.Selection(endpoint_id, since=since or 0)
+            queued = await delivery_log.replay_selected(database, dead)
+        else:
+            _, listed = database.peek(delivery_log.get_listed_delivery, delivery_id)
+            if listed.endpoint_id != endpoint_id:
+                raise NotFound
+            queued = int(await database.write(delivery_log.replay_delivery, delivery_id))
+    return answer(schemas.ReplayResult(queued=queued), 202)
+
+
+def _own_endpoint_id(request: web.Request) -> str:
+    """Return the id in the path. Raises NotFound unless a key of this lineage registered it."""
+    endpoint_id = read_id(request.match_info["id"])
+    endpoint = request[ENVIRONMENT].database.peek(endpoints.get_endpoint, endpoint_id)
+    if endpoint.lineage != request[KEY].lineage:
+        raise NotFound
+    return endpoint_id
+
+
+def _optional_id(body: Mapping[str, Any], name: str) -> str | None:
+    """Return a UUID member, or None. Raises ValidationError for other types, else NotFound."""
+    value = body.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise field_invalid(name, "text")
+    return read_id(value)
+
+
+def _delivery(delivery: delivery_log.ListedDelivery) -> schemas.Delivery:
+    is_pending = delivery.state == "pending"
+    return schemas.Delivery.of(
+        delivery,
+        type=delivery.event_type,
+        occurred_at=format_instant(delivery.occurred_at),
+        service_reservation_id=delivery.reservation_id,
+        next_attempt_at=format_instant(delivery.due_at) if is_pending else None,
+    )
+
+
+def _list_item(endpoint: endpoints.Endpoint, lineage: str) -> schemas.WebhookEndpoint:
+    """Return a list item. For other lineages, omit the URL's query: it may be a secret."""
     own = endpoint.lineage == lineage
-    return WebhookEndpoint.of(
+    return schemas.WebhookEndpoint.of(
         endpoint,
         url=endpoint.url if own else endpoint.url.partition("?")[0],
         created_at=format_instant(endpoint.created_at),

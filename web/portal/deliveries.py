@@ -1,7 +1,6 @@
 """The pages `/portal/integrations/deliveries` and `…/replay`: webhook deliveries and replays."""
 
 import hashlib
-import re
 from contextlib import suppress
 from dataclasses import astuple, dataclass, replace
 from datetime import datetime, timedelta, tzinfo
@@ -23,14 +22,13 @@ from appliance.webhooks.delivery_log import (
     DeliveryFilter,
     DeliveryStory,
     ListedDelivery,
-    Progress,
     Selection,
     count_deliveries,
     get_delivery_story,
     get_listed_delivery,
     page_deliveries,
-    replay_deliveries,
     replay_delivery,
+    replay_selected,
 )
 from appliance.webhooks.endpoints import Endpoint, get_endpoint, list_endpoints
 from appliance.webhooks.payload import event_body
@@ -42,7 +40,6 @@ from web.portal.responses import find_zone, see_other, show_errors_on
 
 _WHICH = {"dead": ("dead",), "lost": ("dead", "cancelled"), "all": STATES}
 _FOREVER = 2**62
-_PLACE = re.compile(r"([0-9]{1,18})\.([0-9]{1,18})")
 _FIELDS = ("find", "endpoint", "state", "type", "from", "to")
 _PERIOD = ("endpoint", "which", "from", "until")
 _SOON_MS = 15_000
@@ -58,8 +55,7 @@ async def show_deliveries(request: web.Request) -> web.Response:
         if delivery_id is not None:
             return see_other(request, f"/integrations/deliveries/{delivery_id}")
         chosen = replace(chosen, reservation_id=reservation_id or "")  # "" matches no delivery
-    place = _PLACE.fullmatch(request.query.get("before", ""))
-    before = (int(place[1]), int(place[2])) if place else None
+    before = parse_uuid(request.query.get("before"))
     found = await database.read(page_deliveries, chosen, before)
     entered = {name: value for name, value in asked.items() if value}
     here = URL(request.path).with_query(entered)
@@ -70,7 +66,7 @@ async def show_deliveries(request: web.Request) -> web.Response:
         "endpoints": await database.read(list_endpoints),
         "states": STATES,
         "event_types": (*EVENT_TYPES, *EXTRA_TYPES),
-        "older": found.older and here.update_query(before="{}.{}".format(*found.older)),
+        "older": found.older and here.update_query(before=found.older),
         "newest": before and here,
     }
     return integrations_page(request, "deliveries", values)
@@ -249,10 +245,8 @@ async def replay_many(request: web.Request, form: Form) -> web.Response:
     selection = _read_selection(form, database.peek(find_zone))
     if selection is None:
         raise field_error("endpoint", "une adresse de la liste.", "one of the list.")
-    progress: Progress | None = None
-    while progress is None or not progress.done:
-        progress = await database.write(replay_deliveries, selection, progress)
-    query = {"endpoint": selection.endpoint_id, "replayed": str(progress.replayed)}
+    replayed = await replay_selected(database, selection)
+    query = {"endpoint": selection.endpoint_id, "replayed": str(replayed)}
     return see_other(request, str(URL("/integrations/replay").with_query(query)))
 
 

@@ -39,7 +39,7 @@ def test_each_route_is_described_with_its_method_id_and_scope(document):
 
 
 def test_every_refusal_that_a_partner_can_get_is_documented(document):
-    documented = set(document["components"]["schemas"]["ErrorCode"]["enum"])
+    documented = set(document["components"]["schemas"]["ErrorCode"]["examples"])
     assert documented == {r.code for r in ApiError.__subclasses__() if r not in NOT_FOR_PARTNERS}
 
 
@@ -108,7 +108,9 @@ def test_the_limits_of_section_8_are_in_the_schemas(document):
 
 @pytest.mark.proves("V15")
 def test_everything_we_send_can_be_held_against_its_last_member(document):
-    received = {"CreateReservation", "Customer", "RegisterWebhookEndpoint", "WebhookTest"}
+    received = {
+        "CreateReservation", "Customer", "RegisterWebhookEndpoint", "Replay", "WebhookTest"
+    }  # fmt: skip
     schemas = close_answers(document["components"]["schemas"])
     objects = {n: s for n, s in schemas.items() if "properties" in s}
     closed = {name for name, schema in objects.items() if not schema["additionalProperties"]}

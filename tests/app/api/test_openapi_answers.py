@@ -48,9 +48,15 @@ async def registered(running: Running) -> str:
     return body["id"]
 
 
+async def tried(running: Running) -> str:
+    endpoint_id = await registered(running)
+    await running.call("POST", "/v1/webhooks/test", json={"endpointId": endpoint_id})
+    return endpoint_id
+
+
 async def five_registered(running: Running) -> None:
-    for _ in range(5):
-        await registered(running)
+    for number in range(5):
+        await running.call("POST", "/v1/webhooks", json={"url": f"{RECEIVER['url']}/{number}"})
 
 
 async def inactive(running: Running) -> None:
@@ -130,6 +136,7 @@ CASES = [
     Case("listWebhooks", 200, before=registered),
     Case("createWebhook", 201, body=RECEIVER),
     Case("createWebhook", 201, body={**RECEIVER, "events": ["webhook.test"]}),
+    Case("createWebhook", 200, body=RECEIVER, before=registered),
     Case("createWebhook", 400, "INVALID_WEBHOOK_URL", body={"url": "https://127.0.0.1/"}),
     Case("createWebhook", 400, "INVALID_EVENT_TYPE", body={**RECEIVER, "events": []}),
     Case("createWebhook", 409, "TOO_MANY_ENDPOINTS", body=RECEIVER, before=five_registered),
@@ -139,12 +146,21 @@ CASES = [
     Case("testWebhook", 202, before=registered),
     Case("testWebhook", 400, "VALIDATION_ERROR", body={"endpointId": 7}),
     Case("testWebhook", 404, "NOT_FOUND", body={"endpointId": NOBODY}),
+    Case("listDeliveries", 200, before=tried),
+    Case("listDeliveries", 200, before=registered),
+    Case("listDeliveries", 400, "VALIDATION_ERROR", query={"state": "lost"}),
+    Case("listDeliveries", 404, "NOT_FOUND"),
+    Case("replayWebhook", 202, before=tried),
+    Case("replayWebhook", 202, body={"since": "2026-11-21T18:00:00Z"}, before=tried),
+    Case("replayWebhook", 400, "VALIDATION_ERROR", body={"since": "today"}, before=registered),
+    Case("replayWebhook", 404, "NOT_FOUND"),
 ]
 BODIES = [route.operation_id for route in PARTNER_ROUTE_TABLE if route.method == "POST"]
 OF_EVERY_OPERATION = {
     (401, "UNAUTHORIZED"),
     (401, "KEY_REVOKED"),
     (403, "SCOPE_MISSING"),
+    (421, "MISDIRECTED"),
     (403, "HTTPS_REQUIRED"),  # over the network: tests/app/names/test_secure.py
     (429, "RATE_LIMITED"),
     (500, "INTERNAL_ERROR"),
@@ -209,6 +225,8 @@ async def test_a_bad_key_is_answered_as_documented(running, document, operation,
         answered = await ask(running, operation, key=key)
         assert_documented(document, operation, expected, answered)
 
+    answered = await ask(running, operation, headers={"Host": "strange.example"})
+    assert_documented(document, operation, (421, "MISDIRECTED"), answered)
     monkeypatch.setattr(RateLimit, "spend", _raising(RateLimited()))
     answered = await ask(running, operation)
     assert_documented(document, operation, (429, "RATE_LIMITED"), answered)

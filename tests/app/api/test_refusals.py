@@ -214,7 +214,15 @@ async def test_a_wrong_method_names_the_right_ones(running):
     async with running.client.put("/v1/reservations") as response:
         body = await response.json()
     assert (response.status, body["code"]) == (405, "METHOD_NOT_ALLOWED")
-    assert response.headers["Allow"] == "GET, POST"
+    assert response.headers["Allow"] == "GET, HEAD, POST"
+
+
+async def test_head_is_answered_as_get_without_the_body(running):
+    headers = {"Authorization": f"Bearer {running.live_key}"}
+    async with running.client.head("/v1/venue", headers=headers) as response:
+        assert (response.status, await response.read()) == (200, b"")
+    async with running.client.head("/v1/venue") as response:
+        assert response.status == 401
 
 
 @pytest.mark.proves("decision: Our own fault, shutting down, disk full?", "S30", "V16")

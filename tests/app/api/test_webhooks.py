@@ -7,6 +7,7 @@ import pytest
 
 from appliance.core.tokens import Keyring
 from appliance.outbox import EVENT_TYPES
+from appliance.webhooks.endpoints import choose_events
 from tests.app.api.webhook_calls import UNKNOWN, URL, register, registered
 from tests.builders import a_body, a_key
 from tests.conftest import MASTER_KEY, Running, with_settings
@@ -59,7 +60,8 @@ async def test_the_secret_is_stored_wrapped_for_its_environment_alone(running):
 @pytest.mark.proves("decision: events omitted, empty or unknown?", "interface 4: Rule 6")
 async def test_omitted_or_null_events_are_all_six(running):
     assert (await registered(running))["events"] == list(EVENT_TYPES)
-    assert (await registered(running, events=None))["events"] == list(EVENT_TYPES)
+    other = await registered(running, url=f"{URL}/2", events=None)
+    assert other["events"] == list(EVENT_TYPES)
     assert len(EVENT_TYPES) == 6
 
 
@@ -114,7 +116,7 @@ async def test_plain_http_and_the_owners_exceptions_are_taken_in_test(running):
     "interface 8: Active webhook endpoints",
 )
 async def test_the_sixth_active_endpoint_is_refused_until_one_is_deactivated(running):
-    endpoints = [await registered(running) for _ in range(5)]
+    endpoints = [await registered(running, url=f"{URL}/{n}") for n in range(5)]
 
     status, body, _ = await register(running)
     assert (status, body["code"]) == (409, "TOO_MANY_ENDPOINTS")
@@ -127,10 +129,49 @@ async def test_the_sixth_active_endpoint_is_refused_until_one_is_deactivated(run
 
 @pytest.mark.proves("interface 4: Rule 4", "V15")
 async def test_of_twenty_simultaneous_registrations_five_succeed(running):
-    answers = await asyncio.gather(*(register(running) for _ in range(20)))
+    urls = [f"{URL}/{number}" for number in range(20)]
+    answers = await asyncio.gather(*(register(running, url=url) for url in urls))
     assert sorted(status for status, _, _ in answers) == [201] * 5 + [409] * 15
     _, listed, _ = await running.call("GET", "/v1/webhooks")
     assert sum(item["active"] for item in listed["items"]) == 5
+
+
+@pytest.mark.proves("decision: The same URL again?", "V15")
+async def test_of_twenty_registrations_of_one_url_one_makes_an_endpoint(running):
+    answers = await asyncio.gather(*(register(running) for _ in range(20)))
+
+    assert sorted(status for status, _, _ in answers) == [200] * 19 + [201]
+    assert len({body["id"] for _, body, _ in answers}) == 1
+    assert [status for status, body, _ in answers if "secret" in body] == [201]
+    _, listed, _ = await running.call("GET", "/v1/webhooks")
+    assert len(listed["items"]) == 1
+
+
+@pytest.mark.proves("decision: The same URL again?", "interface 4: Rule 7")
+async def test_a_url_registered_again_takes_the_new_events_and_keeps_the_venues(running):
+    first = await registered(running, events=["reservation.created"])
+    chosen = ("reservation.created", "reservation.checkin_reverted")
+    await running.live.database.write(choose_events, first["id"], chosen)
+
+    status, again, _ = await register(running, events=["reservation.cancelled"])
+
+    del first["secret"]
+    events = ["reservation.cancelled", "reservation.checkin_reverted"]
+    assert (status, again) == (200, {**first, "events": events})
+    _, listed, _ = await running.call("GET", "/v1/webhooks")
+    assert [item["events"] for item in listed["items"]] == [events]
+
+
+@pytest.mark.proves("decision: The same URL again?")
+async def test_another_keys_url_or_a_deactivated_one_makes_a_new_endpoint(running):
+    first = await registered(running)
+    _, others, _ = await running.call(
+        "POST", "/v1/webhooks", key=await a_key(running.live), json={"url": URL}
+    )
+    await running.call("DELETE", f"/v1/webhooks/{first['id']}")
+    second = await registered(running)
+    assert len({first["id"], others["id"], second["id"]}) == 3
+    assert len({first["secret"], others["secret"], second["secret"]}) == 3
 
 
 @pytest.mark.proves("interface 4: DELETE /v1/webhooks/{id}")
@@ -173,7 +214,8 @@ async def test_the_environments_do_not_see_each_others_endpoints(running):
 @pytest.mark.parametrize(
     ("method", "path"),
     [("GET", "/v1/webhooks"), ("POST", "/v1/webhooks"), ("DELETE", f"/v1/webhooks/{UNKNOWN}"),
-     ("POST", "/v1/webhooks/test")],
+     ("POST", "/v1/webhooks/test"), ("GET", f"/v1/webhooks/{UNKNOWN}/deliveries"),
+     ("POST", f"/v1/webhooks/{UNKNOWN}/replay")],
 )  # fmt: skip
 async def test_the_scope_is_asked_for_before_anything_else(running, method, path):
     key = await a_key(running.live, ("venue:read",))
@@ -260,6 +302,35 @@ async def test_an_unknown_endpoint_is_not_found(running, endpoint_id):
 async def test_an_endpoint_id_is_a_text(running, endpoint_id):
     status, body, _ = await try_out(running, json={"endpointId": endpoint_id})
     assert (status, body["code"], body["field"]) == (400, "VALIDATION_ERROR", "endpointId")
+
+
+@pytest.mark.proves("decision: Where does a webhook.test go?", "interface 4: Rule 9")
+@pytest.mark.parametrize("event_type", EVENT_TYPES)
+async def test_each_type_can_be_tried_with_a_test_key_and_a_sample_that_fits(running, event_type):
+    receiver = Receiver()
+    async with a_server(receiver.converse) as receiver.port:
+        await registered(running, "/test", url=receiver.url, events=["webhook.test"])
+        status, body, _ = await try_out(running, json={"type": event_type})
+        [request] = await receiver.got(1)
+
+    assert (status, body["deliveryIds"]) == (202, [request.id])
+    assert request.headers["x-service-event"] == request.body["type"] == event_type
+    sample = request.reservation
+    ended = {"reservation.cancelled": "cancelled", "reservation.declined": "declined"}
+    assert sample["status"] == ended.get(event_type, "confirmed")
+    assert (sample["checkedInAt"] is not None) == (event_type == "reservation.checked_in")
+
+
+@pytest.mark.parametrize(
+    ("path", "event_type"),
+    [("/v1", "reservation.checked_in"), ("/v1", 1), ("/test/v1", "reservation.moved"),
+     ("/test/v1", ""), ("/test/v1", []), ("/test/v1", "reservation.checkin_reverted")],
+)  # fmt: skip
+async def test_live_sends_no_sample_of_a_reservation_and_test_no_unknown_type(
+    running, path, event_type
+):
+    status, body, _ = await running.call("POST", f"{path}/webhooks/test", json={"type": event_type})
+    assert (status, body["code"], body["field"]) == (400, "VALIDATION_ERROR", "type")
 
 
 @pytest.mark.parametrize("body", [b"[]", b"{"])
