@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-RELAY_AWAY, RELAY_UNUSABLE = "relay_away", "relay_unusable"
-"""Alerts: the relay does not answer; the box cannot use it. `dial.Refused` names the others."""
-_ALERTS = (RELAY_AWAY, RELAY_UNUSABLE, "relay_revoked", "relay_other_key", "relay_replaced")
+RELAY_AWAY = "relay_away"
+RELAY_UNUSABLE = "relay_unusable"
+_ALERTS = "relay_"  # how the names of this module's alerts and of those in `dial` begin
 _NO_HTTPS = "the box serves no https: set server.host to an address of the network, and a tls_port"
 _RESOLVE_SECONDS = 3.0
 _RETRY_SECONDS = (0.5, 3.0)
@@ -75,7 +75,7 @@ class RelayClient:
         while True:
             self._changed.clear()
             try:
-                await self._tell(None)
+                await self._put(None)
                 access = Access.load(self._file)
                 if access is None:
                     await self._changed.wait()
@@ -84,7 +84,7 @@ class RelayClient:
                 else:
                     await self._stay_connected(access, tls, plain)
             except OperatorError as error:
-                await self._tell(RELAY_UNUSABLE, str(error))
+                await self._put(RELAY_UNUSABLE, str(error))
                 await self._changed.wait()
             except Exception as error:  # noqa: BLE001 - a fault here must not end the box's way out
                 log_exception("relay: client", error)
@@ -103,7 +103,7 @@ class RelayClient:
             self._changed.clear()
             try:
                 dialled = await self._dial(access, tls, plain)
-                await self._tell(None)
+                await self._put(None)
                 log.info("relay: connected to %s as %s", access.relay.host, access.name)
                 try:
                     await self._hold(dialled, access)
@@ -112,12 +112,12 @@ class RelayClient:
                     self._lost_at = self._now()
                 log.warning("relay: the connection to %s is lost", access.relay.host)
             except Refused as refusal:
-                await self._tell(f"relay_{refusal.reason}", access.relay.host)
+                await self._put(refusal.reason, access.relay.host)
                 await self._pause(_RETRY_REFUSED_SECONDS)
             except (OSError, TimeoutError, asyncssh.Error) as error:
                 log.debug("relay: %s: %s", type(error).__name__, error)
                 if self._now() - self._lost_at >= _QUIET_SECONDS:
-                    await self._tell(RELAY_AWAY, access.relay.host)
+                    await self._put(RELAY_AWAY, access.relay.host)
             await self._pause(_RETRY_SECONDS)
 
     async def _dial(
@@ -167,10 +167,12 @@ class RelayClient:
             async with asyncio.timeout(random.uniform(*seconds)):  # noqa: S311 - not a secret
                 await self._changed.wait()
 
-    async def _tell(self, name: str | None, detail: str = "") -> None:
+    async def _put(self, name: str | None, detail: str = "") -> None:
         """Raise the alert `name` and clear the others. None clears all."""
         database = self._box.live.database
-        stored = {each.name: each for each in database.peek(list_alerts) if each.name in _ALERTS}
+        stored = {
+            each.name: each for each in database.peek(list_alerts) if each.name.startswith(_ALERTS)
+        }
         with suppress(Unavailable):
             for each in stored.keys() - {name}:
                 await database.write(drop_alert, each, "")

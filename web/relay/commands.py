@@ -152,7 +152,7 @@ async def join_relay(root: Path, invitation: Invitation) -> None:
     try:
         access = await dial.join(invitation)
     except dial.Refused as refusal:
-        if refusal.reason == "other_key":
+        if refusal.reason == dial.RELAY_OTHER_KEY:
             raise OperatorError(
                 f"another machine than the invited relay answers at {relay.host}:{relay.port}: "
                 "check the address of the relay, and do not join"

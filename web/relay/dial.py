@@ -26,13 +26,17 @@ _KEEPALIVE_SECONDS, _KEEPALIVE_MISSES = 4, 1
 _UNACKNOWLEDGED_MS = 8000  # then the kernel gives the connection up
 _WINDOW = 128 * 1024
 
+RELAY_REVOKED = "relay_revoked"
+RELAY_OTHER_KEY = "relay_other_key"
+RELAY_REPLACED = "relay_replaced"
+
 ProtocolFactory = Callable[[], asyncio.BaseProtocol]
 
 
 class Refused(Exception):
     """The relay refuses this box or is not the one that it joined. Dialling again is no use soon.
 
-    `reason` is `revoked`, `other_key` or `replaced`.
+    `reason` is the name of the alert to raise.
     """
 
     def __init__(self, reason: str) -> None:
@@ -54,7 +58,7 @@ async def join(invitation: Invitation) -> Access:
             # The answer comes after the relay has stored the key.
             await connection.create_server(_refuse_all, invitation.name, TLS_PORT)
         except asyncssh.ChannelListenError:
-            raise Refused("revoked") from None
+            raise Refused(RELAY_REVOKED) from None
         finally:
             connection.abort()
     return Access(invitation.relay, invitation.name, key.export_private_key().decode())
@@ -75,7 +79,7 @@ class Dialled:
         """Wait until the connection is lost. Raises Refused if the relay replaced it."""
         error = await asyncio.shield(self._client.lost)
         if isinstance(error, asyncssh.DisconnectError) and error.code == REPLACED:
-            raise Refused("replaced")
+            raise Refused(RELAY_REPLACED)
 
     def close(self) -> None:
         """End the connection and every channel in it."""
@@ -112,7 +116,7 @@ async def dial(
                 )
         except asyncssh.ChannelListenError:
             connection.abort()
-            raise Refused("revoked") from None
+            raise Refused(RELAY_REVOKED) from None
         except BaseException:
             connection.abort()
             raise
@@ -142,9 +146,9 @@ async def _connect(
             **cast("dict[str, Any]", SSH_OPTIONS),
         )  # fmt: skip
     except asyncssh.HostKeyNotVerifiable:
-        raise Refused("other_key") from None
+        raise Refused(RELAY_OTHER_KEY) from None
     except asyncssh.PermissionDenied:
-        raise Refused("revoked") from None
+        raise Refused(RELAY_REVOKED) from None
     kernel = connection.get_extra_info("socket")
     kernel.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNACKNOWLEDGED_MS)
     return connection, cast("_Client", client)

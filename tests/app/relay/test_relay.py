@@ -26,6 +26,7 @@ async def relay(tmp_path):
         yield world
 
 
+@pytest.mark.proves("decision: What can the relay read?")
 async def test_each_box_gets_what_is_for_its_name_unchanged(relay):
     _, seen_a = await relay.connected(A)
     _, seen_b = await relay.connected(B)
@@ -38,6 +39,7 @@ async def test_each_box_gets_what_is_for_its_name_unchanged(relay):
     assert [data for _, data in seen_b] == [for_b]
 
 
+@pytest.mark.proves("decision: Whose word about a caller's address counts behind a relay?")
 async def test_the_box_is_told_who_calls(relay):
     _, seen = await relay.connected(A)
 
@@ -86,6 +88,7 @@ async def test_a_box_may_not_have_the_connections_to_another_name(relay):
     assert seen == []
 
 
+@pytest.mark.proves("decision: How does a box join?")
 async def test_an_invitation_works_once(relay):
     invitation = relay.invite(A)
     access = await join(invitation)
@@ -121,6 +124,7 @@ async def test_a_later_invitation_replaces_the_earlier_one_and_then_the_box(rela
         await relay.dial(old)
 
 
+@pytest.mark.proves("decision: How does a box join?")
 async def test_a_secret_for_one_name_does_not_enrol_another(relay):
     invitation = relay.invite(A)
 
@@ -142,7 +146,7 @@ async def test_a_relay_with_another_host_key_is_refused(relay, tmp_path):
         ):
             with pytest.raises(Refused) as refused:
                 await trying
-            assert refused.value.reason == "other_key"
+            assert refused.value.reason == "relay_other_key"
 
     assert list(relay.enrolments.boxes()) == [A]
 
@@ -162,10 +166,11 @@ async def test_a_revoked_box_is_cut_at_once(relay):
     assert await relay.ask_for(A) == UNKNOWN_NAME
     with pytest.raises(Refused) as refused:
         await relay.dial(access)
-    assert refused.value.reason == "revoked"
+    assert refused.value.reason == "relay_revoked"
     assert not relay.enrolments.revoke(A)
 
 
+@pytest.mark.proves("decision: What if two boxes have the same key?")
 async def test_the_newest_connection_of_a_box_counts_and_the_older_one_is_told(relay):
     access = await relay.enrol(A)
     older, seen_before = await relay.dial(access)
@@ -174,12 +179,13 @@ async def test_the_newest_connection_of_a_box_counts_and_the_older_one_is_told(r
     with pytest.raises(Refused) as refused:
         await asyncio.wait_for(older.wait_lost(), SECONDS)
 
-    assert refused.value.reason == "replaced"
+    assert refused.value.reason == "relay_replaced"
     await relay.ask_for(A)
     assert len(seen) == 1
     assert seen_before == []
 
 
+@pytest.mark.proves("decision: Which protocol is between box and relay?")
 async def test_an_enrolled_box_may_nothing_else_at_the_relay(relay):
     access = await relay.enrol(A)
     key = asyncssh.import_private_key(access.key)
@@ -293,6 +299,7 @@ async def test_a_box_refuses_a_caller_and_the_caller_is_told(relay):
     assert asked == [HERE]
 
 
+@pytest.mark.proves("decision: Whose word about a caller's address counts behind a relay?")
 @pytest.mark.parametrize(
     ("caller", "is_so"),
     [
@@ -314,6 +321,7 @@ def test_a_relay_cannot_claim_an_address_with_rights(caller, is_so):
     assert is_believable(caller, networks_of(["10.0.0.0/8"])) == is_so
 
 
+@pytest.mark.proves("decision: What about plain http?")
 async def test_plain_http_is_redirected(relay):
     _, seen = await relay.connected(A)
 
@@ -324,6 +332,7 @@ async def test_plain_http_is_redirected(relay):
     assert seen == []
 
 
+@pytest.mark.proves("decision: What about plain http?")
 async def test_plain_http_that_has_sent_data_is_refused(relay):
     await relay.connected(A)
 
