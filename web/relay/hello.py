@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 HEAD_MAX = 16 * 1024  # bytes of a hello or an http head; larger ones are refused
 _HANDSHAKE, _CLIENT_HELLO, _SERVER_NAME, _HOST_NAME = 22, 1, 0, 0
+_RECORDS_MAX = 16  # browsers send one or two; thousands would cost time to join
 _RECORD_HEADER, _RECORD_MAX, _MESSAGE_HEADER = 5, 1 << 14, 4
 _LABEL = r"(?!-)[a-z0-9-]{1,63}(?<!-)"
-_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})+", re.ASCII)
+_NAME = re.compile(rf"(?:{_LABEL}\.)+(?!\d+\Z){_LABEL}", re.ASCII)
 _NAME_MAX = 253
 _REQUEST_LINE = re.compile(rb"([A-Z]{1,16}) (/[\x21-\x7e]*) HTTP/1\.[01]")
 
@@ -21,7 +22,7 @@ class BadHead(Exception):
 
 
 def is_name(text: str) -> bool:
-    """Whether `text` is a DNS name in lower case with at least two labels."""
+    """Whether `text` is a DNS name in lower case with at least two labels, and no IP address."""
     return len(text) <= _NAME_MAX and _NAME.fullmatch(text) is not None
 
 
@@ -38,7 +39,7 @@ def read_server_name(data: bytes) -> str | None:
 def _join_records(data: bytes) -> bytes | None:
     """Return the body of the ClientHello, which may span several TLS records, or None."""
     message, at = b"", 0
-    while True:
+    for _record in range(_RECORDS_MAX):
         if message and message[0] != _CLIENT_HELLO:
             raise BadHead
         if len(message) >= _MESSAGE_HEADER:
@@ -61,6 +62,7 @@ def _join_records(data: bytes) -> bytes | None:
         if len(data) < at + length:
             return None
         at += length
+    raise BadHead
 
 
 def _find_name(hello: bytes) -> str:

@@ -28,6 +28,7 @@ Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]
 
 _CHALLENGES = "/.well-known/acme-challenge/"
 _CHUNK = 16 * 1024
+_READS_MAX = 64  # of a head, which is parsed again after each
 _CLOSING_SECONDS = 5.0
 # Fatal TLS alerts: unrecognized_name for a name that is not enrolled, internal_error otherwise.
 _UNKNOWN_NAME, _AWAY = b"\x15\x03\x03\x00\x02\x02\x70", b"\x15\x03\x03\x00\x02\x02\x50"
@@ -131,13 +132,13 @@ class Router:
         head = b""
         try:
             async with asyncio.timeout(self._patience.head):
-                while len(head) < HEAD_MAX:
+                for _read in range(_READS_MAX):
                     data = await reader.read(HEAD_MAX - len(head))
                     head += data
                     found = parse(head)
                     if found is not None:
                         return found, head
-                    if not data:
+                    if not data or len(head) == HEAD_MAX:
                         break
         except TimeoutError:
             pass

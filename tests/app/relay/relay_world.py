@@ -52,7 +52,7 @@ class Answering(asyncio.Protocol):
 class World:
     """The relay and what it needs. `start` has run."""
 
-    def __init__(self, root, limits, patience, per_minute, host):
+    def __init__(self, root, limits, patience, per_minute, host, per_address):
         self.host = host
         self.clock = MovedClock()
         self.enrolments = Enrolments(root)
@@ -60,7 +60,9 @@ class World:
         self.key = asyncssh.generate_private_key("ssh-ed25519")
         self.boxes = Boxes(self.enrolments, self.clock, limits)
         rate = RateLimit(self.clock, per_minute)
-        self.router = Router(self.boxes, ConnectionLimit(1000), rate, patience)
+        self.router = Router(
+            self.boxes, ConnectionLimit(1000, per_address=per_address), rate, patience
+        )
         self.dialled = []
         self.secrets = 0
 
@@ -123,7 +125,7 @@ class World:
     @asynccontextmanager
     async def call(self, port=None):
         """A caller's connection to the public port."""
-        reader, writer = await asyncio.open_connection(HERE, port or self.tls)
+        reader, writer = await asyncio.open_connection(self.host, port or self.tls)
         try:
             yield reader, writer
         finally:
@@ -143,8 +145,8 @@ class World:
 
 
 @asynccontextmanager
-async def a_relay(root, limits=None, patience=None, per_minute=10_000, host=HERE):
-    world = World(root, limits or Limits(), patience or Patience(), per_minute, host)
+async def a_relay(root, limits=None, patience=None, per_minute=10_000, host=HERE, per_address=1000):
+    world = World(root, limits or Limits(), patience or Patience(), per_minute, host, per_address)
     await world.start()
     try:
         yield world

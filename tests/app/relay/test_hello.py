@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from web.relay.hello import BadHead, is_name, read_request, read_server_name
 
-LABELS = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?", fullmatch=True)
+LABELS = st.from_regex(r"(?!xn--)[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?", fullmatch=True)
 NAMES = st.lists(LABELS, min_size=2, max_size=4).map(".".join).filter(is_name)
 
 
@@ -112,12 +112,14 @@ def is_harmless(data):
         b"\x16\x03\x01\x40\x01",  # a record that is too large
         b"\x16\x03\x01\x00\x04\x02\x00\x00\x00",  # a server hello
         b"\x16\x03\x01\x00\x04\x01\x00\x40\x01",  # a hello that is too large
+        b"\x16\x03\x01\x00\x01\x01" + b"\x16\x03\x01\x00\x01\x00" * 20,  # many tiny records
         with_extensions(),
         with_extensions(naming(b"box.example"), naming(b"box.example")),
         with_extensions(naming(b"box.example", b"other.example")),
         with_extensions(naming(b"box.example", kind=1)),
         with_extensions((0, b"")),
         with_extensions(naming(b"localhost")),
+        with_extensions(naming(b"192.0.2.1")),
         with_extensions(naming(b"box.example\x00.other.example")),
         with_extensions(naming(b"../boxes/x.y")),
     ],

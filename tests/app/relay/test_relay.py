@@ -8,6 +8,7 @@ import asyncssh
 import pytest
 
 from appliance.core.errors import OperatorError
+from appliance.core.network import own_addresses
 from appliance.http.request import networks_of
 from tests.app.relay.relay_world import HERE, SECONDS, TOKEN, a_relay
 from tests.app.relay.test_hello import HELLO, hello_for
@@ -288,6 +289,21 @@ async def test_one_address_opens_a_limited_number_of_connections_a_minute(tmp_pa
             await relay.ask_for(A)
 
         assert len(seen) == 2
+
+
+async def test_one_address_has_a_limited_number_of_open_connections(tmp_path):
+    address = next(text for text in own_addresses() if ":" not in text)
+    async with a_relay(tmp_path, host=address, per_address=1) as relay:
+        _, seen = await relay.connected(A)
+        async with relay.call() as (reader, writer):
+            writer.write(hello_for(A))
+            await reader.read(1)
+
+            assert await relay.ask_for(A) == b""
+        await relay.until(lambda: relay.boxes.traffic[A].open == 0)
+        await relay.ask_for(A)
+
+    assert len(seen) == 2
 
 
 async def test_a_box_refuses_a_caller_and_the_caller_is_told(relay):
