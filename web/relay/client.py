@@ -1,6 +1,6 @@
 """Keep the box connected to its relay, and raise an alert while guests cannot reach it.
 
-The SSH library is imported only when the box has joined a relay, because it takes 15 MB.
+The SSH library is imported only when the box has joined a relay, because it takes 5 MB.
 """
 
 import asyncio

@@ -144,7 +144,7 @@ def join(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 async def join_relay(root: Path, invitation: Invitation) -> None:
     """Enrol this box and store its access in `root`. Raises OperatorError with what to do."""
-    import asyncssh  # noqa: PLC0415 - takes 15 MB
+    import asyncssh  # noqa: PLC0415 - takes 5 MB
 
     from web.relay import dial  # noqa: PLC0415 - as above
 

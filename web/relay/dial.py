@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import asyncssh
 
+from appliance.core.errors import log_exception
 from appliance.http.request import Networks, address_of, is_in
 from web.connection import READ_AT_ONCE
 from web.relay.enrolment import (
@@ -189,9 +190,12 @@ class _Session(asyncssh.SSHTCPSession[bytes]):
 
     def connection_made(self, chan: asyncssh.SSHTCPChannel[bytes]) -> None:
         self._transport = _Transport(chan, self._protocol, self._caller)
-        self._protocol.connection_made(self._transport)
+        self._call(self._protocol.connection_made, self._transport)
 
     def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:  # noqa: ARG002 - unused
+        self._call(self._feed, data)
+
+    def _feed(self, data: bytes) -> None:
         if isinstance(self._protocol, asyncio.BufferedProtocol):
             while data:
                 buffer = memoryview(self._protocol.get_buffer(len(data)))
@@ -203,8 +207,17 @@ class _Session(asyncssh.SSHTCPSession[bytes]):
             cast("asyncio.Protocol", self._protocol).data_received(data)
 
     def eof_received(self) -> bool:
-        keeps_open = cast("asyncio.Protocol", self._protocol).eof_received()
+        keeps_open = self._call(cast("asyncio.Protocol", self._protocol).eof_received)
         return bool(keeps_open)
+
+    def _call(self, method: Callable[..., Any], *args: Any) -> Any:
+        """Call the protocol. After an error close this channel only, as asyncio would."""
+        try:
+            return method(*args)
+        except Exception as error:  # noqa: BLE001 - the library would end the whole connection
+            log_exception("relay: a caller's connection", error)
+            if self._transport is not None:
+                self._transport.abort()
 
     def pause_writing(self) -> None:
         self._protocol.pause_writing()

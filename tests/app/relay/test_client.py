@@ -2,15 +2,20 @@
 
 import asyncio
 import socket
+import ssl
 from dataclasses import replace
 
 import pytest
 
 from appliance.alerts import list_alerts
 from tests.app.relay.relay_world import HERE, Answering, a_relay
+from tests.app.relay.test_hello import hello_for
 from tests.conftest import opened_box
+from web.connection import ConnectionLimit
+from web.listeners import CountedTls
 from web.relay import client
 from web.relay.client import RelayClient
+from web.relay.dial import dial
 from web.relay.enrolment import access_file
 
 A = "a.example"
@@ -193,3 +198,42 @@ async def test_a_box_that_stops_accepts_no_more_callers(joined):
 
     assert await joined.relay.ask_for(A) == b"\x15\x03\x03\x00\x02\x02\x50"
     assert joined.seen == []
+
+
+class Failing(Answering):
+    """A protocol with a fault."""
+
+    def data_received(self, _data):
+        raise ValueError("a fault")
+
+
+async def test_a_fault_in_one_connection_ends_no_other(joined):
+    access = await joined.relay.enrol(A)
+    protocols = [Failing(b"", []), Answering(b"box|", joined.seen)]
+
+    dialled = await dial(access, HERE, protocols.pop, protocols.pop, lambda _caller: True)
+    async with joined.relay.call() as (reader, writer):
+        writer.write(hello_for(A))
+        assert await reader.read(4) == b"box|"
+
+        assert await joined.relay.ask_for(A) == b""
+        writer.write(b"more")
+        await joined.relay.until(lambda: joined.seen[-1][1] == b"more")
+    dialled.close()
+
+
+async def test_a_box_at_its_own_limit_closes_the_caller_and_keeps_the_relay(joined):
+    access = await joined.relay.enrol(A)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    limit = ConnectionLimit(0)
+
+    def tls():
+        return CountedTls(Answering(b"", joined.seen), context, limit)
+
+    dialled = await dial(access, HERE, tls, tls, lambda _caller: True)
+    connection = joined.relay.boxes.connection(A)
+
+    assert await joined.relay.ask_for(A) == b""
+    assert joined.seen == []
+    assert joined.relay.boxes.connection(A) is connection
+    dialled.close()
