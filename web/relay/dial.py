@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import asyncssh
 
-from appliance.core.errors import log_exception
+from appliance.core.errors import OperatorError, log_exception
 from appliance.http.request import Networks, address_of, is_in
 from web.connection import READ_AT_ONCE
 from web.relay.enrolment import (
@@ -94,7 +94,7 @@ async def dial(
     """Connect to the relay at `host`, and ask for the connections to the box's name.
 
     `tls` and `plain` create the protocol for each connection. `may_accept` decides by the caller's
-    address whether to accept it. Raises as `join` does.
+    address whether to accept it. Raises as `join` does, and OperatorError if the key is damaged.
     """
 
     def accepting(factory: ProtocolFactory) -> Callable[[str, int], asyncssh.SSHTCPSession[bytes]]:
@@ -107,7 +107,12 @@ async def dial(
 
         return accept
 
-    key = asyncssh.import_private_key(access.key)
+    try:
+        key = asyncssh.import_private_key(access.key)
+    except asyncssh.KeyImportError:
+        raise OperatorError(
+            "the key for the relay is damaged: join again with a new code"
+        ) from None
     async with asyncio.timeout(_DIAL_SECONDS):
         connection, client = await _connect(access.relay, host, BOX_USER, key)
         try:

@@ -25,8 +25,6 @@ from web.relay.router import Patience, Router
 from web.relay.server import Boxes, Limits, listen_for_boxes
 from web.relay.status import build_status
 
-log = logging.getLogger(__name__)
-
 _HOST_KEY = "ssh_host_key"
 _BACKLOG = 1024
 _WATCHDOG_SECONDS = 10.0
@@ -62,6 +60,7 @@ def run_relay(
     another relay runs in the directory.
     """
     os.umask(0o077)
+    logging.getLogger("web.relay").setLevel(logging.INFO)  # which boxes come and go
     files.make_folder(root)
     with files.exclusive(root, 0, f"another relay already uses {root}: stop it first"):
         enrolments = Enrolments(root)

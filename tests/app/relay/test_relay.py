@@ -78,6 +78,7 @@ async def test_a_caller_who_vanishes_leaves_nothing_behind(relay):
     await relay.until(lambda: relay.boxes.traffic[A].open == 0)
 
 
+@pytest.mark.proves("S34")
 async def test_a_box_may_not_have_the_connections_to_another_name(relay):
     access, seen = await relay.connected(A)
     await relay.connected(B)
@@ -315,7 +316,7 @@ async def test_a_box_refuses_a_caller_and_the_caller_is_told(relay):
     assert asked == [HERE]
 
 
-@pytest.mark.proves("decision: Whose word about a caller's address counts behind a relay?")
+@pytest.mark.proves("decision: Whose word about a caller's address counts behind a relay?", "S34")
 @pytest.mark.parametrize(
     ("caller", "is_so"),
     [
