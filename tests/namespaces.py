@@ -102,7 +102,7 @@ class Venue:
     """
 
     BOX, PHONE, PUBLIC = "192.168.77.20", "192.168.77.50", "203.0.113.2"
-    _GATEWAY, _STRANGER = "192.168.77.1", "203.0.113.1"
+    _GATEWAY, STRANGER = "192.168.77.1", "203.0.113.1"
     _RULES = f"""
         table ip nat {{
             chain out {{ type nat hook postrouting priority 100; oifname "wan" masquerade; }}
@@ -130,6 +130,10 @@ class Venue:
         """No internet from now on."""
         ip("-n", self.router, "link", "set", "dev", "wan", "down")
 
+    def restore_the_line(self) -> None:
+        """The internet is back."""
+        ip("-n", self.router, "link", "set", "dev", "wan", "up")
+
     def close(self) -> None:
         """No networks."""
         while self._made:
@@ -150,7 +154,7 @@ class Venue:
             (self.router, "wan", self.PUBLIC),
             (self.box, "eth", self.BOX),
             (self.phone, "eth", self.PHONE),
-            (self.stranger, "eth", self._STRANGER),
+            (self.stranger, "eth", self.STRANGER),
         ):
             ip("-n", network, "addr", "add", f"{address}/24", "dev", device)
             ip("-n", network, "link", "set", "dev", device, "up")

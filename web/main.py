@@ -93,10 +93,11 @@ def _add_others(commands: Commands) -> None:
     )
     from appliance.commands import door_log as doorlog  # noqa: PLC0415 - not needed by `serve`
     from terminal_bridge import agent as bridge  # noqa: PLC0415 - not needed by `serve`
+    from web.relay import commands as relay  # noqa: PLC0415 - not needed by `serve`
 
     for command in (
         init, keys, terminal, staff, guest, webhooks, health, doorlog, tls, bridge, backup, service,
-        update,
+        update, relay,
     ):  # fmt: skip
         command.add(commands)
 

@@ -122,7 +122,7 @@ class Metrics:
         }
         late = await measure_loop_latency()
         metrics = partial(collect, self._box, counts, request.app[REQUESTS].total, late)
-        body, content_type = await asyncio.to_thread(_render, metrics)
+        body, content_type = await asyncio.to_thread(render_metrics, metrics)
         return web.Response(body=body, headers={"Content-Type": content_type})
 
     def _is_allowed(self, request: web.Request) -> bool:
@@ -191,8 +191,8 @@ def collect(box: Box, counts: Mapping[str, Counts], requests: int, late: float) 
     yield from (commits, *gauges.values())
 
 
-def _render(metrics: Callable[[], Iterator[Any]]) -> tuple[bytes, str]:
-    """Return the metrics as text in Prometheus's format, and the matching content type."""
+def render_metrics(metrics: Callable[[], Iterator[Any]]) -> tuple[bytes, str]:
+    """Return the metrics in Prometheus's format, and its content type."""
     from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest  # noqa: PLC0415
     from prometheus_client.registry import Collector  # noqa: PLC0415
 

@@ -34,9 +34,10 @@ from appliance.tls.certificates import Certificates
 from web.addresses import find_address, find_local_address, following, in_url
 from web.application import build_application
 from web.connection import Connection, ConnectionLimit, affordable_connections
-from web.listeners import Listening, accept_tls, listen, open_certificates
+from web.listeners import CountedTls, Listening, accept_tls, listen, open_certificates
 from web.middleware import REQUESTS, SETUP_PATH
 from web.portal.session import RESTART
+from web.relay.client import RelayClient
 
 log = logging.getLogger(__name__)
 
@@ -218,6 +219,7 @@ async def _accept_until_stopped(
     proxies = box.settings.server.trusted_proxies
     limit = ConnectionLimit(affordable_connections(), proxies)
     connection = partial(Connection, runner.server, limit, keep_alive=_KEEP_ALIVE_SECONDS)
+    relay = RelayClient(box, directory.root)
     try:
         plain = await asyncio.get_running_loop().create_server(
             connection, sock=listening.plain, backlog=_ACCEPTED_AT_ONCE
@@ -230,6 +232,9 @@ async def _accept_until_stopped(
             inner = partial(Connection, runner.server, uncounted, keep_alive=_KEEP_ALIVE_SECONDS)
             context = certificates.context
             servers.append(await accept_tls(listening.tls, inner, context, limit))
+            relay.start(lambda: CountedTls(inner(), context, limit), connection)
+        else:
+            relay.start(None, connection)
         gc.freeze()  # exclude the loaded code from garbage collection
         print(f"ready http://{in_url(listening.host)}:{listening.port}", flush=True)
         sd_notify(os.environ, "READY=1")
@@ -239,11 +244,13 @@ async def _accept_until_stopped(
             stopping.kept.setblocking(False)  # noqa: FBT003 - the library's API
         for server in servers:
             server.close()
+        relay.stop_accepting()
         if not await app[REQUESTS].drain(_DRAIN_SECONDS):
             log.warning("serve: requests did not finish in time and are closed")
     finally:
         try:
             async with asyncio.timeout(_CLEAN_UP_SECONDS):
+                await relay.close()
                 await runner.cleanup()
         except TimeoutError:
             log.warning("serve: deliveries did not finish in time and will be retried")

@@ -297,6 +297,23 @@ MESSAGES = {
         "whether it used https: it has to send X-Forwarded-For and X-Forwarded-Proto (nginx: "
         "%(detail)s)"
     ),
+    "relay_away": _(
+        "the relay %(detail)s does not answer, so guests and partners outside cannot reach the "
+        "box: the box keeps trying"
+    ),
+    "relay_revoked": _(
+        "the relay %(detail)s refuses the box, so guests and partners outside cannot reach it: ask "
+        "for a new code and run venuebox relay join"
+    ),
+    "relay_other_key": _(
+        "another machine answers at the address of the relay %(detail)s, so the box does not "
+        "connect: ask who runs the relay whether its key was changed"
+    ),
+    "relay_replaced": _(
+        "another box is connected to the relay %(detail)s with the key of this one: stop the box "
+        "that is a copy"
+    ),
+    "relay_unusable": _("the box does not connect to its relay: %(detail)s"),
 }
 _OF_ENDPOINTS = ("endpoint_failing", "endpoint_blocked", "receiver_clock", "endpoint_switched_off")
 

@@ -63,12 +63,12 @@ class Answer:
         return json.loads(self.body)
 
 
-def call(at, trusted, name, method, path, body=None, token=None):
-    """Call the box at that address; over https if a certificate is `trusted`."""
+def call(at, trusted, name, method, path, body=None, token=None, source=""):
+    """Call the box at that address, from `source`; over https if a certificate is `trusted`."""
     connection = http.client.HTTPConnection(name, at[1])
     headers = {"Host": name, "Accept": "text/html", "Content-Type": "application/json"}
     headers |= {"Authorization": f"Bearer {token}"} if token else {}
-    plain = socket.create_connection(at, timeout=10)
+    plain = socket.create_connection(at, timeout=10, source_address=(source, 0))
     with closing(trusted.wrap_socket(plain, server_hostname=name) if trusted else plain) as ready:
         connection.sock = ready
         connection.request(method, path, body and json.dumps(body), headers)

@@ -66,7 +66,7 @@ def note(ward, name, detail="it is so."):
                " VALUES (:name, '', 0, :detail)", name=name, detail=detail)  # fmt: skip
 
 
-NOTING = ("Alert", "begin", "drop_alert", "_note", "_put")
+NOTING = ("Alert", "begin", "drop_alert", "_note", "_put", "Refused")
 
 
 def noted_names():

@@ -1,0 +1,242 @@
+"""The box's connection to its relay: it comes back by itself, and says when it cannot."""
+
+import asyncio
+import socket
+import ssl
+from dataclasses import replace
+
+import pytest
+
+from appliance.alerts import list_alerts
+from tests.app.relay.relay_world import HERE, Answering, a_relay
+from tests.app.relay.test_hello import hello_for
+from tests.conftest import opened_box
+from web.connection import ConnectionLimit
+from web.listeners import CountedTls
+from web.relay import client
+from web.relay.client import RelayClient
+from web.relay.dial import dial
+from web.relay.enrolment import access_file
+
+A = "a.example"
+
+
+class Joined:
+    """A box, its relay, and the client between them."""
+
+    def __init__(self, box, root, relay):
+        self.box, self.relay, self.file = box, relay, access_file(root)
+        self.client = RelayClient(box, root)
+        self.seen = []
+
+    def start(self, *, serves_tls=True):
+        def protocol():
+            return Answering(b"box|", self.seen)
+
+        self.client.start(protocol if serves_tls else None, protocol)
+
+    def alerts(self):
+        return {(each.name, each.detail) for each in self.box.live.database.peek(list_alerts)}
+
+    async def until_alerts(self, *wanted):
+        """Wait until these alerts are active, and no others."""
+        await self.relay.until(lambda: self.alerts() == set(wanted))
+
+    async def until_connected(self):
+        await self.relay.until(lambda: self.relay.boxes.connection(A) is not None)
+
+    def change(self, access):
+        """As a command in another process does."""
+        if access is None:
+            self.file.unlink()
+        else:
+            access.save(self.file)
+        self.box.look_for_changes()
+
+
+@pytest.fixture
+async def joined(tmp_path, clock, settings, monkeypatch):
+    monkeypatch.setattr(client, "_QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(client, "_RETRY_SECONDS", (0.01, 0.02))
+    monkeypatch.setattr(client, "_RETRY_REFUSED_SECONDS", (0.01, 0.02))
+    root = tmp_path / "box"
+    root.mkdir()
+    async with opened_box(root, clock, settings) as box, a_relay(tmp_path / "relay") as relay:
+        access_file(root).parent.mkdir(exist_ok=True)
+        found = Joined(box, root, relay)
+        try:
+            yield found
+        finally:
+            await found.client.close()
+
+
+def nobody():
+    """A port of this machine at which nobody listens."""
+    with socket.socket() as bound:
+        bound.bind((HERE, 0))
+        return bound.getsockname()[1]
+
+
+async def test_a_box_that_has_joined_no_relay_dials_none(joined):
+    joined.start()
+
+    await asyncio.sleep(0)
+
+    assert joined.alerts() == set()
+    assert not any(map(joined.relay.boxes.connection, joined.relay.boxes.names))
+
+
+async def test_a_box_follows_join_and_leave_while_it_runs(joined):
+    joined.start()
+    joined.change(await joined.relay.enrol(A))
+    await joined.until_connected()
+
+    joined.change(None)
+
+    await joined.relay.until(lambda: joined.relay.boxes.connection(A) is None)
+    await joined.until_alerts()
+
+
+async def test_a_relay_that_does_not_answer_is_told_until_it_does(joined):
+    access = await joined.relay.enrol(A)
+    joined.start()
+    joined.change(replace(access, relay=replace(access.relay, port=nobody())))
+    await joined.until_alerts(("relay_away", HERE))
+
+    joined.change(access)
+
+    await joined.until_connected()
+    await joined.until_alerts()
+
+
+async def test_a_relay_that_accepts_and_says_nothing_is_told(joined, monkeypatch):
+    access = await joined.relay.enrol(A)
+    monkeypatch.setattr("web.relay.dial._DIAL_SECONDS", 0.05)
+    silent = await asyncio.start_server(lambda *_: asyncio.sleep(0), HERE, 0)
+    port = silent.sockets[0].getsockname()[1]
+    joined.start()
+
+    joined.change(replace(access, relay=replace(access.relay, port=port)))
+
+    await joined.until_alerts(("relay_away", HERE))
+    silent.close()
+
+
+async def test_a_lost_connection_is_dialled_again(joined):
+    joined.start()
+    joined.change(await joined.relay.enrol(A))
+    await joined.until_connected()
+    before = joined.relay.boxes.traffic[A].dials
+
+    joined.relay.boxes.connection(A).abort()
+
+    await joined.relay.until(lambda: joined.relay.boxes.traffic[A].dials == before + 1)
+    assert (await joined.relay.ask_for(A)) == b"\x15\x03\x03\x00\x02\x02\x50"  # from loopback
+
+
+async def test_each_refusal_is_told(joined):
+    relay, access = joined.relay, await joined.relay.enrol(A)
+    joined.start()
+    joined.change(replace(access, relay=replace(access.relay, fingerprint="SHA256:other")))
+    await joined.until_alerts(("relay_other_key", HERE))
+
+    joined.change(access)
+    await joined.until_connected()
+    await joined.until_alerts()
+
+    relay.enrolments.revoke(A)
+    relay.boxes.reload()
+    await joined.until_alerts(("relay_revoked", HERE))
+
+
+async def test_a_copy_of_the_box_is_told_and_does_not_take_the_callers_back(joined, monkeypatch):
+    monkeypatch.setattr(client, "_RETRY_REFUSED_SECONDS", (600.0, 601.0))
+    access = await joined.relay.enrol(A)
+    joined.start()
+    joined.change(access)
+    await joined.until_connected()
+
+    _, seen = await joined.relay.dial(access)
+
+    await joined.until_alerts(("relay_replaced", HERE))
+    await joined.relay.ask_for(A)
+    assert len(seen) == 1
+
+
+async def test_access_that_is_damaged_is_told_until_the_box_joins_again(joined):
+    joined.start()
+    joined.change(await joined.relay.enrol(A))
+    await joined.until_connected()
+
+    whole = joined.file.read_bytes()
+    for damaged in (whole[:1], whole.replace(b"PRIVATE KEY", b"PRIVATE"), whole):
+        joined.file.write_bytes(damaged)
+        joined.box.look_for_changes()
+        told = {"relay_unusable"} if damaged != whole else set()
+        await joined.relay.until(lambda told=told: {name for name, _ in joined.alerts()} == told)
+
+    joined.change(await joined.relay.enrol(A))
+    await joined.until_connected()
+    await joined.until_alerts()
+
+
+async def test_a_box_without_https_says_that_it_cannot_use_the_relay(joined):
+    joined.start(serves_tls=False)
+
+    joined.change(await joined.relay.enrol(A))
+
+    await joined.relay.until(lambda: {name for name, _ in joined.alerts()} == {"relay_unusable"})
+    assert joined.relay.boxes.connection(A) is None
+
+
+async def test_a_box_that_stops_accepts_no_more_callers(joined):
+    asked = []
+    joined.client._dial = lambda *args: asked.append(args) or real(*args)
+    real = RelayClient._dial.__get__(joined.client)
+    joined.start()
+    joined.change(await joined.relay.enrol(A))
+    await joined.until_connected()
+
+    joined.client.stop_accepting()
+
+    assert await joined.relay.ask_for(A) == b"\x15\x03\x03\x00\x02\x02\x50"
+    assert joined.seen == []
+
+
+class Failing(Answering):
+    """A protocol with a fault."""
+
+    def data_received(self, _data):
+        raise ValueError("a fault")
+
+
+async def test_a_fault_in_one_connection_ends_no_other(joined):
+    access = await joined.relay.enrol(A)
+    protocols = [Failing(b"", []), Answering(b"box|", joined.seen)]
+
+    dialled = await dial(access, HERE, protocols.pop, protocols.pop, lambda _caller: True)
+    async with joined.relay.call() as (reader, writer):
+        writer.write(hello_for(A))
+        assert await reader.read(4) == b"box|"
+
+        assert await joined.relay.ask_for(A) == b""
+        writer.write(b"more")
+        await joined.relay.until(lambda: joined.seen[-1][1] == b"more")
+    dialled.close()
+
+
+async def test_a_box_at_its_own_limit_closes_the_caller_and_keeps_the_relay(joined):
+    access = await joined.relay.enrol(A)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    limit = ConnectionLimit(0)
+
+    def tls():
+        return CountedTls(Answering(b"", joined.seen), context, limit)
+
+    dialled = await dial(access, HERE, tls, tls, lambda _caller: True)
+    connection = joined.relay.boxes.connection(A)
+
+    assert await joined.relay.ask_for(A) == b""
+    assert joined.seen == []
+    assert joined.relay.boxes.connection(A) is connection
+    dialled.close()

@@ -1,0 +1,433 @@
+"""The relay: who may join, what it passes on and to whom, and its limits."""
+
+import asyncio
+from dataclasses import replace
+
+import aiohttp
+import asyncssh
+import pytest
+
+from appliance.core.errors import OperatorError
+from appliance.core.network import own_addresses
+from appliance.http.request import networks_of
+from tests.app.relay.relay_world import HERE, SECONDS, TOKEN, a_relay
+from tests.app.relay.test_hello import HELLO, hello_for
+from web.relay.dial import Refused, is_believable, join
+from web.relay.enrolment import Access, Invitation, access_file
+from web.relay.router import Patience
+from web.relay.server import Limits
+
+UNKNOWN_NAME, AWAY = b"\x15\x03\x03\x00\x02\x02\x70", b"\x15\x03\x03\x00\x02\x02\x50"
+A, B = "a.example", "b.example"
+
+
+@pytest.fixture
+async def relay(tmp_path):
+    async with a_relay(tmp_path) as world:
+        yield world
+
+
+@pytest.mark.proves("decision: What can the relay read?")
+async def test_each_box_gets_what_is_for_its_name_unchanged(relay):
+    _, seen_a = await relay.connected(A)
+    _, seen_b = await relay.connected(B)
+    for_a, for_b = hello_for(A), hello_for(B)
+
+    assert await relay.ask(for_a) == b"a.example|tls|" + for_a
+    assert await relay.ask(for_b) == b"b.example|tls|" + for_b
+
+    assert [data for _, data in seen_a] == [for_a]
+    assert [data for _, data in seen_b] == [for_b]
+
+
+@pytest.mark.proves("decision: Whose word about a caller's address counts behind a relay?")
+async def test_the_box_is_told_who_calls(relay):
+    _, seen = await relay.connected(A)
+
+    async with relay.call() as (reader, writer):
+        writer.write(hello_for(A))
+        await reader.read(1)
+        caller = writer.get_extra_info("sockname")
+
+    assert seen[0][0] == caller
+
+
+async def test_both_sides_may_end_a_connection(relay):
+    await relay.connected(A)
+    traffic = relay.boxes.traffic[A]
+
+    async with relay.call() as (reader, writer):
+        writer.write(hello_for(A))
+        await reader.read(1)
+        assert traffic.open == 1
+        writer.write_eof()
+        await asyncio.wait_for(reader.read(), SECONDS)
+    await relay.until(lambda: traffic.open == 0)
+
+    assert traffic.connections == 1
+
+
+async def test_a_caller_who_vanishes_leaves_nothing_behind(relay):
+    await relay.connected(A)
+
+    async with relay.call() as (reader, writer):
+        writer.write(hello_for(A))
+        await reader.read(1)
+        writer.transport.abort()
+
+    await relay.until(lambda: relay.boxes.traffic[A].open == 0)
+
+
+@pytest.mark.proves("S34")
+async def test_a_box_may_not_have_the_connections_to_another_name(relay):
+    access, seen = await relay.connected(A)
+    await relay.connected(B)
+
+    with pytest.raises(Refused):
+        await relay.dial(replace(access, name=B))
+
+    assert (await relay.ask_for(B)).startswith(b"b.example|tls|")
+    assert seen == []
+
+
+@pytest.mark.proves("decision: How does a box join?")
+async def test_an_invitation_works_once(relay):
+    invitation = relay.invite(A)
+    access = await join(invitation)
+
+    with pytest.raises(Refused):
+        await join(invitation)
+
+    await relay.dial(access)
+    assert relay.boxes.names == [A]
+
+
+async def test_an_invitation_ends(relay):
+    invitation = relay.invite(A, hours=1)
+    relay.clock.moved += 3_600_000
+
+    with pytest.raises(Refused):
+        await join(invitation)
+
+    assert relay.boxes.names == []
+
+
+async def test_a_later_invitation_replaces_the_earlier_one_and_then_the_box(relay):
+    first, second = relay.invite(A), relay.invite(A)
+    with pytest.raises(Refused):
+        await join(first)
+    old = await join(second)
+    dialled, _ = await relay.dial(old)
+
+    await join(relay.invite(A))
+
+    await asyncio.wait_for(dialled.wait_lost(), SECONDS)
+    with pytest.raises(Refused):
+        await relay.dial(old)
+
+
+@pytest.mark.proves("decision: How does a box join?")
+async def test_a_secret_for_one_name_does_not_enrol_another(relay):
+    invitation = relay.invite(A)
+
+    with pytest.raises(Refused):
+        await join(Invitation(invitation.relay, B, invitation.secret))
+
+    assert relay.enrolments.boxes() == {}
+    assert (await join(invitation)).name == A
+
+
+async def test_a_relay_with_another_host_key_is_refused(relay, tmp_path):
+    access, invitation = await relay.enrol(A), relay.invite(B)
+    async with a_relay(tmp_path) as impostor:  # with the same boxes and invitations
+        at = replace(relay.address, port=impostor.address.port)
+
+        for trying in (
+            join(replace(invitation, relay=at)),
+            relay.dial(replace(access, relay=at)),
+        ):
+            with pytest.raises(Refused) as refused:
+                await trying
+            assert refused.value.reason == "relay_other_key"
+
+    assert list(relay.enrolments.boxes()) == [A]
+
+
+async def test_a_revoked_box_is_cut_at_once(relay):
+    access = await relay.enrol(A)
+    dialled, _ = await relay.dial(access)
+
+    async with relay.call() as (reader, writer):
+        writer.write(hello_for(A))
+        await reader.read(1)
+        assert relay.enrolments.revoke(A)
+        relay.boxes.reload()
+        await asyncio.wait_for(dialled.wait_lost(), SECONDS)
+        assert await asyncio.wait_for(reader.read(), SECONDS) is not None
+
+    assert await relay.ask_for(A) == UNKNOWN_NAME
+    with pytest.raises(Refused) as refused:
+        await relay.dial(access)
+    assert refused.value.reason == "relay_revoked"
+    assert not relay.enrolments.revoke(A)
+
+
+@pytest.mark.proves("decision: What if two boxes have the same key?")
+async def test_the_newest_connection_of_a_box_counts_and_the_older_one_is_told(relay):
+    access = await relay.enrol(A)
+    older, seen_before = await relay.dial(access)
+    _, seen = await relay.dial(access)
+
+    with pytest.raises(Refused) as refused:
+        await asyncio.wait_for(older.wait_lost(), SECONDS)
+
+    assert refused.value.reason == "relay_replaced"
+    await relay.ask_for(A)
+    assert len(seen) == 1
+    assert seen_before == []
+
+
+@pytest.mark.proves("decision: Which protocol is between box and relay?")
+async def test_an_enrolled_box_may_nothing_else_at_the_relay(relay):
+    access = await relay.enrol(A)
+    key = asyncssh.import_private_key(access.key)
+    options = {"username": "box", "client_keys": [key], "known_hosts": None, "agent_path": None}
+    async with asyncssh.connect(HERE, relay.address.port, config=[], **options) as connection:
+        with pytest.raises(asyncssh.ChannelOpenError):
+            await connection.run("id")
+        with pytest.raises(asyncssh.ChannelOpenError):
+            await connection.open_connection(HERE, relay.status)
+        for host, port in ((A, 22), (A, 8443), ("", 443), ("0.0.0.0", 443)):  # noqa: S104
+            with pytest.raises(asyncssh.ChannelListenError):
+                await connection.create_server(lambda *_: None, host, port)
+    for user in ("root", "join-", "join-00"):
+        with pytest.raises(asyncssh.PermissionDenied):
+            await asyncssh.connect(
+                HERE, relay.address.port, config=[], **(options | {"username": user})
+            )
+
+
+async def test_a_name_that_is_not_enrolled_is_closed(relay):
+    await relay.connected(A)
+
+    assert await relay.ask_for("c.example") == UNKNOWN_NAME
+    assert await relay.ask_for("x.a.example") == UNKNOWN_NAME
+    assert relay.router.closed_heads == 2
+
+
+async def test_a_box_that_is_away_is_refused(relay):
+    await relay.enrol(A)
+
+    assert await relay.ask_for(A) == AWAY
+    assert relay.boxes.traffic[A].refused == 1
+
+
+@pytest.mark.parametrize("data", [b"GET / HTTP/1.1\r\n\r\n", HELLO[:9] + b"\xff" * 3000])
+async def test_a_malformed_hello_is_closed(relay, data):
+    assert await relay.ask(data) == b""
+    assert relay.router.closed_heads == 1
+
+
+async def test_a_hello_above_16_kib_is_closed(relay):
+    _, seen = await relay.connected(A)
+    endless = b"\x16\x03\x01\x40\x00\x01\x00\x3f\xf0" + bytes(20_000)
+
+    assert await relay.ask(endless) in {b"", UNKNOWN_NAME}
+    assert relay.router.closed_heads == 1
+    assert seen == []
+
+
+async def test_a_hello_that_does_not_end_is_closed(tmp_path):
+    async with a_relay(tmp_path, patience=Patience(head=0.05)) as relay:
+        assert await relay.ask(HELLO[:40]) == b""
+        assert relay.router.closed_heads == 1
+
+
+async def test_a_connection_without_traffic_is_closed(tmp_path):
+    async with a_relay(tmp_path, patience=Patience(idle=0.2)) as relay:
+        await relay.connected(A)
+        async with relay.call() as (reader, writer):
+            writer.write(hello_for(A))
+            await asyncio.wait_for(reader.read(), SECONDS)
+
+
+async def test_a_box_has_a_limited_number_of_connections_and_others_are_not_affected(tmp_path):
+    async with a_relay(tmp_path, Limits(connections=1)) as relay:
+        await relay.connected(A)
+        await relay.connected(B)
+        async with relay.call() as (reader, writer):
+            writer.write(hello_for(A))
+            await reader.read(1)
+
+            assert await relay.ask_for(A) == AWAY
+            assert await relay.ask_for(B) != AWAY
+        await relay.until(lambda: relay.boxes.traffic[A].open == 0)
+
+        assert await relay.ask_for(A) != AWAY
+
+
+async def test_a_box_has_a_limited_bandwidth(tmp_path):
+    async with a_relay(tmp_path, Limits(bytes_per_second=50_000)) as relay:
+        await relay.connected(A)
+        loop = asyncio.get_running_loop()
+        async with relay.call() as (reader, writer):
+            writer.write(hello_for(A))
+            await reader.read(65536)
+            began = loop.time()
+            writer.write(bytes(100_000))
+            received = 0
+            while received < 100_000:
+                received += len(await asyncio.wait_for(reader.read(65536), SECONDS))
+
+        # 200,000 bytes in both directions; one second's worth may have been saved up.
+        assert loop.time() - began >= 2.5
+
+
+async def test_one_address_opens_a_limited_number_of_connections_a_minute(tmp_path):
+    async with a_relay(tmp_path, per_minute=2) as relay:
+        _, seen = await relay.connected(A)
+        for _ in range(3):
+            await relay.ask_for(A)
+
+        assert len(seen) == 2
+
+
+async def test_one_address_has_a_limited_number_of_open_connections(tmp_path):
+    address = next(text for text in own_addresses() if ":" not in text)
+    async with a_relay(tmp_path, host=address, per_address=1) as relay:
+        _, seen = await relay.connected(A)
+        async with relay.call() as (reader, writer):
+            writer.write(hello_for(A))
+            await reader.read(1)
+
+            assert await relay.ask_for(A) == b""
+        await relay.until(lambda: relay.boxes.traffic[A].open == 0)
+        await relay.ask_for(A)
+
+    assert len(seen) == 2
+
+
+async def test_a_box_refuses_a_caller_and_the_caller_is_told(relay):
+    access = await relay.enrol(A)
+    asked = []
+    await relay.dial(access, asked.append)
+
+    assert await relay.ask_for(A) == AWAY
+    assert asked == [HERE]
+
+
+@pytest.mark.proves("decision: Whose word about a caller's address counts behind a relay?", "S34")
+@pytest.mark.parametrize(
+    ("caller", "is_so"),
+    [
+        ("203.0.113.9", True),
+        ("2001:db8::9", True),
+        ("192.168.1.9", True),
+        ("127.0.0.1", False),
+        ("::1", False),
+        ("::ffff:127.0.0.1", False),
+        ("0.0.0.0", False),  # noqa: S104 - an address that is claimed
+        ("224.0.0.1", False),
+        ("10.0.0.7", False),  # a trusted proxy
+        ("::ffff:10.0.0.7", False),
+        ("localhost", False),
+        ("", False),
+    ],
+)
+def test_a_relay_cannot_claim_an_address_with_rights(caller, is_so):
+    assert is_believable(caller, networks_of(["10.0.0.0/8"])) == is_so
+
+
+@pytest.mark.proves("decision: What about plain http?")
+async def test_plain_http_is_redirected(relay):
+    _, seen = await relay.connected(A)
+
+    answer = await relay.ask(b"GET /x?y=z HTTP/1.1\r\nHost: a.example\r\n\r\n", relay.http)
+
+    assert answer.startswith(b"HTTP/1.1 308 ")
+    assert b"\r\nLocation: https://a.example/x?y=z\r\n" in answer
+    assert seen == []
+
+
+@pytest.mark.proves("decision: What about plain http?")
+async def test_plain_http_that_has_sent_data_is_refused(relay):
+    await relay.connected(A)
+
+    answer = await relay.ask(b"POST /v1/x HTTP/1.1\r\nHost: a.example\r\n\r\n", relay.http)
+
+    assert answer.startswith(b"HTTP/1.1 403 ")
+
+
+async def test_plain_http_for_an_unknown_name_is_refused(relay):
+    answer = await relay.ask(b"GET / HTTP/1.1\r\nHost: c.example\r\n\r\n", relay.http)
+
+    assert answer.startswith(b"HTTP/1.1 421 ")
+
+
+async def test_an_acme_challenge_reaches_the_box_and_nothing_behind_it_does(relay):
+    _, seen = await relay.connected(A)
+    challenge = b"GET /.well-known/acme-challenge/t HTTP/1.1\r\nHost: a.example\r\n"
+
+    answer = await relay.ask(
+        challenge + b"X-Forwarded-For: 127.0.0.1\r\n\r\nGET /portal HTTP/1.1\r\n\r\n", relay.http
+    )
+
+    assert answer.startswith(b"a.example|plain|" + challenge)
+    assert [data for _, data in seen] == [challenge + b"Connection: close\r\n\r\n"]
+
+
+async def test_the_status_page_and_the_metrics_are_for_this_machine_or_the_token(relay):
+    await relay.connected(A)
+    await relay.enrol(B)
+    url = f"http://{HERE}:{relay.status}"
+    bearer = {"Authorization": f"Bearer {TOKEN}"}
+    async with aiohttp.ClientSession() as session:
+        for path in ("/", "/metrics", "/health"):
+            for headers, status in (
+                ({}, 200), ({"Host": "rebound.example"}, 404),
+                ({"Host": "rebound.example", "Authorization": "Bearer no"}, 404),
+                ({"Host": "relay.example"} | bearer, 200),
+            ):  # fmt: skip
+                async with session.get(url + path, headers=headers) as response:
+                    assert response.status == status, (path, headers)
+        async with session.get(f"{url}/metrics") as response:
+            metrics = await response.text()
+        async with session.get(url) as response:
+            page = await response.text()
+
+    assert 'venuebox_relay_box_connected{name="a.example"} 1.0' in metrics
+    assert 'venuebox_relay_box_connected{name="b.example"} 0.0' in metrics
+    assert A in page
+    assert B in page
+
+
+@pytest.mark.parametrize("cut", [slice(0, -9), slice(9, None), slice(0, 0)])
+async def test_a_part_of_a_code_is_refused(relay, cut):
+    invitation = relay.invite(A)
+    code = invitation.encode()
+
+    with pytest.raises(OperatorError):
+        Invitation.decode(code[cut])
+
+    assert Invitation.decode(f"  {code[:40]}\n{code[40:]} ") == invitation
+
+
+@pytest.mark.parametrize("name", ["", "a", "../x.y", "a.example/", "A.example", "a..example"])
+async def test_a_bad_name_is_not_invited(relay, name):
+    with pytest.raises(OperatorError):
+        relay.invite(name)
+
+
+async def test_a_box_keeps_its_access_and_damage_to_it_is_told(relay, tmp_path):
+    file = access_file(tmp_path / "box")
+    file.parent.mkdir(parents=True)
+    assert Access.load(file) is None
+    access = await relay.enrol(A)
+    access.save(file)
+
+    assert Access.load(file) == access
+    assert file.stat().st_mode & 0o077 == 0
+
+    file.write_bytes(b"{}")
+    with pytest.raises(OperatorError):
+        Access.load(file)

@@ -1,0 +1,184 @@
+"""Keep the box connected to its relay, and raise an alert while guests cannot reach it.
+
+The SSH library is imported only when the box has joined a relay, because it takes 5 MB.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from appliance.alerts import Alert, drop_alert, list_alerts, put_alert
+from appliance.box import Box
+from appliance.core.errors import OperatorError, Unavailable, log_exception
+from appliance.database.database import ChangedBeside
+from appliance.http.request import networks_of
+from web.relay.enrolment import Access, access_file
+
+if TYPE_CHECKING:
+    from web.relay.dial import Dialled
+
+log = logging.getLogger(__name__)
+
+RELAY_AWAY = "relay_away"
+RELAY_UNUSABLE = "relay_unusable"
+_ALERTS = "relay_"  # how the names of this module's alerts and of those in `dial` begin
+_NO_HTTPS = "the box serves no https: set server.host to an address of the network, and a tls_port"
+_RESOLVE_SECONDS = 3.0
+_RETRY_SECONDS = (0.5, 3.0)
+_RETRY_REFUSED_SECONDS = (60.0, 90.0)
+_QUIET_SECONDS = 30.0  # without the relay before the alert; a restart of the relay takes less
+
+ProtocolFactory = Callable[[], asyncio.BaseProtocol]
+
+
+class RelayClient:
+    """Dials the relay that the box has joined, again and again, until it is closed."""
+
+    def __init__(self, box: Box, root: Path) -> None:
+        """Create the client of the box whose data directory is `root`."""
+        self._box, self._file = box, access_file(root)
+        self._proxies = networks_of(box.settings.server.trusted_proxies)
+        self._changed = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._is_accepting = True
+        self._lost_at = 0.0
+        self._last_address: str | None = None
+
+    def start(self, tls: ProtocolFactory | None, plain: ProtocolFactory) -> None:
+        """Start dialling, and follow `venuebox relay join` and `leave`.
+
+        `tls` and `plain` create the protocol of each connection from outside. `tls` is None if the
+        box serves no https; the relay is then not dialled.
+        """
+        self._box.live.database.on_commit(self._on_commit)
+        self._task = asyncio.create_task(self._run(tls, plain), name="relay")
+
+    def stop_accepting(self) -> None:
+        """Refuse new connections from outside. Those that are open continue."""
+        self._is_accepting = False
+
+    async def close(self) -> None:
+        """End the connection to the relay, with everything in it."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def _on_commit(self, notices: Sequence[object]) -> None:
+        if any(isinstance(notice, ChangedBeside) for notice in notices):
+            self._changed.set()
+
+    async def _run(self, tls: ProtocolFactory | None, plain: ProtocolFactory) -> None:
+        while True:
+            self._changed.clear()
+            try:
+                await self._put(None)
+                access = Access.load(self._file)
+                if access is None:
+                    await self._changed.wait()
+                elif tls is None:
+                    raise OperatorError(_NO_HTTPS)  # noqa: TRY301 - shown like other causes
+                else:
+                    await self._stay_connected(access, tls, plain)
+            except OperatorError as error:
+                await self._put(RELAY_UNUSABLE, str(error))
+                await self._changed.wait()
+            except Exception as error:  # noqa: BLE001 - a fault here must not end the box's way out
+                log_exception("relay: client", error)
+                await self._pause(_RETRY_REFUSED_SECONDS)
+
+    async def _stay_connected(
+        self, access: Access, tls: ProtocolFactory, plain: ProtocolFactory
+    ) -> None:
+        """Dial until the access changes."""
+        import asyncssh  # noqa: PLC0415 - see above
+
+        from web.relay.dial import Refused  # noqa: PLC0415 - see above
+
+        self._lost_at = self._now()
+        while access == Access.load(self._file):
+            self._changed.clear()
+            try:
+                dialled = await self._dial(access, tls, plain)
+                await self._put(None)
+                log.info("relay: connected to %s as %s", access.relay.host, access.name)
+                try:
+                    await self._hold(dialled, access)
+                finally:
+                    dialled.close()
+                    self._lost_at = self._now()
+                log.warning("relay: the connection to %s is lost", access.relay.host)
+            except Refused as refusal:
+                await self._put(refusal.reason, access.relay.host)
+                await self._pause(_RETRY_REFUSED_SECONDS)
+            except (OSError, TimeoutError, asyncssh.Error) as error:
+                log.debug("relay: %s: %s", type(error).__name__, error)
+                if self._now() - self._lost_at >= _QUIET_SECONDS:
+                    await self._put(RELAY_AWAY, access.relay.host)
+            await self._pause(_RETRY_SECONDS)
+
+    async def _dial(
+        self, access: Access, tls: ProtocolFactory, plain: ProtocolFactory
+    ) -> "Dialled":
+        from web.relay.dial import dial, is_believable  # noqa: PLC0415 - see above
+
+        def may_accept(caller: str) -> bool:
+            return self._is_accepting and is_believable(caller, self._proxies)
+
+        host = await self._resolve(access)
+        dialled = await dial(access, host, tls, plain, may_accept)
+        self._last_address = dialled.address
+        return dialled
+
+    async def _resolve(self, access: Access) -> str:
+        """Return the relay's address; the last one if the name server does not answer in time.
+
+        The address needs no proof, because the relay proves its host key.
+        """
+        relay = access.relay
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(_RESOLVE_SECONDS):
+                await loop.getaddrinfo(relay.host, relay.port)
+        except (OSError, TimeoutError):
+            return self._last_address or relay.host
+        return relay.host  # asyncio then tries all its addresses
+
+    async def _hold(self, dialled: "Dialled", access: Access) -> None:
+        """Wait until the connection is lost or the access has changed."""
+        lost = asyncio.ensure_future(dialled.wait_lost())
+        try:
+            while not lost.done() and access == Access.load(self._file):
+                changed = asyncio.ensure_future(self._changed.wait())
+                await asyncio.wait({lost, changed}, return_when=asyncio.FIRST_COMPLETED)
+                changed.cancel()
+                self._changed.clear()
+            if lost.done():
+                lost.result()
+        finally:
+            lost.cancel()
+
+    async def _pause(self, seconds: tuple[float, float]) -> None:
+        """Wait a random time, so that boxes do not dial all at once; less if the access changes."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(random.uniform(*seconds)):  # noqa: S311 - not a secret
+                await self._changed.wait()
+
+    async def _put(self, name: str | None, detail: str = "") -> None:
+        """Raise the alert `name` and clear the others. None clears all."""
+        database = self._box.live.database
+        stored = {
+            each.name: each for each in database.peek(list_alerts) if each.name.startswith(_ALERTS)
+        }
+        with suppress(Unavailable):
+            for each in stored.keys() - {name}:
+                await database.write(drop_alert, each, "")
+            if name is not None and (name not in stored or stored[name].detail != detail):
+                log.warning("relay: %s %s", name, detail)
+                await database.write(put_alert, Alert(name, "", self._box.clock.now(), detail))
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()

@@ -1,0 +1,193 @@
+"""`venuebox relay`: run a relay and manage its boxes; connect this box to one."""
+
+import argparse
+import asyncio
+from pathlib import Path
+
+from appliance.clock import format_instant
+from appliance.commands import console as cli
+from appliance.core.data_directory import wake_box
+from appliance.core.errors import OperatorError
+from appliance.core.files import atomic_write, become_owner, sync
+from appliance.core.settings import change_settings, parse_settings
+from web.relay.enrolment import SECRET_BYTES, WAKEUP_PIPE, Enrolments, Invitation, access_file
+
+_RELAY_DATA = "the relay's data directory"
+_HOUR_MS = 3_600_000
+_TOKEN_VARIABLE, _TOKEN_LEAST = "VENUEBOX_RELAY_TOKEN", 16
+
+
+def add(commands: cli.Commands) -> None:
+    """Add the commands to the command line."""
+    group = cli.add_group(commands, "relay", "reach boxes behind routers through a public server")
+    _add_serve(group)
+    parser = _add(group, "invite", invite, "print a one-time code with which a box joins")
+    parser.add_argument("name", metavar="NAME", help="public host name of the box")
+    parser.add_argument(
+        "--hours", type=int, default=24, metavar="N", help="hours until it ends (default: 24)"
+    )
+    parser = _add(group, "list", list_boxes, "list the boxes and the open invitations")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser = _add(group, "revoke", revoke, "cut a box, and end its invitation")
+    parser.add_argument("name", metavar="NAME", help="public host name of the box")
+    parser = cli.add_command(group, "join", join, "connect this box to a relay", "--data")
+    parser.add_argument("code", metavar="CODE", help="what venuebox relay invite printed")
+    cli.add_command(group, "leave", leave, "disconnect this box from its relay", "--data")
+
+
+def _add(group: cli.Commands, name: str, run: cli.Command, meaning: str) -> argparse.ArgumentParser:
+    parser = cli.add_command(group, name, run, meaning)
+    parser.add_argument("--data", metavar="DIR", required=True, help=_RELAY_DATA)
+    return parser
+
+
+def _add_serve(group: cli.Commands) -> None:
+    parser = _add(group, "serve", serve, "run the relay")
+    add = parser.add_argument
+    add("--address", metavar="HOST", required=True, help="name at which boxes reach this relay")
+    add("--host", metavar="H", default="0.0.0.0", help="address to listen on (default: 0.0.0.0)")  # noqa: S104 - a public server
+    add("--tls-port", type=int, default=443, metavar="P", help="public https port (default: 443)")
+    add("--http-port", type=int, default=80, metavar="P", help="public http port (default: 80)")
+    add("--ssh-port", type=int, default=2222, metavar="P", help="port for boxes (default: 2222)")
+    meaning = "address of the status page (default: 127.0.0.1)"
+    add("--status-host", metavar="H", default="127.0.0.1", help=meaning)
+    meaning = "port of the status page (default: 9180)"
+    add("--status-port", type=int, default=9180, metavar="P", help=meaning)
+    meaning = "open connections of one box (default: 200)"
+    add("--box-connections", type=int, default=200, metavar="N", help=meaning)
+    meaning = "kilobytes a second of one box, in both directions together (default: 4096)"
+    add("--box-kilobytes", type=int, default=4096, metavar="N", help=meaning)
+    meaning = "open connections of one client address (default: 200)"
+    add("--source-connections", type=int, default=200, metavar="N", help=meaning)
+    meaning = "new connections a minute of one client address (default: 600)"
+    add("--source-per-minute", type=int, default=600, metavar="N", help=meaning)
+
+
+def serve(arguments: argparse.Namespace, console: cli.Console) -> int:
+    """Run the relay until a signal. Raises OperatorError if it cannot listen."""
+    from web.relay import relay  # noqa: PLC0415 - imports the SSH library
+    from web.relay.router import Patience  # noqa: PLC0415 - as above
+    from web.relay.server import Limits  # noqa: PLC0415 - as above
+
+    token = console.environ.get(_TOKEN_VARIABLE, "")
+    if 0 < len(token) < _TOKEN_LEAST:
+        raise OperatorError(f"{_TOKEN_VARIABLE} needs {_TOKEN_LEAST} characters or more")
+    counts = ("box_connections", "box_kilobytes", "source_connections", "source_per_minute")
+    for name in counts:
+        if getattr(arguments, name) < 1:
+            raise OperatorError(f"--{name.replace('_', '-')} must be 1 or more")
+    relay.run_relay(
+        _root(arguments),
+        console.clock,
+        arguments.address,
+        relay.Ports(
+            arguments.host, arguments.tls_port, arguments.http_port, arguments.ssh_port,
+            arguments.status_host, arguments.status_port,
+        ),
+        Limits(arguments.box_connections, arguments.box_kilobytes * 1024),
+        relay.SourceLimits(arguments.source_connections, arguments.source_per_minute),
+        Patience(),
+        token,
+    )  # fmt: skip
+    return 0
+
+
+def invite(arguments: argparse.Namespace, console: cli.Console) -> int:
+    """Print a code. Raises OperatorError if the name is bad or no relay has run here."""
+    ends_at = console.clock.now() + max(1, arguments.hours) * _HOUR_MS
+    secret = console.tokens.random_bytes(SECRET_BYTES)
+    found = _enrolments(arguments).invite(arguments.name.lower(), secret, ends_at)
+    print(found.encode())
+    return 0
+
+
+def list_boxes(arguments: argparse.Namespace, console: cli.Console) -> int:
+    """Print the enrolled boxes and the invitations that have not ended."""
+    enrolments = _enrolments(arguments)
+    rows: list[tuple[object, list[str]]] = []
+    for box in enrolments.boxes().values():
+        described = cli.describe(box, "name", "enrolled_at")
+        rows.append((described, [box.name, f"enrolled {format_instant(box.enrolled_at)}"]))
+    for pending in enrolments.invitations(console.clock.now()):
+        described = {"name": pending.name, "invitedUntil": format_instant(pending.ends_at)}
+        rows.append((described, [pending.name, f"invited until {described['invitedUntil']}"]))
+    return cli.print_rows(arguments, rows)
+
+
+def revoke(arguments: argparse.Namespace, _console: cli.Console) -> int:
+    """Revoke a box; a running relay cuts it at once. Raises OperatorError for an unknown name."""
+    if not _enrolments(arguments).revoke(arguments.name.lower()):
+        raise OperatorError(f"there is no box {arguments.name}: see venuebox relay list")
+    wake_box(_root(arguments) / WAKEUP_PIPE)
+    return 0
+
+
+def join(arguments: argparse.Namespace, console: cli.Console) -> int:
+    """Join a relay; a running box dials it at once. Raises OperatorError if the relay refuses."""
+    invitation = Invitation.decode(arguments.code)
+    directory = console.box(arguments)
+    asyncio.run(join_relay(directory.root, invitation))
+    wake_box(directory.wakeup_pipe)
+    url = f"https://{invitation.name}"
+    text = directory.settings_file.read_text("utf-8") if directory.settings_file.exists() else ""
+    found = parse_settings(text, {}).server.app_url
+    if not found:
+        changed = change_settings(text, {"server.app_url": url})
+        atomic_write(directory.settings_file, changed.encode())
+        print(f"guests will reach this box at {url}: restart the box")
+    elif found != url:
+        print(f"joined as {url}, but server.app_url is {found}: change it and restart the box")
+    else:
+        print(f"guests reach this box at {url}")
+    return 0
+
+
+async def join_relay(root: Path, invitation: Invitation) -> None:
+    """Enrol this box and store its access in `root`. Raises OperatorError with what to do."""
+    import asyncssh  # noqa: PLC0415 - takes 5 MB
+
+    from web.relay import dial  # noqa: PLC0415 - as above
+
+    relay = invitation.relay
+    try:
+        access = await dial.join(invitation)
+    except dial.Refused as refusal:
+        if refusal.reason == dial.RELAY_OTHER_KEY:
+            raise OperatorError(
+                f"another machine than the invited relay answers at {relay.host}:{relay.port}: "
+                "check the address of the relay, and do not join"
+            ) from None
+        raise OperatorError(
+            "the relay refuses this code, because it was used, has ended or was replaced: ask for "
+            "a new one"
+        ) from None
+    except (OSError, TimeoutError, asyncssh.Error) as error:
+        raise OperatorError(
+            f"the relay at {relay.host}:{relay.port} does not answer ({str(error) or 'timeout'}): "
+            "check the internet connection, and whether the relay runs"
+        ) from None
+    access.save(access_file(root))
+
+
+def leave(arguments: argparse.Namespace, console: cli.Console) -> int:
+    """Disconnect this box and delete its key. Raises OperatorError if it has joined no relay."""
+    directory = console.box(arguments)
+    file = access_file(directory.root)
+    if not file.exists():
+        raise OperatorError("this box has joined no relay")
+    file.unlink()
+    sync(file.parent)
+    wake_box(directory.wakeup_pipe)
+    print("disconnected. server.app_url is unchanged: correct it if guests use another address")
+    return 0
+
+
+def _root(arguments: argparse.Namespace) -> Path:
+    """Return the relay's data directory. Root acts as its owner from then on."""
+    root = Path(arguments.data).expanduser().absolute()
+    become_owner(root)
+    return root
+
+
+def _enrolments(arguments: argparse.Namespace) -> Enrolments:
+    return Enrolments(_root(arguments))

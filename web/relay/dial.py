@@ -1,0 +1,299 @@
+"""The box's side of the SSH connection: join a relay, dial it, and serve what it forwards."""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
+
+import asyncssh
+
+from appliance.core.errors import OperatorError, log_exception
+from appliance.http.request import Networks, address_of, is_in
+from web.connection import READ_AT_ONCE
+from web.relay.enrolment import (
+    BOX_USER,
+    HTTP_PORT,
+    JOIN_USER,
+    TLS_PORT,
+    Access,
+    Invitation,
+    RelayAddress,
+)
+from web.relay.server import REPLACED, SSH_OPTIONS
+
+_DIAL_SECONDS = 10.0
+_KEEPALIVE_SECONDS, _KEEPALIVE_MISSES = 4, 1
+_UNACKNOWLEDGED_MS = 8000  # then the kernel gives the connection up
+_WINDOW = 128 * 1024
+
+RELAY_REVOKED = "relay_revoked"
+RELAY_OTHER_KEY = "relay_other_key"
+RELAY_REPLACED = "relay_replaced"
+
+ProtocolFactory = Callable[[], asyncio.BaseProtocol]
+
+
+class Refused(Exception):
+    """The relay refuses this box or is not the one that it joined. Dialling again is no use soon.
+
+    `reason` is the name of the alert to raise.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+async def join(invitation: Invitation) -> Access:
+    """Enrol this box at the relay with a new key.
+
+    Raises Refused if the code was used or has expired or another machine answers, and OSError,
+    asyncssh.Error or TimeoutError if the relay cannot be reached.
+    """
+    key = asyncssh.generate_private_key("ssh-ed25519")
+    user = JOIN_USER + invitation.secret
+    async with asyncio.timeout(_DIAL_SECONDS):
+        connection, _client = await _connect(invitation.relay, invitation.relay.host, user, key)
+        try:
+            # The answer comes after the relay has stored the key.
+            await connection.create_server(_refuse_all, invitation.name, TLS_PORT)
+        except asyncssh.ChannelListenError:
+            raise Refused(RELAY_REVOKED) from None
+        finally:
+            connection.abort()
+    return Access(invitation.relay, invitation.name, key.export_private_key().decode())
+
+
+class Dialled:
+    """A connection to the relay, over which the box serves its name."""
+
+    def __init__(self, connection: asyncssh.SSHClientConnection, client: "_Client") -> None:
+        self._connection, self._client = connection, client
+
+    @property
+    def address(self) -> str:
+        """The relay's IP address."""
+        return str(self._connection.get_extra_info("peername")[0])
+
+    async def wait_lost(self) -> None:
+        """Wait until the connection is lost. Raises Refused if the relay replaced it."""
+        error = await asyncio.shield(self._client.lost)
+        if isinstance(error, asyncssh.DisconnectError) and error.code == REPLACED:
+            raise Refused(RELAY_REPLACED)
+
+    def close(self) -> None:
+        """End the connection and every channel in it."""
+        self._connection.abort()
+
+
+async def dial(
+    access: Access, host: str, tls: ProtocolFactory, plain: ProtocolFactory,
+    may_accept: Callable[[str], bool],
+) -> Dialled:  # fmt: skip
+    """Connect to the relay at `host`, and ask for the connections to the box's name.
+
+    `tls` and `plain` create the protocol for each connection. `may_accept` decides by the caller's
+    address whether to accept it. Raises as `join` does, and OperatorError if the key is damaged.
+    """
+
+    def accepting(factory: ProtocolFactory) -> Callable[[str, int], asyncssh.SSHTCPSession[bytes]]:
+        def accept(caller: str, port: int) -> asyncssh.SSHTCPSession[bytes]:
+            if not may_accept(caller):
+                raise asyncssh.ChannelOpenError(
+                    asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, "not accepted"
+                )
+            return _Session(factory(), (caller, port))
+
+        return accept
+
+    try:
+        key = asyncssh.import_private_key(access.key)
+    except asyncssh.KeyImportError:
+        raise OperatorError(
+            "the key for the relay is damaged: join again with a new code"
+        ) from None
+    async with asyncio.timeout(_DIAL_SECONDS):
+        connection, client = await _connect(access.relay, host, BOX_USER, key)
+        try:
+            for port, factory in ((TLS_PORT, tls), (HTTP_PORT, plain)):
+                await connection.create_server(
+                    accepting(factory), access.name, port, window=_WINDOW, max_pktsize=READ_AT_ONCE
+                )
+        except asyncssh.ChannelListenError:
+            connection.abort()
+            raise Refused(RELAY_REVOKED) from None
+        except BaseException:
+            connection.abort()
+            raise
+    return Dialled(connection, client)
+
+
+def is_believable(caller: str, trusted_proxies: Networks) -> bool:
+    """Whether a caller may have this address, as the relay claims.
+
+    Loopback and trusted proxies have rights that no caller from outside may have.
+    """
+    address = address_of(caller)
+    if address is None or is_in(caller, trusted_proxies):
+        return False
+    return not (address.is_loopback or address.is_unspecified or address.is_multicast)
+
+
+async def _connect(
+    relay: RelayAddress, host: str, user: str, key: asyncssh.SSHKey
+) -> tuple[asyncssh.SSHClientConnection, "_Client"]:
+    try:
+        connection, client = await asyncssh.create_connection(
+            partial(_Client, relay.fingerprint), host, relay.port,
+            username=user, client_keys=[key], agent_path=None, known_hosts=([], [], []),
+            server_host_key_algs=["ssh-ed25519"], login_timeout=_DIAL_SECONDS,
+            keepalive_interval=_KEEPALIVE_SECONDS, keepalive_count_max=_KEEPALIVE_MISSES,
+            **cast("dict[str, Any]", SSH_OPTIONS),
+        )  # fmt: skip
+    except asyncssh.HostKeyNotVerifiable:
+        raise Refused(RELAY_OTHER_KEY) from None
+    except asyncssh.PermissionDenied:
+        raise Refused(RELAY_REVOKED) from None
+    kernel = connection.get_extra_info("socket")
+    kernel.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNACKNOWLEDGED_MS)
+    return connection, cast("_Client", client)
+
+
+def _refuse_all(_caller: str, _port: int) -> asyncssh.SSHTCPSession[bytes]:
+    raise asyncssh.ChannelOpenError(asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, "not accepted")
+
+
+class _Client(asyncssh.SSHClient):
+    """Accepts one host key, by its fingerprint."""
+
+    def __init__(self, fingerprint: str) -> None:
+        self._fingerprint = fingerprint
+        self.lost: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
+
+    def validate_host_public_key(
+        self,
+        host: str,  # noqa: ARG002 - the library's API
+        addr: str,  # noqa: ARG002 - as above
+        port: int,  # noqa: ARG002 - as above
+        key: asyncssh.SSHKey,
+    ) -> bool:
+        """Return whether the relay has the host key that the invitation named."""
+        return bool(key.get_fingerprint() == self._fingerprint)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.lost.done():
+            self.lost.set_result(exc)
+
+
+class _Session(asyncssh.SSHTCPSession[bytes]):
+    """Feeds a channel's data to a protocol of asyncio, as a socket would."""
+
+    def __init__(self, protocol: asyncio.BaseProtocol, caller: tuple[str, int]) -> None:
+        self._protocol, self._caller = protocol, caller
+        self._transport: _Transport | None = None
+
+    def connection_made(self, chan: asyncssh.SSHTCPChannel[bytes]) -> None:
+        self._transport = _Transport(chan, self._protocol, self._caller)
+        self._call(self._protocol.connection_made, self._transport)
+
+    def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:  # noqa: ARG002 - unused
+        self._call(self._feed, data)
+
+    def _feed(self, data: bytes) -> None:
+        if isinstance(self._protocol, asyncio.BufferedProtocol):
+            while data:
+                buffer = memoryview(self._protocol.get_buffer(len(data)))
+                count = min(len(buffer), len(data))
+                buffer[:count] = data[:count]
+                self._protocol.buffer_updated(count)
+                data = data[count:]
+        else:
+            cast("asyncio.Protocol", self._protocol).data_received(data)
+
+    def eof_received(self) -> bool:
+        keeps_open = self._call(cast("asyncio.Protocol", self._protocol).eof_received)
+        return bool(keeps_open)
+
+    def _call(self, method: Callable[..., Any], *args: Any) -> Any:
+        """Call the protocol. After an error close this channel only, as asyncio would."""
+        try:
+            return method(*args)
+        except Exception as error:  # noqa: BLE001 - the library would end the whole connection
+            log_exception("relay: a caller's connection", error)
+            if self._transport is not None:
+                self._transport.abort()
+
+    def pause_writing(self) -> None:
+        self._protocol.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._protocol.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._transport is not None:
+            self._transport.end(exc)
+
+
+class _Transport(asyncio.Transport):
+    """A channel as a transport of asyncio. Its peer is the caller that the relay names."""
+
+    def __init__(
+        self,
+        channel: asyncssh.SSHTCPChannel[bytes],
+        protocol: asyncio.BaseProtocol,
+        caller: tuple[str, int],
+    ) -> None:
+        super().__init__({"peername": caller})
+        self._channel, self._protocol = channel, protocol
+        self._has_ended = False
+        self.max_size = READ_AT_ONCE  # as on a socket
+
+    def end(self, error: Exception | None) -> None:
+        """Tell the protocol, once, that the connection is lost."""
+        if not self._has_ended:
+            self._has_ended = True
+            self._protocol.connection_lost(error)
+
+    def write(self, data: Any) -> None:
+        if not self._channel.is_closing():
+            self._channel.write(bytes(data))
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        if not self._channel.is_closing():
+            self._channel.write_eof()
+
+    def close(self) -> None:
+        self._channel.close()
+
+    def is_closing(self) -> bool:
+        return self._has_ended or self._channel.is_closing()
+
+    def abort(self) -> None:
+        self._force_close(None)
+
+    def _force_close(self, exc: Exception | None) -> None:
+        """Close at once; asyncio's TLS protocol calls this. Does not wait for the relay."""
+        self._channel.abort()
+        asyncio.get_running_loop().call_soon(self.end, exc)
+
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        return self._protocol
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self._protocol = protocol
+
+    def pause_reading(self) -> None:
+        self._channel.pause_reading()
+
+    def resume_reading(self) -> None:
+        self._channel.resume_reading()
+
+    def get_write_buffer_size(self) -> int:
+        return int(self._channel.get_write_buffer_size())
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self._channel.set_write_buffer_limits(high, low)

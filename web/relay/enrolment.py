@@ -1,0 +1,224 @@
+"""Enrolled boxes and invitations, kept as one file each in the relay's data directory.
+
+An invitation is a one-time code that the owner of a box types in. It contains the relay's address,
+the fingerprint of its host key, the public name of the box, and a secret. The relay stores only a
+hash of the secret. Each file is written or deleted as a whole, so commands work beside a running
+relay.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Self
+
+from appliance.core import files
+from appliance.core.errors import OperatorError
+from web.relay.hello import is_name
+
+TLS_PORT, HTTP_PORT = 443, 80
+"""The ports that a box asks the relay to forward. They name the kind of traffic; the relay may
+listen on other ports."""
+BOX_USER = "box"
+JOIN_USER = "join-"
+"""The SSH user name of an enrolled box, and of one that joins, with the secret behind it. A user
+name is sent encrypted, after the relay has proved its host key."""
+_PREFIX = "vbrelay-"
+SECRET_BYTES = 16
+WAKEUP_PIPE = "poke"
+"""The pipe in the data directory through which commands wake the relay (`wake_box`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RelayAddress:
+    """The address at which boxes reach the relay, and the SHA-256 fingerprint of its host key."""
+
+    host: str
+    port: int
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """What a code contains: the relay, the public name of the box, and the one-time secret."""
+
+    relay: RelayAddress
+    name: str
+    secret: str
+
+    def encode(self) -> str:
+        """Return the code: letters, digits, `-` and `_` only."""
+        fields = [self.relay.host, self.relay.port, self.relay.fingerprint, self.name, self.secret]
+        packed = base64.urlsafe_b64encode(json.dumps(fields).encode())
+        return _PREFIX + packed.decode().rstrip("=")
+
+    @classmethod
+    def decode(cls, code: str) -> Self:
+        """Parse a code; spaces and line breaks are ignored. Raises OperatorError if it is bad."""
+        compact = "".join(code.split())
+        packed = compact.removeprefix(_PREFIX)
+        try:
+            fields = json.loads(base64.b64decode(packed + "=" * (-len(packed) % 4), b"-_"))
+            host, port, fingerprint, name, secret = fields
+        except (binascii.Error, ValueError, TypeError, RecursionError):
+            host = port = fingerprint = name = secret = None
+        texts = (host, fingerprint, name, secret)
+        is_whole = all(isinstance(text, str) and text.isprintable() for text in texts)
+        if not (is_whole and isinstance(port, int) and 0 < port < 65536 and is_name(name)):
+            raise OperatorError(
+                "this is no code of a relay, or a part of it is missing: copy the whole line that "
+                "venuebox relay invite printed"
+            )
+        return cls(RelayAddress(host, port, fingerprint), name, secret)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a box keeps in its secrets: the relay, its own public name, and its private key."""
+
+    relay: RelayAddress
+    name: str
+    key: str
+
+    def save(self, file: Path) -> None:
+        """Write it to `file`. Another process then never sees a part of it."""
+        files.atomic_write(file, json.dumps(asdict(self)).encode())
+
+    @classmethod
+    def load(cls, file: Path) -> Self | None:
+        """Read it from `file`; None if the box has joined no relay.
+
+        Raises OperatorError if the file is damaged or readable by other users.
+        """
+        try:
+            fields = json.loads(files.read_private(file))
+            return cls(RelayAddress(**fields["relay"]), fields["name"], fields["key"])
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError, KeyError):
+            raise OperatorError(
+                f"{file} is damaged: join the relay again with a new code"
+            ) from None
+
+
+def access_file(root: Path) -> Path:
+    """Return the file in the box's data directory that holds its access to the relay."""
+    return root / "secrets" / "relay.json"
+
+
+@dataclass(frozen=True, slots=True)
+class EnrolledBox:
+    """A box that may use a name. `key` is its public key in OpenSSH's format."""
+
+    name: str
+    key: str
+    enrolled_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class PendingInvitation:
+    """An invitation that is not used yet. `ends_at` is in ms since 1970."""
+
+    name: str
+    secret_hash: str
+    ends_at: int
+
+
+class Enrolments:
+    """The enrolled boxes and the invitations in the relay's data directory."""
+
+    def __init__(self, root: Path) -> None:
+        self._boxes, self._invitations = root / "boxes", root / "invitations"
+        self._address = root / "address.json"
+
+    def make_folders(self) -> None:
+        """Create the folders, readable only by this user."""
+        for folder in (self._boxes, self._invitations):
+            files.make_folder(folder)
+
+    def set_address(self, address: RelayAddress) -> None:
+        """Store the address that invitations contain."""
+        files.atomic_write(self._address, json.dumps(asdict(address)).encode())
+
+    def address(self) -> RelayAddress:
+        """Return the relay's address. Raises OperatorError if no relay has run here."""
+        try:
+            return RelayAddress(**json.loads(self._address.read_bytes()))
+        except FileNotFoundError:
+            raise OperatorError(
+                "no relay has run in this directory yet: start venuebox relay serve first, or name "
+                "its directory with --data"
+            ) from None
+
+    def boxes(self) -> dict[str, EnrolledBox]:
+        """Return the enrolled boxes by name."""
+        return {found["name"]: EnrolledBox(**found) for found in _read_all(self._boxes)}
+
+    def invitations(self, now: int) -> list[PendingInvitation]:
+        """Return the invitations that have not expired. `now` is in ms since 1970."""
+        found = (PendingInvitation(**fields) for fields in _read_all(self._invitations))
+        return [pending for pending in found if now < pending.ends_at]
+
+    def invite(self, name: str, secret: bytes, ends_at: int) -> Invitation:
+        """Store an invitation that is valid until `ends_at`. Raises OperatorError for a bad name.
+
+        An earlier invitation for this name becomes invalid. A box that is enrolled under the name
+        keeps it until the invitation is used.
+        """
+        if not is_name(name):
+            raise OperatorError(f"{name!r} is not a host name such as atlas.example.com")
+        address, text = self.address(), secret.hex()
+        _write(self._invitations / name, asdict(PendingInvitation(name, _hash(text), ends_at)))
+        return Invitation(address, name, text)
+
+    def find_invitation(self, secret: str, now: int) -> PendingInvitation | None:
+        """Return the invitation with this secret, or None if there is none or it has expired."""
+        hashed = _hash(secret)
+        found = [each for each in self.invitations(now) if each.secret_hash == hashed]
+        return found[0] if found else None
+
+    def enrol(self, secret: str, key: str, now: int) -> EnrolledBox | None:
+        """Use an invitation: from now on the box with this key has the name.
+
+        Returns None if the invitation was used or has expired.
+        """
+        pending = self.find_invitation(secret, now)
+        if pending is None:
+            return None
+        _delete(self._invitations / pending.name)
+        box = EnrolledBox(pending.name, key, now)
+        _write(self._boxes / box.name, asdict(box))
+        return box
+
+    def revoke(self, name: str) -> bool:
+        """Delete the box and the invitation with this name; return whether there was one."""
+        paths = (self._invitations / name, self._boxes / name)
+        found = [path for path in paths if is_name(name) and path.exists()]
+        for path in found:
+            _delete(path)
+        return bool(found)
+
+
+def _hash(secret: str) -> str:
+    return sha256(secret.encode("utf-8", "replace")).hexdigest()
+
+
+def _write(path: Path, content: Mapping[str, Any]) -> None:
+    files.atomic_write(path, json.dumps(content).encode())
+
+
+def _delete(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    files.sync(path.parent)
+
+
+def _read_all(folder: Path) -> Iterator[dict[str, Any]]:
+    """Read every file. A file that another process has just deleted is left out."""
+    for path in sorted(folder.iterdir()) if folder.exists() else ():
+        if not path.name.endswith(files.PART):
+            with suppress(FileNotFoundError):
+                yield json.loads(path.read_bytes())

@@ -1,0 +1,152 @@
+"""Read who is called: the server name of a TLS ClientHello, or the Host of a plain http request.
+
+Nothing is decrypted: the server name stands in the clear in the first message of a TLS connection
+(RFC 8446, section 4.1.2; RFC 6066, section 3).
+"""
+
+import re
+from dataclasses import dataclass
+
+HEAD_MAX = 16 * 1024  # bytes of a hello or an http head; larger ones are refused
+_HANDSHAKE, _CLIENT_HELLO, _SERVER_NAME, _HOST_NAME = 22, 1, 0, 0
+_RECORDS_MAX = 16  # browsers send one or two; thousands would cost time to join
+_RECORD_HEADER, _RECORD_MAX, _MESSAGE_HEADER = 5, 1 << 14, 4
+_LABEL = r"(?!-)[a-z0-9-]{1,63}(?<!-)"
+_NAME = re.compile(rf"(?:{_LABEL}\.)+(?!\d+\Z){_LABEL}", re.ASCII)
+_NAME_MAX = 253
+_REQUEST_LINE = re.compile(rb"([A-Z]{1,16}) (/[\x21-\x7e]*) HTTP/1\.[01]")
+
+
+class BadHead(Exception):
+    """The first bytes of a connection name no host, or are no valid hello or request."""
+
+
+def is_name(text: str) -> bool:
+    """Whether `text` is a DNS name in lower case with at least two labels, and no IP address."""
+    return len(text) <= _NAME_MAX and _NAME.fullmatch(text) is not None
+
+
+def read_server_name(data: bytes) -> str | None:
+    """Return the server name, in lower case, of the ClientHello at the start of `data`.
+
+    Returns None if the hello is incomplete. Raises BadHead if it is malformed, too large or
+    contains no server name.
+    """
+    hello = _join_records(data)
+    return None if hello is None else _find_name(hello)
+
+
+def _join_records(data: bytes) -> bytes | None:
+    """Return the body of the ClientHello, which may span several TLS records, or None."""
+    message, at = b"", 0
+    for _record in range(_RECORDS_MAX):
+        if message and message[0] != _CLIENT_HELLO:
+            raise BadHead
+        if len(message) >= _MESSAGE_HEADER:
+            end = _MESSAGE_HEADER + int.from_bytes(message[1:_MESSAGE_HEADER])
+            if end > HEAD_MAX:
+                raise BadHead
+            if len(message) >= end:
+                return message[_MESSAGE_HEADER:end]
+        header = data[at : at + _RECORD_HEADER]
+        # Check the type and the major version as soon as they are here, to close others at once.
+        if header[:2] != bytes((_HANDSHAKE, 3))[: len(header)]:
+            raise BadHead
+        if len(header) < _RECORD_HEADER:
+            return None
+        length = int.from_bytes(header[3:])
+        if not 0 < length <= _RECORD_MAX:
+            raise BadHead
+        at += _RECORD_HEADER
+        message += data[at : at + length]
+        if len(data) < at + length:
+            return None
+        at += length
+    raise BadHead
+
+
+def _find_name(hello: bytes) -> str:
+    fields = _Fields(hello)
+    fields.take(2 + 32)  # legacy version and random
+    for size in (1, 2, 1):  # session id, cipher suites, compression methods
+        fields.vector(size)
+    extensions, found = fields.vector(2), None
+    fields.end()
+    while extensions.left:
+        kind, content = extensions.number(2), extensions.vector(2)
+        if kind == _SERVER_NAME:
+            if found is not None:
+                raise BadHead
+            found = _read_name(content)
+    if found is None:
+        raise BadHead
+    return found
+
+
+def _read_name(extension: "_Fields") -> str:
+    names = extension.vector(2)
+    extension.end()
+    if names.number(1) != _HOST_NAME:
+        raise BadHead
+    name = names.vector(2).rest().decode("latin-1").lower()
+    names.end()  # more than one name has no meaning (RFC 6066, section 3)
+    if not is_name(name):
+        raise BadHead
+    return name
+
+
+class _Fields:
+    """The fields of a TLS structure, taken one after another. Raises BadHead at its end."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+
+    @property
+    def left(self) -> int:
+        return len(self._data) - self._at
+
+    def take(self, count: int) -> bytes:
+        if count > self.left:
+            raise BadHead
+        self._at += count
+        return self._data[self._at - count : self._at]
+
+    def number(self, size: int) -> int:
+        return int.from_bytes(self.take(size))
+
+    def vector(self, size: int) -> "_Fields":
+        """Take a length of `size` bytes, and as many bytes as it says."""
+        return _Fields(self.take(self.number(size)))
+
+    def rest(self) -> bytes:
+        return self.take(self.left)
+
+    def end(self) -> None:
+        if self.left:
+            raise BadHead
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The first line and the host of a plain http request."""
+
+    method: str
+    target: str
+    host: str
+
+
+def read_request(data: bytes) -> Request | None:
+    """Parse the http head at the start of `data`; None if it is incomplete. Raises BadHead."""
+    head, found, _body = data.partition(b"\r\n\r\n")
+    if not found:
+        return None
+    first, *lines = head.split(b"\r\n")
+    line = _REQUEST_LINE.fullmatch(first)
+    fields = [each.partition(b":") for each in lines]
+    hosts = [value.strip() for name, _, value in fields if name.lower() == b"host"]
+    if line is None or len(hosts) != 1:
+        raise BadHead
+    host = re.sub(r":\d{1,5}\Z", "", hosts[0].decode("latin-1").lower())
+    if not is_name(host):
+        raise BadHead
+    return Request(line[1].decode(), line[2].decode(), host)

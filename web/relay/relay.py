@@ -1,0 +1,147 @@
+"""Run the relay: the SSH server for boxes, the public ports, and the status page."""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+import asyncssh
+from aiohttp import web
+
+from appliance.clock import Clock
+from appliance.core import files
+from appliance.core.data_directory import listen_for_wakeups
+from appliance.core.errors import OperatorError
+from appliance.http.rate_limit import RateLimit
+from appliance.jobs.watchdog import sd_notify
+from web.addresses import in_url
+from web.connection import ConnectionLimit, affordable_connections
+from web.listeners import listen
+from web.relay.enrolment import WAKEUP_PIPE, Enrolments, RelayAddress
+from web.relay.router import Patience, Router
+from web.relay.server import Boxes, Limits, listen_for_boxes
+from web.relay.status import build_status
+
+_HOST_KEY = "ssh_host_key"
+_BACKLOG = 1024
+_WATCHDOG_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """The addresses and ports to listen on; port 0 selects any free port."""
+
+    host: str
+    tls: int
+    http: int
+    ssh: int
+    status_host: str
+    status: int
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLimits:
+    """What one public address may use: open connections, and new ones a minute."""
+
+    connections: int = 200
+    per_minute: int = 600
+
+
+def run_relay(
+    root: Path, clock: Clock, address: str, ports: Ports, limits: Limits, source: SourceLimits,
+    patience: Patience, token: str,
+) -> None:  # fmt: skip
+    """Run the relay in `root` until a signal.
+
+    `address` is the name at which boxes reach it. Raises OperatorError if a port is taken or
+    another relay runs in the directory.
+    """
+    os.umask(0o077)
+    logging.getLogger("web.relay").setLevel(logging.INFO)  # which boxes come and go
+    files.make_folder(root)
+    with files.exclusive(root, 0, f"another relay already uses {root}: stop it first"):
+        enrolments = Enrolments(root)
+        enrolments.make_folders()
+        boxes = Boxes(enrolments, clock, limits)
+        limit = ConnectionLimit(affordable_connections(), per_address=source.connections)
+        router = Router(boxes, limit, RateLimit(clock, source.per_minute), patience)
+        asyncio.run(_run(root, address, ports, boxes, router, token))
+
+
+async def _run(
+    root: Path, address: str, ports: Ports, boxes: Boxes, router: Router, token: str
+) -> None:
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    key = host_key(root)
+    tls, http, status = (
+        listen(ports.host, ports.tls, "--host and --tls-port"),
+        listen(ports.host, ports.http, "--host and --http-port"),
+        listen(ports.status_host, ports.status, "--status-host and --status-port"),
+    )
+    runner = web.AppRunner(build_status(boxes, router, token), access_log=None)
+    with listen_for_wakeups(root / WAKEUP_PIPE, boxes.reload):
+        try:
+            ssh = await listen_for_boxes(boxes, ports.host, ports.ssh, key)
+        except OSError as error:
+            raise OperatorError(
+                f"cannot listen on {in_url(ports.host)}:{ports.ssh} ({error.strerror}): choose "
+                "another port with --ssh-port"
+            ) from None
+        await runner.setup()
+        await web.SockSite(runner, status).start()
+        public = [
+            await asyncio.start_server(router.serve_tls, sock=tls, backlog=_BACKLOG),
+            await asyncio.start_server(router.serve_http, sock=http, backlog=_BACKLOG),
+        ]
+        boxes.enrolments.set_address(RelayAddress(address, ssh.get_port(), fingerprint_of(key)))
+        found = {"ssh": ssh.get_port(), "tls": _port(tls), "http": _port(http)}
+        found["status"] = _port(status)
+        print("ready", *(f"{name} {port}" for name, port in found.items()), flush=True)
+        sd_notify(os.environ, "READY=1")
+        beat = asyncio.create_task(_notify_watchdog(), name="watchdog")
+        await stopping.wait()
+        beat.cancel()
+        for server in public:
+            server.close()
+        ssh.close()
+        await router.close()
+        boxes.close()
+        await runner.cleanup()
+
+
+async def _notify_watchdog() -> None:
+    while True:
+        sd_notify(os.environ, "WATCHDOG=1")
+        await asyncio.sleep(_WATCHDOG_SECONDS)
+
+
+def host_key(root: Path) -> asyncssh.SSHKey:
+    """Return the relay's host key; create it at the first start.
+
+    Raises OperatorError if other users can read the file or it is damaged.
+    """
+    path = root / _HOST_KEY
+    try:
+        return asyncssh.import_private_key(files.read_private(path))
+    except FileNotFoundError:
+        key = asyncssh.generate_private_key("ssh-ed25519")
+        files.atomic_write(path, key.export_private_key())
+        return key
+    except asyncssh.KeyImportError:
+        raise OperatorError(
+            f"{path} is damaged: restore it from a copy. With a new key, every box must join again"
+        ) from None
+
+
+def fingerprint_of(key: asyncssh.SSHKey) -> str:
+    """Return the SHA-256 fingerprint of a key, as OpenSSH shows it."""
+    return str(key.get_fingerprint())
+
+
+def _port(listener: socket.socket) -> int:
+    return int(listener.getsockname()[1])

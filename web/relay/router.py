@@ -1,0 +1,234 @@
+"""The relay's public side: find the box that a connection is for, and pass the bytes through.
+
+The first bytes of a connection name the box. TLS is passed on unread and unchanged; the relay has
+no key for it. Plain http is redirected to https, except for ACME challenges.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+import asyncssh
+
+from appliance.core.errors import RateLimited
+from appliance.http.rate_limit import RateLimit
+from appliance.http.request import address_of, caller_key
+from web.connection import ConnectionLimit
+from web.relay.enrolment import HTTP_PORT, TLS_PORT
+from web.relay.hello import HEAD_MAX, BadHead, Request, read_request, read_server_name
+from web.relay.server import Boxes, Traffic, open_channel
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+_CHALLENGES = "/.well-known/acme-challenge/"
+_CHUNK = 16 * 1024
+_READS_MAX = 64  # of a head, which is parsed again after each
+_CLOSING_SECONDS = 5.0
+# Fatal TLS alerts: unrecognized_name for a name that is not enrolled, internal_error otherwise.
+_UNKNOWN_NAME, _AWAY = b"\x15\x03\x03\x00\x02\x02\x70", b"\x15\x03\x03\x00\x02\x02\x50"
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Deadlines in seconds: for the first bytes of a connection, and for one without traffic."""
+
+    head: float = 5.0
+    idle: float = 600.0
+
+
+class Router:
+    """Passes public connections to the boxes."""
+
+    def __init__(
+        self, boxes: Boxes, limit: ConnectionLimit, rate: RateLimit, patience: Patience
+    ) -> None:
+        """Create the router.
+
+        `limit` counts the open connections of each address, `rate` its new ones.
+        """
+        self._boxes, self._limit, self._rate, self._patience = boxes, limit, rate, patience
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.closed_heads = 0
+        """Connections closed because of their first bytes: late, malformed, or an unknown name."""
+
+    def serve_tls(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Pass a TLS connection to the box that its server name belongs to."""
+        self._start(self._serve(reader, writer, self._route_tls))
+
+    def serve_http(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer a plain http request with a redirect, or pass an ACME challenge to the box."""
+        self._start(self._serve(reader, writer, self._route_http))
+
+    async def close(self) -> None:
+        """End every connection."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _start(self, serving: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(serving)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, route: Handler
+    ) -> None:
+        if not self._limit.enter(writer.transport):
+            return
+        try:
+            self._rate.spend(caller_key(_caller(writer)[0]))
+            await route(reader, writer)
+        except BadHead:
+            self.closed_heads += 1
+        except (OSError, TimeoutError, asyncssh.Error, RateLimited) as error:
+            log.debug("relay: connection ended: %s", type(error).__name__)
+        finally:
+            self._limit.leave(writer.transport)
+            with suppress(OSError, TimeoutError):
+                writer.close()
+                async with asyncio.timeout(_CLOSING_SECONDS):
+                    await writer.wait_closed()
+            writer.transport.abort()
+
+    async def _route_tls(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        name, hello = await self._read_head(reader, read_server_name)
+        if not self._boxes.is_enrolled(name):
+            writer.write(_UNKNOWN_NAME)
+            raise BadHead
+        try:
+            await self._pass_on(name, TLS_PORT, hello, reader, writer)
+        except (_Refused, asyncssh.ChannelOpenError):
+            writer.write(_AWAY)
+
+    async def _route_http(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request, _bytes = await self._read_head(reader, read_request)
+        if not self._boxes.is_enrolled(request.host):
+            writer.write(_http_answer("421 Misdirected Request"))
+            raise BadHead
+        if request.method == "GET" and request.target.startswith(_CHALLENGES):
+            try:
+                # A new request, so that nothing else reaches the box over plain http.
+                head = f"GET {request.target} HTTP/1.1\r\nHost: {request.host}\r\n"
+                head += "Connection: close\r\n\r\n"
+                await self._pass_on(request.host, HTTP_PORT, head.encode(), None, writer)
+            except (_Refused, asyncssh.ChannelOpenError):
+                writer.write(_http_answer("503 Service Unavailable"))
+        else:
+            writer.write(_redirect(request))
+
+    async def _read_head(
+        self, reader: asyncio.StreamReader, parse: Callable[[bytes], T | None]
+    ) -> tuple[T, bytes]:
+        """Read until `parse` returns a result; return it with the bytes read.
+
+        Raises BadHead if it does not within the deadline and 16 KiB.
+        """
+        head = b""
+        try:
+            async with asyncio.timeout(self._patience.head):
+                for _read in range(_READS_MAX):
+                    data = await reader.read(HEAD_MAX - len(head))
+                    head += data
+                    found = parse(head)
+                    if found is not None:
+                        return found, head
+                    if not data or len(head) == HEAD_MAX:
+                        break
+        except TimeoutError:
+            pass
+        raise BadHead
+
+    async def _pass_on(
+        self, name: str, port: int, head: bytes,
+        reader: asyncio.StreamReader | None, writer: asyncio.StreamWriter,
+    ) -> None:  # fmt: skip
+        """Open a channel to the box, send `head`, and pass bytes until both sides have ended.
+
+        Without a `reader`, nothing but `head` is sent to the box.
+        """
+        connection, traffic = self._boxes.connection(name), self._boxes.traffic[name]
+        if connection is None or traffic.open >= self._boxes.limits.connections:
+            traffic.refused += 1
+            raise _Refused
+        traffic.open += 1
+        traffic.connections += 1
+        try:
+            caller = _caller(writer)
+            box_reader, box_writer = await open_channel(connection, name, port, caller)
+            try:
+                traffic.bytes_in += len(head)
+                box_writer.write(head)
+                await self._splice(traffic, reader, writer, box_reader, box_writer)
+            finally:
+                box_writer.channel.abort()
+        finally:
+            traffic.open -= 1
+
+    async def _splice(
+        self, traffic: Traffic, reader: asyncio.StreamReader | None, writer: asyncio.StreamWriter,
+        box_reader: asyncssh.SSHReader[bytes], box_writer: asyncssh.SSHWriter[bytes],
+    ) -> None:  # fmt: skip
+        loop, rate = asyncio.get_running_loop(), self._boxes.limits.bytes_per_second
+
+        async def pump(source: _Source, sink: _Sink, count: Callable[[int], None]) -> None:
+            while data := await source.read(_CHUNK):
+                count(len(data))
+                deadline.reschedule(loop.time() + self._patience.idle)
+                await traffic.spend(len(data), rate)
+                sink.write(data)
+                await sink.drain()
+            sink.write_eof()
+
+        def count_in(number: int) -> None:
+            traffic.bytes_in += number
+
+        def count_out(number: int) -> None:
+            traffic.bytes_out += number
+
+        async with asyncio.timeout(self._patience.idle) as deadline:
+            outward = asyncio.ensure_future(pump(cast("_Source", box_reader), writer, count_out))
+            tasks = {outward}
+            if reader is not None:
+                tasks.add(inward := asyncio.ensure_future(pump(reader, box_writer, count_in)))
+            try:
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                if not outward.done() and inward.exception() is None:
+                    await outward  # the caller sends nothing more, but still reads
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+
+_Source = asyncio.StreamReader
+_Sink = asyncio.StreamWriter | asyncssh.SSHWriter[bytes]
+
+
+class _Refused(Exception):
+    """The box is away, or has as many connections as it may."""
+
+
+def _caller(writer: asyncio.StreamWriter) -> tuple[str, int]:
+    """Return the caller's address, with an IPv4 address in its own form, and its port."""
+    host, port = (writer.get_extra_info("peername") or ("", 0))[:2]
+    return str(address_of(host) or host), port
+
+
+def _redirect(request: Request) -> bytes:
+    """Return a redirect to https for reads. Refuse others, which have sent their data openly."""
+    if request.method not in {"GET", "HEAD"}:
+        return _http_answer("403 Forbidden")
+    return _http_answer(
+        "308 Permanent Redirect", f"Location: https://{request.host}{request.target}"
+    )
+
+
+def _http_answer(status: str, *headers: str) -> bytes:
+    lines = [f"HTTP/1.1 {status}", *headers, "Content-Length: 0", "Connection: close", "", ""]
+    return "\r\n".join(lines).encode()

@@ -1,0 +1,240 @@
+"""The relay's SSH server: enrolled boxes dial in and ask for the connections to their names."""
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from functools import partial
+
+import asyncssh
+
+from appliance.clock import Clock
+from appliance.core.errors import RateLimited
+from appliance.http.rate_limit import RateLimit
+from appliance.http.request import caller_key
+from web.relay.enrolment import (
+    BOX_USER,
+    HTTP_PORT,
+    JOIN_USER,
+    TLS_PORT,
+    EnrolledBox,
+    Enrolments,
+)
+
+log = logging.getLogger(__name__)
+
+REPLACED, REVOKED = asyncssh.DISC_TOO_MANY_CONNECTIONS, asyncssh.DISC_BY_APPLICATION
+"""Why the relay ends a box's connection: another one with the same key came, or the box was
+revoked."""
+SSH_OPTIONS = {
+    "config": [],
+    "encryption_algs": ["aes128-gcm@openssh.com", "chacha20-poly1305@openssh.com"],
+    "compression_algs": None,  # what passes is encrypted already
+}
+_LOGIN_SECONDS = 10
+_KEEPALIVE_SECONDS, _KEEPALIVE_MISSES = 10, 2
+_OPEN_SECONDS = 10.0
+_WINDOW, _PACKET = 256 * 1024, 32 * 1024
+_DIALS_PER_MINUTE = 120  # from one address, which may be that of many boxes behind carrier NAT
+
+
+@dataclass(slots=True)
+class Limits:
+    """What one box may use: concurrent connections, and bytes a second in both directions."""
+
+    connections: int = 200
+    bytes_per_second: int = 4 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class Traffic:
+    """Counters of one name since the relay started."""
+
+    open: int = 0
+    connections: int = 0
+    refused: int = 0
+    bytes_in: int = 0  # from the public to the box
+    bytes_out: int = 0
+    dials: int = 0
+    connected_at: int | None = None  # ms since 1970
+    _free_at: float = field(default=0.0, repr=False)
+
+    async def spend(self, count: int, rate: int) -> None:
+        """Wait until `count` more bytes keep the traffic below `rate` bytes a second."""
+        now = asyncio.get_running_loop().time()
+        self._free_at = max(self._free_at, now - 1.0) + count / rate  # may save up one second
+        if self._free_at > now:
+            await asyncio.sleep(self._free_at - now)
+
+
+class Boxes:
+    """The boxes that are enrolled, and the connections of those that have dialled in."""
+
+    def __init__(self, enrolments: Enrolments, clock: Clock, limits: Limits) -> None:
+        self.limits = limits
+        self.enrolments = enrolments
+        self.clock = clock
+        self.traffic: dict[str, Traffic] = {}
+        self._connected: dict[str, asyncssh.SSHServerConnection] = {}
+        self._enrolled: dict[str, EnrolledBox] = {}
+        self.dials = RateLimit(clock, _DIALS_PER_MINUTE)
+        self.reload()
+
+    @property
+    def names(self) -> list[str]:
+        """The enrolled names."""
+        return sorted(self._enrolled)
+
+    def reload(self) -> None:
+        """Read the enrolled boxes again, and cut those that are revoked or have a new key."""
+        before, self._enrolled = self._enrolled, self.enrolments.boxes()
+        for name, box in before.items():
+            if self._enrolled.get(name) != box:
+                self._cut(name, REVOKED)
+        for name in self.traffic.keys() - self._enrolled.keys():
+            del self.traffic[name]
+        for name in self._enrolled:
+            self.traffic.setdefault(name, Traffic())
+
+    def find_by_key(self, key: str) -> str | None:
+        """Return the name of the box with this public key."""
+        return next((box.name for box in self._enrolled.values() if box.key == key), None)
+
+    def is_enrolled(self, name: str) -> bool:
+        """Whether a box is enrolled under this name; it may be away."""
+        return name in self._enrolled
+
+    def connection(self, name: str) -> asyncssh.SSHServerConnection | None:
+        """Return the connection of the box with this name, or None if it is away."""
+        return self._connected.get(name)
+
+    def enter(self, name: str, connection: asyncssh.SSHServerConnection) -> None:
+        """Send what calls `name` through this connection; an older one is ended."""
+        if self._connected.get(name) is connection:
+            return
+        self._cut(name, REPLACED)
+        self._connected[name] = connection
+        traffic = self.traffic[name]
+        traffic.dials += 1
+        traffic.connected_at = self.clock.now()
+        log.info("relay: %s is connected", name)
+
+    def leave(self, name: str, connection: asyncssh.SSHServerConnection) -> None:
+        """Forget a connection that has ended."""
+        if self._connected.get(name) is connection:
+            del self._connected[name]
+            if name in self.traffic:
+                self.traffic[name].connected_at = None
+            log.warning("relay: %s is away", name)
+
+    def close(self) -> None:
+        """End every connection."""
+        for connection in list(self._connected.values()):
+            connection.abort()
+
+    def _cut(self, name: str, reason: int) -> None:
+        connection = self._connected.pop(name, None)
+        if connection is not None:
+            connection.disconnect(reason, "replaced" if reason == REPLACED else "revoked")
+
+
+class BoxConnection(asyncssh.SSHServer):
+    """One SSH connection to the relay. It may only ask for the connections to its own name."""
+
+    def __init__(self, boxes: Boxes) -> None:
+        self._boxes = boxes
+        self._connection: asyncssh.SSHServerConnection | None = None
+        self._key = ""
+        self._secret = ""
+        self._name: str | None = None
+
+    def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+        """Count the connection; close it if its address dials too often."""
+        self._connection = conn
+        try:
+            self._boxes.dials.spend(caller_key(str((conn.get_extra_info("peername") or ("",))[0])))
+        except RateLimited:
+            conn.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the library's API
+        """Forget the connection."""
+        if self._name is not None and self._connection is not None:
+            self._boxes.leave(self._name, self._connection)
+
+    def public_key_auth_supported(self) -> bool:
+        """Offer public keys, and nothing else."""
+        return True
+
+    def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
+        """Return whether this key is enrolled, or the user name contains a valid invitation.
+
+        The library checks the key's signature afterwards.
+        """
+        boxes = self._boxes
+        self._key = " ".join(key.export_public_key().decode().split()[:2])  # without the comment
+        if username.startswith(JOIN_USER):
+            self._secret = username.removeprefix(JOIN_USER)
+            return boxes.enrolments.find_invitation(self._secret, boxes.clock.now()) is not None
+        self._secret = ""
+        return username == BOX_USER and boxes.find_by_key(self._key) is not None
+
+    def server_requested(self, listen_host: str, listen_port: int) -> asyncssh.SSHListener | bool:
+        """Let a box have the connections to its own name.
+
+        A box that joins is enrolled by this request, so the answer tells it that it is.
+        """
+        boxes, connection = self._boxes, self._connection
+        if connection is None or listen_port not in {TLS_PORT, HTTP_PORT}:
+            return False
+        if self._secret:
+            pending = boxes.enrolments.find_invitation(self._secret, boxes.clock.now())
+            if pending is None or pending.name != listen_host:
+                return False
+            boxes.enrolments.enrol(self._secret, self._key, boxes.clock.now())
+            boxes.reload()
+            log.info("relay: %s is enrolled", pending.name)
+            return _Forward()
+        name = boxes.find_by_key(self._key)
+        if name is None or name != listen_host:
+            log.warning("relay: %s may not have connections to %r", name, listen_host)
+            return False
+        if listen_port == HTTP_PORT:  # the box asks for it last, and is then ready for both
+            self._name = name
+            boxes.enter(name, connection)
+        return _Forward()
+
+
+class _Forward(asyncssh.SSHListener):
+    """A reverse forward. It holds no socket: all names share the relay's public ports."""
+
+    def close(self) -> None:
+        """Do nothing: the forward ends with the connection."""
+
+    async def wait_closed(self) -> None:
+        """Return at once."""
+
+
+async def listen_for_boxes(
+    boxes: Boxes, host: str, port: int, key: asyncssh.SSHKey
+) -> asyncssh.SSHAcceptor:
+    """Start the SSH server. `key` is its host key. Raises OSError if it cannot listen."""
+    asyncssh.set_log_level(logging.ERROR)  # its other lines contain user names, i.e. secrets
+    return await asyncssh.listen(
+        host, port, server_factory=partial(BoxConnection, boxes),
+        server_host_keys=[key], reuse_address=True,
+        login_timeout=_LOGIN_SECONDS, keepalive_interval=_KEEPALIVE_SECONDS,
+        keepalive_count_max=_KEEPALIVE_MISSES, allow_scp=False, agent_forwarding=False,
+        **SSH_OPTIONS,
+    )  # fmt: skip
+
+
+async def open_channel(
+    connection: asyncssh.SSHServerConnection, name: str, port: int, caller: tuple[str, int]
+) -> tuple[asyncssh.SSHReader[bytes], asyncssh.SSHWriter[bytes]]:
+    """Open a channel to the box, and tell it who calls.
+
+    Raises asyncssh.Error if the box refuses it, and TimeoutError if it does not answer.
+    """
+    async with asyncio.timeout(_OPEN_SECONDS):
+        return await connection.open_connection(
+            name, port, *caller, encoding=None, window=_WINDOW, max_pktsize=_PACKET
+        )
