@@ -49,12 +49,14 @@ def a_well_formed_request_is_refused_only_for_what_no_schema_can_say(_context, r
 
 
 def spellings(case, sent):
-    """Return the codes for values that only JSON Schema accepts: NUL, and 4.0 guests."""
+    """Return the codes for values that only the schema accepts: NUL, 4.0 guests, types in live."""
     codes = set()
     if sent and b"\\u0000" in (sent if isinstance(sent, bytes) else sent.encode()):
         codes.add("INVALID_JSON")
     if isinstance(case.body, dict) and isinstance(case.body.get("guests"), float):
         codes.add("INVALID_GUESTS")
+    if os.environ["ENVIRONMENT"] == "live" and isinstance(case.body, dict) and "type" in case.body:
+        codes.add("VALIDATION_ERROR")
     return codes
 
 

@@ -68,7 +68,8 @@ def test_no_answer_is_undocumented_and_none_is_a_server_error(environment, tmp_p
         done = subprocess.run(
             [sys.executable, "-m", "schemathesis.cli", "--config-file", str(config), "--no-color",
              "run", f"{base}/openapi.json"],
-            env={**os.environ, "PYTHONPATH": str(ROOT), "TABLES": json.dumps(tables)},
+            env={**os.environ, "PYTHONPATH": str(ROOT), "TABLES": json.dumps(tables),
+                 "ENVIRONMENT": environment},
             capture_output=True, text=True, timeout=240, cwd=tmp_path, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
