@@ -36,7 +36,7 @@ export class Reader {
 
   /**
    * Read the texts in a picture, the nearest to its centre first. The picture is consumed.
-   * `thorough`: slower and more tolerant, for a photo.
+   * `thorough`: slower and more tolerant. Does not wait while the worker restarts.
    */
   async read(picture: ImageBitmap | ImageData, thorough = false): Promise<string[]> {
     if (this.restarting && !thorough) {
