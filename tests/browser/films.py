@@ -49,9 +49,10 @@ def inverted(text: str) -> Image.Image:
 
 
 def small(text: str) -> Image.Image:
-    """Draw a wide picture with a code of two pixels a module."""
+    """Draw a wide picture with a code of 74 pixels, which only the whole picture shows."""
     wall = Image.new("RGB", (1280, 720), _WALL)
-    wall.paste(Image.open(io.BytesIO(qr_png(text, 2))).convert("RGB"), (400, 300))
+    code = Image.open(io.BytesIO(qr_png(text, 8))).convert("RGB")
+    wall.paste(code.resize((74, 74), Image.Resampling.LANCZOS), (400, 300))
     return wall
 
 

@@ -48,8 +48,7 @@ export function listenToWedge(read: (code: string) => void): void {
     last = event.timeStamp;
     clearTimeout(pauseTimer);
     if (!isEnd) {
-      const isPress = event.key === " " || document.activeElement instanceof HTMLSelectElement;
-      if (isPress && isBurst(typed, before)) event.preventDefault();
+      if (event.key === " " && isBurst(typed, before)) event.preventDefault();
       if (!typed) before = fieldNow();
       typed += event.key;
       pressedKeys += keyOf(event.code) ?? event.key;
