@@ -112,6 +112,7 @@ PREFIX = "SVC1"
 VERSIONS = {"live": 0x01, "test": 0x81}
 MOST_GUESTS = 255
 TEXT_LENGTH = 139
+_IDENTIFIER_LENGTH = 3
 _CONTEXT = b"svc-guest-pass-v1"
 _FIRST_DAY = date(2020, 1, 1)
 _WHOLE_EVENING = 0xFFFF
@@ -195,13 +196,25 @@ def decode_passes(text: str) -> Iterator[ReadPass]:
     The signatures are not verified. Lower case, white space and the keyboard layouts in
     `spellings` are tolerated.
     """
-    return filter(None, map(_decode, spellings(text, TEXT_LENGTH)))
+    texts = (each for start in _starts(text) for each in spellings(start, TEXT_LENGTH))
+    return filter(None, map(_decode, texts))
 
 
 def resembles_pass(text: str) -> bool:
-    """Whether `text` begins like a pass, even if damaged or typed with any supported layout."""
-    start = text.strip()[: len(PREFIX)]
-    return any(s.startswith(PREFIX) for s in spellings(start, len(PREFIX)))
+    """Whether `text` begins like a pass, typed with any supported layout, even if damaged."""
+    return any(
+        spelling.startswith(PREFIX)
+        for start in _starts(text)
+        for spelling in spellings(start[: len(PREFIX)], len(PREFIX))
+    )
+
+
+def _starts(text: str) -> tuple[str, str]:
+    """Return `text` and `text` without an AIM identifier.
+
+    Some scanners send this identifier of the code's type, such as `]Q1`, before each code.
+    """
+    return text.strip(), text.strip()[_IDENTIFIER_LENGTH:]
 
 
 def _decode(spelling: str) -> ReadPass | None:

@@ -53,7 +53,7 @@ KEYPAD_DIGITS: Mapping[int, str] = dict(
 _KEYPAD: Mapping[int, str] = {**KEYPAD_DIGITS, 55: "*", 74: "-", 78: "+", 83: ".", 98: "/"}
 
 # Stricter than the box's pattern, which also matches passes typed with the wrong layout.
-_PASS = re.compile(r"SVC1[A-Z2-7]{135}")
+_PASS = re.compile(r"(?:.{3})?SVC1[A-Z2-7]{135}")
 _Layout = Mapping[int, tuple[str, str]]
 
 

@@ -4,7 +4,7 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
-from PIL import Image
+from PIL import Image, ImageOps
 
 from appliance.core.qr import qr_png
 
@@ -43,6 +43,19 @@ def held_up(*codes: tuple[str, int]) -> Image.Image:
     return wall
 
 
+def inverted(text: str) -> Image.Image:
+    """Draw a code whose modules are light on dark."""
+    return ImageOps.invert(Image.open(io.BytesIO(qr_png(text, 6))).convert("RGB"))
+
+
+def small(text: str) -> Image.Image:
+    """Draw a wide picture with a code of 74 pixels, which only the whole picture shows."""
+    wall = Image.new("RGB", (1280, 720), _WALL)
+    code = Image.open(io.BytesIO(qr_png(text, 8))).convert("RGB")
+    wall.paste(code.resize((74, 74), Image.Resampling.LANCZOS), (400, 300))
+    return wall
+
+
 def _jpeg(text: str | None) -> bytes:
     """Draw a dim wall with a phone that shows the code."""
     return _frame(text and Image.open(io.BytesIO(qr_png(text, 6))).convert("RGB"))
@@ -50,7 +63,8 @@ def _jpeg(text: str | None) -> bytes:
 
 def _frame(picture: Image.Image | None) -> bytes:
     """Draw a dim wall with the picture in its centre."""
-    frame = Image.new("RGB", _FRAME, _WALL)
+    size = picture.size if picture is not None and picture.width > _FRAME[0] else _FRAME
+    frame = Image.new("RGB", size, _WALL)
     if picture is not None:
         frame.paste(picture, ((_FRAME[0] - picture.width) // 2, (_FRAME[1] - picture.height) // 2))
     file = io.BytesIO()

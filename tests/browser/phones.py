@@ -71,13 +71,19 @@ class Phone:
 
         await eventually(is_so)
 
-    async def wedge(self, keys: str, codes: Sequence[str] | None = None) -> None:
-        """Type like a USB scanner, with real key events in the host's layout."""
+    async def wedge(
+        self, keys: str, codes: Sequence[str] | None = None, *, enter: bool = True
+    ) -> None:
+        """Type like a USB scanner, with real key events in the host's layout.
+
+        With `enter`, the scanner ends the code with Enter.
+        """
         events: list[dict[str, Any]] = [
             {"key": key, "text": key, "code": codes[n] if codes else ""}
             for n, key in enumerate(keys)
         ]
-        events.append({"key": "Enter", "text": "\r", "code": "Enter", "windowsVirtualKeyCode": 13})
+        end = {"key": "Enter", "text": "\r", "code": "Enter", "windowsVirtualKeyCode": 13}
+        events += [end] * enter
         session = await self.context.new_cdp_session(self.page)
         # Give the key events a scanner's time stamps, even if a busy machine delays them.
         begun = time.time() - _STRIKE_SECONDS * len(events)
@@ -93,11 +99,11 @@ class Phone:
         )
         await session.detach()
 
-    async def scan(self, text: str) -> str:
+    async def scan(self, text: str, *, enter: bool = True) -> str:
         """Scan by USB, wait for the verdict, and return its result."""
         before = await self.page.evaluate("window.verdicts ?? 0")
         await self.page.evaluate(_COUNT_VERDICTS)
-        await self.wedge(text)
+        await self.wedge(text, enter=enter)
         await self.until("before => (window.verdicts ?? 0) > before", before)
         return await self.result()
 

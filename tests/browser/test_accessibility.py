@@ -1,6 +1,8 @@
 """Check every page with axe and for horizontal scrolling, on phone and desktop, in each language.
 
-The documentation pages are checked in test_docs_pages.py.
+Guest pages are also checked for text that is cut off at twice the size. Pages that only a form
+leads to, such as recovery codes, are checked in the tests of their rooms. `/docs/reference` is not
+checked: its markup is that of Swagger UI.
 """
 
 import base64
@@ -21,6 +23,7 @@ from tests.browser.films import film
 from tests.browser.guest_look import a_guests_page, picture
 from tests.browser.keyboard import is_within
 from tests.conftest import with_settings
+from tests.unit.arrivals import add_reservation
 from tests.unit.email import conftest as mail
 
 NARROW, DESK = {"width": 320, "height": 640}, {"width": 1280, "height": 800}
@@ -40,6 +43,27 @@ ROOMS = (
 )  # fmt: skip
 LONG = "Maximilienne-Alexandrine de La Rochefoucauld-Montmorency-Bouteville"
 OPEN_ALL = "document.querySelectorAll('main details').forEach((one) => { one.open = true; })"
+FONT_SIZE = "getComputedStyle(document.documentElement).fontSize"
+# The texts that an element with hidden overflow cuts off. What scrolls is not cut off.
+CUT = """() => {
+  const cut = [];
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const { currentNode: text } = texts;
+    const range = document.createRange();
+    range.selectNodeContents(text);
+    let box = text.parentElement;
+    while (box && getComputedStyle(box).overflowX === "visible") box = box.parentElement;
+    if (text.parentElement.closest(".trap")) continue;
+    if (box && /auto|scroll/.test(getComputedStyle(box).overflowX)) continue;
+    const { left, right, top, bottom } = box?.getBoundingClientRect() ??
+      { left: 0, right: innerWidth, top: -Infinity, bottom: Infinity };
+    const isOut = (rect) => rect.width > 0 && (rect.left < left - 1 || rect.right > right + 1 ||
+      rect.top < top - 1 || rect.bottom > bottom + 1);
+    if ([...range.getClientRects()].some(isOut)) cut.push(text.data.trim());
+  }
+  return cut;
+}"""
 STATUS = {"requested": "requested", "declined": "declined", "cancelled": "cancelled",
           "payment_due": "pending"}  # fmt: skip
 
@@ -89,42 +113,91 @@ async def test_no_page_of_the_portal_has_a_violation(portal, size, scheme, langu
         paths.append(f"{room}/{row}")
     paths.append(f"integrations/endpoints/{endpoint.id}")
     await box.phone("Entrée du jardin, côté de la rue des Bouchers")
+    stranger = await portal.stranger(language, viewport=size, color_scheme=scheme)
+    await stranger.goto("/portal/setup")  # before there is an owner
+    await found.look(stranger, "first setup")
+    email_id = await box.other_environment.database.write(queue_test_email, language)
     page = await portal.desk(
         language=language, viewport=size, color_scheme=scheme, reduced_motion="reduce"
     )
 
-    await found.visit(page, *(f"/portal/{path}" for path in (*ROOMS, *paths)), "/test/outbox", "/")
+    await found.visit(page, *(f"/portal/{path}" for path in (*ROOMS, *paths, "unknown")))
     await page.goto("/portal/tonight")
     await page.click(f"table [data-reservation='{asked.id}']")
     await page.wait_for_selector("#drawer [data-detail]")
     for summary in await page.query_selector_all("#drawer summary"):
         await summary.click()
     await found.look(page, "drawer", opened=False)
-    stranger = await portal.stranger(language, viewport=size, color_scheme=scheme)
-    await found.visit(stranger, "/portal/sign-in", "/portal/welcome", "/trust")
+    await found.visit(
+        stranger, "/portal/sign-in", "/portal/welcome", "/portal/setup", "/trust", "/", "/test",
+        "/docs", "/docs/guide/door", "/test/outbox", f"/test/outbox/{email_id}",
+    )  # fmt: skip
 
     assert found == {}
     assert portal.complaints == []
 
 
+def queue_test_email(tx, language):
+    reservation_id = add_reservation(tx).id
+    return queue_email(tx, reservation_id, "confirmation", mail.GUEST, language, keep=True)
+
+
+async def open_guest_pages(box, page):
+    """Confirm a reservation on the page. Return the paths of all pages that links lead to."""
+    box.clock.set("2026-11-21T12:00:00Z")
+    keyring = box.environment.keyring
+    coming = await box.guest(
+        date="2026-11-22", access_code="SVC-MMMM", customer_name=LONG, slot="19:30"
+    )
+    requested = await box.guest(date="2026-11-23", status="requested", customer_name=LONG)
+    cancelled = await box.guest(date="2026-11-24", status="cancelled")
+    tokens = [keyring.access_token(one.id) for one in (coming, requested, cancelled)]
+    claims = [f"/claim-guest/{keyring.claim_token(one.id)}" for one in (coming, requested)]
+    await page.goto(claims[0])
+    await page.click("form button")
+    return (
+        *(f"/access/{token}" for token in tokens), claims[1], f"{claims[0]}/cancel", "/me",
+        f"/me/{coming.id}", f"/me/{coming.id}/cancel", "/book", "/book?date=2026-11-22",
+        f"/no-reminders/{tokens[0]}", "/access/x",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [320, 390])
+@pytest.mark.parametrize("how", ["setting", "style"])
+async def test_nothing_is_cut_from_a_guests_page_with_text_of_twice_the_size(
+    portal, chromium, tmp_path, width, how
+):
+    size = {"width": width, "height": 844}
+    double = ["--blink-settings=defaultFontSize=32"] if how == "setting" else []
+    context = await chromium.launch_persistent(
+        str(tmp_path / "guest"), double, viewport=size, base_url=portal.box.url
+    )
+    page, found = context.pages[0], {}
+    paths = (*await open_guest_pages(portal.box, page), "/", "/trust")
+    for language in LOCALES:
+        for path in paths:
+            await page.goto(f"{path}{'&' if '?' in path else '?'}lang={language}")
+            if how == "style":
+                await page.evaluate("document.documentElement.style.fontSize = '200%'")
+            assert await page.evaluate(FONT_SIZE) == "32px"
+            await page.evaluate(OPEN_ALL)
+            cut = await page.evaluate(CUT)
+            if cut or not await is_within(page, width):
+                found[f"{path} {language}"] = cut
+    await context.close()
+
+    assert found == {}
+
+
 @LOOKS
 async def test_no_page_of_a_guest_has_a_violation(portal, size, scheme, language):
     box, found = portal.box, Findings()
-    box.clock.set("2026-11-21T12:00:00Z")
-    keyring = box.environment.keyring
-    coming = await box.guest(date="2026-11-22", customer_name=LONG)
-    requested = await box.guest(date="2026-11-23", status="requested", customer_name=LONG)
-    cancelled = await box.guest(date="2026-11-24", status="cancelled")
-    passes = [f"/access/{keyring.access_token(one.id)}" for one in (coming, requested, cancelled)]
-    claims = [f"/claim-guest/{keyring.claim_token(one.id)}" for one in (coming, requested)]
     page = await portal.stranger(language, viewport=size, color_scheme=scheme)
-    await page.goto(claims[0])
-    await page.click("form button")
+    await found.visit(page, "/me")
 
-    await found.visit(
-        page, *passes, claims[1], f"{claims[0]}/cancel", "/me", f"/me/{coming.id}",
-        f"/me/{coming.id}/cancel", "/book", "/book?date=2026-11-22", "/access/x",
-    )  # fmt: skip
+    paths = await open_guest_pages(box, page)
+    await found.look(page, "confirmed")
+    await found.visit(page, *paths)
     for name in (" \N{ZERO WIDTH JOINER} ", "Youssef El Amrani"):
         await page.goto("/book")
         await page.fill("[name=name]", name)
@@ -163,6 +236,13 @@ async def test_no_screen_of_the_door_has_a_violation(door, tmp_path, size, schem
         if opener:
             await phone.page.click(opener)
         await found.look(phone.page, opener, opened=False)
+        if opener == "#open-list":
+            await phone.page.click("#guests button")
+            await found.look(phone.page, "guest", opened=False)
+            await phone.page.keyboard.press("Escape")
+        if opener == "#open-menu":
+            await phone.page.click("#unpair")
+            await found.look(phone.page, "unpair", opened=False)
         await phone.page.keyboard.press("Escape")
     for colour, text in texts.items():
         await phone.scan(text)
@@ -172,6 +252,9 @@ async def test_no_screen_of_the_door_has_a_violation(door, tmp_path, size, schem
             await phone.page.click("#override")
             await found.look(phone.page, "reasons", opened=False)
             await phone.page.click("#next")
+    await phone.page.click("#dock [data-recent]")
+    await found.look(phone.page, "recent", opened=False)
+    await phone.page.keyboard.press("Escape")
     await phone.page.click("#start")
     await phone.page.wait_for_selector("#video:not([hidden])", state="attached")
     await found.look(phone.page, "camera")

@@ -252,6 +252,23 @@ async def test_two_taps_in_the_guest_sheet_open_nobody_else(door):
     assert await door.rows("SELECT count(*) FROM scan") == [(1,)]
 
 
+async def test_how_many_are_here_is_chosen_from_a_list_that_no_scanner_changes(door):
+    guest, following = await door.guest(guests=8), await door.guest(table="T2")
+    phone = await door.phone()
+    count = phone.page.locator("#verdict-stepper select")
+    await phone.scan(await door.pass_of(guest))
+
+    await count.select_option("3")
+    await eventually(lambda: are_in(door, guest, 3))
+    await phone.page.wait_for_selector("#verdict-facts:has-text('3 / 8')")
+    await count.focus()
+
+    assert await phone.scan(await door.pass_of(following)) == "checked_in"
+    await phone.page.wait_for_selector("#verdict-facts:has-text('2 / 2')")
+    await asyncio.sleep(1)  # longer than the delay of a count
+    assert await are_in(door, guest, 3)
+
+
 async def test_the_next_code_right_after_fewer_are_here_counts_both_and_shows_its_own(door):
     guest, following = await door.guest(guests=4), await door.guest(table="T2", status="cancelled")
     phone = await door.phone()

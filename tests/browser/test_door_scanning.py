@@ -8,7 +8,7 @@ from PIL import Image
 from appliance.core.qr import qr_png
 from appliance.door.terminals import offer_pairing
 from tests.browser.accessibility import violations
-from tests.browser.films import film
+from tests.browser.films import film, film_of_pictures, held_up, inverted, small
 from tests.browser.phones import eventually
 from tests.unit.door.test_keyboard_layouts import (
     ARABIC,
@@ -43,6 +43,22 @@ NO_WORKER = """() => {
     }
   };
 }"""
+COUNT_PAUSES = """() => {
+  const wait = window.setTimeout;
+  window.pauses = 0;
+  window.setTimeout = (call, after, ...given) => {
+    if (after === 100) window.pauses += 1;
+    return wait(call, after, ...given);
+  };
+}"""
+KEEP_TRACK = """
+  const { getUserMedia } = MediaDevices.prototype;
+  MediaDevices.prototype.getUserMedia = async function (...wish) {
+    const stream = await getUserMedia.apply(this, wish);
+    [window.track] = stream.getVideoTracks();
+    return stream;
+  };
+"""
 WITH_A_TORCH = """
   const { getUserMedia } = MediaDevices.prototype;
   MediaDevices.prototype.getUserMedia = async function (...wish) {
@@ -108,6 +124,49 @@ async def test_a_code_that_stays_in_sight_is_decided_once(door, tmp_path):
 
     assert await phone.page.is_visible("#strip")
     assert await door.rows("SELECT count(*) FROM scan") == [(1,)]
+
+
+@pytest.mark.parametrize("draw", [inverted, small])
+async def test_a_small_or_an_inverted_code_is_read_and_decided_once(door, tmp_path, draw):
+    text = await door.pass_of(await door.guest())
+    phone = await door.phone(video=film_of_pictures(tmp_path / "one.mjpeg", (draw(text), 60)))
+
+    await phone.page.click("#start")
+    assert await phone.result() == "checked_in"
+    await phone.page.wait_for_selector("#strip:not([hidden])")
+
+    assert await door.rows("SELECT count(*) FROM scan") == [(1,)]
+
+
+async def test_an_empty_scene_is_read_with_pauses_and_the_next_code_is_found(door, tmp_path):
+    code = held_up((await door.pass_of(await door.guest()), 0))
+    seen = film_of_pictures(tmp_path / "late.mjpeg", (None, 240), (code, 30))
+    phone = await door.phone(video=seen)
+    await phone.page.evaluate(COUNT_PAUSES)
+
+    await phone.page.click("#start")
+    await phone.page.wait_for_function("() => window.pauses > 3")
+
+    assert await phone.result() in {"checked_in", "already_checked_in"}
+
+
+async def test_a_camera_that_another_app_takes_is_told_on_the_verdict(door, tmp_path):
+    text = await door.pass_of(await door.guest(status="pending"))
+    phone = await door.unpaired(video=film(tmp_path / "one.mjpeg", [text]))
+    await phone.page.add_init_script(KEEP_TRACK)
+    await paired(door, phone)
+    await phone.page.click("#start")
+    assert await phone.result() == "payment_due"
+    assert await phone.page.is_hidden("#camera-lost")
+
+    await phone.page.evaluate("track.dispatchEvent(new Event('ended'))")
+
+    await phone.page.wait_for_selector("#camera-lost:not([hidden])")
+    assert await phone.page.is_visible("#verdict")
+    assert await violations(phone.page) == []
+    await phone.page.click("#next")
+    await phone.page.click("#start")
+    await phone.page.wait_for_selector("#camera-lost[hidden]", state="attached")
 
 
 async def paired(door, phone):
@@ -180,6 +239,17 @@ async def test_a_usb_scanner_is_understood_on_any_keyboard_layout(door, layout):
     assert await phone.scan(keys[1]) == "checked_in"
 
 
+async def test_a_usb_scanner_without_enter_and_one_with_an_identifier_are_understood(door):
+    texts = [await door.pass_of(await door.guest(table=table)) for table in ("T1", "T2", "T3")]
+    phone = await door.phone()
+
+    assert await phone.scan(texts[0], enter=False) == "checked_in"
+    assert await phone.scan(f"]Q1{texts[1]}") == "checked_in"
+    await phone.lose_box()
+    assert await phone.scan(f"]Q1{texts[2]}", enter=False) == "checked_in"
+    assert await door.rows("SELECT count(*) FROM scan") == [(2,)]
+
+
 async def test_a_usb_scanner_is_heard_wherever_the_focus_is_and_leaves_no_trace_there(door):
     guest = await door.guest()
     phone = await door.phone()
@@ -219,7 +289,7 @@ async def test_people_press_buttons_by_space_and_enter_as_ever(door):
     await phone.page.focus("#guest-stepper [data-step='-1']")
     await phone.page.keyboard.press("Space")
     await phone.page.keyboard.press("Space")
-    assert await phone.page.inner_text("#guest-stepper output") == "2"
+    assert await phone.page.input_value("#guest-stepper select") == "2"
     await phone.page.focus("#guest-go")
     await phone.page.keyboard.press("Enter")
 

@@ -73,6 +73,21 @@ async def test_the_next_scan_of_a_phone_revoked_behind_its_back_wipes_it_too(doo
     await eventually(lambda: is_clean(phone))
 
 
+async def test_a_phone_long_without_the_box_asks_whether_it_still_trusts_it(door):
+    phone = await door.phone()
+    page = phone.page
+    await phone.lose_box()
+    await page.click("#open-menu")
+    assert await page.is_hidden("#trust-hint")
+
+    await page.evaluate("const { now } = Date; Date.now = () => now() + 61_000")
+    await page.evaluate("dispatchEvent(new Event('offline'))")
+
+    await page.wait_for_selector("#trust-hint:not([hidden])")
+    await phone.find_box()
+    await page.wait_for_selector("#trust-hint[hidden]", state="attached")
+
+
 async def test_unpairing_says_what_it_loses_asks_once_and_tells_the_box(door):
     text = await door.pass_of(await door.guest())
     phone = await door.phone()

@@ -9,7 +9,6 @@ from aiohttp import web
 from tests.app.guest.guest_world import guest_application, guest_worlds
 from tests.browser.chromium import browser_fixture
 from tests.browser.guest_look import DESKTOP, PHONE, a_guests_page, picture
-from tests.browser.keyboard import is_within
 from tests.builders import table_id
 from tests.conftest import with_settings
 from tests.ports import kept_port
@@ -152,15 +151,6 @@ async def test_every_page_is_light_whole_after_one_round_trip_and_breaks_no_poli
         here = str(server.make_url("/"))
         assert [url for url in page.addresses if not url.startswith(here)] == []
         assert page.complaints == []
-
-
-async def test_no_page_scrolls_sideways_with_text_of_twice_the_size(world, look):
-    reservation = await world.reserve(date="2026-11-22")
-
-    for path in (world.access(reservation), world.claim(reservation), "/book", "/", "/trust"):
-        page = await look(path)
-        await page.evaluate("document.documentElement.style.fontSize = '200%'")
-        assert await is_within(page, PHONE[0]), path
 
 
 async def test_a_claim_leads_to_the_card_which_turns_around_and_works_without_scripts(world, look):

@@ -52,7 +52,7 @@ async def access_page(request: web.Request) -> web.Response:
         "card": make_card(opened, language),
         "guest_pass": opened.guest_pass,
         "pass_image": image,
-        "link": environment.links.access(request.match_info["token"]),
+        "link": environment.links.access(opened.access_token),
         "calendar": f"{opened.access_path}/calendar.ics?lang={language.code}",
         "picture": f"{opened.access_path}/pass.png",
         "worker": f"{environment.prefix}/access/service-worker.js",
@@ -73,7 +73,7 @@ async def calendar_file(request: web.Request) -> web.Response:
     """
     opened, language = await open_link(request, Keyring.read_access_token), language_of(request)
     card = make_card(opened, language)
-    url = environment_of(request).links.access(request.match_info["token"])
+    url = environment_of(request).links.access(opened.access_token)
     code = language.gettext("Access code: %(code)s", code=card["code"]) if card["code"] else ""
     entry = CalendarEntry(
         reservation=opened.reservation,

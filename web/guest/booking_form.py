@@ -100,6 +100,12 @@ class Offer:
         """Return whether the guests can book any of the times."""
         return any(choice.is_free for choice in self.choices)
 
+    @property
+    def starts(self) -> int | None:
+        """Return when the first slot starts, in minutes after midnight, or None without slots."""
+        slots = [choice.slot for choice in self.choices if choice.slot]
+        return min((interval(slot, self.venue.evening_ends_at)[0] for slot in slots), default=None)
+
     def choice(self, when: str) -> Choice | None:
         """Return the choice for `when`, or None if there is none."""
         return next((choice for choice in self.choices if choice.when == when), None)
@@ -264,7 +270,7 @@ def offer_in_words(offer: Offer, form: BookingForm | None, language: Language) -
     The time in `form` stays selected if it is still free. `days` has (form value, label such as `Ce
     soir`, is selected) for each day.
     """
-    near, written = evening_in_words(offer.day, offer.tonight, language)
+    near, written = evening_in_words(offer.day, offer.tonight, language, offer.starts)
     free = [choice.when for choice in offer.choices if choice.is_free]
     wanted = form.when if form else next(iter(free), "")
     last = offer.tonight + timedelta(BOOKING_HORIZON_DAYS)
@@ -310,7 +316,7 @@ def trouble_in_words(refusal: ApiError, offer: Offer, when: str, language: Langu
 
 
 def _day(day: date, offer: Offer, language: Language) -> tuple[str, str, bool]:
-    near, written = evening_in_words(day, offer.tonight, language)
+    near, written = evening_in_words(day, offer.tonight, language, offer.starts)
     return day.isoformat(), near if written else language.short_date(day), day == offer.day
 
 

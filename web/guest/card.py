@@ -24,6 +24,7 @@ from appliance.reservations.model import Reservation
 from web.guest.links import OpenedLink
 
 _YEAR_SHOWN_AFTER = timedelta(days=300)
+_EVENINGS_START = 17 * 60  # minutes after midnight
 # The icon, colour and text of the status chip, by reservation status.
 _CHIPS = {
     "requested": ("triangle", "wait", _("Awaiting an answer")),
@@ -74,7 +75,8 @@ def make_card(opened: OpenedLink, language: Language) -> dict[str, Any]:
     `way` is a link to a map. `chip` is a short status text with its icon and colour.
     """
     reservation, table = opened.reservation, opened.table
-    evening, day = evening_in_words(opened.day, opened.tonight, language)
+    starts = None if reservation.slot is None else reservation.starts
+    evening, day = evening_in_words(opened.day, opened.tonight, language, starts)
     headline, notice = _HEADLINES.get(reservation.status), _NOTICES.get(reservation.status)
     return {
         "venue": opened.venue.name,
@@ -97,12 +99,18 @@ def make_card(opened: OpenedLink, language: Language) -> dict[str, Any]:
     }
 
 
-def evening_in_words(day: date, tonight: date, language: Language) -> tuple[str, str | None]:
+def evening_in_words(
+    day: date, tonight: date, language: Language, starts: int | None
+) -> tuple[str, str | None]:
     """Return (`Ce soir`, `sam. 21 nov.`), or (`Sam. 28 nov.`, None) if the evening is not near.
 
-    The result always includes the date, because a card may be printed and read on a later day.
+    The result always includes the date, because a card may be printed and read on a later day. For
+    lunch it is `Aujourd’hui`: `starts` is in minutes after midnight, or None for a whole evening.
     """
-    near = {-1: _("Last night"), 0: _("Tonight"), 1: _("Tomorrow")}.get((day - tonight).days)
+    nears = {-1: _("Last night"), 0: _("Tonight"), 1: _("Tomorrow")}
+    if starts is not None and starts < _EVENINGS_START:
+        nears |= {-1: _("Yesterday"), 0: _("Today")}
+    near = nears.get((day - tonight).days)
     written = language.short_date(day, year=day - tonight > _YEAR_SHOWN_AFTER)
     return (language.gettext(near), written) if near else (written[:1].upper() + written[1:], None)
 

@@ -25,6 +25,7 @@ from web.guest.responses import PARTNERS_LANGUAGE, DeadLink, environment_of
 from web.middleware import SECURE
 
 _LISTED_FOR = timedelta(days=60)  # how long reservations stay listed after the evening
+_PUNCTUATION = ".,;:!?)]>\"'»”’"  # messengers take what follows a link for a part of it
 _COOKIE_SECONDS = 400 * 24 * 3600  # the maximum that browsers allow
 
 
@@ -36,6 +37,7 @@ class OpenedLink:
     - `cancel_until`: the guest's cancellation deadline, in ms since 1970.
     - `is_alive`: true until the reservation's links expire.
     - `is_over`: true once the evening has ended.
+    - `access_token`: the token in the access page's address.
     - `access_path`, `my_path`: the paths of the access page and of the page in "my reservations",
       with the environment's prefix.
     """
@@ -52,6 +54,7 @@ class OpenedLink:
     is_alive: bool
     is_over: bool
     asked_for_erasure: bool
+    access_token: str
     access_path: str
     my_path: str
 
@@ -70,7 +73,8 @@ async def open_link(
     if the token is invalid or the link has expired. Forged tokens cause no database query.
     """
     environment = environment_of(request)
-    reservation_id = read_token(environment.keyring, request.match_info["token"])
+    token = request.match_info["token"].rstrip(_PUNCTUATION)
+    reservation_id = read_token(environment.keyring, token)
     if reservation_id is None:
         raise DeadLink
     opened = await environment.database.read(_open, environment, reservation_id)
@@ -131,6 +135,7 @@ def _open(
     guest_pass = None
     if reservation.holds:
         guest_pass = pass_text(reader, keyring, environment.name, reservation)
+    access_token = keyring.access_token(reservation_id)
     return OpenedLink(
         reservation=reservation,
         table=table,
@@ -144,7 +149,8 @@ def _open(
         is_alive=now < reservation.link_expires_at,
         is_over=evening_is_over(reservation, venue, zone, now),
         asked_for_erasure=has_asked_for_erasure(reader, reservation_id),
-        access_path=f"{environment.prefix}/access/{keyring.access_token(reservation_id)}",
+        access_token=access_token,
+        access_path=f"{environment.prefix}/access/{access_token}",
         my_path=f"{environment.prefix}/me/{reservation_id}",
     )
 

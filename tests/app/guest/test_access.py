@@ -2,13 +2,16 @@
 
 import io
 import re
+from datetime import date, timedelta
 
 import pytest
 import zxingcpp
 from PIL import Image
 
 from appliance.clock import parse_instant
+from appliance.core.i18n import load_languages
 from appliance.door.guest_pass import decode_pass
+from web.guest.card import evening_in_words
 
 
 def pass_in(html: str) -> str | None:
@@ -55,6 +58,18 @@ async def test_the_page_speaks_the_visitors_language(world, guest, accepted, cod
     html = await answer.text()
     assert f'<html lang="{code}" dir="{direction}">' in html
     assert answer.headers["Content-Language"] == code
+
+
+@pytest.mark.parametrize("days", [-1, 0])
+def test_lunch_is_not_called_an_evening(days):
+    french, tonight = load_languages().get("fr"), date(2026, 11, 21)
+    starts = (12 * 60, 20 * 60, 24 * 60 + 30, None)  # lunch, dinner, half past midnight, all of it
+    day = tonight + timedelta(days)
+
+    lunch, *evenings = (evening_in_words(day, tonight, french, each)[0] for each in starts)
+
+    assert len(set(evenings)) == 1
+    assert lunch not in evenings
 
 
 async def test_what_a_customer_typed_stays_text(world, guest):

@@ -65,6 +65,21 @@ async def test_a_link_lives_until_noon_of_the_day_after_the_evening(world, guest
     assert (before, after) == (200, 404)
 
 
+@pytest.mark.parametrize("ending", [".", ")", "),", "%22"])
+async def test_a_link_is_opened_although_a_messenger_took_punctuation_for_a_part_of_it(
+    world, guest, ending
+):
+    reservation = await world.reserve()
+    access, claim = world.access(reservation), world.claim(reservation)
+
+    answer = await guest.get(f"{access}{ending}")
+
+    assert (answer.status, (await guest.get(f"{claim}{ending}")).status) == (200, 200)
+    page = await answer.text()
+    assert f"{access}/calendar.ics" in page
+    assert f"{access}{ending}" not in page
+
+
 async def test_a_link_of_the_other_environment_opens_nothing(worlds, guest):
     live, test = worlds
     token = test.environment.keyring.access_token(await live.reserve())

@@ -97,7 +97,7 @@ def test_no_text_whatever_is_believed_and_none_raises(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["SVC1ABC", "svc1 whatever", "SVC&ABC", "svc1", "سرؤ1ضض", "\u064d{}1"]
+    "text", ["SVC1ABC", "svc1 whatever", "SVC&ABC", "svc1", "سرؤ1ضض", "\u064d{}1", "]Q1SVC1ABC"]
 )
 def test_the_ruins_of_a_pass_are_known_for_ours(text):
     assert resembles_pass(text)

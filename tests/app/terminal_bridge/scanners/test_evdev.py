@@ -34,7 +34,7 @@ def strokes_of(text, layout, caps=False, keypad=False):
 
 
 @pytest.mark.parametrize("layout", [_US, _FRENCH], ids=["US scanner", "French scanner"])
-@pytest.mark.parametrize("text", [PASS, PASS.lower(), "SVC-7K2M", "svc-7k2m", LINK])
+@pytest.mark.parametrize("text", [PASS, PASS.lower(), f")Q1{PASS}", "SVC-7K2M", "svc-7k2m", LINK])
 def test_the_text_is_read_whatever_layout_the_scanner_was_set_to(layout, text):
     assert read_strokes(strokes_of(text, layout)) == text
 

@@ -3,7 +3,12 @@ import type { Reader } from "./reader";
 
 export type CameraFault = "refused" | "none" | "busy" | "failed" | "insecure";
 
-const LONGEST_SIDE = 960; // in pixels, enough for a QR code of 49 modules
+const LONGEST_SIDE = 960; // pixels; enough for a QR code of 49 modules
+// Every fourth frame is read thoroughly, for small and inverted codes. It takes longer.
+const THOROUGH_EVERY = 4;
+const THOROUGH_SIDE = 1280;
+const IDLE_AFTER_MS = 5000; // without a code for so long, read fewer frames to save the battery
+const IDLE_PAUSE_MS = 100;
 const WANTED = { width: { ideal: 1280 }, height: { ideal: 720 }, frameRate: { ideal: 30 } };
 const canDrawInWorker = "OffscreenCanvas" in globalThis && "createImageBitmap" in globalThis;
 
@@ -108,19 +113,27 @@ export class Camera {
   }
 
   private async readFrames(run: number): Promise<void> {
-    while (this.currentRun === run) {
+    let foundAt = performance.now();
+    let isThorough = false;
+    for (let frames = 1; this.currentRun === run; frames++) {
+      const isIdle = performance.now() - foundAt > IDLE_AFTER_MS;
+      if (isIdle) await new Promise((done) => setTimeout(done, IDLE_PAUSE_MS));
       await nextFrame(this.video);
-      const frame = this.currentRun === run ? await this.grabFrame() : null;
+      const frame = this.currentRun === run ? await this.grabFrame(isThorough) : null;
       if (!frame) continue;
-      const texts = await this.reader.read(frame);
+      const texts = await this.reader.read(frame, isThorough);
       if (this.currentRun === run) this.found(texts);
+      // A code that was found thoroughly must stay in sight until it is gone.
+      if (texts.length > 0) foundAt = performance.now();
+      else isThorough = frames % THOROUGH_EVERY === 0 && this.reader.works;
     }
   }
 
-  private async grabFrame(): Promise<ImageBitmap | ImageData | null> {
+  private async grabFrame(isThorough: boolean): Promise<ImageBitmap | ImageData | null> {
     const { videoWidth, videoHeight } = this.video;
     if (!videoWidth) return null;
-    const scale = Math.min(1, LONGEST_SIDE / Math.max(videoWidth, videoHeight));
+    const longest = isThorough ? THOROUGH_SIDE : LONGEST_SIDE;
+    const scale = Math.min(1, longest / Math.max(videoWidth, videoHeight));
     const width = Math.round(videoWidth * scale);
     const height = Math.round(videoHeight * scale);
     if (canDrawInWorker) {

@@ -48,6 +48,8 @@ export class CameraView {
     if (!on) this.drawPlaceholder();
     else void this.camera.hasSeveral().then((more) => (byId("turn").hidden = !more));
     if (!on) byId("turn").hidden = true;
+    const isLost = this.fault === "busy"; // also said above a verdict, which covers this screen
+    showText(byId("camera-lost"), isLost ? this.words.say("camera.busy") : null);
   }
 
   private drawPlaceholder(): void {

@@ -49,19 +49,31 @@ export function closeSheets(): void {
   for (const sheet of document.querySelectorAll<HTMLDialogElement>("dialog[open]")) sheet.close();
 }
 
-/** A number with − and + buttons, from 1 to a maximum. */
+/** A number from 1 to a maximum: a list to choose from, between − and + buttons. */
 export class Stepper {
   private value = 1;
   private most = 1;
+  private readonly list: HTMLSelectElement;
   changed: (value: number) => void = () => undefined;
 
   constructor(private readonly place: HTMLElement) {
+    this.list = place.querySelector("select") as HTMLSelectElement;
     place.addEventListener("click", (event) => {
       const step = (event.target as Element).closest<HTMLElement>("[data-step]")?.dataset["step"];
       if (!step) return;
       this.set(this.value + Number(step), this.most);
       this.changed(this.value);
     });
+    this.list.addEventListener("change", () => {
+      this.list.blur();
+      this.set(Number(this.list.value), this.most);
+      this.changed(this.value);
+    });
+  }
+
+  /** Whether the list may be open. */
+  get isChoosing(): boolean {
+    return document.activeElement === this.list;
   }
 
   get count(): number {
@@ -71,8 +83,12 @@ export class Stepper {
   set(value: number, most: number): void {
     this.most = Math.max(1, most);
     this.value = Math.min(Math.max(1, value), this.most);
-    const output = this.place.querySelector("output");
-    if (output) output.textContent = String(this.value);
+    if (this.list.length !== this.most) {
+      this.list.replaceChildren(
+        ...Array.from({ length: this.most }, (_, n) => new Option(String(n + 1))),
+      );
+    }
+    this.list.value = String(this.value);
     const [fewer, more] = this.place.querySelectorAll("button");
     if (fewer) fewer.disabled = this.value <= 1;
     if (more) more.disabled = this.value >= this.most;

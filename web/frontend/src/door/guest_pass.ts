@@ -7,6 +7,7 @@ import { westernDigits } from "../shared/text_folding";
 
 export const TEXT_LENGTH = 139;
 const PREFIX = "SVC1";
+const IDENTIFIER_LENGTH = 3;
 const FORM = /^SVC1[A-Z2-7]{134}[AIQY]$/; // the last three bits are unused and 0
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 const SIGNED_BYTES = 20;
@@ -35,16 +36,25 @@ export interface ReadPass {
  * signature.
  */
 export function* decodePasses(text: string): Generator<ReadPass> {
-  for (const spelling of spellings(text, TEXT_LENGTH)) {
-    const read = FORM.test(spelling) ? parse(base32(spelling.slice(PREFIX.length))) : null;
-    if (read) yield read;
+  for (const start of starts(text)) {
+    for (const spelling of spellings(start, TEXT_LENGTH)) {
+      const read = FORM.test(spelling) ? parse(base32(spelling.slice(PREFIX.length))) : null;
+      if (read) yield read;
+    }
   }
 }
 
 /** Whether `text` starts like a pass in any keyboard layout, even if the rest is damaged. */
 export function resemblesPass(text: string): boolean {
-  const start = [...text.trim()].slice(0, PREFIX.length).join("");
-  return [...spellings(start, PREFIX.length)].some((spelling) => spelling.startsWith(PREFIX));
+  return starts(text).some((start) => {
+    const first = [...start].slice(0, PREFIX.length).join("");
+    return [...spellings(first, PREFIX.length)].some((spelling) => spelling.startsWith(PREFIX));
+  });
+}
+
+/** The text, and the text without the identifier, such as "]Q1", that some scanners send first. */
+function starts(text: string): string[] {
+  return [text.trim(), [...text.trim()].slice(IDENTIFIER_LENGTH).join("")];
 }
 
 function parse(raw: Uint8Array<ArrayBuffer>): ReadPass | null {

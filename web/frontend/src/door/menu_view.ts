@@ -6,8 +6,11 @@ import type { Feedback } from "./feedback";
 import { clockOf } from "./venue_time";
 import type { Words } from "./words";
 
+const TRUST_HINT_MS = 60_000; // a changed certificate looks as if the box were unreachable
+
 export class MenuView {
   private readonly sheet = byId<HTMLDialogElement>("menu-sheet");
+  private lastOnline = Date.now();
 
   constructor(
     private readonly words: Words,
@@ -70,6 +73,8 @@ export class MenuView {
     const note = isOnline ? this.problemText(doorState) : connection;
     if (byId("alone-text").textContent !== note) showText(byId("alone-text"), note);
     byId("state").textContent = connection;
+    if (isOnline) this.lastOnline = Date.now();
+    byId("trust-hint").hidden = Date.now() - this.lastOnline < TRUST_HINT_MS;
     const unsent = words.say("unpair.unsent", { count: pendingScans });
     showText(byId("unpair-unsent"), pendingScans ? unsent : null);
     byId("terminal-name").textContent = me?.terminal.name ?? "";

@@ -35,8 +35,8 @@ export class Reader {
   }
 
   /**
-   * Read the texts of the codes in a picture. The code nearest to the centre comes first. The
-   * picture is consumed. `thorough` is slower but more tolerant, for photos.
+   * Read the texts in a picture, the nearest to its centre first. The picture is consumed.
+   * `thorough`: slower and more tolerant. Does not wait while the worker restarts.
    */
   async read(picture: ImageBitmap | ImageData, thorough = false): Promise<string[]> {
     if (this.restarting && !thorough) {

@@ -149,7 +149,8 @@ export class VerdictView {
     if (this.current?.colour !== "green") return;
     this.autoCloseTimer = setTimeout(() => {
       const { shown } = this;
-      if (!shown || this.acting || this.count !== null) return this.startAutoClose();
+      const isBusy = this.acting || this.count !== null || this.stepper.isChoosing;
+      if (!shown || isBusy) return this.startAutoClose();
       this.dialog.close();
       this.lastAutoClosed = shown;
       this.actions.autoClosed(shown.verdict);

@@ -1,6 +1,7 @@
 /**
- * Read a keyboard-wedge scanner, which types a burst of keys that ends with Enter, wherever the
- * focus is. Text that the burst typed into a field is removed, and its keys press no buttons.
+ * Read a keyboard-wedge scanner, wherever the focus is: a burst of keys that ends with Enter, or,
+ * after a whole pass, with a pause. Text that the burst typed into a field is removed, and its keys
+ * press no buttons.
  */
 import { decodePasses, resemblesPass } from "./guest_pass";
 
@@ -22,10 +23,18 @@ export function listenToWedge(read: (code: string) => void): void {
   let pressedKeys = "";
   let last = 0;
   let before: Field | null = null;
+  let pauseTimer = 0;
 
   const reset = () => {
     typed = pressedKeys = "";
     before = null;
+  };
+
+  const finish = () => {
+    const code = likelierCode(typed, pressedKeys);
+    if (before) before.element.value = before.value;
+    reset();
+    read(code);
   };
 
   addEventListener("keydown", (event) => {
@@ -38,11 +47,13 @@ export function listenToWedge(read: (code: string) => void): void {
       reset();
     }
     last = event.timeStamp;
+    clearTimeout(pauseTimer);
     if (!isEnd) {
       if (event.key === " " && isBurst(typed, before)) event.preventDefault();
       if (!typed) before = fieldNow();
       typed += event.key;
       pressedKeys += keyOf(event.code) ?? event.key;
+      if (isPass(typed) || isPass(pressedKeys)) pauseTimer = setTimeout(finish, IN_PASS_MS);
       return;
     }
     if (typed.length >= SHORTEST || isBurst(typed, before)) {
@@ -50,10 +61,7 @@ export function listenToWedge(read: (code: string) => void): void {
       event.stopImmediatePropagation();
     }
     if (typed.length < SHORTEST) return reset();
-    const code = likelierCode(typed, pressedKeys);
-    if (before) before.element.value = before.value;
-    reset();
-    read(code);
+    finish();
   }, { capture: true });
 
   addEventListener("keyup", (event) => {
@@ -73,8 +81,11 @@ function longestGap(typed: string, before: Field | null): number {
 
 /** Return the typed text or the text by key positions, whichever is a pass. */
 function likelierCode(typed: string, pressedKeys: string): string {
-  const isPass = (text: string) => !decodePasses(text).next().done;
   return !isPass(typed) && isPass(pressedKeys) ? pressedKeys : typed;
+}
+
+function isPass(text: string): boolean {
+  return !decodePasses(text).next().done;
 }
 
 function isCharacter(key: string): boolean {
