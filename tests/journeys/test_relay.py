@@ -244,6 +244,7 @@ def test_the_commands_refuse_what_cannot_be(venue, relay):
     assert refused("join", "vbrelay-half", data=venue.founded.data)
     assert refused("revoke", NAME, data=relay.data)
     assert refused("invite", "no name", data=relay.data)
+    assert refused("invite", NAME, data=venue.founded.data)
     assert refused("serve", "--address", ADDRESS, data=relay.data)
     code = relay.invite(NAME)
     relay.stop()

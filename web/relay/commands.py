@@ -6,13 +6,13 @@ from pathlib import Path
 
 from appliance.clock import format_instant
 from appliance.commands import console as cli
-from appliance.core.data_directory import wake_box
+from appliance.core.data_directory import DataDirectory, wake_box
 from appliance.core.errors import OperatorError
 from appliance.core.files import atomic_write, become_owner, sync
 from appliance.core.settings import change_settings, parse_settings
 from web.relay.enrolment import SECRET_BYTES, WAKEUP_PIPE, Enrolments, Invitation, access_file
 
-_RELAY_DATA = "the relay's data directory"
+_RELAY_DATA = "the relay's data directory (default: VENUEBOX_DATA)"
 _HOUR_MS = 3_600_000
 _TOKEN_VARIABLE, _TOKEN_LEAST = "VENUEBOX_RELAY_TOKEN", 16
 
@@ -37,7 +37,7 @@ def add(commands: cli.Commands) -> None:
 
 def _add(group: cli.Commands, name: str, run: cli.Command, meaning: str) -> argparse.ArgumentParser:
     parser = cli.add_command(group, name, run, meaning)
-    parser.add_argument("--data", metavar="DIR", required=True, help=_RELAY_DATA)
+    parser.add_argument("--data", metavar="DIR", help=_RELAY_DATA)
     return parser
 
 
@@ -77,7 +77,7 @@ def serve(arguments: argparse.Namespace, console: cli.Console) -> int:
         if getattr(arguments, name) < 1:
             raise OperatorError(f"--{name.replace('_', '-')} must be 1 or more")
     relay.run_relay(
-        _root(arguments),
+        _root(arguments, console),
         console.clock,
         arguments.address,
         relay.Ports(
@@ -96,14 +96,14 @@ def invite(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Print a code. Raises OperatorError if the name is bad or no relay has run here."""
     ends_at = console.clock.now() + max(1, arguments.hours) * _HOUR_MS
     secret = console.tokens.random_bytes(SECRET_BYTES)
-    found = _enrolments(arguments).invite(arguments.name.lower(), secret, ends_at)
+    found = _enrolments(arguments, console).invite(arguments.name.lower(), secret, ends_at)
     print(found.encode())
     return 0
 
 
 def list_boxes(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Print the enrolled boxes and the invitations that have not ended."""
-    enrolments = _enrolments(arguments)
+    enrolments = _enrolments(arguments, console)
     rows: list[tuple[object, list[str]]] = []
     for box in enrolments.boxes().values():
         described = cli.describe(box, "name", "enrolled_at")
@@ -114,18 +114,19 @@ def list_boxes(arguments: argparse.Namespace, console: cli.Console) -> int:
     return cli.print_rows(arguments, rows)
 
 
-def revoke(arguments: argparse.Namespace, _console: cli.Console) -> int:
+def revoke(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Revoke a box; a running relay cuts it at once. Raises OperatorError for an unknown name."""
-    if not _enrolments(arguments).revoke(arguments.name.lower()):
+    root = _root(arguments, console)
+    if not Enrolments(root).revoke(arguments.name.lower()):
         raise OperatorError(f"there is no box {arguments.name}: see venuebox relay list")
-    wake_box(_root(arguments) / WAKEUP_PIPE)
+    wake_box(root / WAKEUP_PIPE)
     return 0
 
 
 def join(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Join a relay; a running box dials it at once. Raises OperatorError if the relay refuses."""
-    invitation = Invitation.decode(arguments.code)
     directory = console.box(arguments)
+    invitation = Invitation.decode(arguments.code)
     asyncio.run(join_relay(directory.root, invitation))
     wake_box(directory.wakeup_pipe)
     url = f"https://{invitation.name}"
@@ -182,12 +183,20 @@ def leave(arguments: argparse.Namespace, console: cli.Console) -> int:
     return 0
 
 
-def _root(arguments: argparse.Namespace) -> Path:
-    """Return the relay's data directory. Root acts as its owner from then on."""
-    root = Path(arguments.data).expanduser().absolute()
-    become_owner(root)
-    return root
+def _root(arguments: argparse.Namespace, console: cli.Console) -> Path:
+    """Return the relay's data directory. Root acts as its owner from then on.
+
+    Raises WrongUsage if none is named, and OperatorError if it holds a box.
+    """
+    chosen = arguments.data or console.environ.get("VENUEBOX_DATA")
+    if not chosen:
+        raise cli.WrongUsage("name the relay's directory with --data or VENUEBOX_DATA")
+    directory = DataDirectory(Path(chosen).expanduser().absolute())
+    become_owner(directory.root)
+    if directory.holds_a_box():
+        raise OperatorError(f"{directory.root} holds a box: name another directory for the relay")
+    return directory.root
 
 
-def _enrolments(arguments: argparse.Namespace) -> Enrolments:
-    return Enrolments(_root(arguments))
+def _enrolments(arguments: argparse.Namespace, console: cli.Console) -> Enrolments:
+    return Enrolments(_root(arguments, console))

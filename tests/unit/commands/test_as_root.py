@@ -43,9 +43,11 @@ COMMANDS = {
     "doorlog verify": [*LIVE], "tls show": [], "tls import": ["--cert", VENUE, "--key", VENUE],
     "tls renew": [], "tls forget": [], "clock confirm": ["2026-11-22"], "bridge": [], "backup": [],
     "restore": [BACKUP, "--key", "N"], "verify": [BACKUP], "signing-key rotate": [*LIVE],
-    "salvage": [], "version": [],
+    "salvage": [], "version": [], "relay serve": ["--address", "N", "--host", "192.0.2.1"],
+    "relay invite": ["a.example"], "relay list": [], "relay revoke": ["a.example"],
+    "relay join": ["N"], "relay leave": [],
 }  # fmt: skip
-ROOTS_OWN = {"service install"}  # what it must not do is in test_service.py
+ROOTS_OWN = {"service install", "update"}  # tested in test_service.py and test_update.py
 
 
 def data_commands(parser=None, words=()):
