@@ -38,7 +38,7 @@ async def fits(page, size):
 async def borrow(page, running):
     await page.goto("/test")
     await page.get_by_label("Your test key").fill(running.test_key)
-    await page.get_by_role("button", name="Lend me a receiver").click()
+    await page.get_by_role("button", name="Create a receiver").click()
     await page.get_by_text("not registered").or_(page.get_by_text("active, receives")).wait_for()
 
 
@@ -139,7 +139,7 @@ async def test_where_no_place_is_left_an_endpoint_can_be_deactivated_here(
         assert (await running.call("POST", "/test/v1/webhooks", json=url))[0] == 201
     await page.goto("/test")
     await page.get_by_label("Your test key").fill(running.test_key)
-    lend = page.get_by_role("button", name="Lend me a receiver")
+    lend = page.get_by_role("button", name="Create a receiver")
     await lend.click()
     await page.get_by_role("alert").get_by_text("(TOO_MANY_ENDPOINTS)").wait_for()
     assert await page.locator("#endpoint-list li").count() == 5
@@ -185,7 +185,7 @@ async def test_a_wrong_key_is_told_in_the_boxs_own_words(running, page):
     await page.goto("/test")
 
     await page.get_by_label("Your test key").fill(running.live_key)
-    await page.get_by_role("button", name="Lend me a receiver").click()
+    await page.get_by_role("button", name="Create a receiver").click()
 
     await page.get_by_role("alert").get_by_text("(UNAUTHORIZED)").wait_for()
     [refused] = page.complaints  # the browser logs each refusal

@@ -58,7 +58,7 @@ async def test_many_are_counted_before_and_sent_twice_is_once(running, receiver,
 
     assert re.findall(r"\b(\d+) deliver", asked)[:1] == ["3"]
     assert {headers["Location"] for _, _, headers in answers} == {done}
-    assert await has(manager, done, "3 deliveries put in line")
+    assert await has(manager, done, "3 deliveries queued")
     assert len(receiver.requests) == 6
 
 

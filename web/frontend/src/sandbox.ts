@@ -168,7 +168,7 @@ function showUnknownReceiver(): void {
   find("borrow").hidden = false;
   find("receiver").hidden = true;
   find("arrived").hidden = true;
-  showProblem("This box does not know that receiver. Borrow a new one.");
+  showProblem("This box does not know that receiver. Create a new one.");
 }
 
 function show(status: ReceiverStatus, first: boolean): void {
@@ -234,7 +234,7 @@ function steps(signature: Signature): HTMLElement {
   if (signature.expected.length === 0) add("No active endpoint sends here, so there is no secret.");
   for (const value of signature.expected) add("HMAC-SHA256 with the endpoint's secret:", value);
   for (const value of signature.given) add("v1 that was sent:", value);
-  add(signature.verdict === "valid" ? "They are equal: genuine." : "They do not fit: refuse it.");
+  add(signature.verdict === "valid" ? "They are equal: genuine." : "They differ: refuse it.");
   return list;
 }
 
