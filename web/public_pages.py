@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives import hashes
 from appliance.core.errors import NotFound, Unavailable
 from appliance.http.request import ENVIRONMENT, wants_page
 from appliance.tls.certificates import Certificates
+from appliance.tls.challenges import CHALLENGE_PATH
 from appliance.venue.rows import get_venue
 from web.middleware import SECURE
 from web.rendering import LANGUAGES, public_page
@@ -73,6 +74,19 @@ async def send_profile(request: web.Request) -> web.Response:
     )
 
 
+async def answer_challenge(request: web.Request) -> web.Response:
+    """`GET /.well-known/acme-challenge/{token}`: prove to an authority that the name is ours.
+
+    There is an answer only while a certificate is ordered with `acme.challenge = "http-01"`.
+    """
+    certificates = request.app[CERTIFICATES]
+    files = certificates.challenges.files if certificates is not None else {}
+    if request.match_info["token"] not in files:
+        raise NotFound
+    content = files[request.match_info["token"]]
+    return web.Response(text=content, headers={"Cache-Control": "no-store"})
+
+
 async def confirm_trust(_request: web.Request) -> web.Response:
     """`GET /trust/check`: a browser can load this over https only if it trusts the box."""
     return web.Response(text="yes", headers={"Cache-Control": "no-store"})
@@ -123,4 +137,5 @@ PUBLIC_ROUTES = (
     ("GET", "/trust/ca.crt", send_authority),
     ("GET", "/trust/ca.mobileconfig", send_profile),
     ("GET", "/trust/check", confirm_trust),
+    ("GET", f"{CHALLENGE_PATH}{{token}}", answer_challenge),
 )
