@@ -195,7 +195,8 @@ class Acme:
             self._plan = read_plan(self._folder, self._settings)
         due = self._plan.due(reader.now)
         if due is None:  # what an earlier run complained about does not matter any more
-            self._has_alerts &= any(alert.name in _ALERTS for alert in list_alerts(reader))
+            if self._has_alerts:
+                self._has_alerts = any(alert.name in _ALERTS for alert in list_alerts(reader))
             return 0 if self._has_alerts else None
         return 0 if self._is_requested else due
 

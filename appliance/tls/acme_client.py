@@ -87,12 +87,17 @@ def obtain(order: Order) -> tuple[bytes, bytes]:
     except errors.IssuanceError as error:
         raise _explain(error.error) from None
     except messages.Error as error:
-        raise _explain(error) from None
+        # Outside a challenge, this is about the account.
+        is_account = error.code == "unauthorized"
+        raise AcmeError("account", str(error.detail)) if is_account else _explain(error) from None
     except errors.TimeoutError:
         raise AcmeError("no_answer", "it did not finish in time") from None
     except requests.RequestException as error:
         raise AcmeError("no_answer", _cause(error)) from None
-    except (errors.Error, JoseError, ValueError, KeyError) as error:
+    except OSError as error:  # of the box's own files
+        raise AcmeError("refused", str(error)) from None
+    except (errors.Error, JoseError, ValueError, LookupError, TypeError, AttributeError) as error:
+        # The library checks only a part of what the authority sends.
         raise AcmeError("refused", f"{type(error).__name__}: {error}") from None
 
 
@@ -244,7 +249,7 @@ def _explain(error: messages.Error) -> AcmeError:
 
 
 def _cause(error: BaseException) -> str:
-    """Return the innermost reason of a failed request, without addresses of Python objects."""
+    """Return the innermost reason of a failed request, without the connection's description."""
     if isinstance(error, requests.Timeout):
         return "timed out"
     while error.args and isinstance(error.args[0], BaseException):
@@ -252,7 +257,8 @@ def _cause(error: BaseException) -> str:
     reason = getattr(error, "reason", None)
     if isinstance(reason, BaseException):
         return _cause(reason)
-    return str(getattr(error, "strerror", None) or error).rpartition(">: ")[2]
+    text = str(getattr(error, "strerror", None) or error)
+    return text.partition("): ")[2] or text
 
 
 def _deadline(seconds: int) -> datetime:

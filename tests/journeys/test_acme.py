@@ -9,7 +9,11 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from appliance.tls.certificates import LEAF, OBTAINED, read_certificate
+from appliance.clock import SystemClock
+from appliance.core.settings import AcmeSettings
+from appliance.tls.acme_client import obtain
+from appliance.tls.certificates import LEAF, OBTAINED, import_certificate, read_certificate
+from appliance.tls.challenges import Challenges, Order
 from tests.journeys.acme_authority import NAME, a_public_box, dns_hook, until
 from tests.promises.leaping_time import LeapingTime
 from tests.promises.own_time import OwnTime
@@ -156,6 +160,25 @@ def test_a_box_that_is_killed_on_the_way_finishes_the_order_that_it_began(tmp_pa
         # An order without an answered challenge is of no use any more.
         assert box.authority.orders() == (1 if instant == "remove" else 2)
         assert not (box.data / "tls" / "acme-order.json").exists()
+
+
+def test_a_certificate_that_was_issued_and_not_stored_is_fetched_and_not_ordered_again(tmp_path):
+    with a_public_box(tmp_path, "dns-01") as box:
+        authority, folder = box.authority, box.data / "tls"
+        authority.start()
+        acme = AcmeSettings(
+            directory=authority.directory, agree_terms=True, challenge="dns-01",
+            dns_hook=dns_hook(tmp_path, authority), ca_file=str(authority.ca_file),
+        )  # fmt: skip
+        order = Order(acme, NAME, folder, Challenges())
+        issued = obtain(order)
+
+        assert obtain(order) == issued
+        assert (authority.orders(), authority.issued()) == (1, 1)
+
+        import_certificate(folder, *issued, SystemClock().now(), OBTAINED, NAME)
+        assert obtain(order) != issued
+        assert (authority.orders(), authority.issued()) == (2, 2)
 
 
 def test_nothing_is_ordered_while_the_clock_is_not_trusted(tmp_path):

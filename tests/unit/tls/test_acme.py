@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import requests
+from acme import challenges as library
 from acme import errors, messages
 from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -159,7 +160,7 @@ def attempt(folder):
 @pytest.mark.parametrize(
     ("code", "reason"),
     [("rateLimited", "rate_limited"), ("caa", "caa"), ("dns", "dns"), ("dnssec", "dns"),
-     ("connection", "unreached"), ("tls", "unreached"), ("unauthorized", "unreached"),
+     ("connection", "unreached"), ("tls", "unreached"), ("unauthorized", "account"),
      ("rejectedIdentifier", "refused"), ("badCSR", "refused"), ("invalidContact", "account"),
      ("externalAccountRequired", "account"), ("serverInternal", "no_answer")],
 )  # fmt: skip
@@ -185,7 +186,8 @@ def test_of_several_errors_the_first_is_told(monkeypatch, tmp_path):
     ("error", "reason"),
     [(requests.ConnectionError("refused"), "no_answer"), (requests.Timeout(), "no_answer"),
      (errors.TimeoutError(), "no_answer"), (errors.MissingNonce, "refused"),
-     (ValueError("no JSON"), "refused"), (KeyError("newAccount"), "refused")],
+     (ValueError("no JSON"), "refused"), (KeyError("newAccount"), "refused"),
+     (OSError(28, "No space left on device"), "refused")],
 )  # fmt: skip
 def test_whatever_else_goes_wrong_is_told_too(monkeypatch, tmp_path, error, reason):
     if error is errors.MissingNonce:
@@ -193,6 +195,20 @@ def test_whatever_else_goes_wrong_is_told_too(monkeypatch, tmp_path, error, reas
     failing(monkeypatch, error)
 
     assert attempt(tmp_path).reason == reason
+
+
+def test_a_challenge_that_fails_is_told_by_its_own_error():
+    said = messages.Error.with_code("unauthorized", detail="wrong certificate")
+    chall = library.HTTP01(token=b"x" * 16)
+    failed = messages.ChallengeBody(
+        chall=chall, uri="u", status=messages.STATUS_INVALID, error=said
+    )
+    body = messages.Authorization(challenges=(failed,))
+    resource = messages.AuthorizationResource(body=body, uri="u")
+
+    found = acme_client._explain_failure(errors.ValidationError([resource]))
+
+    assert (found.reason, found.detail) == ("unreached", "wrong certificate")
 
 
 def test_a_hook_that_fails_or_is_missing_is_told_with_its_last_words(tmp_path):
