@@ -41,7 +41,8 @@ COMMANDS = {
     "endpoint trust": ["N", "--system"], "deliveries": [*LIVE],
     "replay": [*LIVE, "--endpoint", "N"], "doctor": ["--fix"], "doorlog export": [*LIVE],
     "doorlog verify": [*LIVE], "tls show": [], "tls import": ["--cert", VENUE, "--key", VENUE],
-    "tls renew": [], "tls forget": [], "clock confirm": ["2026-11-22"], "bridge": [], "backup": [],
+    "tls renew": [], "tls forget": [], "tls obtain": [],
+    "clock confirm": ["2026-11-22"], "bridge": [], "backup": [],
     "restore": [BACKUP, "--key", "N"], "verify": [BACKUP], "signing-key rotate": [*LIVE],
     "version": [],
 }  # fmt: skip
