@@ -127,9 +127,9 @@ def obtain(arguments: argparse.Namespace, console: cli.Console) -> int:
         raise OperatorError("set acme.directory and acme.agree_terms first, and restart the box")
     if not plan.name or plan.rests:
         raise OperatorError(f"ACME is {_describe_plan(plan, {})}")
-    if not plan.state.may_ask(console.clock.now()):
-        raise OperatorError("there were 4 attempts in the last hour: wait, or the authority will "
-                            "refuse for days")  # fmt: skip
+    if not plan.may_ask(console.clock.now()):
+        raise OperatorError("the authority would refuse for days if it were asked more often than "
+                            "4 times an hour, or within 2 days of a success")  # fmt: skip
     atomic_write(folder / acme.REQUESTED, b"")
     if not wake_box(directory.wakeup_pipe):
         (folder / acme.REQUESTED).unlink()

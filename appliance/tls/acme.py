@@ -51,7 +51,9 @@ REQUESTED = "acme-requested"  # created by `venuebox tls obtain` to ask for an a
 _STATE = "acme.json"
 _MINUTE_MS = 60_000
 _HOUR_MS = 60 * _MINUTE_MS
-_HOURLY = 4  # attempts on request; Let's Encrypt allows 5 failed ones for each name
+# What Let's Encrypt allows is 5 failed attempts an hour, and 5 equal certificates a week.
+_HOURLY = 4
+_PAUSE_MS = 2 * DAY_MS
 _ATTEMPTS_KEPT = 20
 _ATTEMPT_SECONDS = 900
 
@@ -79,10 +81,6 @@ class State:
         wait = min(5 * _MINUTE_MS * 4 ** (len(self.attempts) - 1), DAY_MS)
         return self.attempts[-1] + (DAY_MS if self.reason == "rate_limited" else wait)
 
-    def may_ask(self, now: int) -> bool:
-        """Whether an operator may ask for another attempt: four times an hour."""
-        return sum(now - _HOUR_MS < at <= now for at in self.attempts) < _HOURLY
-
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -95,8 +93,9 @@ class Plan:
     name: str
     state: State
     rests: bool
-    renew_at: int  # in ms since 1970; 0 if there is no certificate for the name yet
-    ends_at: int  # of this certificate, also 0
+    renew_at: int = 0  # in ms since 1970; 0 if there is no certificate for the name yet
+    ends_at: int = 0  # of this certificate
+    lifetime: int = 0  # of this certificate, in ms
 
     def due(self, now: int) -> int | None:
         """Return when the next attempt is due, in ms since 1970; None if never."""
@@ -104,10 +103,19 @@ class Plan:
             return None
         # After the clock was set back, what lies ahead of it must not hold the certificate back.
         retry = self.state.retry_at() if max(self.state.attempts, default=0) <= now else 0
-        # An authority whose certificates end within hours must not be asked all the time.
-        obtained = self.state.obtained_at or 0
-        again = obtained + DAY_MS if self.renew_at and obtained <= now else 0
-        return max(self.renew_at, retry, again)
+        # By a wrong clock, a new certificate may already be due.
+        pause = min(self.lifetime // 3, DAY_MS)
+        return max(self.renew_at, retry, self._obtained_by(now) + pause)
+
+    def may_ask(self, now: int) -> bool:
+        """Whether an operator may ask for another attempt without meeting a rate limit."""
+        recent = sum(now - _HOUR_MS < at <= now for at in self.state.attempts)
+        return recent < _HOURLY and self._obtained_by(now) <= now - _PAUSE_MS
+
+    def _obtained_by(self, now: int) -> int:
+        """Return when the present certificate was obtained; 0 if it is unknown or in the future."""
+        at = self.state.obtained_at or 0
+        return at if self.renew_at and at <= now else 0
 
 
 def public_name(app_url: str) -> str:
@@ -125,16 +133,19 @@ def read_plan(folder: Path, settings: Settings) -> Plan:
     subject = (name, acme.directory, acme.challenge)
     state = read_state(folder)
     imported, obtained = (read_certificate(folder / file) for file in (IMPORTED, OBTAINED))
-    renew_at = end = 0
+    certificate = None
     # A certificate of a test authority must not stay once the real one is set.
     is_current = state.obtained_from in {"", acme.directory}
     if obtained is not None and is_current and names_in(obtained).cover(name):
-        renew_at, end = _renew_at(obtained), ends_at(obtained)
+        certificate = obtained
     if state.subject != subject:
         state = replace(State(subject), obtained_at=state.obtained_at,
                         obtained_from=state.obtained_from)  # fmt: skip
     rests = imported is not None and names_in(imported).cover(name)
-    return Plan(name, state, rests, renew_at, end)
+    if certificate is None:
+        return Plan(name, state, rests)
+    end, lifetime = ends_at(certificate), _lifetime(certificate)
+    return Plan(name, state, rests, _renew_at(certificate), end, lifetime)
 
 
 def read_state(folder: Path) -> State:
@@ -156,10 +167,13 @@ def _renew_at(certificate: x509.Certificate) -> int:
     The part that is taken off depends on the serial number, so boxes that were installed together
     do not renew together, and a restart does not change it.
     """
-    begins = round(certificate.not_valid_before_utc.timestamp() * 1000)
-    lifetime = ends_at(certificate) - begins
+    lifetime = _lifetime(certificate)
     digest = sha256(str(certificate.serial_number).encode()).digest()
-    return begins + lifetime * 2 // 3 - lifetime // 20 * digest[0] // 256
+    return ends_at(certificate) - lifetime // 3 - lifetime // 20 * digest[0] // 256
+
+
+def _lifetime(certificate: x509.Certificate) -> int:
+    return ends_at(certificate) - round(certificate.not_valid_before_utc.timestamp() * 1000)
 
 
 class Acme:

@@ -12,7 +12,7 @@ from appliance.clock import StoppedClock
 from appliance.core.errors import OperatorError
 from appliance.core.settings import AcmeSettings, ServerSettings, Settings, parse_settings
 from appliance.tls import acme_client
-from appliance.tls.acme import REASONS, State, _write_state, public_name, read_plan
+from appliance.tls.acme import REASONS, Plan, State, _write_state, public_name, read_plan
 from appliance.tls.certificates import DAY_MS, IMPORTED, OBTAINED, import_certificate
 from appliance.tls.challenges import AcmeError, Challenges, Order
 from tests.unit.tls.test_importing import a_certificate, pem_of
@@ -49,6 +49,7 @@ def test_a_certificate_is_wanted_for_a_public_name_alone(tmp_path, url, name):
     assert (due(tmp_path, server=ServerSettings(app_url=url)) == 0) == bool(name)
 
 
+@pytest.mark.proves("S32")
 def test_without_a_directory_nothing_is_ever_ordered(tmp_path):
     assert due(tmp_path, acme=AcmeSettings()) is None
 
@@ -122,13 +123,25 @@ def test_a_damaged_record_counts_as_none(tmp_path, content):
     assert due(tmp_path) == 0
 
 
-@pytest.mark.parametrize("limit", [4])
-def test_a_person_may_ask_a_few_times_an_hour(limit):
-    attempts = tuple(NOW - minute * MINUTE for minute in range(limit))
+def test_certificates_that_live_for_a_day_are_renewed_in_time():
+    hour = 60 * MINUTE
+    state = State(SUBJECT, obtained_at=NOW, obtained_from=DIRECTORY)
+    plan = Plan("box.example", state, False, NOW + 16 * hour, NOW + DAY_MS, DAY_MS)
 
-    assert State(attempts=attempts[1:]).may_ask(NOW)
-    assert not State(attempts=attempts).may_ask(NOW)
-    assert State(attempts=attempts).may_ask(NOW + 60 * MINUTE)
+    assert plan.due(NOW) == NOW + 16 * hour
+
+
+def test_a_person_may_ask_a_few_times_an_hour_and_not_soon_after_a_success():
+    attempts = tuple(NOW - minute * MINUTE for minute in range(4))
+
+    assert Plan("n", State(attempts=attempts[1:]), False).may_ask(NOW)
+    assert not Plan("n", State(attempts=attempts), False).may_ask(NOW)
+    assert Plan("n", State(attempts=attempts), False).may_ask(NOW + 60 * MINUTE)
+
+    done = Plan("n", State(obtained_at=NOW), False, NOW + 60 * DAY_MS)
+    assert not done.may_ask(NOW + DAY_MS)
+    assert done.may_ask(NOW + 2 * DAY_MS)
+    assert replace(done, renew_at=0).may_ask(NOW)  # it was for another name or authority
 
 
 @pytest.mark.parametrize(
