@@ -57,6 +57,7 @@ def show(arguments: argparse.Namespace, console: cli.Console) -> int:
         lines += _describe("obtained by ACME, for its names only", found["obtained"])
     if found["acme"] is not None:
         lines.append(f"ACME          {_describe_plan(plan, found['acme'])}")
+        lines += [f"account       {plan.state.account}"] if plan.state.account else []
     return cli.print_answer(arguments, found, "\n".join(lines))
 
 

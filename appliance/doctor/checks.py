@@ -208,7 +208,7 @@ def certificate(context: CheckContext) -> Check:
     days, command = found["daysLeft"], "venuebox tls renew"
     if imported and imported["daysLeft"] < days:
         days, command = imported["daysLeft"], "venuebox tls import"
-    # While ACME is on, `public_certificate` judges what it obtained.
+    # While ACME is on, `acme` judges what it obtained.
     obtained = None if context.known_settings().acme.directory else found["obtained"]
     if obtained and obtained["daysLeft"] < days:
         days, command = obtained["daysLeft"], "venuebox tls forget"
@@ -241,7 +241,7 @@ def certificate(context: CheckContext) -> Check:
     return lasting
 
 
-def public_certificate(context: CheckContext) -> Check:
+def acme(context: CheckContext) -> Check:
     """If ACME is on: there is a public certificate, and the last attempt to renew it succeeded."""
     settings, now = context.known_settings(), context.clock.now()
     if not settings.acme.directory:
@@ -416,7 +416,7 @@ CHECKS: tuple[Callable[[CheckContext], Check], ...] = (
     disk, memory, clock, time_zones,
     data.signing_key, uplink, conditions,
     mail, mail_server, endpoints, deliveries,
-    readers, certificate, public_certificate, tls_port,
+    readers, certificate, acme, tls_port,
 )  # fmt: skip
 
 

@@ -73,6 +73,7 @@ class State:
     detail: str = ""
     obtained_at: int | None = None  # when the stored certificate was obtained
     obtained_from: str = ""  # from which directory
+    account: str = ""  # with which account there, as a URI
 
     def retry_at(self) -> int:
         """Return when to try again: 5 min after the first failure, 20 min, 80 min, … 24 h."""
@@ -139,8 +140,9 @@ def read_plan(folder: Path, settings: Settings) -> Plan:
     if obtained is not None and is_current and names_in(obtained).cover(name):
         certificate = obtained
     if state.subject != subject:
-        state = replace(State(subject), obtained_at=state.obtained_at,
-                        obtained_from=state.obtained_from)  # fmt: skip
+        account = state.account if is_current else ""
+        kept = State(account=account, obtained_from=state.obtained_from)
+        state = replace(kept, subject=subject, obtained_at=state.obtained_at)
     rests = imported is not None and names_in(imported).cover(name)
     if certificate is None:
         return Plan(name, state, rests)
@@ -226,7 +228,7 @@ class Acme:
         await asyncio.to_thread(self._begin, state)
         self._plan, self._has_alerts = None, True
         try:
-            await self._attempt(plan.name)
+            account = await self._attempt(plan.name)
         except AcmeError as failed:
             log.warning(
                 "acme: no certificate for %s (%s): %s", plan.name, failed.reason, failed.detail
@@ -234,8 +236,8 @@ class Acme:
             state = replace(state, reason=failed.reason, detail=failed.detail)
         else:
             log.info("acme: obtained a certificate for %s", plan.name)
-            directory = self._settings.acme.directory
-            state = replace(state, attempts=(), obtained_at=now(), obtained_from=directory)
+            state = replace(state, attempts=(), obtained_at=now(), account=account,
+                            obtained_from=self._settings.acme.directory)  # fmt: skip
         state = replace(state, ended_at=now())
         await asyncio.to_thread(_write_state, self._folder, state)
         self._plan = None
@@ -245,14 +247,14 @@ class Acme:
         _write_state(self._folder, state)
         (self._folder / REQUESTED).unlink(missing_ok=True)
 
-    async def _attempt(self, name: str) -> None:
-        """Obtain a certificate, store it and use it. Raises AcmeError."""
+    async def _attempt(self, name: str) -> str:
+        """Obtain a certificate, store it and use it; return the account. Raises AcmeError."""
         certificates, folder = self._certificates, self._folder
         order = partial(self._order, name)
         try:
             async with asyncio.timeout(_ATTEMPT_SECONDS):
                 with certificates.challenges.answering(certificates.context):
-                    chain, key = await run_in_daemon_thread(order)
+                    chain, key, account = await run_in_daemon_thread(order)
             store = partial(import_certificate, file=OBTAINED, name=name)
             await asyncio.to_thread(store, folder, chain, key, self._database.clock.now())
             certificates.load()
@@ -264,8 +266,9 @@ class Acme:
         except OSError as error:  # the next attempt fetches the same certificate
             raise AcmeError("unusable", str(error)) from None
         (folder / ORDER).unlink(missing_ok=True)
+        return account
 
-    def _order(self, name: str) -> tuple[bytes, bytes]:
+    def _order(self, name: str) -> tuple[bytes, bytes, str]:
         # The library takes half a second to import, and many megabytes.
         from appliance.tls.acme_client import obtain  # noqa: PLC0415
 
@@ -294,6 +297,7 @@ def describe_plan(plan: Plan, now: int) -> dict[str, Any]:
         "name": name or None,
         "directory": directory,
         "challenge": challenge,
+        "account": state.account or None,
         "lastAttemptAt": format_instant(state.attempts[-1]) if state.attempts else None,
         "problem": state.reason or None,
         "detail": state.detail or None,

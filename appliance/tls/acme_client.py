@@ -70,8 +70,8 @@ class TlsAlpn01(library.KeyAuthorizationChallenge):
         return self.key_authorization(account_key)
 
 
-def obtain(order: Order) -> tuple[bytes, bytes]:
-    """Return a new certificate with its chain, and its key, both as PEM.
+def obtain(order: Order) -> tuple[bytes, bytes, str]:
+    """Return a new certificate with its chain and its key, both as PEM, and the account's URI.
 
     If the process was killed after the authority had issued a certificate, that one is returned.
     Raises AcmeError.
@@ -79,7 +79,7 @@ def obtain(order: Order) -> tuple[bytes, bytes]:
     try:
         account = _load_account_key(order.folder / ACCOUNT)
         connection = _sign_in(order.settings, account)
-        return _resume(order, connection) or _order(order, connection, account)
+        chain, key = _resume(order, connection) or _order(order, connection, account)
     except AcmeError:
         raise
     except errors.ValidationError as error:
@@ -99,6 +99,7 @@ def obtain(order: Order) -> tuple[bytes, bytes]:
     except (errors.Error, JoseError, ValueError, LookupError, TypeError, AttributeError) as error:
         # The library checks only a part of what the authority sends.
         raise AcmeError("refused", f"{type(error).__name__}: {error}") from None
+    return chain, key, connection.net.account.uri if connection.net.account else ""
 
 
 def _load_account_key(path: Path) -> JWKEC:

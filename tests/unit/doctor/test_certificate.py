@@ -193,7 +193,7 @@ def obtained(ward, state, days=90):
 def test_a_certificate_by_acme_is_judged_by_its_last_renewal(ward, days, reason, status):
     obtained(ward, State(attempts=(1,), reason=reason, detail="why it is so"), days)
 
-    found = ward.find("public_certificate")
+    found = ward.find("acme")
 
     assert found.status == status
     assert ("why it is so" in english(found)) == bool(reason)
@@ -202,12 +202,12 @@ def test_a_certificate_by_acme_is_judged_by_its_last_renewal(ward, days, reason,
 def test_acme_is_examined_only_where_it_is_on_and_says_what_it_lacks(ward):
     obtained(ward, State())
     ward.set(server={"app_url": "https://box.example"})
-    assert ward.status("public_certificate") is None
+    assert ward.status("acme") is None
     assert ward.status("certificate") == "ok"  # what was obtained before is used until its end
     ward.set(server={}, acme=ACME)
-    assert ward.status("public_certificate") == "warn"
+    assert ward.status("acme") == "warn"
 
     ward.set(server={"app_url": "https://box.example"}, acme=ACME)
     bring(ward, "box.example")
 
-    assert ward.status("public_certificate") == "ok"
+    assert ward.status("acme") == "ok"

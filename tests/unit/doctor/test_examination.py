@@ -18,7 +18,7 @@ def test_a_healthy_box_is_well_in_every_way(ward):
 
     assert [check for check in checks if check.status != "ok"] == []
     assert {check.name for check in checks} == {c.__name__ for c in CHECKS} - {
-        "erasures", "mail_server", "readers", "certificate", "public_certificate", "tls_port"
+        "erasures", "mail_server", "readers", "certificate", "acme", "tls_port"
     }  # fmt: skip
     assert worst(checks) == "ok"
 
