@@ -16,9 +16,9 @@ from appliance.scheduler import Scheduler
 from appliance.tls.acme import Acme, read_state
 from appliance.tls.certificates import Certificates, Names
 from appliance.tls.challenges import CHALLENGE_PATH, AcmeError
+from tests.application import application_of
 from tests.conftest import opened_box
 from tests.unit.jobs.keeping import Timer
-from web.application import build_application
 
 NAME = "box.example"
 MINUTE = 60
@@ -117,7 +117,7 @@ async def test_a_token_is_answered_over_plain_http_before_the_box_has_an_owner_a
     found_unfurnished_box(DataDirectory(tmp_path), Console(clock, Tokens(), {}))
     certificates.challenges.files["token-1"] = "token-1.thumbprint"
     async with opened_box(tmp_path, clock, replace(SETTINGS, acme=AcmeSettings())) as box:
-        app = build_application(box, certificates)
+        app = application_of(box, certificates)
         async with TestClient(TestServer(app)) as client:
             for token, status in (("token-1", 200), ("token-2", 404)):
                 path, headers = f"{CHALLENGE_PATH}{token}", {"Host": NAME}
