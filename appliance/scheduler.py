@@ -2,9 +2,12 @@
 
 import asyncio
 import logging
+import threading
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 from appliance.clock import Alarm, Clock
 from appliance.core.errors import ApiError, OperatorError, log_exception
@@ -17,6 +20,7 @@ _SETTLE_SECONDS = 1.0
 _RETRY_SECONDS = 60.0
 
 
+T = TypeVar("T")
 CallLater = Callable[[float, Callable[[], None]], Alarm]
 
 
@@ -187,3 +191,18 @@ class Scheduler:
         if seconds is not None and self._running:
             later = self._call_later or asyncio.get_running_loop().call_later
             self._alarm = later(seconds, self.look)
+
+
+async def run_in_daemon_thread(work: Callable[[], T]) -> T:
+    """Run `work` in a daemon thread, which does not delay the exit. Returns its result."""
+    done: Future[T] = Future()
+    done.set_running_or_notify_cancel()  # so cancelling the caller does not cancel `work`
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised in the caller
+            done.set_exception(error)
+
+    threading.Thread(target=run, name="blocking work", daemon=True).start()
+    return await asyncio.wrap_future(done)

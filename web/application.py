@@ -24,6 +24,7 @@ from appliance.jobs.nightly import NightlyWork, Retention
 from appliance.jobs.reservation_states import make_reservation_jobs
 from appliance.privacy import Erasures
 from appliance.scheduler import Scheduler
+from appliance.tls.acme import Acme
 from appliance.tls.certificates import Certificates
 from appliance.webhooks.dispatcher import Dispatcher
 from terminal_bridge.api import TERMINAL_ROUTES
@@ -186,7 +187,9 @@ def _background(
         states = make_reservation_jobs(services.environment, may_expire)
         jobs += (retentions[-1].job, services.email_worker.job, states)
         if certificates is not None and services.environment is box.live:
-            jobs.append(renewal(certificates, box.live.database, may_expire))
+            live = box.live.database
+            jobs.append(renewal(certificates, live, may_expire))
+            jobs.append(Acme(box.settings, certificates, live, may_expire).job)
     if directory is not None:
         jobs += NightlyWork(box, directory, retentions).jobs
 

@@ -48,6 +48,7 @@ from appliance.http.request import (
     wants_page,
 )
 from appliance.staff.accounts import is_closed
+from appliance.tls.challenges import CHALLENGE_PATH
 from appliance.venue.rows import get_venue
 from appliance.webhooks.dispatcher import Dispatcher
 from web.api.authentication import KEY, Gate
@@ -56,6 +57,7 @@ ErrorPage = Callable[[web.Request, Exception], web.StreamResponse | None]
 
 SETUP_PATH = "/portal/setup"
 _OPEN_AT_FIRST_START = frozenset({SETUP_PATH, "/health", "/ready"})
+_OPEN_FOLDERS = ("/static/", CHALLENGE_PATH)
 _HOST = re.compile(r"(?:([a-z0-9._-]+)|\[([0-9a-f:.]+)\])(?::\d{1,5})?", re.ASCII | re.IGNORECASE)
 _API_PATHS = re.compile(r"(?:/test)?/*(?:v1|terminal|static)(?:/|\Z)")  # without error pages
 _PORTAL_PATHS = re.compile(r"(?:/test)?/portal(?:/|\Z)")
@@ -278,7 +280,7 @@ class FirstStart:
         if is_reading and request.path == SETUP_PATH:
             base = request.app[SECURE].redirect_base(request)
             return _redirect(307, f"{base}{SETUP_PATH}") if base else None
-        if request.path in _OPEN_AT_FIRST_START or request.path.startswith("/static/"):
+        if request.path in _OPEN_AT_FIRST_START or request.path.startswith(_OPEN_FOLDERS):
             return None
         if is_reading and wants_page(request):
             return _redirect(303, SETUP_PATH)

@@ -11,6 +11,7 @@ from appliance.core.errors import NotFound, Unavailable
 from appliance.doctor.outside import NONCE, PROOF_PATH
 from appliance.http.request import ENVIRONMENT, answer
 from appliance.tls.certificates import Certificates
+from appliance.tls.challenges import CHALLENGE_PATH
 from appliance.venue.rows import get_venue
 from web.middleware import SECURE
 from web.rendering import LANGUAGES, public_page
@@ -71,6 +72,19 @@ async def send_profile(request: web.Request) -> web.Response:
         content_type="application/x-apple-aspen-config",
         headers={"Content-Disposition": 'attachment; filename="venuebox.mobileconfig"'},
     )
+
+
+async def answer_challenge(request: web.Request) -> web.Response:
+    """`GET /.well-known/acme-challenge/{token}`: prove to an authority that the name is ours.
+
+    There is an answer only while a certificate is ordered with `acme.challenge = "http-01"`.
+    """
+    certificates = request.app[CERTIFICATES]
+    files = certificates.challenges.files if certificates is not None else {}
+    if request.match_info["token"] not in files:
+        raise NotFound
+    content = files[request.match_info["token"]]
+    return web.Response(text=content, headers={"Cache-Control": "no-store"})
 
 
 async def confirm_trust(_request: web.Request) -> web.Response:
@@ -139,4 +153,5 @@ PUBLIC_ROUTES = (
     ("GET", "/trust/ca.mobileconfig", send_profile),
     ("GET", "/trust/check", confirm_trust),
     ("GET", PROOF_PATH + "/{nonce}", prove_identity),
+    ("GET", f"{CHALLENGE_PATH}{{token}}", answer_challenge),
 )

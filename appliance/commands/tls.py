@@ -1,16 +1,24 @@
 """`venuebox tls`: show, import, renew and remove the box's TLS certificates."""
 
 import argparse
+import time
+from pathlib import Path
 from typing import Any
 
+from appliance.alerts import Alert
 from appliance.clock import format_instant
 from appliance.commands import console as cli
 from appliance.core.data_directory import wake_box
 from appliance.core.errors import OperatorError
+from appliance.core.files import atomic_write
 from appliance.core.network import own_addresses
 from appliance.door.terminals import list_terminals
-from appliance.tls import certificates
+from appliance.tls import acme, certificates
 from appliance.venue.rows import get_venue
+
+_POLL_SECONDS = 0.5
+_BEGIN_SECONDS = 15
+_OBTAIN_SECONDS = 900
 
 
 def add(commands: cli.Commands) -> None:
@@ -25,19 +33,48 @@ def add(commands: cli.Commands) -> None:
     meaning = "also create a new authority, which every device must trust"
     parser.add_argument("--authority", action="store_true", help=meaning)
     cli.add_command(group, "forget", forget, "remove the imported certificate", "--data")
+    meaning = "try now to obtain a certificate by ACME"
+    cli.add_command(group, "obtain", obtain, meaning, "--data")
 
 
 def show(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Print names, expiry and fingerprints. Raises OperatorError if there is no certificate."""
-    found = certificates.describe(console.box(arguments).root / "tls", console.clock.now())
+    directory, now = console.box(arguments), console.clock.now()
+    folder = directory.root / "tls"
+    found = certificates.describe(folder, now)
     if found is None:
         raise OperatorError("there is no certificate yet. venuebox serve creates it.")
+    settings = console.settings(directory)
+    plan = acme.read_plan(folder, settings)
+    found["acme"] = acme.describe_plan(plan, now) if settings.acme.directory else None
     lines = _describe("signed by the box", found)
     if found["authority"]:
         lines.append(f"authority     {_shown(found['authority'])}")
     if found["imported"] is not None:
-        lines += _describe("imported; used for its own names only", found["imported"])
+        lines += _describe("imported, for its names only", found["imported"])
+    if found["obtained"] is not None:
+        lines += _describe("obtained by ACME, for its names only", found["obtained"])
+    if found["acme"] is not None:
+        lines.append(f"ACME          {_describe_plan(plan, found['acme'])}")
+        lines += [f"account       {plan.state.account}"] if plan.state.account else []
     return cli.print_answer(arguments, found, "\n".join(lines))
+
+
+def _describe_plan(plan: acme.Plan, shown: dict[str, Any]) -> str:
+    if not plan.name:
+        return "off, because server.app_url is not an https address with a public name"
+    if plan.rests:
+        return f"off for {plan.name}, because the imported certificate is used"
+    problem = acme.alert_of(plan.state)
+    said = f"{_explain(problem)}; next attempt" if problem else "next attempt"
+    return f"{said} {shown['nextAttemptAt']}"
+
+
+def _explain(problem: Alert) -> str:
+    from appliance.core.i18n import load_languages  # noqa: PLC0415 - slow, and rarely needed
+    from appliance.doctor.check import describe  # noqa: PLC0415 - as above
+
+    return describe(problem).text(load_languages().get("en"))
 
 
 def _describe(kind: str, found: dict[str, Any]) -> list[str]:
@@ -83,11 +120,61 @@ def renew(arguments: argparse.Namespace, console: cli.Console) -> int:
     return 0
 
 
+def obtain(arguments: argparse.Namespace, console: cli.Console) -> int:
+    """Ask the running box to obtain a certificate now, and wait for the result.
+
+    Raises OperatorError if the box cannot, or if it could not obtain one.
+    """
+    directory = console.box(arguments)
+    settings, folder = console.settings(directory), directory.root / "tls"
+    plan = acme.read_plan(folder, settings)
+    if not settings.acme.directory:
+        raise OperatorError("set acme.directory and acme.agree_terms first, and restart the box")
+    if not plan.name or plan.rests:
+        raise OperatorError(f"ACME is {_describe_plan(plan, {})}")
+    if not plan.may_ask(console.clock.now()):
+        raise OperatorError("the authority would refuse for days if it were asked more often than "
+                            "4 times an hour, or within 2 days of a success")  # fmt: skip
+    atomic_write(folder / acme.REQUESTED, b"")
+    if not wake_box(directory.wakeup_pipe):
+        (folder / acme.REQUESTED).unlink()
+        raise OperatorError("the box is not running: start it, because it answers the authority")
+    ended = _wait_for_end(folder, acme.read_state(folder).ended_at)
+    problem = acme.alert_of(ended)
+    if problem is not None:
+        raise OperatorError(_explain(problem))
+    print(f"obtained for {plan.name}")
+    return 0
+
+
+def _wait_for_end(folder: Path, before: int | None) -> acme.State:
+    """Wait until an attempt ends after the one at `before`. Raises OperatorError after 15 s."""
+    waited = 0.0
+    while (state := acme.read_state(folder)).ended_at == before:
+        has_begun = not (folder / acme.REQUESTED).exists()
+        if waited > (_OBTAIN_SECONDS if has_begun else _BEGIN_SECONDS):
+            raise OperatorError(
+                "it takes longer: see venuebox tls show later" if has_begun else
+                "the box has not begun: restart it to apply its settings, and see venuebox doctor "
+                "whether its clock is trusted. It will try as soon as it can"
+            )  # fmt: skip
+        time.sleep(_POLL_SECONDS)
+        waited += _POLL_SECONDS
+    return state
+
+
 def forget(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Remove the imported certificate. Raises OperatorError if there is none."""
     directory = console.box(arguments)
-    if not certificates.forget_imported(directory.root / "tls"):
+    folder = directory.root / "tls"
+    # What ACME obtained remains after ACME was turned off, and is then removed in the same way.
+    is_off = not console.settings(directory).acme.directory
+    was_obtained = is_off and certificates.forget_certificate(folder, certificates.OBTAINED)
+    if not (certificates.forget_certificate(folder) or was_obtained):
         raise OperatorError("there is no imported certificate")
     wake_box(directory.wakeup_pipe)
-    print("the box's own certificate is used for every name")
+    if is_off:
+        print("the box's own certificate is used for every name")
+    else:
+        print("the certificate obtained by ACME is used, or the box's own until there is one")
     return 0

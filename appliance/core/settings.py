@@ -18,6 +18,7 @@ from appliance.core.scanner_settings import EXAMPLE, ReaderSettings, parse_reade
 _TOKEN_LEAST = 16
 _NEVER_IN_A_BASE = frozenset(" ?#@<>\"'\\")
 _COUNT = (1, 10**9)
+CHALLENGES = ("tls-alpn-01", "http-01", "dns-01")
 _HEAD = """\
 # Settings of this box. Remove the # before a line to change the setting; it takes effect at the
 # next start. Each setting can also be given as an environment variable, VENUEBOX_SECTION_NAME.
@@ -57,6 +58,10 @@ def _are_networks(texts: tuple[str, ...]) -> bool:
         return False
 
 
+def _is_https_or_empty(url: str) -> bool:
+    return _is_base(url.rstrip("/")) and (not url or url.startswith("https://"))
+
+
 def _is_path(text: str) -> bool:
     # The path is written to the systemd unit, where a line break would start another line.
     return not text or (Path(text).is_absolute() and text.isprintable())
@@ -92,6 +97,36 @@ class ServerSettings:
         "bearer token for /metrics, at least 16 characters; empty: /metrics is closed",
         ("nothing, or 16 characters or more", lambda token: not 0 < len(token) < _TOKEN_LEAST),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class AcmeSettings:
+    """The authority that issues a public certificate for the host of `server.app_url`."""
+
+    directory: str = _setting(
+        "",
+        "directory URL of an ACME authority; empty: no public certificate is obtained",
+        ("an address such as https://acme-v02.api.letsencrypt.org/directory", _is_https_or_empty),
+    )
+    agree_terms: bool = _flag("you agree to the authority's terms of service; required")
+    email: str = _setting("", "address for the authority's messages to you; empty: none")
+    challenge: str = _setting(
+        "tls-alpn-01",
+        "how the authority checks the name: tls-alpn-01, http-01 or dns-01",
+        ("tls-alpn-01, http-01 or dns-01", CHALLENGES.__contains__),
+    )
+    dns_hook: str = _setting(
+        "",
+        "program for dns-01, called with add or remove, the record's name and its value",
+        ("a path from the root such as /usr/local/bin/dns-hook", _is_path),
+    )
+    ca_file: str = _setting(
+        "",
+        "certificate (PEM) that the directory's https is checked against; empty: public ones",
+        ("a path from the root such as /etc/ssl/authority.pem", _is_path),
+    )
+    account_key_id: str = _setting("", "key id for authorities that require an existing account")
+    account_hmac_key: str = _setting("", "HMAC key (base64url) that belongs to the key id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +231,7 @@ class Settings:
     """All validated settings, in the same sections and with the same names as settings.toml."""
 
     server: ServerSettings = field(default_factory=ServerSettings)
+    acme: AcmeSettings = field(default_factory=AcmeSettings)
     api: ApiSettings = field(default_factory=ApiSettings)
     webhooks: WebhookSettings = field(default_factory=WebhookSettings)
     retention: RetentionSettings = field(default_factory=RetentionSettings)
@@ -264,7 +300,22 @@ def parse_settings(text: str, environ: Mapping[str, str], name: str = "settings.
         raise OperatorError(
             "mail.sender is missing. If mail.host is set, emails need a From address."
         )
+    _check_acme(sections["acme"])
     return Settings(**sections, readers=readers)
+
+
+def _check_acme(acme: AcmeSettings) -> None:
+    if not acme.directory:
+        return
+    if not acme.agree_terms:
+        raise OperatorError(
+            "acme.agree_terms is false: read the authority's terms of service, and set it to true "
+            "if you agree, or remove acme.directory"
+        )
+    if acme.challenge == "dns-01" and not acme.dns_hook:
+        raise OperatorError("acme.dns_hook is missing: with dns-01, a program must set the record")
+    if bool(acme.account_key_id) != bool(acme.account_hmac_key):
+        raise OperatorError("acme.account_key_id and acme.account_hmac_key belong together")
 
 
 def describe_settings() -> list[tuple[str, str, Any, str]]:

@@ -282,6 +282,33 @@ MESSAGES = {
     "database_damaged": _("a database is damaged"),
     "mail_settings": _("no email is sent before the mail settings are corrected"),
     "mail_unreachable": _("emails wait: the mail server does not answer"),
+    "acme_dns": _(
+        "the authority found no usable DNS record of %(subject)s, so it issued no certificate "
+        "(%(detail)s)"
+    ),
+    "acme_unreached": _(
+        "the authority did not reach this box under the name %(subject)s, so it issued no "
+        "certificate (%(detail)s)"
+    ),
+    "acme_caa": _(
+        "a CAA record forbids the authority to issue a certificate for %(subject)s (%(detail)s)"
+    ),
+    "acme_rate_limited": _(
+        "the authority accepts no more orders for %(subject)s at the moment (%(detail)s)"
+    ),
+    "acme_account": _(
+        "the authority does not accept the account that ordered a certificate for %(subject)s "
+        "(%(detail)s)"
+    ),
+    "acme_refused": _("the authority issued no certificate for %(subject)s (%(detail)s)"),
+    "acme_no_answer": _(
+        "the authority that issues the certificate for %(subject)s does not answer (%(detail)s)"
+    ),
+    "acme_dns_hook": _(
+        "the program acme.dns_hook failed while a certificate for %(subject)s was ordered "
+        "(%(detail)s)"
+    ),
+    "acme_unusable": _("the new certificate for %(subject)s cannot be used (%(detail)s)"),
     "reader_trouble": _("a scanner does not work: %(detail)s"),
     "address_unreachable": _(
         "guests and partners do not reach the box at %(subject)s: the portal shows the reason "

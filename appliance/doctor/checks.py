@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from appliance.core.data_directory import ENVIRONMENTS
 from appliance.core.errors import OperatorError
 from appliance.core.i18n import mark as _
-from appliance.core.network import is_loopback_host, own_addresses
+from appliance.core.network import is_loopback_host, own_addresses, serves_tls
 from appliance.core.settings import ServerSettings
 from appliance.core.tokens import Keyring
 from appliance.doctor import data
@@ -38,9 +38,11 @@ from appliance.doctor.check import (
     utc,
     warn,
 )
+from appliance.doctor.check import describe as describe_alert
 from appliance.doctor.outside import NONCE_BYTES, check_outside, is_checked
 from appliance.email.smtp import find_trouble
 from appliance.reservations.emails import SETTINGS_TROUBLE
+from appliance.tls.acme import alert_of, read_plan
 from appliance.tls.certificates import Names, describe, wanted_names
 from appliance.venue.rows import get_venue
 from appliance.webhooks.endpoints import list_active_endpoints
@@ -53,6 +55,7 @@ _WARN_DAYS, _FAIL_DAYS = 21, 3  # the box renews its certificate 30 days before 
 MAIL_DEADLINE = 5.0
 _WEEK = 7 * 24 * 3600 * 1000
 _HOUR = 3600 * 1000
+_DAY = 24 * _HOUR
 _MANY = 5  # number of consecutive failures that the check reports
 _NEWEST = """
     SELECT max(at) FROM (
@@ -203,11 +206,17 @@ def readers(context: CheckContext) -> Check:
 def certificate(context: CheckContext) -> Check:
     """Check that the certificates do not expire soon and that they cover the box's names."""
     server, found = _look(context)
-    imported, covered = found["imported"], _imported_names(found)
-    own_days, days = found["daysLeft"], min(found["daysLeft"], (imported or found)["daysLeft"])
+    imported, covered = found["imported"], _names_of_others(found)
+    days, command = found["daysLeft"], "venuebox tls renew"
+    if imported and imported["daysLeft"] < days:
+        days, command = imported["daysLeft"], "venuebox tls import"
+    # While ACME is on, `acme` judges what it obtained.
+    obtained = None if context.known_settings().acme.directory else found["obtained"]
+    if obtained and obtained["daysLeft"] < days:
+        days, command = obtained["daysLeft"], "venuebox tls forget"
     lasting = at_least(
         days, _WARN_DAYS, _FAIL_DAYS, _("Days until the certificate expires: %(days)s."), ASK,
-        days=days, command="venuebox tls import" if days < own_days else "venuebox tls renew",
+        days=days, command=command,
     )  # fmt: skip
     if lasting.status != "ok":
         return lasting
@@ -234,6 +243,34 @@ def certificate(context: CheckContext) -> Check:
     return lasting
 
 
+def acme(context: CheckContext) -> Check:
+    """Check the public certificate and the last attempt to renew it, if ACME is on."""
+    settings, now = context.known_settings(), context.clock.now()
+    if not settings.acme.directory:
+        raise NotExamined
+    server = settings.server
+    plan = read_plan(context.directory.root / "tls", settings)
+    if not (plan.name and serves_tls(server.host, server.tls_port)):
+        finding = _("ACME is on, but the box serves no public name over https itself.")
+        return warn(finding, SET, setting="server.app_url, server.tls_port")
+    if plan.rests:
+        finding = _("The imported certificate is used for %(name)s, so ACME does nothing.")
+        return ok(finding, name=plan.name)
+    when, problem = utc(max(plan.due(now) or 0, now)), alert_of(plan.state)
+    if plan.ends_at > now and not problem:
+        finding = _("The public certificate for %(name)s ends on %(end)s. Renewal: %(when)s.")
+        return ok(finding, name=plan.name, end=utc(plan.ends_at), when=when)
+    remedy = _("The box tries again by itself at %(when)s. Ask whoever installed the box to "
+               "correct the cause. Then %(command)s tries at once.")  # fmt: skip
+    values = {"name": plan.name, "when": when, "command": "venuebox tls obtain"}
+    if problem:
+        finding = _("The public certificate was not renewed: %(problem)s.")
+        is_lasting = plan.ends_at > now + _FAIL_DAYS * _DAY
+        problems = (describe_alert(problem),)
+        return (warn if is_lasting else fail)(finding, remedy, **values, problem=problems)
+    return warn(_("There is no public certificate for %(name)s yet."), remedy, **values)
+
+
 def tls_port(context: CheckContext) -> Check:
     """Check that the box serves the stored certificates on `server.tls_port`."""
     server, found = _look(context)
@@ -241,10 +278,11 @@ def tls_port(context: CheckContext) -> Check:
         raise NotExamined
     host = _listening_host(server.host)
     where = f"{host}:{server.tls_port}"
-    covered = _imported_names(found)
     expected = {"": found["fingerprint"]}
-    for name in [name.replace("*", "www") for name in covered.dns][:1]:
-        expected[name] = (found["imported"] if covered.cover(name) else found)["fingerprint"]
+    for kind in ("obtained", "imported"):  # for a name in both, the latter is used
+        names = _names_of(found[kind])
+        for name in [name.replace("*", "www") for name in names.dns][:1]:
+            expected[name] = (found[kind] if names.cover(name) else found)["fingerprint"]
     try:
         shown = {name: _ask(host.strip("[]"), server.tls_port, name) for name in expected}
     except OSError:
@@ -256,8 +294,12 @@ def tls_port(context: CheckContext) -> Check:
     return ok(_("https answers at %(where)s."), where=where)
 
 
-def _imported_names(found: dict[str, Any]) -> Names:
-    return Names(tuple(found["imported"]["names"]) if found["imported"] else (), ())
+def _names_of_others(found: dict[str, Any]) -> Names:
+    return Names(_names_of(found["imported"]).dns + _names_of(found["obtained"]).dns, ())
+
+
+def _names_of(described: dict[str, Any] | None) -> Names:
+    return Names(tuple(described["names"]) if described else (), ())
 
 
 def _ask(host: str, port: int, name: str) -> str:
@@ -385,7 +427,7 @@ CHECKS: tuple[Callable[[CheckContext], Check], ...] = (
     disk, memory, clock, time_zones,
     data.signing_key, uplink, conditions,
     mail, mail_server, outside, endpoints, deliveries,
-    readers, certificate, tls_port,
+    readers, certificate, acme, tls_port,
 )  # fmt: skip
 
 

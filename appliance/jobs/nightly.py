@@ -2,12 +2,9 @@
 
 import asyncio
 import logging
-import threading
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import Future
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TypeVar
 
 import apsw
 
@@ -23,7 +20,7 @@ from appliance.door.signing_keys import find_first_instant
 from appliance.environment import Environment
 from appliance.jobs.reservation_states import last_ended_evening_now
 from appliance.privacy import erase_past_guests, find_past_guests
-from appliance.scheduler import Job
+from appliance.scheduler import Job, run_in_daemon_thread
 from appliance.staff.audit_log import drop_audit_entries, find_old_audit_entries
 from appliance.staff.sign_in import delete_old_sign_ins, has_old_sign_ins
 from appliance.venue.rows import get_venue
@@ -125,24 +122,6 @@ def next_night(reader: Reader, done_at: int | None, hour: int) -> int:
 def _find_past_guests(reader: Reader, days: int) -> list[str]:
     last = last_ended_evening_now(reader) - timedelta(days=days)
     return find_past_guests(reader, last, _GUESTS_FOUND)
-
-
-T = TypeVar("T")
-
-
-async def run_in_daemon_thread(work: Callable[[], T]) -> T:
-    """Run `work` in a daemon thread, which does not delay the exit. Returns its result."""
-    done: Future[T] = Future()
-    done.set_running_or_notify_cancel()  # so cancelling the caller does not cancel `work`
-
-    def run() -> None:
-        try:
-            done.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - raised in the caller
-            done.set_exception(error)
-
-    threading.Thread(target=run, name="nightly", daemon=True).start()
-    return await asyncio.wrap_future(done)
 
 
 log = logging.getLogger(__name__)

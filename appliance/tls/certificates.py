@@ -1,8 +1,8 @@
-"""TLS certificates: the box's own authority and certificate, and an imported certificate.
+"""TLS certificates: the box's own authority and certificate, and certificates of others.
 
 The authority may sign only for the names and private address ranges that it was created for. A
 phone that trusts the authority therefore accepts its certificates only for these. An imported
-certificate is used in addition to the certificate that the box signs for itself.
+certificate and one obtained by ACME are used in addition to the box's own, for their names.
 """
 
 import logging
@@ -25,9 +25,10 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from appliance.clock import BUILT_AT, Clock, format_instant
 from appliance.core.errors import OperatorError
-from appliance.core.files import atomic_write, make_folder, read_private
+from appliance.core.files import atomic_write, make_folder, open_part, put_in_place, read_private
 from appliance.core.network import is_public, listens_at
 from appliance.core.settings import ServerSettings
+from appliance.tls.challenges import Challenges
 
 Network = IPv4Network | IPv6Network
 
@@ -44,7 +45,7 @@ class Names:
     addresses: tuple[str, ...]
 
     def cover(self, name: str) -> bool:
-        """Whether to use an imported certificate with these names for the SNI name `name`.
+        """Whether to use another's certificate with these names for the SNI name `name`.
 
         For `.local` names and names without a dot, the box's own certificate is used.
         """
@@ -231,7 +232,9 @@ def _subject(name: str) -> x509.Name:
 
 
 DAY_MS = 86_400_000
-AUTHORITY, LEAF, IMPORTED = "authority.pem", "box.pem", "own.pem"
+AUTHORITY, LEAF, IMPORTED, OBTAINED = "authority.pem", "box.pem", "own.pem", "acme.pem"
+ORDER = "acme-order.json"  # the key and address of an order that is not finished
+_OF_OTHERS = (IMPORTED, OBTAINED)  # for a name in both, the imported certificate is used
 _GIVEN = "given"  # file with the fingerprint of the authority that devices downloaded
 
 
@@ -262,10 +265,13 @@ def read_certificate(path: Path) -> x509.Certificate | None:
         return None
 
 
-def import_certificate(folder: Path, certificates: bytes, key: bytes, now: int) -> Names:
+def import_certificate(
+    folder: Path, certificates: bytes, key: bytes, now: int, file: str = IMPORTED, name: str = ""
+) -> Names:
     """Store a certificate with its chain and key (PEM) in `folder`, and return its names.
 
-    Raises OperatorError, and changes nothing, if the certificate or the key is unusable.
+    If `name` is given, the certificate must be for it. Raises OperatorError, and changes nothing,
+    if the certificate or the key is unusable.
     """
     try:
         chain = x509.load_pem_x509_certificates(certificates)
@@ -291,15 +297,24 @@ def import_certificate(folder: Path, certificates: bytes, key: bytes, now: int) 
     names = names_in(chain[0])
     if not names.dns:
         raise OperatorError("the certificate has no DNS name, so phones refuse it")
+    if name and not names.cover(name):
+        raise OperatorError(f"the certificate is for {', '.join(names.dns)}, not for {name}")
     make_folder(folder)
-    atomic_write(folder / IMPORTED, to_pem(private, chain))
+    with open_part(folder / file) as part:
+        part.write(to_pem(private, chain))
+        part.flush()
+        try:
+            make_context().load_cert_chain(part.name)
+        except ssl.SSLError as error:
+            raise OperatorError(f"the certificate cannot be used ({error.reason})") from None
+        put_in_place(part, folder / file)
     return names
 
 
-def forget_imported(folder: Path) -> bool:
-    """Delete the imported certificate. Returns False if there is none."""
+def forget_certificate(folder: Path, file: str = IMPORTED) -> bool:
+    """Delete the imported certificate, or another. Returns False if there is none."""
     try:
-        (folder / IMPORTED).unlink()
+        (folder / file).unlink()
     except FileNotFoundError:
         return False
     return True
@@ -308,16 +323,18 @@ def forget_imported(folder: Path) -> bool:
 def describe(folder: Path, now: int) -> dict[str, Any] | None:
     """Describe the box's own certificate in JSON types, or return None if it does not exist yet.
 
-    The keys are `names`, `endsAt`, `daysLeft`, `fingerprint`, `authority` (a fingerprint or None)
-    and `imported` (the first four keys of the imported certificate, or None).
+    The keys are `names`, `endsAt`, `daysLeft`, `fingerprint`, `authority` (a fingerprint or None),
+    `imported` and `obtained` (the first four keys of that certificate, or None).
     """
     own = read_certificate(folder / LEAF)
     if own is None:
         return None
-    authority, imported = read_certificate(folder / AUTHORITY), read_certificate(folder / IMPORTED)
+    authority = read_certificate(folder / AUTHORITY)
+    imported, obtained = (read_certificate(folder / file) for file in _OF_OTHERS)
     return _describe(own, now) | {
         "authority": authority and _fingerprint(authority),
         "imported": imported and _describe(imported, now),
+        "obtained": obtained and _describe(obtained, now),
     }
 
 
@@ -355,7 +372,7 @@ def make_context() -> ssl.SSLContext:
 class Certificates:
     """The certificates in `folder` and the TLS context that uses them.
 
-    `context` has the box's own certificate. If a client requests a name in the imported certificate
+    `context` has the box's own certificate. If a client requests a name in another's certificate
     (by SNI), a second context is used, because a context holds only one certificate per key type.
     """
 
@@ -365,7 +382,8 @@ class Certificates:
     wanted: Callable[[], Names]
     has_terminals: Callable[[], bool]
     context: ssl.SSLContext = field(default_factory=make_context)
-    _imported: tuple[Names, ssl.SSLContext] | None = None
+    challenges: Challenges = field(default_factory=Challenges)
+    _of_others: list[tuple[Names, ssl.SSLContext]] = field(default_factory=list)
 
     def prepare(self) -> None:
         """Create missing certificates, even while the clock is not trusted, and load them all.
@@ -399,23 +417,27 @@ class Certificates:
             self.context.load_cert_chain(leaf)
         except (OSError, ssl.SSLError):
             raise OperatorError(f"{leaf} is damaged. Delete it and restart the box.") from None
-        self._imported = self._load_imported()
+        found = [self._load_other(self.folder / file) for file in _OF_OTHERS]
+        self._of_others = [pair for pair in found if pair is not None]
         self.context.sni_callback = self._choose
 
-    def _load_imported(self) -> tuple[Names, ssl.SSLContext] | None:
-        path, context = self.folder / IMPORTED, make_context()
+    def _load_other(self, path: Path) -> tuple[Names, ssl.SSLContext] | None:
+        context = make_context()
         try:
             context.load_cert_chain(path)
             return names_in(x509.load_pem_x509_certificates(path.read_bytes())[0]), context
         except FileNotFoundError:
             return None
         except (OSError, ValueError):  # ssl.SSLError is an OSError
-            log.warning("tls: the imported certificate is unusable and must be imported again")
+            log.warning("tls: %s is unusable; the box's own certificate is used", path.name)
             return None
 
     def _choose(self, client: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
-        if self._imported is not None and self._imported[0].cover(name or ""):
-            client.context = self._imported[1]
+        requested = (name or "").lower()
+        found = (context for names, context in self._of_others if names.cover(requested))
+        context = self.challenges.find(client, requested) or next(found, None)
+        if context is not None:
+            client.context = context
 
     def authority_pem(self) -> bytes:
         """Return the authority's certificate as PEM, without the key."""

@@ -79,11 +79,14 @@ def test_every_setting_can_be_given_as_a_variable():
     for name, variable, default, _ in describe_settings():
         texts = {bool: "true", int: "17", str: "none", tuple: "10.0.0.1"}
         special = {"server.app_url": "https://x.example", "server.metrics_token": "t" * 16,
-                   "backup.directory": "/mnt/usb"}  # fmt: skip
+                   "backup.directory": "/mnt/usb", "acme.directory": "https://x.example/dir",
+                   "acme.challenge": "http-01", "acme.dns_hook": "/opt/hook",
+                   "acme.ca_file": "/etc/ca.pem"}  # fmt: skip
         text = special.get(name, texts[type(default)])
         text = "false" if default is True else text
         section, _, setting = name.partition(".")
-        environ = {"VENUEBOX_MAIL_SENDER": "table@riad.example", variable: text}
+        needed = {"MAIL_SENDER": "table@riad.example", "ACME_AGREE_TERMS": "true"}
+        environ = {f"VENUEBOX_{key}": value for key, value in needed.items()} | {variable: text}
         found = getattr(getattr(read_settings(ABSENT, environ), section), setting)
         assert found != default, name
         assert type(found) is type(default), name
@@ -120,6 +123,9 @@ BAD = {
     "mail.security": ("ssl",),
     "door.early_minutes": (1441,),
     "backup.directory": ("usb", "./usb", "../usb", "~/usb"),
+    "acme.directory": ("http://x.example/dir", "x.example", "https://x.example/dir\n", "https://"),
+    "acme.challenge": ("tls", ""),
+    "acme.dns_hook": ("hook", "./hook"),
     "retention.attempt_rows": (0, 10**9 + 1, 10**19),
     "retention.attempt_megabytes": (0, 10**6 + 1, 10**19),
     **dict.fromkeys(DAYS, (0, 36_501, 10**30)),

@@ -14,7 +14,7 @@ from appliance.core.errors import OperatorError, log_exception
 from appliance.core.settings import Settings, read_settings
 from appliance.doctor.check import Check, CheckContext
 from appliance.doctor.outside import OutsideWatch
-from appliance.jobs.nightly import run_in_daemon_thread
+from appliance.scheduler import run_in_daemon_thread
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,8 @@ REPLAY = ("replay", *LIVE, "--delivery", "d-1")
     "argv",
     [("key", "list"), (*KEY, "--name", "N"), ("terminal", "create", *LIVE, "--name", "N"),
      ("staff", "create", "--name", "N", "--role", "owner"), ("deliveries", *LIVE), ("doctor",),
-     ("tls", "show"), ("tls", "renew"), ("tls", "forget"), ("service", "install")],
+     ("tls", "show"), ("tls", "renew"), ("tls", "forget"), ("tls", "obtain"),
+     ("service", "install")],
 )  # fmt: skip
 def test_without_a_box_nothing_is_made(program, argv):
     assert "venuebox init" in program.complaint(*argv)
@@ -49,7 +50,7 @@ def test_wrong_usage_is_status_2(box, argv):
      (("endpoint", "deactivate", "e-0"), "e-0"), (("endpoint", "trust", "e-0", "--system"), "e-0"),
      (("guest", "export", *LIVE, "--email", "nobody@x.example"), "live"),
      (("guest", "erase", *LIVE, "--email", "nobody@x.example"), "live"),
-     (("tls", "show"), ""), (("tls", "forget"), ""),
+     (("tls", "show"), ""), (("tls", "forget"), ""), (("tls", "obtain"), "acme.directory"),
      (("doorlog", "verify", "{tmp}/no/file"), "{tmp}/no/file"),
      (("doorlog", "export", *LIVE, "--output", "{tmp}/no/folder/file"), "{tmp}/no/folder/file"),
      (("backup", "kit", "--html", "{tmp}/no/folder/kit.html"), "{tmp}/no/folder/kit.html"),

@@ -3,7 +3,14 @@
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from appliance.tls.certificates import AUTHORITY, IMPORTED, LEAF, names_in, read_certificate
+from appliance.tls.certificates import (
+    AUTHORITY,
+    IMPORTED,
+    LEAF,
+    OBTAINED,
+    names_in,
+    read_certificate,
+)
 from tests.unit.commands.conftest import VENUE
 from tests.unit.tls.test_importing import a_certificate, pem_of
 
@@ -108,3 +115,46 @@ def test_what_cannot_be_read_or_used_is_one_sentence_and_changes_nothing(box, br
     )
     box.complaint("tls", "import", "--cert", cert, "--key", cert)
     assert not (box.data / "tls" / IMPORTED).exists()
+
+
+ACME = """
+[server]
+app_url = "{url}"
+
+[acme]
+directory = "https://authority.example/dir"
+agree_terms = true
+"""
+
+
+def turn_on(box, url="https://box.example"):
+    (box.data / "settings.toml").write_text(ACME.format(url=url), "utf-8")
+
+
+@pytest.mark.parametrize("url", ["https://box.example", "https://riad-atlas.local"])
+def test_nothing_is_asked_of_an_authority_unless_the_box_runs_under_a_public_name(box, url):
+    box("tls", "renew")
+    turn_on(box, url)
+    before = sorted(box.data.rglob("*"))
+
+    box.complaint("tls", "obtain")
+
+    assert sorted(box.data.rglob("*")) == before
+    shown = box.json("tls", "show")["acme"]
+    assert shown["name"] == ("box.example" if url.endswith("example") else None)
+    assert (shown["nextAttemptAt"] is None) == (shown["name"] is None)
+
+
+def test_what_acme_obtained_is_forgotten_only_after_acme_was_turned_off(box, brought):
+    box("tls", "renew")
+    assert box("tls", "import", *brought) == 0
+    (box.data / "tls" / IMPORTED).rename(box.data / "tls" / OBTAINED)
+    turn_on(box)
+    box.complaint("tls", "forget")
+    assert box.json("tls", "show")["obtained"]["names"] == ["box.example"]
+
+    (box.data / "settings.toml").unlink()
+
+    assert box.json("tls", "show")["acme"] is None
+    assert box("tls", "forget") == 0, box.err
+    assert box.json("tls", "show")["obtained"] is None

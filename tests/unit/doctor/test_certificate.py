@@ -3,13 +3,22 @@
 import asyncio
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 
+import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from appliance.clock import StoppedClock, SystemClock
 from appliance.core.settings import ServerSettings
-from appliance.tls.certificates import Certificates, import_certificate, wanted_names
+from appliance.tls.acme import State
+from appliance.tls.certificates import (
+    IMPORTED,
+    OBTAINED,
+    Certificates,
+    import_certificate,
+    wanted_names,
+)
 from tests.unit.doctor.conftest import english
 from tests.unit.tls.test_importing import a_certificate, pem_of
 
@@ -172,3 +181,45 @@ def test_the_port_is_asked_for_the_imported_certificate_too(ward, name):
         bring(ward, "direct.example")
 
         assert ward.status("tls_port") == "warn"
+
+
+ACME = {"directory": "https://authority.example/dir", "agree_terms": True}
+
+
+def obtained(ward, state, days=90):
+    """A box that obtained a certificate in November, and what it recorded since."""
+    ward.set(server={"app_url": "https://box.example"}, acme=ACME)
+    certificates(ward)
+    if days:
+        bring(ward, "box.example", days=days)
+        (ward.root / "tls" / IMPORTED).rename(ward.root / "tls" / OBTAINED)
+    subject = ("box.example", ACME["directory"], "tls-alpn-01")
+    state = replace(state, subject=subject, obtained_from=ACME["directory"])
+    (ward.root / "tls" / "acme.json").write_bytes(msgspec.json.encode(state))
+
+
+@pytest.mark.parametrize(
+    ("days", "reason", "status"),
+    [(90, "", "ok"), (90, "dns", "warn"), (22, "dns", "fail"), (0, "", "warn"), (0, "caa", "fail")],
+)
+def test_a_certificate_by_acme_is_judged_by_its_last_renewal(ward, days, reason, status):
+    obtained(ward, State(attempts=(1,), reason=reason, detail="why it is so"), days)
+
+    found = ward.find("acme")
+
+    assert found.status == status
+    assert ("why it is so" in english(found)) == bool(reason)
+
+
+def test_acme_is_examined_only_where_it_is_on_and_says_what_it_lacks(ward):
+    obtained(ward, State())
+    ward.set(server={"app_url": "https://box.example"})
+    assert ward.status("acme") is None
+    assert ward.status("certificate") == "ok"  # what was obtained before is used until its end
+    ward.set(server={}, acme=ACME)
+    assert ward.status("acme") == "warn"
+
+    ward.set(server={"app_url": "https://box.example"}, acme=ACME)
+    bring(ward, "box.example")
+
+    assert ward.status("acme") == "ok"

@@ -8,6 +8,7 @@ import pytest
 from appliance.core.i18n import load_languages
 from appliance.doctor.check import MESSAGES, ok, worst
 from appliance.doctor.checks import CHECKS, examine
+from appliance.tls.acme import REASONS
 from tests.readme import ROOT
 from tests.unit.doctor.conftest import english
 
@@ -17,7 +18,7 @@ def test_a_healthy_box_is_well_in_every_way(ward):
 
     assert [check for check in checks if check.status != "ok"] == []
     assert {check.name for check in checks} == {c.__name__ for c in CHECKS} - {
-        "erasures", "mail_server", "outside", "readers", "certificate", "tls_port"
+        "erasures", "mail_server", "outside", "readers", "certificate", "acme", "tls_port"
     }  # fmt: skip
     assert worst(checks) == "ok"
 
@@ -87,7 +88,8 @@ def noted_names():
 
 
 def test_each_condition_that_is_noted_has_its_words_and_no_other_has():
-    assert noted_names() == MESSAGES.keys()
+    of_acme = {f"acme_{reason}" for reason in REASONS}
+    assert noted_names() | of_acme == MESSAGES.keys()
 
 
 @pytest.mark.parametrize("name", MESSAGES)

@@ -1,0 +1,305 @@
+"""When to obtain a public certificate by ACME, and what came of it.
+
+The box keeps the certificate that it has until a new one was stored and loads. Every attempt is
+recorded before it begins, so that a box that restarts again and again does not ask more often than
+the authority's rate limits allow.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+from cryptography import x509
+
+from appliance.alerts import Alert, drop_alerts, list_alerts, put_alert
+from appliance.clock import format_instant
+from appliance.core.errors import OperatorError
+from appliance.core.files import atomic_write, make_folder
+from appliance.core.network import is_public
+from appliance.core.settings import Settings
+from appliance.database.connection import Reader, Transaction
+from appliance.database.database import ChangedBeside, Database
+from appliance.scheduler import Job, run_in_daemon_thread
+from appliance.tls.certificates import (
+    DAY_MS,
+    IMPORTED,
+    OBTAINED,
+    ORDER,
+    Certificates,
+    ends_at,
+    import_certificate,
+    names_in,
+    read_certificate,
+)
+from appliance.tls.challenges import AcmeError, Order
+
+log = logging.getLogger(__name__)
+
+REASONS = (
+    "dns", "unreached", "caa", "rate_limited", "account", "refused", "no_answer", "dns_hook",
+    "unusable",
+)  # fmt: skip
+_ALERTS = {f"acme_{reason}" for reason in REASONS}
+REQUESTED = "acme-requested"  # created by `venuebox tls obtain` to ask for an attempt now
+_STATE = "acme.json"
+_MINUTE_MS = 60_000
+_HOUR_MS = 60 * _MINUTE_MS
+# What Let's Encrypt allows is 5 failed attempts an hour, and 5 equal certificates a week.
+_HOURLY = 4
+_PAUSE_MS = 2 * DAY_MS
+_ATTEMPTS_KEPT = 20
+_ATTEMPT_SECONDS = 900
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What happened so far. The attempts count only for the same name, directory and challenge.
+
+    `attempts` are those since the last success, in ms since 1970; `reason` is one of REASONS, or
+    empty if the last attempt succeeded or was interrupted.
+    """
+
+    subject: tuple[str, ...] = ("", "", "")  # name, directory and challenge
+    attempts: tuple[int, ...] = ()
+    ended_at: int | None = None  # end of the last attempt that was not interrupted
+    reason: str = ""
+    detail: str = ""
+    obtained_at: int | None = None  # when the stored certificate was obtained
+    obtained_from: str = ""  # from which directory
+    account: str = ""  # with which account there, as a URI
+
+    def retry_at(self) -> int:
+        """Return when to try again: 5 min after the first failure, 20 min, 80 min, … 24 h."""
+        if not self.attempts:
+            return 0
+        wait = min(5 * _MINUTE_MS * 4 ** (len(self.attempts) - 1), DAY_MS)
+        return self.attempts[-1] + (DAY_MS if self.reason == "rate_limited" else wait)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Whether and when to obtain a certificate for `name`.
+
+    The name is empty if there is no public one, or if ACME is not set. `rests` is True while an
+    imported certificate is used for the name.
+    """
+
+    name: str
+    state: State
+    rests: bool
+    renew_at: int = 0  # in ms since 1970; 0 if there is no certificate for the name yet
+    ends_at: int = 0  # of this certificate
+    lifetime: int = 0  # of this certificate, in ms
+
+    def due(self, now: int) -> int | None:
+        """Return when the next attempt is due, in ms since 1970; None if never."""
+        if self.rests or not self.name:
+            return None
+        # After the clock was set back, what lies ahead of it must not hold the certificate back.
+        retry = self.state.retry_at() if max(self.state.attempts, default=0) <= now else 0
+        # By a wrong clock, a new certificate may already be due.
+        pause = min(self.lifetime // 3, DAY_MS)
+        return max(self.renew_at, retry, self._obtained_by(now) + pause)
+
+    def may_ask(self, now: int) -> bool:
+        """Whether an operator may ask for another attempt without meeting a rate limit."""
+        recent = sum(now - _HOUR_MS < at <= now for at in self.state.attempts)
+        return recent < _HOURLY and self._obtained_by(now) <= now - _PAUSE_MS
+
+    def _obtained_by(self, now: int) -> int:
+        """Return when the present certificate was obtained; 0 if it is unknown or in the future."""
+        at = self.state.obtained_at or 0
+        return at if self.renew_at and at <= now else 0
+
+
+def public_name(app_url: str) -> str:
+    """Return the host for which guests need a public certificate, or "" if there is none."""
+    parts = urlsplit(app_url)
+    host = (parts.hostname or "").rstrip(".")
+    is_name = host.isascii() and not host.rpartition(".")[2].isdigit() and ":" not in host
+    return host if parts.scheme == "https" and is_public(app_url) and is_name else ""
+
+
+def read_plan(folder: Path, settings: Settings) -> Plan:
+    """Read from the tls folder what is planned."""
+    acme = settings.acme
+    name = public_name(settings.server.app_url) if acme.directory else ""
+    subject = (name, acme.directory, acme.challenge)
+    state = read_state(folder)
+    imported, obtained = (read_certificate(folder / file) for file in (IMPORTED, OBTAINED))
+    certificate = None
+    # A certificate of a test authority must not stay once the real one is set.
+    is_current = state.obtained_from in {"", acme.directory}
+    if obtained is not None and is_current and names_in(obtained).cover(name):
+        certificate = obtained
+    if state.subject != subject:
+        account = state.account if is_current else ""
+        kept = State(account=account, obtained_from=state.obtained_from)
+        state = replace(kept, subject=subject, obtained_at=state.obtained_at)
+    rests = imported is not None and names_in(imported).cover(name)
+    if certificate is None:
+        return Plan(name, state, rests)
+    end, lifetime = ends_at(certificate), _lifetime(certificate)
+    return Plan(name, state, rests, _renew_at(certificate), end, lifetime)
+
+
+def read_state(folder: Path) -> State:
+    """Return the state of the last attempts; an empty state if the file cannot be read."""
+    try:
+        return msgspec.json.decode((folder / _STATE).read_bytes(), type=State)
+    except (OSError, ValueError):  # msgspec's errors are ValueErrors
+        return State()
+
+
+def _write_state(folder: Path, state: State) -> None:
+    make_folder(folder)
+    atomic_write(folder / _STATE, msgspec.json.encode(state))
+
+
+def _renew_at(certificate: x509.Certificate) -> int:
+    """Return when to renew: after 2/3 of the lifetime, less up to 1/20 of it.
+
+    The part that is taken off depends on the serial number, so boxes that were installed together
+    do not renew together, and a restart does not change it.
+    """
+    lifetime = _lifetime(certificate)
+    digest = sha256(str(certificate.serial_number).encode()).digest()
+    return ends_at(certificate) - lifetime // 3 - lifetime // 20 * digest[0] // 256
+
+
+def _lifetime(certificate: x509.Certificate) -> int:
+    return ends_at(certificate) - round(certificate.not_valid_before_utc.timestamp() * 1000)
+
+
+class Acme:
+    """Obtains and renews the public certificate of `certificates`, by one job of the scheduler."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        certificates: Certificates,
+        database: Database,
+        may_run: Callable[[], bool],
+    ) -> None:
+        """`may_run` must return whether the clock is trusted."""
+        self._settings = settings
+        self._certificates = certificates
+        self._folder = certificates.folder
+        self._database = database
+        self._plan: Plan | None = None  # as read from the files; None after they have changed
+        self._is_requested = False
+        self._has_alerts = True  # until it is known
+        self.job = Job("the public certificate", database, self._next_due, self._run, may_run)
+        database.on_commit(self._on_commit)
+
+    def _on_commit(self, notices: Sequence[object]) -> None:
+        """Read the files again after a command, which may have imported or asked for one."""
+        if any(isinstance(notice, ChangedBeside) for notice in notices):
+            self._plan = None
+            self.job.changed()
+
+    def _next_due(self, reader: Reader) -> int | None:
+        if self._plan is None:
+            self._is_requested = (self._folder / REQUESTED).exists()
+            self._plan = read_plan(self._folder, self._settings)
+        due = self._plan.due(reader.now)
+        if due is None:  # what an earlier run complained about does not matter any more
+            if self._has_alerts:
+                self._has_alerts = any(alert.name in _ALERTS for alert in list_alerts(reader))
+            return 0 if self._has_alerts else None
+        return 0 if self._is_requested else due
+
+    async def _run(self) -> None:
+        """Make one attempt, and record how it ended. An interrupted one counts as well."""
+        now = self._database.clock.now
+        plan = await asyncio.to_thread(read_plan, self._folder, self._settings)
+        if plan.due(now()) is None:
+            await self._database.write(_write_alert, None)
+            return
+        attempts = (*(at for at in plan.state.attempts if at <= now()), now())[-_ATTEMPTS_KEPT:]
+        state = replace(plan.state, attempts=attempts, reason="", detail="")
+        await asyncio.to_thread(self._begin, state)
+        self._plan, self._has_alerts = None, True
+        try:
+            account = await self._attempt(plan.name)
+        except AcmeError as failed:
+            log.warning(
+                "acme: no certificate for %s (%s): %s", plan.name, failed.reason, failed.detail
+            )
+            state = replace(state, reason=failed.reason, detail=failed.detail)
+        else:
+            log.info("acme: obtained a certificate for %s", plan.name)
+            state = replace(state, attempts=(), obtained_at=now(), account=account,
+                            obtained_from=self._settings.acme.directory)  # fmt: skip
+        state = replace(state, ended_at=now())
+        await asyncio.to_thread(_write_state, self._folder, state)
+        self._plan = None
+        await self._database.write(_write_alert, alert_of(state))
+
+    def _begin(self, state: State) -> None:
+        _write_state(self._folder, state)
+        (self._folder / REQUESTED).unlink(missing_ok=True)
+
+    async def _attempt(self, name: str) -> str:
+        """Obtain a certificate, store it and use it; return the account. Raises AcmeError."""
+        certificates, folder = self._certificates, self._folder
+        order = partial(self._order, name)
+        try:
+            async with asyncio.timeout(_ATTEMPT_SECONDS):
+                with certificates.challenges.answering(certificates.context):
+                    chain, key, account = await run_in_daemon_thread(order)
+            store = partial(import_certificate, file=OBTAINED, name=name)
+            await asyncio.to_thread(store, folder, chain, key, self._database.clock.now())
+            certificates.load()
+        except TimeoutError:
+            raise AcmeError("no_answer", "it did not finish in time") from None
+        except OperatorError as error:
+            (folder / ORDER).unlink(missing_ok=True)
+            raise AcmeError("unusable", str(error)) from None
+        except OSError as error:  # the next attempt fetches the same certificate
+            raise AcmeError("unusable", str(error)) from None
+        (folder / ORDER).unlink(missing_ok=True)
+        return account
+
+    def _order(self, name: str) -> tuple[bytes, bytes, str]:
+        # The library takes half a second to import, and many megabytes.
+        from appliance.tls.acme_client import obtain  # noqa: PLC0415
+
+        acme, challenges = self._settings.acme, self._certificates.challenges
+        return obtain(Order(acme, name, self._folder, challenges))
+
+
+def alert_of(state: State) -> Alert | None:
+    """Return the alert about the last attempt, which is `acme_` and the reason; None if none."""
+    if not state.reason:
+        return None
+    return Alert(f"acme_{state.reason}", state.subject[0], state.ended_at or 0, state.detail)
+
+
+def _write_alert(tx: Transaction, alert: Alert | None) -> None:
+    drop_alerts(tx, _ALERTS - {alert.name if alert else ""})
+    if alert is not None:
+        put_alert(tx, alert)
+
+
+def describe_plan(plan: Plan, now: int) -> dict[str, Any]:
+    """Describe the plan in JSON types, for `venuebox tls show --json`."""
+    state, due = plan.state, plan.due(now)
+    name, directory, challenge = state.subject
+    return {
+        "name": name or None,
+        "directory": directory,
+        "challenge": challenge,
+        "account": state.account or None,
+        "lastAttemptAt": format_instant(state.attempts[-1]) if state.attempts else None,
+        "problem": state.reason or None,
+        "detail": state.detail or None,
+        "nextAttemptAt": None if due is None else format_instant(max(due, now)),
+    }

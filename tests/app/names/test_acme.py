@@ -1,0 +1,129 @@
+"""The job that obtains a public certificate, and the box's answer to HTTP-01."""
+
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+from appliance.alerts import Alert, list_alerts, put_alert
+from appliance.commands.console import Console
+from appliance.commands.init import found_unfurnished_box
+from appliance.core.data_directory import DataDirectory
+from appliance.core.settings import AcmeSettings, ServerSettings, Settings
+from appliance.core.tokens import Tokens
+from appliance.scheduler import Scheduler
+from appliance.tls.acme import Acme, read_state
+from appliance.tls.certificates import Certificates, Names
+from appliance.tls.challenges import CHALLENGE_PATH, AcmeError
+from tests.application import application_of
+from tests.conftest import opened_box
+from tests.unit.jobs.keeping import Timer
+
+NAME = "box.example"
+MINUTE = 60
+SETTINGS = Settings(
+    server=ServerSettings(app_url=f"https://{NAME}"),
+    acme=AcmeSettings(directory="https://authority.example/dir", agree_terms=True),
+)
+
+
+@pytest.fixture
+def certificates(tmp_path, clock):
+    names = Names(("localhost",), ("127.0.0.1",))
+    found = Certificates(tmp_path / "tls", clock, lambda: "Riad", lambda: names, lambda: False)
+    found.prepare()
+    return found
+
+
+@pytest.fixture
+def orders(monkeypatch):
+    """The orders that reach the authority, which refuses each of them."""
+    found = []
+
+    def obtain(order):
+        found.append(order)
+        raise AcmeError("caa", "issue forbidden")
+
+    monkeypatch.setattr("appliance.tls.acme_client.obtain", obtain)
+    return found
+
+
+@asynccontextmanager
+async def looked_after(certificates, box, settings=SETTINGS, *, trusted=True):
+    scheduler = Scheduler(box.clock, Timer())
+    job = Acme(settings, certificates, box.live.database, lambda: trusted).job
+    scheduler.start(job)
+    await scheduler.settle()
+    try:
+        yield scheduler
+    finally:
+        await scheduler.close()
+
+
+def alerts(box):
+    return [(alert.name, alert.subject) for alert in box.live.database.peek(list_alerts)]
+
+
+async def test_nothing_is_ordered_by_a_clock_that_is_not_trusted(box, certificates, orders):
+    async with looked_after(certificates, box, trusted=False):
+        assert orders == []
+        assert read_state(certificates.folder).attempts == ()
+
+
+async def test_a_refusal_is_an_alert_and_is_tried_again_when_its_time_has_come_not_before(
+    box, certificates, orders, clock
+):
+    async with looked_after(certificates, box) as scheduler:
+        assert [order.name for order in orders] == [NAME]
+        assert alerts(box) == [("acme_caa", NAME)]
+        clock.advance(4 * MINUTE)
+        scheduler.look()
+        await scheduler.settle()
+        assert len(orders) == 1
+
+    async with looked_after(certificates, box) as scheduler:  # a restart
+        assert len(orders) == 1
+        clock.advance(2 * MINUTE)
+        scheduler.look()
+        await scheduler.settle()
+        assert len(orders) == 2
+        assert read_state(certificates.folder).reason == "caa"
+
+
+async def test_an_attempt_that_cannot_be_recorded_is_not_made(
+    box, certificates, orders, monkeypatch
+):
+    def write(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("appliance.tls.acme.atomic_write", write)
+
+    async with looked_after(certificates, box):
+        assert orders == []
+
+
+async def test_without_acme_an_earlier_alert_is_taken_back(box, certificates, orders):
+    await box.live.database.write(put_alert, Alert("acme_dns", NAME, 0, "no record"))
+
+    async with looked_after(certificates, box, Settings()):
+        assert (alerts(box), orders) == ([], [])
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+async def test_a_token_is_answered_over_plain_http_before_the_box_has_an_owner_and_no_other(
+    tmp_path, certificates, clock, method
+):
+    found_unfurnished_box(DataDirectory(tmp_path), Console(clock, Tokens(), {}))
+    certificates.challenges.files["token-1"] = "token-1.thumbprint"
+    async with opened_box(tmp_path, clock, replace(SETTINGS, acme=AcmeSettings())) as box:
+        app = application_of(box, certificates)
+        async with TestClient(TestServer(app)) as client:
+            for token, status in (("token-1", 200), ("token-2", 404)):
+                path, headers = f"{CHALLENGE_PATH}{token}", {"Host": NAME}
+                async with client.request(method, path, headers=headers) as response:
+                    assert response.status == status
+                    if (method, status) == ("GET", 200):
+                        assert await response.text() == "token-1.thumbprint"
+            async with client.get("/v1/venue", headers={"Host": NAME}) as response:
+                assert response.status == 503

@@ -1,0 +1,245 @@
+"""A public certificate by ACME, from pebble: obtained, renewed, refused, killed on the way."""
+
+import stat
+from contextlib import closing
+from functools import partial
+
+import apsw
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from appliance.clock import SystemClock
+from appliance.core.settings import AcmeSettings
+from appliance.tls.acme_client import obtain
+from appliance.tls.certificates import LEAF, OBTAINED, import_certificate, read_certificate
+from appliance.tls.challenges import Challenges, Order
+from tests.journeys.acme_authority import NAME, a_public_box, dns_hook, until
+from tests.promises.leaping_time import LeapingTime
+from tests.promises.own_time import OwnTime
+from tests.unit.tls.test_importing import a_certificate, pem_of
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.proves("decision: Who obtains the public certificate?")
+@pytest.mark.parametrize("challenge", ["tls-alpn-01", "http-01", "dns-01"])
+def test_a_certificate_is_obtained_by_each_challenge_and_shown_under_the_public_name_alone(
+    tmp_path, challenge
+):
+    with a_public_box(tmp_path, challenge) as box:
+        hook = dns_hook(tmp_path, box.authority)
+        box.process.settings["VENUEBOX_ACME_DNS_HOOK"] = hook
+        box.authority.start()
+        box.start()
+
+        ended = box.ended()
+
+        assert (ended.reason, ended.detail, ended.attempts) == ("", "", ())
+        shown = box.shown(root=box.authority.root())
+        assert shown == read_certificate(box.data / "tls" / OBTAINED)
+        assert box.shown("riad-atlas.local") == read_certificate(box.data / "tls" / LEAF)
+        modes = {path.name: path.stat().st_mode for path in (box.data / "tls").iterdir()}
+        assert {stat.S_IMODE(mode) for mode in modes.values()} == {0o600}
+        assert "acme-account.pem" in modes
+        assert not {"acme-order.json", "challenge.pem"} & set(modes)
+        told = box.json("tls", "show")
+        assert told["obtained"]["names"] == [NAME]
+        assert (told["acme"]["name"], told["acme"]["problem"]) == (NAME, None)
+        assert told["acme"]["account"].startswith("https://")
+        assert box.check("acme") == box.check("tls_port") == "ok"
+        assert (tmp_path / "hook.log").exists() == (challenge == "dns-01")
+
+
+def test_what_the_authority_refuses_is_told_waited_with_and_put_right_by_a_command(tmp_path):
+    with a_public_box(tmp_path) as box:
+        authority = box.authority
+        authority.start(domainBlocklist=[NAME])
+        box.start()
+        refused = box.ended()
+        assert refused.reason == "refused"
+        assert NAME in refused.detail
+        assert box.check("acme") == "fail"
+        assert names_of_alerts(box) == ["acme_refused"]
+        assert box.shown() == read_certificate(box.data / "tls" / LEAF)
+
+        authority.stop()
+        authority.start()
+        authority.tell_dns("set-default-ipv4", ip="127.0.0.9")
+        status, _, said = box.run("tls", "obtain")
+        assert (status, box.state().reason) == (1, "unreached")
+        assert NAME in said
+
+        authority.stop()
+        status, _, _ = box.run("tls", "obtain")
+        assert (status, box.state().reason) == (1, "no_answer")
+        assert names_of_alerts(box) == ["acme_no_answer"]
+        first, second, third = box.state().attempts
+        assert box.state().retry_at() - third == 80 * 60_000
+        assert box.json("tls", "show")["acme"]["problem"] == "no_answer"
+
+        authority.start()
+        box.process.stop()
+        box.start()  # a restart begins no attempt before its time
+        assert box.state().attempts == (first, second, third)
+        status, _, said = box.run("tls", "obtain")
+        assert (status, box.state().reason) == (0, ""), said
+        box.shown(root=authority.root())
+        until(lambda: not names_of_alerts(box))
+        assert box.check("acme") == "ok"
+
+
+def names_of_alerts(box):
+    """The alerts about ACME in the database of the box."""
+    with closing(apsw.Connection(str(box.data / "live.db"))) as connection:
+        found = connection.execute("SELECT name FROM condition WHERE name LIKE 'acme%'")
+        return [name for (name,) in found]
+
+
+@pytest.mark.proves("decision: How often does a box ask the authority?")
+def test_a_box_stays_within_four_attempts_an_hour_whoever_asks(tmp_path):
+    with a_public_box(tmp_path) as box:
+        box.start()  # nothing answers at the directory
+        assert box.ended().reason == "no_answer"
+        for _ in range(3):
+            assert box.run("tls", "obtain")[0] == 1
+        attempts = box.state().attempts
+        assert len(attempts) == 4
+
+        assert box.run("tls", "obtain")[0] == 1
+
+        assert box.state().attempts == attempts
+
+
+def test_it_is_renewed_after_two_thirds_of_its_life_and_the_old_one_is_shown_until_then(tmp_path):
+    time = LeapingTime(tmp_path)
+    make = partial(time.box, folder=tmp_path)
+    with a_public_box(tmp_path, make=make) as box:
+        box.authority.start()
+        box.start()
+        before = box.ended()
+        first, root = box.shown(), box.authority.root()
+
+        time.leap(50 * 86_400)
+        box.authority.stop()  # so that an attempt would be seen to fail
+        assert box.shown(root=root) == first
+        assert box.state() == before
+
+        time.leap(11 * 86_400)
+        assert box.shown(root=root) == first
+        failed = box.ended(before.ended_at)
+        assert failed.reason == "no_answer"
+        assert box.shown(root=root) == first
+
+        box.authority.start()
+        time.leap(6 * 60)
+        box.shown()  # which wakes it
+        renewed = box.ended(failed.ended_at)
+        assert (renewed.reason, renewed.attempts) == ("", ())
+        assert box.shown(root=box.authority.root()) != first
+
+
+@pytest.mark.parametrize("instant", ["add", "remove"])
+def test_a_box_that_is_killed_on_the_way_finishes_the_order_that_it_began(tmp_path, instant):
+    with a_public_box(tmp_path, "dns-01") as box:
+        killing = f'[ "$1" != {instant} ] || [ -e {tmp_path}/killed ] || '
+        killing += f"{{ touch {tmp_path}/killed; kill -9 $PPID; }}"
+        hook = dns_hook(tmp_path, box.authority, killing)
+        box.process.settings["VENUEBOX_ACME_DNS_HOOK"] = hook
+        box.authority.start()
+        box.start()
+        box.process.process.wait(60)
+        box.process.kill()
+        (begun,) = box.state().attempts
+        assert not (box.data / "tls" / OBTAINED).exists()
+
+        box.start()
+        assert box.state().attempts == (begun,)  # it waits for 5 minutes, or to be asked
+        status, _, said = box.run("tls", "obtain")
+
+        assert status == 0, said
+        box.shown(root=box.authority.root())
+        assert box.authority.issued() == 1
+        # An order without an answered challenge is of no use any more.
+        assert box.authority.orders() == (1 if instant == "remove" else 2)
+        assert not (box.data / "tls" / "acme-order.json").exists()
+
+
+def test_a_certificate_that_was_issued_and_not_stored_is_fetched_and_not_ordered_again(tmp_path):
+    with a_public_box(tmp_path, "dns-01") as box:
+        authority, folder = box.authority, box.data / "tls"
+        authority.start()
+        acme = AcmeSettings(
+            directory=authority.directory, agree_terms=True, challenge="dns-01",
+            dns_hook=dns_hook(tmp_path, authority), ca_file=str(authority.ca_file),
+        )  # fmt: skip
+        order = Order(acme, NAME, folder, Challenges())
+        issued = obtain(order)
+
+        assert obtain(order) == issued
+        assert (authority.orders(), authority.issued()) == (1, 1)
+
+        import_certificate(folder, *issued[:2], SystemClock().now(), OBTAINED, NAME)
+        assert obtain(order) != issued
+        assert (authority.orders(), authority.issued()) == (2, 2)
+
+
+def test_nothing_is_ordered_while_the_clock_is_not_trusted(tmp_path):
+    time = OwnTime(tmp_path)
+    with a_public_box(tmp_path, make=partial(time.box, folder=tmp_path)) as box:
+        time.set("-1y")
+        box.authority.start()
+        box.start()
+
+        assert box.run("tls", "obtain")[0] == 1  # it waits for 15 s
+        assert (box.state().attempts, box.authority.orders()) == ((), 0)
+
+        time.set("+0", synchronised=True)
+        assert box.ended().reason == ""
+        assert box.authority.orders() == 1
+
+
+@pytest.mark.proves("decision: An imported certificate, or ACME?")
+def test_an_imported_certificate_is_used_instead_until_it_is_forgotten(tmp_path):
+    with a_public_box(tmp_path) as box:
+        key = ec.generate_private_key(ec.SECP256R1())
+        files = [tmp_path / "cert.pem", tmp_path / "key.pem"]
+        files[0].write_bytes(a_certificate(key, days=3650, names=(NAME,)))
+        files[1].write_bytes(pem_of(key))
+        assert box.run("tls", "import", "--cert", str(files[0]), "--key", str(files[1]))[0] == 0
+        box.authority.start()
+        box.start()
+        imported = x509.load_pem_x509_certificate(files[0].read_bytes())
+        assert box.shown() == imported
+        assert box.run("tls", "obtain")[0] == 1
+        assert box.check("acme") == "ok"
+        assert (box.state().attempts, box.authority.orders()) == ((), 0)
+
+        assert box.run("tls", "forget")[0] == 0
+
+        assert box.ended().reason == ""
+        box.shown(root=box.authority.root())
+        assert box.run("tls", "forget")[0] == 1  # ACME would obtain another one
+
+        assert box.run("tls", "import", "--cert", str(files[0]), "--key", str(files[1]))[0] == 0
+        until(lambda: box.shown() == imported)
+        assert box.json("tls", "show")["obtained"]["names"] == [NAME]
+        assert box.check("tls_port") == "ok"
+
+
+def test_an_authority_that_wants_an_account_of_its_own_gets_its_key(tmp_path):
+    with a_public_box(tmp_path) as box:
+        hmac = "zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W"
+        keys = {"externalAccountBindingRequired": True, "externalAccountMACKeys": {"kid-1": hmac}}
+        box.authority.start(**keys)
+        box.start()
+        assert box.ended().reason == "account"
+        box.process.stop()
+
+        box.process.settings |= {
+            "VENUEBOX_ACME_ACCOUNT_KEY_ID": "kid-1",
+            "VENUEBOX_ACME_ACCOUNT_HMAC_KEY": hmac,
+        }
+        box.start()
+
+        assert box.run("tls", "obtain")[0] == 0

@@ -1,0 +1,237 @@
+"""When a certificate is ordered, and what an authority's refusals mean."""
+
+from dataclasses import replace
+
+import pytest
+import requests
+from acme import challenges as library
+from acme import errors, messages
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from appliance.clock import StoppedClock
+from appliance.core.errors import OperatorError
+from appliance.core.settings import AcmeSettings, ServerSettings, Settings, parse_settings
+from appliance.tls import acme_client
+from appliance.tls.acme import REASONS, Plan, State, _write_state, public_name, read_plan
+from appliance.tls.certificates import DAY_MS, IMPORTED, OBTAINED, import_certificate
+from appliance.tls.challenges import AcmeError, Challenges, Order
+from tests.unit.tls.test_importing import a_certificate, pem_of
+
+NOW = StoppedClock("2026-11-21T19:00:00Z").now()
+BEGAN = StoppedClock("2026-11-01T00:00:00Z").now()  # of `a_certificate`
+MINUTE = 60_000
+DIRECTORY = "https://authority.example/dir"
+SETTINGS = Settings(
+    server=ServerSettings(app_url="https://box.example"),
+    acme=AcmeSettings(directory=DIRECTORY, agree_terms=True),
+)
+SUBJECT = ("box.example", DIRECTORY, "tls-alpn-01")
+
+
+def store(folder, file=OBTAINED, **about):
+    key = ec.generate_private_key(ec.SECP256R1())
+    import_certificate(folder, a_certificate(key, **about), pem_of(key), NOW, file)
+
+
+def due(folder, now=NOW, **changes):
+    return read_plan(folder, replace(SETTINGS, **changes)).due(now)
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [("https://box.example", "box.example"), ("https://Box.Example:8443", "box.example"),
+     ("http://box.example", ""), ("https://riad.local", ""), ("https://box", ""), ("", ""),
+     ("https://198.51.100.7", ""), ("https://192.168.1.20", ""), ("https://[2001:db8::1]", ""),
+     ("https://bôx.example", "")],
+)  # fmt: skip
+def test_a_certificate_is_wanted_for_a_public_name_alone(tmp_path, url, name):
+    assert public_name(url) == name
+    assert (due(tmp_path, server=ServerSettings(app_url=url)) == 0) == bool(name)
+
+
+@pytest.mark.proves("S32")
+def test_without_a_directory_nothing_is_ever_ordered(tmp_path):
+    assert due(tmp_path, acme=AcmeSettings()) is None
+
+
+def test_it_is_due_at_once_and_again_in_the_last_third_each_box_at_its_own_time(tmp_path):
+    assert due(tmp_path) == 0
+    found = set()
+    for days in (90, 90, 90):
+        store(tmp_path, days=days)
+        found.add(due(tmp_path))
+        assert due(tmp_path) == due(tmp_path)  # a restart changes nothing
+        assert BEGAN + 55.5 * DAY_MS <= due(tmp_path) <= BEGAN + 60 * DAY_MS
+
+
+def test_an_imported_certificate_for_the_name_excludes_acme(tmp_path):
+    store(tmp_path, IMPORTED, names=("other.example",))
+    assert due(tmp_path) == 0
+
+    store(tmp_path, IMPORTED, names=("*.example",))
+
+    assert due(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("failures", "minutes"), [(1, 5), (2, 20), (3, 80), (4, 320), (5, 1280), (6, 1440), (20, 1440)]
+)
+@pytest.mark.parametrize("reason", ["", "dns"])  # without a reason, it was interrupted
+def test_each_attempt_waits_longer_than_the_one_before(tmp_path, failures, minutes, reason):
+    _write_state(tmp_path, State(SUBJECT, attempts=(NOW,) * failures, reason=reason))
+
+    assert due(tmp_path) == NOW + minutes * MINUTE
+
+
+def test_a_rate_limit_is_respected_for_a_day(tmp_path):
+    _write_state(tmp_path, State(SUBJECT, attempts=(NOW,), reason="rate_limited"))
+
+    assert due(tmp_path) == NOW + DAY_MS
+
+
+def test_another_directory_name_or_challenge_begins_anew(tmp_path):
+    failed = State(SUBJECT, attempts=(NOW,), reason="dns", obtained_from=DIRECTORY)
+    _write_state(tmp_path, failed)
+    store(tmp_path, days=90)
+    assert due(tmp_path) > NOW
+
+    for acme in ({"directory": "https://other.example/dir"}, {"challenge": "http-01"}):
+        changed = replace(SETTINGS.acme, **acme)
+        # A certificate of the same authority is kept, whatever the challenge was.
+        assert (due(tmp_path, acme=changed) == 0) == ("directory" in acme)
+    assert due(tmp_path, server=ServerSettings(app_url="https://new.example")) == 0
+
+
+def test_after_the_clock_was_set_back_the_certificate_is_not_held_back(tmp_path):
+    _write_state(tmp_path, State(SUBJECT, attempts=(NOW + 400 * DAY_MS,), reason="dns"))
+
+    assert due(tmp_path) == 0
+
+
+def test_certificates_that_end_at_once_are_ordered_once_a_day(tmp_path):
+    done = State(SUBJECT, obtained_at=NOW, obtained_from=DIRECTORY)
+    _write_state(tmp_path, done)
+    store(tmp_path, days=21)
+
+    assert due(tmp_path) == NOW + DAY_MS
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"attempts": "x"}', b"\xff"])
+def test_a_damaged_record_counts_as_none(tmp_path, content):
+    (tmp_path / "acme.json").write_bytes(content)
+
+    assert due(tmp_path) == 0
+
+
+def test_certificates_that_live_for_a_day_are_renewed_in_time():
+    hour = 60 * MINUTE
+    state = State(SUBJECT, obtained_at=NOW, obtained_from=DIRECTORY)
+    plan = Plan("box.example", state, False, NOW + 16 * hour, NOW + DAY_MS, DAY_MS)
+
+    assert plan.due(NOW) == NOW + 16 * hour
+
+
+def test_a_person_may_ask_a_few_times_an_hour_and_not_soon_after_a_success():
+    attempts = tuple(NOW - minute * MINUTE for minute in range(4))
+
+    assert Plan("n", State(attempts=attempts[1:]), False).may_ask(NOW)
+    assert not Plan("n", State(attempts=attempts), False).may_ask(NOW)
+    assert Plan("n", State(attempts=attempts), False).may_ask(NOW + 60 * MINUTE)
+
+    done = Plan("n", State(obtained_at=NOW), False, NOW + 60 * DAY_MS)
+    assert not done.may_ask(NOW + DAY_MS)
+    assert done.may_ask(NOW + 2 * DAY_MS)
+    assert replace(done, renew_at=0).may_ask(NOW)  # it was for another name or authority
+
+
+@pytest.mark.parametrize(
+    ("said", "missing"),
+    [("", "agree_terms"), ('agree_terms = true\nchallenge = "dns-01"', "dns_hook"),
+     ('agree_terms = true\naccount_key_id = "k"', "account_hmac_key")],
+)  # fmt: skip
+def test_acme_is_not_turned_on_by_half(said, missing):
+    with pytest.raises(OperatorError, match=missing):
+        parse_settings(f'[acme]\ndirectory = "{DIRECTORY}"\n{said}', {})
+
+
+def failing(monkeypatch, error):
+    """Let the authority answer the first request with `error`; return what is made of it."""
+
+    def get(*_, **__):
+        raise error
+
+    monkeypatch.setattr("acme.client.ClientNetwork.get", get)
+
+
+def attempt(folder):
+    with pytest.raises(AcmeError) as raised:
+        acme_client.obtain(Order(SETTINGS.acme, "box.example", folder, Challenges()))
+    assert raised.value.reason in REASONS
+    return raised.value
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [("rateLimited", "rate_limited"), ("caa", "caa"), ("dns", "dns"), ("dnssec", "dns"),
+     ("connection", "unreached"), ("tls", "unreached"), ("unauthorized", "account"),
+     ("rejectedIdentifier", "refused"), ("badCSR", "refused"), ("invalidContact", "account"),
+     ("externalAccountRequired", "account"), ("serverInternal", "no_answer")],
+)  # fmt: skip
+def test_what_the_authority_says_has_one_reason(monkeypatch, tmp_path, code, reason):
+    said = messages.Error.with_code(code, detail="too many\ncertificates\x1b[1m, see docs.")
+    failing(monkeypatch, said)
+
+    found = attempt(tmp_path)
+
+    assert found.reason == reason
+    assert found.detail == "too many certificates [1m, see docs"
+
+
+def test_of_several_errors_the_first_is_told(monkeypatch, tmp_path):
+    first = messages.Error.with_code("caa", detail="CAA record forbids issuance")
+    other = messages.Error.with_code("dns", detail="no")
+    failing(monkeypatch, messages.Error.with_code("compound", subproblems=(first, other)))
+
+    assert (attempt(tmp_path).reason, attempt(tmp_path).detail) == ("caa", first.detail)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(requests.ConnectionError("refused"), "no_answer"), (requests.Timeout(), "no_answer"),
+     (errors.TimeoutError(), "no_answer"), (errors.MissingNonce, "refused"),
+     (ValueError("no JSON"), "refused"), (KeyError("newAccount"), "refused"),
+     (OSError(28, "No space left on device"), "refused")],
+)  # fmt: skip
+def test_whatever_else_goes_wrong_is_told_too(monkeypatch, tmp_path, error, reason):
+    if error is errors.MissingNonce:
+        error = errors.ClientError("<html>")
+    failing(monkeypatch, error)
+
+    assert attempt(tmp_path).reason == reason
+
+
+def test_a_challenge_that_fails_is_told_by_its_own_error():
+    said = messages.Error.with_code("unauthorized", detail="wrong certificate")
+    chall = library.HTTP01(token=b"x" * 16)
+    failed = messages.ChallengeBody(
+        chall=chall, uri="u", status=messages.STATUS_INVALID, error=said
+    )
+    body = messages.Authorization(challenges=(failed,))
+    resource = messages.AuthorizationResource(body=body, uri="u")
+
+    found = acme_client._explain_failure(errors.ValidationError([resource]))
+
+    assert (found.reason, found.detail) == ("unreached", "wrong certificate")
+
+
+def test_a_hook_that_fails_or_is_missing_is_told_with_its_last_words(tmp_path):
+    hook = tmp_path / "hook"
+    hook.write_text("#!/bin/sh\necho before >&2\necho no such zone >&2\nexit 3\n")
+    hook.chmod(0o700)
+
+    with pytest.raises(AcmeError) as failed:
+        acme_client._run_hook(str(hook), "add", "_acme-challenge.box.example", "value")
+    assert (failed.value.reason, failed.value.detail) == ("dns_hook", "no such zone")
+    with pytest.raises(AcmeError) as missing:
+        acme_client._run_hook(str(tmp_path / "nothing"), "add", "name", "value")
+    assert missing.value.reason == "dns_hook"

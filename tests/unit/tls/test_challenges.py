@@ -1,0 +1,69 @@
+"""The answers to an authority that checks the name, given to nobody else."""
+
+import ssl
+from hashlib import sha256
+
+import pytest
+from cryptography import x509
+
+from appliance.clock import StoppedClock
+from appliance.tls.certificates import LEAF, Certificates, Names, read_certificate
+from tests.unit.tls.test_certificates import shake
+
+PROOF = "token.thumbprint"
+ACME_IDENTIFIER = x509.ObjectIdentifier("1.3.6.1.5.5.7.1.31")
+
+
+@pytest.fixture
+def certificates(tmp_path):
+    names = Names(("localhost",), ("127.0.0.1",))
+    made = Certificates(tmp_path, StoppedClock(), lambda: "R", lambda: names, lambda: True)
+    made.prepare()
+    return made
+
+
+def connect(certificates, name, *protocols):
+    """The certificate and the protocol that a client gets who offers `protocols`."""
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+    if protocols:
+        client.set_alpn_protocols(protocols)
+    asking, _ = shake(client, certificates.context, name)
+    shown = x509.load_der_x509_certificate(asking.getpeercert(binary_form=True))
+    return shown, asking.selected_alpn_protocol()
+
+
+@pytest.mark.proves("S32", "decision: How is TLS-ALPN-01 answered?")
+def test_only_who_validates_the_name_gets_the_challenges_certificate(certificates, tmp_path):
+    own = read_certificate(tmp_path / LEAF)
+    challenges = certificates.challenges
+    with challenges.answering(certificates.context):
+        challenges.show("box.example", PROOF, tmp_path)
+
+        proof, protocol = connect(certificates, "box.example", "acme-tls/1")
+        assert protocol == "acme-tls/1"
+        names = proof.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        assert names.get_values_for_type(x509.DNSName) == ["box.example"]
+        extension = proof.extensions.get_extension_for_oid(ACME_IDENTIFIER)
+        assert extension.critical
+        assert extension.value.value[2:] == sha256(PROOF.encode()).digest()
+        assert connect(certificates, "BOX.example", "acme-tls/1")[0] == proof
+
+        # Guests, meanwhile, under the same name.
+        assert connect(certificates, "box.example", "http/1.1") == (own, "http/1.1")
+        assert connect(certificates, "box.example") == (own, None)
+        assert connect(certificates, "other.example", "acme-tls/1")[0] == own
+        assert connect(certificates, None, "acme-tls/1")[0] == own
+
+    assert connect(certificates, "box.example", "acme-tls/1")[0] == own
+    assert not list(tmp_path.glob("*challenge*"))
+
+
+def test_nothing_is_answered_after_the_order_even_if_its_thread_goes_on(certificates, tmp_path):
+    own = read_certificate(tmp_path / LEAF)
+    with certificates.challenges.answering(certificates.context):
+        certificates.challenges.files["token"] = PROOF
+    certificates.challenges.show("box.example", PROOF, tmp_path)
+
+    assert connect(certificates, "box.example", "acme-tls/1")[0] == own
+    assert certificates.challenges.files == {}
