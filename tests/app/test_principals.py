@@ -63,7 +63,7 @@ async def test_each_role_passes_the_routes_that_are_its_own_and_no_other(running
             ended_by = {"Accept": "text/html"}
             status, text, _ = await person.send(route.method, path, headers=ended_by)
 
-            refused = status == 403 and "This page needs the role" in text
+            refused = status == 403 and "This page requires the role" in text
             assert refused is not may, (route.method, path, status)
 
 
