@@ -61,7 +61,7 @@ _SECURITIES = ("starttls", "tls", "none")
 _PORT_MAX = 65535
 _HOST_MAX = 253
 _PASSWORD_MAX = 1000
-_Changes = Mapping[str, str | int | bool]
+Changes = Mapping[str, str | int | bool | list[str]]
 
 
 async def show_box(
@@ -81,7 +81,7 @@ async def show_box(
     zone = await live.read(find_zone)
     alerts = [alert for e in box.environments for alert in await e.database.read(list_alerts)]
     # The demo cannot be restarted, and it ignores settings.toml.
-    saved = _saved_settings(request) if RESTART in request.app else box.settings
+    saved = saved_settings(request) if RESTART in request.app else box.settings
     typed = request[FORM].typed() if REFUSED in request else {}
     changing = "app_url" in typed or _NUMBERS[0] in typed
     values = {
@@ -89,7 +89,7 @@ async def show_box(
         "checks": [  # active alerts are listed separately
             check for check in checks if check.name != "conditions" or check.status == "ok"
         ],
-        "said": partial(_text, language=language),
+        "said": partial(text_of, language=language),
         "describe": describe,
         "looked_at": checked_at,
         "conditions": alerts,
@@ -103,7 +103,7 @@ async def show_box(
         "tried": tried,
         "settings_trouble": SETTINGS_TROUBLE,
         "recipient": recipient,
-        "waits": _waits_for_restart(request),
+        "waits": waits_for_restart(request),
         "enabled": "booking.enabled" in typed if changing else saved.booking.enabled,
         "settings": {name: typed.get(name, _setting(saved, name)) for name in _NUMBERS},
         "saved": saved,
@@ -125,7 +125,7 @@ def _in_full(time: datetime, language: Language) -> str:
     return f"{language.long_date(time.date())} {time:%H:%M}"
 
 
-def _text(sentence: Sentence, language: Language) -> Markup:
+def text_of(sentence: Sentence, language: Language) -> Markup:
     """Replace Unicode isolates with elements, to keep them out of commands that users copy."""
     text = Markup.escape(sentence.text(language))
     text = text.replace("\N{FIRST STRONG ISOLATE}", Markup('<bdi class="code">'))
@@ -167,7 +167,7 @@ async def send_test_email(request: web.Request) -> web.Response:
         venue = (await request[LIVE].database.read(get_venue)).name
         subject = language.gettext("Test email from %(venue)s", venue=" ".join(venue.split()))
         text = language.gettext("This box can send emails. There is nothing more to do.")
-        outcome = await send_trial(_next_settings(request).mail, recipient, subject, text)
+        outcome = await send_trial(next_settings(request).mail, recipient, subject, text)
     return await show_box(request, outcome, recipient)
 
 
@@ -241,21 +241,21 @@ def read_file(box: Box) -> Settings | None:
         return None
 
 
-def _saved_settings(request: web.Request) -> Settings:
+def saved_settings(request: web.Request) -> Settings:
     """Return the settings in settings.toml, or the active settings if the file is invalid."""
     return read_file(request.app[BOX]) or request.app[BOX].settings
 
 
-def _waits_for_restart(request: web.Request) -> bool:
+def waits_for_restart(request: web.Request) -> bool:
     """Return whether settings.toml has changed since the box started, so a restart is pending."""
     if RESTART not in request.app:
         return False
     return read_file(request.app[BOX]) not in (None, request.app[SAVED].at_start)
 
 
-def _next_settings(request: web.Request) -> Settings:
+def next_settings(request: web.Request) -> Settings:
     """Return the settings that apply after a pending restart, or else the active settings."""
-    return _saved_settings(request) if _waits_for_restart(request) else request.app[BOX].settings
+    return saved_settings(request) if waits_for_restart(request) else request.app[BOX].settings
 
 
 def _setting(settings: Settings, name: str) -> object:
@@ -267,7 +267,7 @@ def _setting(settings: Settings, name: str) -> object:
 @show_errors_on(show_box, "app_url", *_NUMBERS)
 async def save_settings(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/box/settings`: save general settings, which apply after the next restart."""
-    return await _save(
+    return await save_changes(
         request,
         {
             "booking.enabled": form.checked("booking.enabled"),
@@ -284,11 +284,11 @@ async def save_mail(request: web.Request, form: Form) -> web.StreamResponse:
     If the password is empty, the stored password is kept, but only for the same host, because a
     different server must not receive it.
     """
-    stored = _saved_settings(request).mail
+    stored = saved_settings(request).mail
     host, user = form.text("host", _HOST_MAX), form.text("user")
     kept = stored.password if host.casefold() == stored.host.casefold() else ""
     password = form.secret("password")[:_PASSWORD_MAX] or kept
-    changes: _Changes = {
+    changes: Changes = {
         "mail.host": host,
         "mail.port": form.integer("port", 1, _PORT_MAX),
         "mail.security": form.one_of("security", _SECURITIES),
@@ -304,11 +304,11 @@ async def save_mail(request: web.Request, form: Form) -> web.StreamResponse:
                 "Please enter it."
             )
         )
-    return await _save(request, changes)
+    return await save_changes(request, changes)
 
 
-async def _save(request: web.Request, changes: _Changes) -> web.Response:
-    """Write the changed settings to settings.toml and their names to the audit log.
+async def save_changes(request: web.Request, changes: Changes, page: str = "/box") -> web.Response:
+    """Write the changed settings to settings.toml and their names to the audit log; show `page`.
 
     Raises ValidationError if a value is invalid or the file cannot be read or edited.
     """
@@ -318,8 +318,9 @@ async def _save(request: web.Request, changes: _Changes) -> web.Response:
             text = file.read_text("utf-8") if file.exists() else ""
             known = parse_settings(text, {})
             edited = {
-                name: value for name, value in changes.items() if _setting(known, name) != value
-            }
+                name: value for name, value in changes.items()
+                if _setting(known, name) != (tuple(value) if isinstance(value, list) else value)
+            }  # fmt: skip
             changed = change_settings(text, edited)
         except (OSError, UnicodeDecodeError, OperatorError) as failure:
             raise _field_error_of(changes, str(failure)) from None
@@ -329,7 +330,7 @@ async def _save(request: web.Request, changes: _Changes) -> web.Response:
         await request[LIVE].database.write(
             record_audit, actor_of(request), "settings_changed", name=", ".join(edited)
         )
-    return see_other(request, "/box", "saved-for-later" if _waits_for_restart(request) else "saved")
+    return see_other(request, page, "saved-for-later" if waits_for_restart(request) else "saved")
 
 
 def _field_error_of(changes: Iterable[str], failure: str) -> ValidationError:
@@ -367,7 +368,7 @@ async def steps_of(request: web.Request) -> list[tuple[str, bool]]:
     done = await live.database.read(_finished_steps)
     if done is None:
         return []
-    settings = _next_settings(request)
+    settings = next_settings(request)
     done |= {"mail"} if settings.mail.host else set()
     done |= {"address"} if settings.server.app_url else set()
     return [] if done >= set(STEPS) else [(name, name in done) for name in STEPS]

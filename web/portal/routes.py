@@ -7,6 +7,7 @@ from appliance.reservations.change import accept, cancel, decline
 from appliance.staff.accounts import disable_staff, enable_staff, end_sessions, unlock
 from web.portal import (
     account,
+    address,
     box,
     deliveries,
     door,
@@ -143,6 +144,11 @@ PORTAL_ROUTES: tuple[PortalRoute, ...] = (
     _post_live("/portal/box/mail", "owner", box.save_mail),
     _post_live("/portal/box/recovery-kit", "owner", box.show_recovery_kit),
     _post_live("/portal/box/settings", "owner", box.save_settings),
+    _get_live("/portal/box/address", "owner", address.show_address),
+    _post_live("/portal/box/address/test", "owner", address.test_outside),
+    _post_live("/portal/box/address/relay", "owner", address.join),
+    _post_live("/portal/box/address/forward", "owner", address.forward),
+    _post_live("/portal/box/address/proxy", "owner", address.use_proxy),
     _post_live("/portal/box/test-letter", "manager", box.send_test_email),
     _post_live("/portal/box/restart", "owner", box.restart),
     _post_live("/portal/box/setup-done", "owner", box.close_first_run),

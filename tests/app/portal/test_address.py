@@ -1,0 +1,101 @@
+"""The owner chooses how guests and partners reach the box, and tests it."""
+
+import pytest
+
+from appliance.core.errors import OperatorError
+from appliance.core.settings import read_settings
+from tests.app.portal.people import a_person
+from web.portal import address
+from web.portal.box_jobs import directory_of
+from web.portal.session import RESTART
+from web.relay.enrolment import Invitation, RelayAddress
+
+PAGE = "/portal/box/address"
+CODE = Invitation(
+    RelayAddress("relay.example", 2222, "SHA256:x"), "atlas.example.com", "secret"
+).encode()
+DIRECTORY = "https://acme-v02.api.letsencrypt.org/directory"
+
+
+@pytest.fixture(autouse=True)
+def settings_may_change(running):
+    running.app._state[RESTART] = list  # as in a box that is not the demo
+
+
+def saved(running):
+    return read_settings(directory_of(running.box).settings_file, {})
+
+
+async def test_a_port_forward_saves_the_address_and_asks_for_a_certificate(running):
+    owner = await a_person(running)
+    form = {"address": "https://atlas.example.com/", "agree": "1"}
+    assert (await owner.post(f"{PAGE}/forward", form))[0] == 303
+    found = saved(running)
+    assert found.server.app_url == "https://atlas.example.com"
+    assert (found.acme.directory, found.acme.agree_terms) == (DIRECTORY, True)
+
+
+async def test_without_consent_no_authority_is_asked(running):
+    owner = await a_person(running)
+    form = {"address": "https://atlas.example.com"}
+    assert (await owner.post(f"{PAGE}/forward", form))[0] == 303
+    assert saved(running).acme.directory == ""
+
+
+@pytest.mark.parametrize("typed", ["", "atlas.example.com", "http://atlas.example.com"])
+async def test_an_address_without_https_is_refused_in_its_field(running, typed):
+    owner = await a_person(running)
+    status, page, _headers = await owner.post(f"{PAGE}/forward", {"address": typed})
+    assert (status, 'aria-invalid="true"' in page) == (400, True)
+    assert saved(running).server.app_url == ""
+
+
+async def test_a_proxy_is_trusted_and_has_the_certificate(running):
+    owner = await a_person(running)
+    form = {"proxied_address": "https://atlas.example.com", "proxies": "127.0.0.1, 10.0.0.0/8"}
+    assert (await owner.post(f"{PAGE}/proxy", form))[0] == 303
+    found = saved(running)
+    assert found.server.trusted_proxies == ("127.0.0.1", "10.0.0.0/8")
+    assert found.acme.directory == ""
+
+
+async def test_the_code_of_a_relay_sets_the_address(running, monkeypatch):
+    joined = []
+
+    async def join(root, invitation):
+        joined.append((root, invitation))
+
+    monkeypatch.setattr(address, "join_relay", join)
+    owner = await a_person(running)
+    assert (await owner.post(f"{PAGE}/relay", {"code": CODE, "agree": "1"}))[0] == 303
+    assert joined == [(directory_of(running.box).root, Invitation.decode(CODE))]
+    found = saved(running)
+    assert found.server.app_url == "https://atlas.example.com"
+    assert found.acme.agree_terms
+
+
+async def test_a_code_that_the_relay_refuses_changes_nothing(running, monkeypatch):
+    async def join(_root, _invitation):
+        raise OperatorError("the relay refuses this code")
+
+    monkeypatch.setattr(address, "join_relay", join)
+    owner = await a_person(running)
+    for code in ("nonsense", CODE):
+        status, page, _headers = await owner.post(f"{PAGE}/relay", {"code": code})
+        assert (status, 'aria-invalid="true"' in page) == (422, True)
+    assert saved(running).server.app_url == ""
+
+
+@pytest.mark.parametrize("role", ["manager", "host", "door"])
+async def test_only_the_owner_chooses(running, role):
+    person = await a_person(running, role)
+    assert (await person.get(PAGE))[0] == 403
+    assert (await person.post(f"{PAGE}/forward", {"address": "https://a.example"}))[0] == 403
+
+
+async def test_the_page_shows_the_ways_without_a_public_address(running):
+    owner = await a_person(running)
+    status, page, _headers = await owner.get(PAGE)
+    assert status == 200
+    assert "proxy_set_header X-Forwarded-Proto $scheme;" in page
+    assert f"{PAGE}/test" not in page  # there is nothing to test

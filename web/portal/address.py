@@ -1,0 +1,134 @@
+"""`/portal/box/address`: how guests and partners reach the box, in three ways, and a test."""
+
+import asyncio
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from appliance.core.data_directory import wake_box
+from appliance.core.errors import OperatorError
+from appliance.staff.audit_log import record_audit
+from web.portal.box import (
+    save_changes,
+    saved_settings,
+    steps_of,
+    text_of,
+    waits_for_restart,
+)
+from web.portal.box_jobs import OUTSIDE, directory_of
+from web.portal.forms import Form, field_error
+from web.portal.guard import actor_of
+from web.portal.responses import (
+    Declined,
+    language_of,
+    portal_page,
+    see_other,
+    show_errors_on,
+)
+from web.portal.session import BOX, LIVE, RESTART
+from web.relay.commands import join_relay
+from web.relay.enrolment import Access, Invitation, access_file
+
+_PAGE = "/box/address"
+_LETS_ENCRYPT = "https://acme-v02.api.letsencrypt.org/directory"
+_CODE_MAX = 2000
+_ADDRESSES_MAX = 500
+
+
+async def show_address(request: web.Request) -> web.Response:
+    """`GET /portal/box/address`: the three ways, the one in use, and the latest test."""
+    box, outside = request.app[BOX], request.app[OUTSIDE]
+    settings = saved_settings(request)
+    access = await asyncio.to_thread(_read_access, request)
+    values = {
+        "settings": settings.server,
+        "authority": _authority(settings.acme.directory or _LETS_ENCRYPT),
+        "obtains": bool(settings.acme.directory),
+        "relay": access,
+        "ports": box.settings.server,
+        "host": _host_of(box.live.links.address),
+        "outside": outside.latest,
+        "can_test": bool(outside.url),
+        "said": lambda sentence: text_of(sentence, language_of(request)),
+        "waits": waits_for_restart(request),
+        "may_restart": RESTART in request.app,
+        "steps": await steps_of(request),
+    }
+    return portal_page(request, "portal/box/address.html", values)
+
+
+async def test_outside(request: web.Request) -> web.StreamResponse:
+    """`POST /portal/box/address/test`: fetch a proof through the public address, within 6 s."""
+    await request.app[OUTSIDE].check()
+    return see_other(request, f"{_PAGE}#test")
+
+
+@show_errors_on(show_address, "code")
+async def join(request: web.Request, form: Form) -> web.StreamResponse:
+    """`POST /portal/box/address/relay`: join a relay with its one-time code.
+
+    The box dials the relay at once. The address and the certificate follow with the next start.
+    """
+    try:
+        invitation = Invitation.decode(form.lines("code", _CODE_MAX))
+        await join_relay(directory_of(request.app[BOX]).root, invitation)
+    except OperatorError as refusal:
+        raise Declined(language_of(request).gettext(str(refusal)), 422, "code") from None
+    await request[LIVE].database.write(record_audit, actor_of(request), "relay_joined")
+    wake_box(directory_of(request.app[BOX]).wakeup_pipe)  # the relay's client reads its file
+    address = f"https://{invitation.name}"
+    return await _save(request, form, {"server.app_url": address})
+
+
+@show_errors_on(show_address, "address")
+async def forward(request: web.Request, form: Form) -> web.StreamResponse:
+    """`POST /portal/box/address/forward`: use the router's public address."""
+    return await _save(request, form, {"server.app_url": _address_in(form)})
+
+
+@show_errors_on(show_address, "proxied_address", "proxies")
+async def use_proxy(request: web.Request, form: Form) -> web.StreamResponse:
+    """`POST /portal/box/address/proxy`: use a proxy or tunnel, which has its own certificate."""
+    proxies = form.text("proxies", _ADDRESSES_MAX).replace(",", " ").split()
+    address = _address_in(form, "proxied_address")
+    return await save_changes(
+        request, {"server.app_url": address, "server.trusted_proxies": proxies}, _PAGE
+    )
+
+
+async def _save(request: web.Request, form: Form, changes: Mapping[str, str]) -> web.StreamResponse:
+    """Save the address, and turn on certificates by ACME if the owner agrees to the terms."""
+    saved = saved_settings(request)
+    more: dict[str, str | bool] = {}
+    if form.checked("agree"):
+        directory = saved.acme.directory or _LETS_ENCRYPT
+        more = {"acme.directory": directory, "acme.agree_terms": True}
+    return await save_changes(request, {**changes, **more}, _PAGE)
+
+
+def _address_in(form: Form, name: str = "address") -> str:
+    """Return the https address in the form. Raises ValidationError if it is not one."""
+    address = form.text(name, _ADDRESSES_MAX).rstrip("/")
+    if not address.startswith("https://"):
+        raise field_error(
+            name,
+            "une adresse qui commence par https://.",
+            "an address that begins with https://.",
+        )
+    return address
+
+
+def _read_access(request: web.Request) -> Access | None:
+    try:
+        return Access.load(access_file(directory_of(request.app[BOX]).root))
+    except OperatorError:  # doctor reports it
+        return None
+
+
+def _authority(directory: str) -> str:
+    return "Let’s Encrypt" if directory == _LETS_ENCRYPT else _host_of(directory)
+
+
+def _host_of(url: str) -> str:
+    return urlsplit(url).hostname or ""
