@@ -40,6 +40,7 @@ ROOMS = (
     "door", "door/log", "door/log/check", "door/keys", "integrations", "integrations/keys/new",
     "integrations/endpoints/new", "integrations/deliveries", "integrations/replay",
     "integrations/warnings", "people", "people/log", "account", "box",
+    "box/address",
 )  # fmt: skip
 LONG = "Maximilienne-Alexandrine de La Rochefoucauld-Montmorency-Bouteville"
 OPEN_ALL = "document.querySelectorAll('main details').forEach((one) => { one.open = true; })"
