@@ -19,6 +19,7 @@ from appliance.http.request import (
     Handler,
     Principal,
 )
+from appliance.jobs.backups import FrequentBackups
 from appliance.jobs.nightly import NightlyWork, Retention
 from appliance.jobs.reservation_states import make_reservation_jobs
 from appliance.privacy import Erasures
@@ -186,7 +187,8 @@ def _background(
         if certificates is not None and services.environment is box.live:
             jobs.append(renewal(certificates, box.live.database, may_expire))
     if directory is not None:
-        jobs += NightlyWork(box, directory, retentions).jobs
+        night = NightlyWork(box, directory, retentions)
+        jobs += (*night.jobs, FrequentBackups(box, directory, night.busy).job)
 
     async def run(_app: web.Application) -> AsyncIterator[None]:
         for services, erasure in zip(served, erasures, strict=True):

@@ -166,7 +166,12 @@ class BackupSettings:
         "folder for backups, such as a USB volume; empty: backups/ in the data directory",
         ("a path from the root such as /mnt/usb", _is_path),
     )
-    hour: int = _setting(4, "hour of the day, in venue time, at which the backup is made", (0, 23))
+    hour: int = _setting(
+        4, "hour of the day, in venue time, of the nightly backup and its trial restore", (0, 23)
+    )
+    every_minutes: int = _setting(
+        15, "minutes between backups while something changes; 0: only at night", (0, 1440)
+    )
 
 
 @dataclass(frozen=True, slots=True)

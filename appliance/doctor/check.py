@@ -262,7 +262,7 @@ MESSAGES = {
     "endpoint_blocked": _("the address of a webhook endpoint is not allowed"),
     "receiver_clock": _("a partner's clock differs from the box's"),
     "endpoint_switched_off": _("an API key deactivated a webhook endpoint of another key"),
-    "no_backup": _("the nightly backup could not be made"),
+    "no_backup": _("a backup could not be made"),
     "database_damaged": _("a database is damaged"),
     "mail_settings": _("no email is sent before the mail settings are corrected"),
     "mail_unreachable": _("emails wait: the mail server does not answer"),

@@ -230,4 +230,5 @@ def backups(context: CheckContext) -> Check:
         finding = _("Backups go to %(shelf)s, on the same volume as the box: if it fails, both are "
                     "lost.")  # fmt: skip
         return warn(finding, plug_in, shelf=folder, setting=setting)
-    return ok(_("Last backup restored and found whole: %(when)s."), when=when)
+    finding = _("Last backup: %(latest)s. Last backup restored and found whole: %(when)s.")
+    return ok(finding, latest=utc(record.latest or record.at), when=when)
