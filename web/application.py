@@ -19,7 +19,7 @@ from appliance.http.request import (
     Handler,
     Principal,
 )
-from appliance.jobs.backups import FrequentBackups
+from appliance.jobs.backups import BackupCopies, FrequentBackups
 from appliance.jobs.nightly import NightlyWork, Retention
 from appliance.jobs.reservation_states import make_reservation_jobs
 from appliance.privacy import Erasures
@@ -189,6 +189,7 @@ def _background(
     if directory is not None:
         night = NightlyWork(box, directory, retentions)
         jobs += (*night.jobs, FrequentBackups(box, directory, night.busy).job)
+        jobs.append(BackupCopies(box, directory).job)
 
     async def run(_app: web.Application) -> AsyncIterator[None]:
         for services, erasure in zip(served, erasures, strict=True):

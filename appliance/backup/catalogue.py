@@ -18,7 +18,7 @@ SUFFIX = ".venuebox-backup"
 _HOURS, _DAYS, _WEEKS, _SCHEMAS = 24, 14, 8, 2
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 OVERDUE_MS = DAY_MS + 6 * HOUR_MS
-_NAME = re.compile(rf"[a-z0-9-]+-(\d{{4}}-\d{{2}}-\d{{2}})T\d{{6}}Z(-\d+)?{re.escape(SUFFIX)}")
+_NAME = re.compile(rf"([a-z0-9-]+)-\d{{4}}-\d{{2}}-\d{{2}}T\d{{6}}Z(-\d+)?{re.escape(SUFFIX)}")
 _RECORD = "last-backup.json"
 
 
@@ -91,6 +91,12 @@ def list_backups(folder: Path, venue_id: str | None = None) -> list[tuple[Path, 
             if _NAME.fullmatch(path.name) and venue_id in {None, header.venue_id}:
                 found.append((path, header))
     return sorted(found, key=lambda backup: parse_instant(backup[1].made_at), reverse=True)
+
+
+def slug_of(name: str) -> str:
+    """Return the venue's slug in the name of a backup file, or "" if the name is another one."""
+    match = _NAME.fullmatch(name)
+    return match[1] if match else ""
 
 
 def choose_old(backups: list[tuple[Path, Header]]) -> list[Path]:

@@ -263,6 +263,7 @@ MESSAGES = {
     "receiver_clock": _("a partner's clock differs from the box's"),
     "endpoint_switched_off": _("an API key deactivated a webhook endpoint of another key"),
     "no_backup": _("a backup could not be made"),
+    "backup_target": _("the copies of the backups elsewhere are not safe"),
     "database_damaged": _("a database is damaged"),
     "mail_settings": _("no email is sent before the mail settings are corrected"),
     "mail_unreachable": _("emails wait: the mail server does not answer"),

@@ -1,4 +1,4 @@
-"""Backups between two nights: after a change only, as rarely as they are slow, never of damage."""
+"""Backups between two nights and copies elsewhere: after a change, and told when they fail."""
 
 from dataclasses import replace
 
@@ -6,9 +6,11 @@ import pytest
 
 from appliance.alerts import Alert, list_alerts, put_alert
 from appliance.backup.catalogue import list_backups, read_record, write_record
+from appliance.backup.copies import Copier, CopyRecord, UnusableCopy
+from appliance.backup.targets import TargetError
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
-from appliance.jobs.backups import FrequentBackups
+from appliance.jobs.backups import BACKUP_TARGET, BackupCopies, FrequentBackups
 from appliance.jobs.nightly import DAMAGED, NO_BACKUP, NightlyWork
 from appliance.reservations.create import enter_by_staff
 from tests.builders import a_booking
@@ -119,3 +121,77 @@ async def test_after_the_clock_was_set_back_it_is_still_made(frequent, box):
     box.clock.advance(-86_400)
 
     assert await due_in(frequent, box) == 15 * MINUTE
+
+
+DAY = 86_400
+
+
+@pytest.fixture
+def copies(frequent, box, tmp_path, monkeypatch):
+    """The job that copies to a target, and a list: what each attempt raises, or None."""
+    settings = with_settings(backup={"target": "s3://bucket/backups"})
+    job, raised = BackupCopies(replace(box, settings=settings), DataDirectory(tmp_path)), []
+
+    async def run(self, *, must_try):
+        if raised[-1]:
+            raise raised[-1]
+        self._remember(CopyRecord("s3://bucket/backups", read_record(tmp_path).file))
+
+    monkeypatch.setattr(Copier, "_run", run)
+    return job, raised
+
+
+async def alerts_of(box):
+    return [alert.name for alert in await box.live.database.read(list_alerts)]
+
+
+async def test_a_target_that_fails_for_a_day_is_an_alert_until_it_works(copies, box):
+    job, raised = copies
+    raised.append(TargetError("no route"))
+    for _ in range(3):
+        assert await alerts_of(box) == []
+        with pytest.raises(TargetError):
+            await job.copy()
+        box.clock.advance(DAY // 3)
+
+    with pytest.raises(TargetError):
+        await job.copy()
+    assert await alerts_of(box) == [BACKUP_TARGET]
+
+    raised.append(None)
+    await job.copy()
+    assert await alerts_of(box) == []
+
+
+async def test_a_copy_that_cannot_be_restored_is_an_alert_at_once(copies, box):
+    job, raised = copies
+    raised.append(UnusableCopy("it is damaged"))
+
+    with pytest.raises(UnusableCopy):
+        await job.copy()
+
+    assert await alerts_of(box) == [BACKUP_TARGET]
+
+
+async def test_each_new_backup_is_due_at_the_target(copies, frequent, box):
+    job, raised = copies
+    raised.append(None)
+    box.clock.advance(MINUTE)
+    assert await due_in(job, box) <= 0
+    await job.copy()
+
+    await book(box)
+    await frequent.back_up()
+
+    assert await due_in(job, box) <= 0
+
+
+async def test_the_alert_goes_with_the_target(copies, frequent, box, tmp_path):
+    await box.live.database.write(put_alert, Alert(BACKUP_TARGET, "", 0, "it fails"))
+    job = BackupCopies(box, DataDirectory(tmp_path))
+    assert await due_in(job, box) <= 0
+
+    await job.copy()
+
+    assert await alerts_of(box) == []
+    assert await due_in(job, box) is None
