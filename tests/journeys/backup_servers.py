@@ -53,7 +53,7 @@ class SftpServer:
 
     def shown_host_key(self):
         """Return the host key that the server shows now, as a line of known_hosts."""
-        command = ["ssh-keyscan", "-q", "-t", "ed25519", "-p", str(self.port), "127.0.0.1"]
+        command = ["ssh-keyscan", "-t", "ed25519", "-p", str(self.port), "127.0.0.1"]
         return subprocess.run(
             command, capture_output=True, text=True, check=False, timeout=30
         ).stdout
