@@ -102,6 +102,7 @@ rest: setup
 	@command -v certutil >/dev/null || $(call apt,libnss3-tools) || true
 	@command -v curl >/dev/null || $(call apt,curl) || true
 	@command -v php >/dev/null || $(call apt,php-cli) || true
+	@test -x /usr/sbin/sshd || $(call apt,openssh-server) || true
 	@test -n "$(FAKETIME)" || $(call apt,libfaketime) || true
 	@$(call say,testing what make test left out)
 	@said="left out: tests/journeys/test_binary.py, which needs the built file: make journey"; \
@@ -115,6 +116,8 @@ rest: setup
 		command -v $$program >/dev/null || { without="$$without --ignore=tests/journeys/test_partner_docs_$$program.py"; \
 			said="$$said\nleft out: the partners' examples in $$program, because there is no $$program here"; }; \
 	done; \
+	test -x /usr/sbin/sshd || { without="$$without --ignore=tests/journeys/test_backup_targets.py"; \
+		said="$$said\nleft out: tests/journeys/test_backup_targets.py, because there is no sshd (openssh-server) here"; }; \
 	set -- /usr/lib/*/faketime/libfaketime.so.1; \
 	test -e "$$1" || { without="$$without --ignore=tests/promises/test_clock_faults.py"; \
 		said="$$said\nleft out: tests/promises/test_clock_faults.py, because there is no libfaketime here"; }; \

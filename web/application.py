@@ -20,6 +20,7 @@ from appliance.http.request import (
     Handler,
     Principal,
 )
+from appliance.jobs.backups import BackupCopies, FrequentBackups
 from appliance.jobs.nightly import NightlyWork, Retention
 from appliance.jobs.reservation_states import make_reservation_jobs
 from appliance.privacy import Erasures
@@ -191,7 +192,9 @@ def _background(
             jobs.append(renewal(certificates, live, may_expire))
             jobs.append(Acme(box.settings, certificates, live, may_expire).job)
     if directory is not None:
-        jobs += NightlyWork(box, directory, retentions).jobs
+        night = NightlyWork(box, directory, retentions)
+        jobs += (*night.jobs, FrequentBackups(box, directory, night.busy).job)
+        jobs.append(BackupCopies(box, directory).job)
 
     async def run(app: web.Application) -> AsyncIterator[None]:
         for services, erasure in zip(served, erasures, strict=True):

@@ -254,8 +254,8 @@ def write_archive(sealed: SealedWriter, files: dict[str, Path], progress: Progre
     sealed.finish()
 
 
-def unpack_archive(sealed: SealedReader, folder: Path, progress: Progress) -> Manifest:
-    """Unpack the files into `folder` with mode 0600, check them and return the manifest.
+def read_archive(sealed: SealedReader, folder: Path | None, progress: Progress) -> Manifest:
+    """Check the files and return the manifest. Unpack them into `folder`, if given, with mode 0600.
 
     Raises OperatorError if the archive is damaged, or if a file is missing, differs from the
     manifest or has a name that a backup must not contain.
@@ -273,7 +273,8 @@ def unpack_archive(sealed: SealedReader, folder: Path, progress: Progress) -> Ma
                     continue
                 if member.name not in manifest.files or not _ALLOWED_NAMES.fullmatch(member.name):
                     raise OperatorError(f"this backup contains an unexpected file {member.name!r}")
-                found[member.name] = _unpack(content, folder / member.name)
+                path = None if folder is None else folder / member.name
+                found[member.name] = _measure(content) if path is None else _unpack(content, path)
                 done += found[member.name][0]
                 progress(done, manifest.size)
     except (tarfile.TarError, msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -296,13 +297,22 @@ def _add(archive: tarfile.TarFile, name: str, file: BinaryIO) -> None:
 
 def _unpack(content: IO[bytes], path: Path) -> tuple[int, str]:
     make_folder(path.parent)
-    digest, size = hashlib.sha256(), 0
     with open(path, "xb", opener=open_private) as file:
-        while block := content.read(_BLOCK):
-            digest.update(block)
-            size += file.write(block)
+        found = _measure(content, file.write)
         file.flush()
         os.fsync(file.fileno())
+    return found
+
+
+def _measure(
+    content: IO[bytes], write: Callable[[bytes], object] = lambda _: None
+) -> tuple[int, str]:
+    """Return the size and the SHA-256 of `content`, and pass each block to `write`."""
+    digest, size = hashlib.sha256(), 0
+    while block := content.read(_BLOCK):
+        digest.update(block)
+        write(block)
+        size += len(block)
     return size, digest.hexdigest()
 
 

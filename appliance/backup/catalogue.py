@@ -15,24 +15,32 @@ from appliance.core.files import atomic_write, make_folder
 from appliance.core.settings import Settings
 
 SUFFIX = ".venuebox-backup"
-_DAYS, _WEEKS, _SCHEMAS = 14, 8, 2
-DAY_MS = 86_400_000
-OVERDUE_MS = DAY_MS + 6 * 3_600_000
-_NAME = re.compile(rf"[a-z0-9-]+-(\d{{4}}-\d{{2}}-\d{{2}})T\d{{6}}Z(-\d+)?{re.escape(SUFFIX)}")
+_HOURS, _DAYS, _WEEKS, _SCHEMAS = 24, 14, 8, 2
+HOUR_MS, DAY_MS = 3_600_000, 86_400_000
+OVERDUE_MS = DAY_MS + 6 * HOUR_MS
+_NAME = re.compile(rf"([a-z0-9-]+)-\d{{4}}-\d{{2}}-\d{{2}}T\d{{6}}Z(-\d+)?{re.escape(SUFFIX)}")
 _RECORD = "last-backup.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The latest verified backup. `trouble` is the error if a later attempt failed, or ""."""
+    """The latest backup. `trouble` is the error if a later attempt failed, or ""."""
 
-    at: int | None = None  # when it was verified, in ms since 1970
+    at: int | None = None  # when one was last verified by a trial restore, in ms since 1970
     file: str = ""
     size: int = 0
     reservations: int = 0
     tried_at: int | None = None  # when the latest attempt ended, in ms since 1970
     trouble: str = ""
     volume: str = ""  # mount point of the volume that contains the backup
+    made_at: int | None = None  # when the latest one was verified in any way, in ms since 1970
+    seconds: float = 0.0  # how long the latest one took
+    mark: str = ""  # the state of the live database in it, as `find_mark` returns it
+
+    @property
+    def latest(self) -> int | None:
+        """When the latest backup was verified in any way, in ms since 1970."""
+        return self.made_at or self.at
 
 
 def find_catalogue(directory: DataDirectory, settings: Settings) -> Path:
@@ -85,22 +93,33 @@ def list_backups(folder: Path, venue_id: str | None = None) -> list[tuple[Path, 
     return sorted(found, key=lambda backup: parse_instant(backup[1].made_at), reverse=True)
 
 
+def slug_of(name: str) -> str:
+    """Return the venue's slug in the name of a backup file, or "" if the name is another one."""
+    match = _NAME.fullmatch(name)
+    return match[1] if match else ""
+
+
 def choose_old(backups: list[tuple[Path, Header]]) -> list[Path]:
     """Return the backups to delete. `backups` must be sorted, latest first.
 
-    Keeps the latest backup of each of the last 14 days, 8 weeks and 2 schema versions. The latest
-    backup with the previous schema contains the state before an upgrade. Days and weeks without a
-    backup do not count, so a box that was off for a year keeps its backups.
+    Keeps all backups of the hour before the latest one, and the latest backup of each of the 24
+    hours before it, of the last 14 days, 8 weeks and 2 schema versions. The latest backup with
+    the previous schema contains the state before an upgrade. Days and weeks without a backup do not
+    count, so a box that was off for a year keeps its backups.
     """
-    kept: set[Path] = set()
+    made = {path: parse_instant(header.made_at) for path, header in backups}
+    latest_at = max(made.values(), default=0)
+    kept = {path for path, at in made.items() if latest_at - at < HOUR_MS}
     for count, period in (
+        (_HOURS, lambda header: header.made_at[:13]),
         (_DAYS, lambda header: header.made_at[:10]),
         (_WEEKS, lambda header: date.fromisoformat(header.made_at[:10]).isocalendar()[:2]),
         (_SCHEMAS, lambda header: header.schema),
     ):
         latest: dict[object, Path] = {}
         for path, header in backups:
-            latest.setdefault(period(header), path)
+            if count != _HOURS or latest_at - made[path] < DAY_MS:
+                latest.setdefault(period(header), path)
         kept.update(list(latest.values())[:count])
     return [path for path, _header in backups if path not in kept]
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import hashlib
 import os
 import time
 from collections.abc import Callable
@@ -15,13 +16,14 @@ import apsw
 from appliance.backup import archive, catalogue
 from appliance.backup.catalogue import SUFFIX, Record, find_volume
 from appliance.backup.recovery_key import RecoveryKey, ensure_recovery_key
-from appliance.backup.restore import Proven, prove, scratch_folder
+from appliance.backup.restore import Proven, check_copies, prove, scratch_folder
 from appliance.clock import Clock, ZoneDatabase, format_instant
 from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.files import PART, exclusive, make_folder, open_part, put_in_place
 from appliance.core.settings import Settings
 from appliance.core.tokens import EnvironmentName, Tokens
+from appliance.database.connection import Reader, open_connection
 from appliance.database.integrity import copy_database, describe_venue, read_schema_number
 from appliance.database.migrate import find_upgrade
 from appliance.environment import own_version
@@ -56,9 +58,12 @@ class Maker:
     tell: Tell = lambda _what, _done, _all: None
     patience: float = _PATIENCE_SECONDS  # seconds to wait for another backup of this box
 
-    def make(self, *, to: Path | None = None, may_rotate: bool = True) -> tuple[Path, Proven]:
+    def make(
+        self, *, to: Path | None = None, may_rotate: bool = True, is_frequent: bool = False
+    ) -> tuple[Path, Proven]:
         """Create a verified backup in the configured folder, or in `to`. The box may be running.
 
+        With `is_frequent`, verifies it without a trial restore, which writes less.
         Without `to`, waits until no other backup is running. With `to`, does not wait, because the
         other backup may hang on its volume. If the backup cannot be made, raises OperatorError,
         leaves no file behind and deletes no old backup.
@@ -67,8 +72,8 @@ class Maker:
             raise OperatorError(f"{to} is not a folder. Plug in its volume, or create the folder.")
         try:
             if to is None:
-                return self._make_for_the_box(may_rotate=may_rotate)
-            return self._make(to)
+                return self._make_for_the_box(may_rotate=may_rotate, is_frequent=is_frequent)
+            return self._make(to, is_frequent=False)[:2]
         except (OperatorError, OSError, apsw.Error) as error:
             trouble = _describe(error)
             if to is None:
@@ -76,26 +81,35 @@ class Maker:
                 self._remember(replace(before, tried_at=self.clock.now(), trouble=trouble))
             raise OperatorError(trouble) from None
 
-    def _make_for_the_box(self, *, may_rotate: bool) -> tuple[Path, Proven]:
+    def _make_for_the_box(self, *, may_rotate: bool, is_frequent: bool) -> tuple[Path, Proven]:
         self.tell("copy", 0, len(ENVIRONMENTS))
         own = self.directory.root / "backups"
         make_folder(own)
         waited = f"another backup of this box has not ended for {self.patience:.0f} seconds"
         with exclusive(own, self.patience, f"{waited}. Try again later."):
             folder = catalogue.find_catalogue(self.directory, self.settings)
-            path, proven = self._make(folder)
-            size, now, volume = path.stat().st_size, self.clock.now(), str(find_volume(folder))
-            self._remember(Record(now, path.name, size, proven.reservations, now, volume=volume))
+            started = time.monotonic()
+            path, proven, mark = self._make(folder, is_frequent=is_frequent)
+            seconds, now = time.monotonic() - started, self.clock.now()
+            restored_at = catalogue.read_record(self.directory.root).at if is_frequent else now
+            size, volume = path.stat().st_size, str(find_volume(folder))
+            self._remember(
+                Record(
+                    restored_at, path.name, size, proven.reservations, now, volume=volume,
+                    made_at=now, seconds=seconds, mark=mark,
+                )
+            )  # fmt: skip
             if may_rotate:
                 catalogue.rotate(folder, proven.header.venue_id)
         return path, proven
 
-    def _make(self, folder: Path) -> tuple[Path, Proven]:
+    def _make(self, folder: Path, *, is_frequent: bool) -> tuple[Path, Proven, str]:
         self.directory.refuse_lost_key()
         key = ensure_recovery_key(self.directory, self.tokens)
         _sweep(folder)
         with scratch_folder(self.directory) as scratch:
             copies = self._copy(scratch)
+            mark = self._mark(copies["live"])
             header = self._header(copies["live"], key)
             with open_part(folder / f"{header.slug}-{header.salt[:16]}{SUFFIX}") as file:
                 files = archive.list_files(self.directory, copies)
@@ -103,18 +117,31 @@ class Maker:
                 archive.write_archive(sealed, files, partial(self.tell, "seal"))
                 file.flush()
                 os.fsync(file.fileno())
-                for copy in copies.values():
-                    copy.unlink()
                 with archive.open_backup(Path(file.name)) as made:
                     tell = partial(self.tell, "prove")
-                    proven = prove(made, key, scratch, self.clock, self.zones, tell)
+                    if is_frequent:
+                        master = self.directory.master_key()
+                        proven = check_copies(
+                            made, key, copies, master, self.clock, self.zones, tell
+                        )
+                    else:
+                        for copy in copies.values():
+                            copy.unlink()
+                        proven = prove(made, key, scratch, self.clock, self.zones, tell)
                 path = _reserve_name(folder, header)
                 try:
                     put_in_place(file, path)
                 except OSError:
                     path.unlink(missing_ok=True)
                     raise
-            return path, proven
+            return path, proven, mark
+
+    def _mark(self, live: Path) -> str:
+        with contextlib.closing(open_connection(live, writable=False)) as connection:
+            try:
+                return find_mark(Reader(connection, self.clock, self.zones))
+            except apsw.SQLError:  # an older schema, before its upgrade
+                return ""
 
     def _copy(self, scratch: Path) -> dict[EnvironmentName, Path]:
         copies: dict[EnvironmentName, Path] = {}
@@ -165,6 +192,24 @@ def back_up_before_upgrade(maker: Maker) -> str:
             # If the upgrade fails repeatedly, each start creates a backup.
             catalogue.rotate(own, proven.header.venue_id)
     return f"schema {old} becomes {new}; the backup from before the upgrade is {path}"
+
+
+def find_mark(reader: Reader) -> str:
+    """Return a digest that changes with what a venue would miss after the loss of the box.
+
+    Other changes, such as alerts, sessions and deliveries, are not worth a backup of their own.
+    """
+    digest = hashlib.sha256()
+    for sql in (
+        "SELECT max(seq) FROM event", "SELECT max(seq) FROM history", "SELECT max(seq) FROM scan",
+        "SELECT max(seq) FROM security_log", "SELECT count(*) FROM claim",
+        "SELECT count(*) FROM erasure", "SELECT count(*) FROM no_reminders",
+        "SELECT id, url, events, active FROM endpoint ORDER BY id",
+        "SELECT * FROM venue ORDER BY id", "SELECT * FROM venue_table ORDER BY id",
+        "SELECT * FROM slot ORDER BY id", "SELECT * FROM closing_day ORDER BY id",
+    ):  # fmt: skip
+        digest.update(repr(list(reader.rows(sql))).encode())
+    return digest.hexdigest()
 
 
 def _sweep(folder: Path) -> None:

@@ -10,8 +10,16 @@ from pathlib import Path
 from appliance.backup import recovery_key
 from appliance.backup.archive import open_backup, read_header
 from appliance.backup.catalogue import list_backups
+from appliance.backup.copies import Copier, fetch_latest
 from appliance.backup.create import Maker
-from appliance.backup.restore import list_catalogues, prove, restore_blank, restore_latest
+from appliance.backup.restore import (
+    list_catalogues,
+    prove,
+    restore_blank,
+    restore_latest,
+    scratch_folder,
+)
+from appliance.backup.targets import ensure_sftp_key
 from appliance.clock import format_instant
 from appliance.commands.console import Commands, Console, WrongUsage, add_command
 from appliance.core.data_directory import DataDirectory
@@ -28,8 +36,9 @@ def add(commands: Commands) -> None:
     """Add the commands to the command line."""
     meaning = "make a backup and verify it, or show the recovery kit"
     parser = add_command(commands, "backup", run, meaning, "--data")
-    parser.add_argument("what", nargs="?", choices=("kit",), metavar="[kit]",
-                        help="show the recovery kit")  # fmt: skip
+    parser.add_argument("what", nargs="?", choices=("kit", "target"), metavar="[kit|target]",
+                        help="kit: show the recovery kit; target: copy the latest backup to "
+                        "backup.target and restore the copy on trial")  # fmt: skip
     parser.add_argument("--to", metavar="DIR", help="write this backup to another folder")
     parser.add_argument("--html", metavar="FILE", help="write the recovery kit as a page to print")
     meaning = "type the printed key and check that it is this box's"
@@ -40,6 +49,8 @@ def add(commands: Commands) -> None:
     parser.add_argument("--key", metavar="KEY", help=meaning)
     meaning = "replace a damaged box with its last good backup"
     parser.add_argument("--latest", action="store_true", help=meaning)
+    meaning = "fetch the backup from there: sftp://user@host/folder or s3://bucket/folder"
+    parser.add_argument("--from", dest="source", metavar="TARGET", help=meaning)
     meaning = "copy a damaged box's readable data to new database files"
     parser = add_command(commands, "salvage", salvage, meaning, "--data")
     meaning = "use the new files, and keep the damaged ones in damaged-…"
@@ -56,7 +67,7 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """Create a backup and print its path, or show the recovery kit. Works while the box runs."""
     is_kit = arguments.what == "kit"
-    if is_kit and arguments.to:
+    if arguments.what and arguments.to:
         raise WrongUsage("--to applies to a backup, --html to the kit (see venuebox backup --help)")
     if not is_kit and (arguments.html or arguments.check):
         raise WrongUsage(
@@ -65,6 +76,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     directory = console.box(arguments)
     if is_kit:
         return _show_kit(arguments, console, directory)
+    if arguments.what == "target":
+        return _try_target(console, directory)
     maker = Maker(
         directory, console.settings(directory), console.clock, console.tokens, console.zones, report
     )
@@ -78,14 +91,26 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 
 def restore(arguments: argparse.Namespace, console: Console) -> int:
     """Restore into a directory without a box. With --latest, replace a damaged box."""
-    if arguments.latest == (arguments.file is not None):
+    ways = [arguments.file is not None, arguments.latest, arguments.source is not None]
+    if not any(ways) or (ways[0] and sum(ways) > 1):
         raise WrongUsage(
-            "give a backup FILE, or --latest for the last good backup of this box (see venuebox "
-            "restore --help)"
+            "give a backup FILE, or --from a target, or --latest for the last good one of this box "
+            "(see venuebox restore --help)"
         )
+    if not arguments.source:
+        return _restore(arguments, console, None)
+    directory = console.directory(arguments)
+    backup = console.settings(directory).backup
+    with scratch_folder(directory) as folder:
+        return _restore(
+            arguments, console, fetch_latest(arguments.source, backup, directory, folder)
+        )
+
+
+def _restore(arguments: argparse.Namespace, console: Console, fetched: Path | None) -> int:
     if arguments.latest:
-        return _restore_latest(arguments, console)
-    with open_backup(Path(arguments.file)) as file:
+        return _restore_latest(arguments, console, fetched)
+    with open_backup(fetched or Path(arguments.file)) as file:
         header, _ = read_header(file)
         directory = console.directory(arguments)
         key = recovery_key.parse_recovery_key(
@@ -202,10 +227,23 @@ def _show_kit(arguments: argparse.Namespace, console: Console, directory: DataDi
     return 0
 
 
-def _restore_latest(arguments: argparse.Namespace, console: Console) -> int:
+def _try_target(console: Console, directory: DataDirectory) -> int:
+    settings = console.settings(directory)
+    target = settings.backup.target
+    if not target:
+        raise OperatorError("backup.target is not set. Write it into settings.toml.")
+    if target.startswith("sftp:"):
+        print(f"this box's key, for authorized_keys:\n{ensure_sftp_key(directory)}", flush=True)
+    record = Copier(directory, settings, console.clock, console.zones).run(must_try=True)
+    print(f"{record.file} copied to {target} and restored on trial")
+    return 0
+
+
+def _restore_latest(arguments: argparse.Namespace, console: Console, fetched: Path | None) -> int:
     directory = console.directory(arguments)
     directory.refuse_strangers()
     folders = list_catalogues(directory, console.settings(directory))
+    folders = [fetched.parent] if fetched else folders
     if not any(map(list_backups, folders)):
         where = ", ".join(map(str, folders)) or "any folder"
         raise OperatorError(f"there is no backup in {where}: nothing was changed")

@@ -10,7 +10,7 @@ from ipaddress import ip_network
 from itertools import groupby
 from pathlib import Path
 from typing import Any, get_type_hints
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from appliance.core.errors import OperatorError
 from appliance.core.scanner_settings import EXAMPLE, ReaderSettings, parse_readers
@@ -60,6 +60,23 @@ def _are_networks(texts: tuple[str, ...]) -> bool:
 
 def _is_https_or_empty(url: str) -> bool:
     return _is_base(url.rstrip("/")) and (not url or url.startswith("https://"))
+
+
+def is_target(text: str) -> bool:
+    """Whether `text` is a place for copies of backups: sftp://user@host/folder or s3://bucket."""
+    try:
+        url = urlsplit(text)
+        options = dict(parse_qsl(url.query, strict_parsing=bool(url.query)))
+        is_plain = text.isprintable() and url.port != 0 and not (url.fragment or url.password)
+    except ValueError:
+        return False
+    if url.scheme == "sftp":
+        is_whole = bool(url.username) and url.path.startswith("/") and options.keys() <= {"hostkey"}
+    else:
+        is_whole = url.scheme == "s3" and not (url.username or url.port)
+        is_whole = is_whole and options.keys() <= {"endpoint", "region"}
+        is_whole = is_whole and ("endpoint" not in options or _is_base(options["endpoint"]))
+    return is_plain and is_whole and bool(url.hostname)
 
 
 def _is_path(text: str) -> bool:
@@ -204,7 +221,25 @@ class BackupSettings:
         "folder for backups, such as a USB volume; empty: backups/ in the data directory",
         ("a path from the root such as /mnt/usb", _is_path),
     )
-    hour: int = _setting(4, "hour of the day, in venue time, at which the backup is made", (0, 23))
+    hour: int = _setting(
+        4, "hour of the day, in venue time, of the nightly backup and its trial restore", (0, 23)
+    )
+    every_minutes: int = _setting(
+        15, "minutes between backups while something changes; 0: only at night", (0, 1440)
+    )
+    target: str = _setting(
+        "",
+        "where backups are copied to: sftp://user@host/folder or "
+        "s3://bucket/folder?endpoint=https://host&region=name; empty: nowhere",
+        (
+            "sftp://user@host/folder or s3://bucket/folder, without a password",
+            lambda text: not text or is_target(text),
+        ),
+    )
+    target_key: str = _setting("", "access key id of s3 storage")
+    target_secret: str = _setting(
+        "", "secret access key of s3 storage, or password of the sftp user; empty: the box's key"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,7 +412,8 @@ def _check(name: str, hint: Any, value: Any, allowed: Any) -> Any:
         raise OperatorError(f"{name} is {value!r}, but must be {needed}")
     if not (last(value) if callable(last) else first <= value <= last):
         needed = first if callable(last) else f"{first} to {last}"
-        raise OperatorError(f"{name} is {value!r}, but must be {needed}")
+        shown = re.sub(r"(//[^/:@]*):[^/@]*@", r"\1:…@", repr(value))  # without a password
+        raise OperatorError(f"{name} is {shown}, but must be {needed}")
     return value
 
 

@@ -423,7 +423,7 @@ def deliveries(context: CheckContext) -> Check:
 CHECKS: tuple[Callable[[CheckContext], Check], ...] = (
     box, settings,
     data.permissions, data.master_key, data.erasures, data.integrity, data.schema, data.wal,
-    data.backups,
+    data.backups, data.backup_target,
     disk, memory, clock, time_zones,
     data.signing_key, uplink, conditions,
     mail, mail_server, outside, endpoints, deliveries,

@@ -9,6 +9,7 @@ from pathlib import Path
 import apsw
 
 from appliance.backup.catalogue import find_catalogue, is_overdue, read_record
+from appliance.backup.copies import read_copy_record
 from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.i18n import mark as _
@@ -228,8 +229,33 @@ def backups(context: CheckContext) -> Check:
         result = fail if context.clock.now() - record.at > 7 * _DAY else warn
         return result(finding, remedy, when=when, because=because, command=command)
     device, root = context.machine.device, context.directory.root
-    if device(folder) == device(root):
+    if device(folder) == device(root) and not settings.backup.target:
         finding = _("Backups go to %(shelf)s, on the same drive as the box: if it fails, both are "
                     "lost.")  # fmt: skip
         return warn(finding, plug_in, shelf=folder, setting=setting)
-    return ok(_("Last backup verified by a trial restore: %(when)s."), when=when)
+    finding = _("Last backup: %(latest)s. Last backup restored and found whole: %(when)s.")
+    return ok(finding, latest=utc(record.latest or record.at), when=when)
+
+
+def backup_target(context: CheckContext) -> Check:
+    """Check that the latest copy at the backup target is recent and that one was restored."""
+    target = context.known_settings().backup.target
+    if not target:
+        raise NotExamined
+    record, command = read_copy_record(context.directory.root), "venuebox backup target"
+    remedy = _("Correct %(setting)s or the server, then see what happens with: %(command)s")
+    setting = "backup.target"
+    if record.target != target or record.at is None:
+        because = f" ({record.trouble})" if record.target == target and record.trouble else ""
+        finding = _("No backup has been copied to %(target)s yet%(because)s.")
+        return warn(finding, remedy, target=target, because=because, setting=setting,
+                    command=command)  # fmt: skip
+    when = utc(record.at)
+    if record.trouble:
+        finding = _("Backups are not safe at %(target)s: %(trouble)s. Last copy: %(when)s.")
+        since = record.failing_since or 0
+        result = fail if context.clock.now() - since > 7 * _DAY else warn
+        return result(finding, remedy, target=target, trouble=record.trouble, when=when,
+                      setting=setting, command=command)  # fmt: skip
+    finding = _("Last copy at %(target)s: %(when)s, last copy restored on trial: %(proven)s.")
+    return ok(finding, target=target, when=when, proven=utc(record.proven_at or record.at))

@@ -15,6 +15,7 @@ from appliance.box import Box
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import ApiError, OperatorError
 from appliance.database.connection import Reader, Transaction
+from appliance.database.database import Database
 from appliance.database.integrity import forget_copies, list_faults
 from appliance.door.signing_keys import find_first_instant
 from appliance.environment import Environment
@@ -130,7 +131,7 @@ NO_BACKUP = "no_backup"
 DAMAGED = "database_damaged"
 # While one of these alerts is active, old copies are kept.
 _CLOCK_ALERTS = {CLOCK_HELD, CLOCK_LEAPT}
-_FIRST_MS = 60_000  # delay after the start, which keeps the first requests fast
+FIRST_MS = 60_000  # delay after the start, which keeps the first requests fast
 _COPIES_MS = 14 * DAY_MS
 
 
@@ -143,8 +144,9 @@ class NightlyWork:
         self._box = box
         self._directory = directory
         self._retentions = retentions
-        self._first = box.clock.now() + _FIRST_MS
+        self._first = box.clock.now() + FIRST_MS
         self._vacuumed_at = 0
+        self.busy = asyncio.Lock()
         live = box.live.database
         self.jobs = (
             Job("nightly work", live, self._next_due, self.do_now),
@@ -158,6 +160,10 @@ class NightlyWork:
         If a job fails, the others still run, except that a damaged database is not backed up. The
         jobs stay due and are retried until a new backup is made.
         """
+        async with self.busy:
+            await self._do_all()
+
+    async def _do_all(self) -> None:
         for retention in self._retentions:
             await _try("retention", retention.forget)
         now = self._box.clock.now()
@@ -202,7 +208,7 @@ class NightlyWork:
         """Return when the jobs are due next, in ms since 1970: at least 1 min after the start."""
         proven = read_record(self._directory.root).at
         # If `_first` is more than 1 min ahead, the clock was set back after the start.
-        first = self._first if self._first <= reader.now + _FIRST_MS else 0
+        first = self._first if self._first <= reader.now + FIRST_MS else 0
         return max(next_night(reader, proven, self._box.settings.backup.hour), first)
 
     def _overdue_at(self, reader: Reader) -> int | None:
@@ -224,15 +230,22 @@ class NightlyWork:
         due = await self._box.live.database.read(self._overdue_at)
         trouble = read_record(self._directory.root).trouble
         why = f" ({trouble})" if trouble else ""
-        sentence = f"no backup was made for more than 30 hours{why}"
+        sentence = f"no backup was restored on trial for more than 30 hours{why}"
         await self._note(NO_BACKUP, sentence if due else "")
 
     async def _note(self, name: str, sentence: str) -> None:
-        """Raise the alert `name` with the text `sentence`, or drop it if `sentence` is empty."""
-        try:
-            await self._box.live.database.write(_write_alert, name, sentence)
-        except ApiError:
-            log.warning("nightly: alert %s could not be written: %s", name, sentence)
+        await note_alert(self._box.live.database, name, sentence)
+
+
+async def note_alert(database: Database, name: str, sentence: str) -> None:
+    """Raise the alert `name` with the text `sentence`, or drop it if `sentence` is empty."""
+    alerts = await database.read(list_alerts)
+    if not sentence and all(alert.name != name for alert in alerts):
+        return  # nothing to write
+    try:
+        await database.write(_write_alert, name, sentence)
+    except ApiError:
+        log.warning("alerts: %s could not be written: %s", name, sentence)
 
 
 async def _try(name: str, work: Callable[[], Awaitable[object]]) -> object:

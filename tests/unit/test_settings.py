@@ -79,7 +79,8 @@ def test_every_setting_can_be_given_as_a_variable():
     for name, variable, default, _ in describe_settings():
         texts = {bool: "true", int: "17", str: "none", tuple: "10.0.0.1"}
         special = {"server.app_url": "https://x.example", "server.metrics_token": "t" * 16,
-                   "backup.directory": "/mnt/usb", "acme.directory": "https://x.example/dir",
+                   "backup.directory": "/mnt/usb", "backup.target": "s3://bucket",
+                   "acme.directory": "https://x.example/dir",
                    "acme.challenge": "http-01", "acme.dns_hook": "/opt/hook",
                    "acme.ca_file": "/etc/ca.pem"}  # fmt: skip
         text = special.get(name, texts[type(default)])
@@ -123,6 +124,13 @@ BAD = {
     "mail.security": ("ssl",),
     "door.early_minutes": (1441,),
     "backup.directory": ("usb", "./usb", "../usb", "~/usb"),
+    "backup.every_minutes": (-1, 1441),
+    "backup.target": (
+        "/mnt/usb", "ftp://box@nas/backups", "sftp://nas/backups", "sftp://box@nas", "sftp://box@/x",
+        "sftp://box:secret@nas/x", "sftp://box@nas/x?endpoint=https://a", "sftp://box@nas/x#a",
+        "sftp://box@nas:0/x", "sftp://box@nas:99999/x", "sftp://box@nas/x\n", "sftp://[zz]/x", "s3://",
+        "s3://key:secret@bucket", "s3://bucket?endpoint=nas", "s3://bucket?secret=1", "s3://b?region",
+    ),
     "acme.directory": ("http://x.example/dir", "x.example", "https://x.example/dir\n", "https://"),
     "acme.challenge": ("tls", ""),
     "acme.dns_hook": ("hook", "./hook"),
@@ -144,6 +152,18 @@ def test_a_value_that_is_not_allowed_is_refused_in_one_sentence_that_names_its_s
         read(tmp_path, f"[{section}]\n{setting} = {json.dumps(value)}")
 
     assert "\n" not in str(trouble.value)
+    assert ":secret@" not in str(trouble.value)
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["", "sftp://box@nas.example/backups", "sftp://box@[fd00::1]:2222/a?hostkey=SHA256:abc/",
+     "s3://bucket", "s3://bucket/a/b?endpoint=https://s3.example:9000&region=fr-par"],
+)  # fmt: skip
+def test_a_target_for_copies_of_backups_is_a_folder_by_sftp_or_a_bucket(tmp_path, target):
+    text = f"[backup]\ntarget = {json.dumps(target)}"
+
+    assert read(tmp_path, text).backup.target == target
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,14 @@ from appliance.staff.accounts import STEPS, close_setup, find_setup
 from appliance.staff.audit_log import record_audit
 from appliance.venue.rows import get_venue, list_slots, list_tables
 from appliance.venue.venue_file import UNFURNISHED
-from web.portal.box_jobs import BACKING_UP, EXAMINER, OUTSIDE, directory_of, summarise_backups
+from web.portal.box_jobs import (
+    BACKING_UP,
+    EXAMINER,
+    OUTSIDE,
+    directory_of,
+    find_copies,
+    summarise_backups,
+)
 from web.portal.forms import FORM, Form, field_error
 from web.portal.guard import actor_of, reauthenticate, staff_of
 from web.portal.responses import (
@@ -149,6 +156,7 @@ async def _read_backups(request: web.Request) -> dict[str, object]:
         "folder": folder,
         "kept": kept,
         "record": await asyncio.to_thread(read_record, directory_of(box).root),
+        "copies": await asyncio.to_thread(find_copies, box),
         "in_words": moment_formatter(request),
     }
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from aiohttp import web
 
 from appliance.backup.catalogue import find_catalogue, list_backups
+from appliance.backup.copies import CopyRecord, read_copy_record
 from appliance.backup.create import Maker
 from appliance.box import Box
 from appliance.core.data_directory import DataDirectory
@@ -77,6 +78,12 @@ def summarise_backups(box: Box, venue_id: str) -> tuple[Path | None, int]:
         return folder, len(list_backups(folder, venue_id))
     except (OperatorError, OSError):
         return None, 0
+
+
+def find_copies(box: Box) -> CopyRecord:
+    """Return the state of the backup target, or an empty record if none is set."""
+    record = read_copy_record(directory_of(box).root)
+    return record if record.target == box.settings.backup.target else CopyRecord()
 
 
 # Time in seconds that a page waits for the checks; slower checks appear after a reload.

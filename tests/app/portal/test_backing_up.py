@@ -1,10 +1,13 @@
 """Backups from the portal, and the recovery kit."""
 
 import asyncio
+import json
 import queue
 import threading
+from dataclasses import asdict
 
 from appliance.backup.catalogue import Record, write_record
+from appliance.backup.copies import CopyRecord
 from appliance.backup.create import Maker
 from appliance.backup.recovery_key import ensure_recovery_key, key_rows
 from appliance.core.data_directory import DataDirectory
@@ -87,6 +90,16 @@ async def test_a_failed_backup_is_shown_and_may_be_tried_again(
 
     assert "no room &lt;b&gt;" in part
     assert f'action="{PART}"' in part
+
+
+async def test_the_copies_at_the_target_are_shown_and_why_they_fail(running, tmp_path, manager):
+    record = CopyRecord("", "a", at=running.clock.now(), trouble="no <b>")
+    (tmp_path / "last-copy.json").write_text(json.dumps(asdict(record)))
+    write_record(tmp_path, Record(made_at=running.clock.now()))
+
+    part = (await manager.get(PART))[1]
+
+    assert "no &lt;b&gt;" in part
 
 
 async def test_a_stop_does_not_wait_for_a_backup(running, monkeypatch, manager):

@@ -153,3 +153,47 @@ def test_what_sqlite_refuses_is_said_and_remembered(made, monkeypatch, error, sa
     assert record.trouble is not None
     assert record.at is None
     assert list((made.root / "backups").glob("*.venuebox*")) == []
+
+
+def frequent(made):
+    return a_maker(made).make(is_frequent=True)
+
+
+@pytest.mark.proves("S26")
+def test_a_frequent_backup_is_restored_as_any_other(made, tmp_path):
+    path, proven = frequent(made)
+    other = DataDirectory(tmp_path / "other")
+
+    with open_backup(path) as file:
+        restored = restore_blank(file, KEY, other, made.clock, a_maker(made).zones, lambda *_: None)
+
+    assert restored == proven
+    assert restored.reservations == 10
+    assert not list_faults(other.database("live"))
+
+
+@pytest.mark.proves("S26")
+@pytest.mark.parametrize("place", [200, 5000, -1])
+def test_a_frequent_backup_that_the_disk_changed_does_not_count(made, monkeypatch, place):
+    def changed(path):
+        content = bytearray(path.read_bytes())
+        content[place] ^= 1
+        path.write_bytes(content)
+        return open_backup(path)
+
+    monkeypatch.setattr("appliance.backup.archive.open_backup", changed)
+
+    with pytest.raises(OperatorError):
+        frequent(made)
+
+    assert list_backups(shelf_of(made)) == []
+    assert read_record(made.root).latest is None
+
+
+def test_a_frequent_backup_of_a_database_without_its_rows_does_not_count(made, monkeypatch):
+    monkeypatch.setattr("appliance.backup.restore.count_rows", lambda _: {})
+
+    with pytest.raises(OperatorError):
+        frequent(made)
+
+    assert read_record(made.root).latest is None

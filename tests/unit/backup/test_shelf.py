@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from appliance.backup.catalogue import choose_old, find_catalogue, list_backups, read_record, rotate
+from appliance.clock import parse_instant
 from appliance.core.errors import OperatorError
 from tests.conftest import with_settings
 from tests.unit.backup.making import a_box_with_guests, a_maker
@@ -37,10 +38,23 @@ def test_a_hundred_nights_leave_14_days_and_8_weeks(made):
     assert len(kept) == 14 + 8 - 3, "three of the weeks are those of the 14 days"
 
 
-def test_of_one_day_the_last_stays(made):
-    rows = [a_row(made, 0, 20), a_row(made, 0, 4)]
+def test_of_a_day_before_the_last_stays(made):
+    rows = [a_row(made, 0), a_row(made, 2, 20), a_row(made, 2, 4)]
 
-    assert [path.name for path in choose_old(rows)] == ["riad-0-4"]
+    assert [path.name for path in choose_old(rows)] == ["riad-2-4"]
+
+
+@pytest.mark.proves("S24")
+def test_a_week_of_quarter_hours_leaves_an_hour_of_them_24_hours_and_the_days(made):
+    quarters = [a_row(made, number / 96) for number in range(7 * 96)]
+    at = {path: parse_instant(header.made_at) for path, header in quarters}
+
+    gone = set(choose_old(quarters))
+
+    ages = [(at[quarters[0][0]] - at[path]) / 60_000 for path, _ in quarters if path not in gone]
+    assert [age for age in ages if age < 60] == [0, 15, 30, 45]
+    assert [age for age in ages if 60 <= age < 1440] == [60 * hour + 15 for hour in range(1, 23)]
+    assert len([age for age in ages if age >= 1440]) == 6
 
 
 def test_the_last_backup_before_an_upgrade_outlives_the_night_after_it(made):
@@ -50,7 +64,12 @@ def test_the_last_backup_before_an_upgrade_outlives_the_night_after_it(made):
 
     rows = [a_row(made, 0, 4), before(a_row(made, 0, 2)), before(a_row(made, 0, 1))]
 
-    assert [path.name for path in choose_old(rows)] == ["riad-0-1"]
+    assert [path.name for path in choose_old(rows)] == []
+
+    rows = [a_row(made, 2, 4), before(a_row(made, 2, 2)), before(a_row(made, 2, 1))]
+    rows.insert(0, a_row(made, 0))
+
+    assert [path.name for path in choose_old(rows)] == ["riad-2-1"]
 
 
 def test_a_box_that_was_off_for_a_year_keeps_what_it_had(made):

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import appliance
-from appliance.backup.archive import SealedReader, unpack_archive
+from appliance.backup.archive import SealedReader, read_archive
 from appliance.backup.recovery_key import find_recovery_key
 from appliance.core.data_directory import DataDirectory
 from tests.unit.commands.open_folders import let_everybody_enter
@@ -80,7 +80,7 @@ def names_in(data):
     [made] = (data / "backups").iterdir()
     key = find_recovery_key(DataDirectory(data))
     with made.open("rb") as file, tempfile.TemporaryDirectory() as folder:
-        return set(unpack_archive(SealedReader(file, key), Path(folder), lambda *_: None).files)
+        return set(read_archive(SealedReader(file, key), Path(folder), lambda *_: None).files)
 
 
 def give(folder):

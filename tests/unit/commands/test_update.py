@@ -70,6 +70,7 @@ def test_a_release_is_tried_on_a_backup_before_it_replaces_the_program(host):
     assert (host.done, host.left()) == (["restart"], [".venuebox.previous"])
 
 
+@pytest.mark.proves("S27")
 @pytest.mark.parametrize(
     ("key", "changes"),
     [

@@ -1,11 +1,14 @@
 """The checks of what the box keeps: databases, keys, files, backups."""
 
+import json
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import apsw
 import pytest
 
+from appliance.backup.copies import CopyRecord
 from appliance.doctor import data
 from appliance.doctor.data import fix_permissions
 from appliance.privacy import LIST, append_to_list
@@ -133,6 +136,31 @@ def test_backups_on_the_volume_of_the_box_are_worth_a_word(ward, tmp_path):
 
     ward.on(device=lambda path: 2 if path == tmp_path / "usb" else 1)
     assert ward.status("backups") == "ok"
+
+
+@pytest.mark.parametrize(
+    ("record", "status"),
+    [
+        (CopyRecord(), "warn"),
+        (CopyRecord("s3://other", "a", at=1), "warn"),
+        (CopyRecord("s3://bucket", trouble="refused"), "warn"),
+        (CopyRecord("s3://bucket", "a", at=1, proven_at=1), "ok"),
+        (CopyRecord("s3://bucket", "a", at=1, failing_since=1, trouble="refused"), "fail"),
+    ],
+)
+def test_copies_that_fail_are_warned_of_and_after_a_week_they_are_a_failure(ward, record, status):
+    assert ward.status("backup_target") is None
+    ward.set(backup={"target": "s3://bucket", "target_secret": "planted"})
+    file = ward.root / "last-copy.json"
+    file.write_text(json.dumps(asdict(record)))
+
+    assert ward.status("backup_target") == status
+    assert "planted" not in repr(ward.examine())
+
+    if status == "fail":
+        now = ward.context.clock.now()
+        file.write_text(json.dumps(asdict(replace(record, failing_since=now))))
+        assert ward.status("backup_target") == "warn"
 
 
 def test_a_folder_that_is_not_there_is_a_failure(ward, tmp_path):

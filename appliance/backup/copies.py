@@ -1,0 +1,180 @@
+"""Copy backups to the target, thin them there, restore one on trial each week, and fetch one."""
+
+import asyncio
+import contextlib
+import io
+import json
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+from appliance.backup import archive, catalogue
+from appliance.backup.recovery_key import find_recovery_key
+from appliance.backup.restore import prove, scratch_folder
+from appliance.backup.targets import Target, TargetError, ensure_sftp_key, open_target
+from appliance.clock import Clock, ZoneDatabase, parse_instant
+from appliance.core.data_directory import DataDirectory
+from appliance.core.errors import OperatorError
+from appliance.core.files import atomic_write
+from appliance.core.settings import BackupSettings, Settings
+
+_RECORD = "last-copy.json"
+TRIAL_MS = 7 * catalogue.DAY_MS
+
+
+@dataclass(frozen=True, slots=True)
+class CopyRecord:
+    """The latest copy at the target. Times are in ms since 1970."""
+
+    target: str = ""
+    file: str = ""
+    at: int | None = None  # when it was copied
+    proven_at: int | None = None  # when a copy was last restored on trial
+    failing_since: int | None = None
+    trouble: str = ""  # the error of the latest attempt, or ""
+
+
+def read_copy_record(root: Path) -> CopyRecord:
+    """Return the record of the box in `root`, or an empty record if it cannot be read."""
+    try:
+        return CopyRecord(**json.loads((root / _RECORD).read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
+        return CopyRecord()
+
+
+class UnusableCopy(OperatorError):
+    """Raised if a copy at the target cannot be restored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copier:
+    """Keeps the target up to date. Its methods block, so call them in a thread."""
+
+    directory: DataDirectory
+    settings: Settings
+    clock: Clock
+    zones: ZoneDatabase
+
+    def next_due(self) -> int | None:
+        """Return when to copy, or to restore a copy on trial, in ms since 1970; 0 for now.
+
+        Returns None without a target, and before the first backup.
+        """
+        made, record = catalogue.read_record(self.directory.root), self._record()
+        if not self.settings.backup.target or made.latest is None:
+            return None
+        if record.file != made.file or record.proven_at is None:
+            return 0
+        return record.proven_at + TRIAL_MS
+
+    def run(self, *, must_try: bool = False) -> CopyRecord:
+        """Copy the latest backup and delete old copies. Once a week, restore the copy on trial.
+
+        With `must_try`, restores it in any case. Records the result. Raises UnusableCopy if the
+        copy cannot be restored, and OperatorError if anything else fails.
+        """
+        try:
+            return asyncio.run(self._run(must_try=must_try))
+        except (OperatorError, OSError) as error:
+            before = self._record()
+            since = before.failing_since or self.clock.now()
+            self._remember(replace(before, failing_since=since, trouble=str(error)))
+            if isinstance(error, OperatorError):
+                raise
+            raise OperatorError(str(error)) from None
+
+    async def _run(self, *, must_try: bool) -> CopyRecord:
+        backup, record, now = self.settings.backup, self._record(), self.clock.now()
+        if backup.target.startswith("sftp:"):
+            ensure_sftp_key(self.directory)
+        folder = catalogue.find_catalogue(self.directory, self.settings)
+        path = folder / catalogue.read_record(self.directory.root).file
+        header, size = archive.show_header(path), path.stat().st_size
+        tried = record.proven_at
+        is_trial = must_try or tried is None or not 0 <= now - tried < TRIAL_MS
+        with scratch_folder(self.directory) as scratch:
+            async with open_target(backup, self.directory) as target:
+                files = await target.list()
+                if files.get(path.name) != size:
+                    await target.put(path, size)
+                record = replace(record, file=path.name, at=now)
+                self._remember(record)
+                await _thin(target, dict(catalogue.list_backups(folder)), header.venue_id)
+                if is_trial:
+                    await target.get(path.name, scratch / path.name)
+            if is_trial:
+                self._prove(scratch / path.name, scratch)
+                record = replace(record, proven_at=now)
+        record = replace(record, failing_since=None, trouble="")
+        self._remember(record)
+        return record
+
+    def _prove(self, path: Path, scratch: Path) -> None:
+        key = find_recovery_key(self.directory)
+        if key is None:
+            raise OperatorError("secrets/recovery.key is missing: run venuebox backup")
+        try:
+            with archive.open_backup(path) as file:
+                prove(file, key, scratch, self.clock, self.zones)
+        except OperatorError as error:
+            raise UnusableCopy(f"the copy {path.name} cannot be restored: {error}") from None
+
+    def _record(self) -> CopyRecord:
+        target, record = self.settings.backup.target, read_copy_record(self.directory.root)
+        return record if record.target == target else CopyRecord(target)
+
+    def _remember(self, record: CopyRecord) -> None:
+        with contextlib.suppress(OSError):  # an alert already reports a full disk
+            atomic_write(self.directory.root / _RECORD, json.dumps(asdict(record)).encode())
+
+
+async def _thin(target: Target, here: dict[Path, archive.Header], venue_id: str) -> None:
+    """Delete old copies of this venue's backups, by the same rule as in the box's own folder.
+
+    `here` are the box's own backups, whose headers need not be read at the target.
+    """
+    known = {path.name: header for path, header in here.items()}
+    found: list[tuple[Path, archive.Header]] = []
+    for name in filter(catalogue.slug_of, await target.list()):
+        with contextlib.suppress(OperatorError):  # not a backup
+            header = known.get(name) or archive.read_header(io.BytesIO(await target.head(name)))[0]
+            if header.venue_id == venue_id:
+                found.append((Path(name), header))
+    found.sort(key=lambda backup: parse_instant(backup[1].made_at), reverse=True)
+    for path in catalogue.choose_old(found):
+        await target.delete(path.name)
+
+
+def fetch_latest(
+    source: str, settings: BackupSettings, directory: DataDirectory, folder: Path
+) -> Path:
+    """Copy the latest backup at the target `source` into `folder` and return its path.
+
+    `source` may end with the name of one backup. Raises TargetError if the target fails, or if it
+    contains backups of several venues or none.
+    """
+    url = urlsplit(source)
+    if url.path.endswith(catalogue.SUFFIX):
+        parent, _, wanted = url.path.rpartition("/")
+        source = urlunsplit(url._replace(path=parent))
+    else:
+        wanted = ""
+    return asyncio.run(_fetch(replace(settings, target=source), directory, folder, wanted))
+
+
+async def _fetch(
+    settings: BackupSettings, directory: DataDirectory, folder: Path, wanted: str
+) -> Path:
+    async with open_target(settings, directory) as target:
+        names = [name for name in await target.list() if catalogue.slug_of(name)]
+        venues = {catalogue.slug_of(name) for name in names}
+        if not wanted and len(venues) > 1:
+            raise TargetError(
+                f"{settings.target} has backups of several venues ({', '.join(sorted(venues))}): "
+                "add the name of one backup to the address"
+            )
+        latest = wanted or max(names, default="")  # the name contains the time
+        if latest not in names:
+            raise TargetError(f"{settings.target} has no backup {wanted}".rstrip())
+        await target.get(latest, folder / latest)
+    return folder / latest

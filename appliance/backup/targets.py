@@ -1,0 +1,256 @@
+"""Where backups are copied to: a folder on an SFTP server, or a bucket of S3-compatible storage.
+
+The libraries are imported when they are used, because they would delay the start of the box.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+from appliance.backup.catalogue import SUFFIX, slug_of
+from appliance.core.data_directory import DataDirectory
+from appliance.core.errors import OperatorError
+from appliance.core.files import PART, atomic_write, make_folder
+from appliance.core.settings import BackupSettings, is_target
+
+if TYPE_CHECKING:
+    import asyncssh
+    from obstore.store import S3Store
+
+log = logging.getLogger(__name__)
+
+_CONNECT_SECONDS = 30.0
+_SMALL_SECONDS = 60.0  # for a list, a header or a deletion
+_SLOWEST = 20_000  # bytes per second, the slowest line on which a copy still succeeds
+_HEAD_BYTES = 8192  # more than the longest header of a backup
+_BLOCK = 1 << 20
+_PINS, _KEY = "known_hosts", "sftp_key"  # in secrets/
+
+
+class TargetError(OperatorError):
+    """Raised if a target cannot be reached, or refuses what is asked of it."""
+
+
+class Target(Protocol):
+    """A connection to a target. Every call has a deadline; names are those of backup files."""
+
+    async def list(self) -> dict[str, int]:
+        """Return the size in bytes of each file, by name."""
+
+    async def put(self, path: Path, size: int) -> None:
+        """Copy a file of `size` bytes to the target, where it is whole or not there."""
+
+    async def get(self, name: str, path: Path) -> None:
+        """Copy a file from the target to `path`."""
+
+    async def head(self, name: str) -> bytes:
+        """Return the beginning of a file, with the whole header of a backup."""
+
+    async def delete(self, name: str) -> None:
+        """Delete a file."""
+
+
+def open_target(
+    settings: BackupSettings, directory: DataDirectory
+) -> AbstractAsyncContextManager[Target]:
+    """Connect to `settings.target`. During the block too, raises TargetError if it fails."""
+    if not is_target(settings.target):
+        raise TargetError(
+            "this is not the address of a backup target: use sftp://user@host/folder or "
+            "s3://bucket/folder?endpoint=https://host, without a password"
+        )
+    url = urlsplit(settings.target)
+    if url.scheme == "sftp":
+        return _explaining(_open_sftp(url, settings, directory), url.hostname or "")
+    endpoint = dict(parse_qsl(url.query)).get("endpoint", "https://s3.amazonaws.com")
+    return _explaining(_open_s3(url, settings), urlsplit(endpoint).hostname or "")
+
+
+@asynccontextmanager
+async def _explaining(
+    opened: AbstractAsyncContextManager[Target], host: str
+) -> AsyncIterator[Target]:
+    import asyncssh  # noqa: PLC0415 - see above
+    from obstore.exceptions import BaseError  # noqa: PLC0415 - see above
+
+    try:
+        async with opened as target:
+            yield target
+    except asyncssh.PermissionDenied:
+        raise TargetError(f"{host} refuses the key and the password of this box") from None
+    except asyncssh.HostKeyNotVerifiable:
+        raise TargetError(
+            f"{host} shows another host key than the one this box knows: if the server was "
+            f"reinstalled, remove its line from secrets/{_PINS}, or correct hostkey in the address"
+        ) from None
+    except TimeoutError:
+        raise TargetError(f"{host} did not answer in time") from None
+    except (asyncssh.Error, BaseError, OSError) as error:
+        reason = str(error).split("\n")[0] or type(error).__name__
+        raise TargetError(f"{host}: {reason}") from None
+
+
+def ensure_sftp_key(directory: DataDirectory) -> str:
+    """Return the box's public SSH key as a line for `authorized_keys`. Creates it if missing."""
+    import asyncssh  # noqa: PLC0415 - see above
+
+    path = directory.root / "secrets" / _KEY
+    if not path.exists():
+        make_folder(path.parent)
+        key = asyncssh.generate_private_key("ssh-ed25519", comment="venuebox")
+        atomic_write(path, key.export_private_key())
+    return asyncssh.read_private_key(path).export_public_key().decode().strip()
+
+
+@asynccontextmanager
+async def _open_sftp(
+    url: SplitResult, settings: BackupSettings, directory: DataDirectory
+) -> AsyncIterator[Target]:
+    import asyncssh  # noqa: PLC0415 - see above
+
+    secrets, host, port = directory.root / "secrets", url.hostname or "", url.port or 22
+    pins = secrets / _PINS
+    label = host if port == 22 else f"[{host}]:{port}"
+    # A fingerprint may contain a plus sign, which stands for a space in queries.
+    expected = dict(parse_qsl(url.query)).get("hostkey", "").replace(" ", "+")
+    is_pinned = pins.exists() and any(asyncssh.match_known_hosts(str(pins), host, "", port))
+    shown: list[asyncssh.SSHKey] = []
+
+    class Client(asyncssh.SSHClient):
+        """Accepts the given host key or, if none is given or pinned, the first one."""
+
+        def validate_host_public_key(
+            self, host: str, addr: str, port: int, key: asyncssh.SSHKey
+        ) -> bool:
+            del host, addr, port
+            shown.append(key)
+            return key.get_fingerprint() == expected if expected else not is_pinned
+
+    key = secrets / _KEY
+    async with asyncio.timeout(_CONNECT_SECONDS):
+        connection = await asyncssh.connect(
+            host, port, client_factory=Client, username=unquote(url.username or ""),
+            password=settings.target_secret or None, config=None,
+            known_hosts=str(pins) if is_pinned and not expected else ([], [], []),
+            # A new machine has no key of its own, so a restore uses those of its user.
+            **({"client_keys": [str(key)], "agent_path": None} if key.exists() else {}),
+            keepalive_interval=15,
+        )  # fmt: skip
+    try:
+        if shown and not expected:
+            line = f"{label} {shown[0].export_public_key().decode().strip()}\n"
+            make_folder(secrets)
+            atomic_write(pins, (pins.read_bytes() if pins.exists() else b"") + line.encode())
+            log.warning("backup: trusting host key %s of %s", shown[0].get_fingerprint(), label)
+        async with asyncio.timeout(_SMALL_SECONDS):
+            sftp = await connection.start_sftp_client()
+        yield _Sftp(sftp, unquote(url.path))
+    finally:
+        connection.abort()  # a polite end could wait for a server that no longer answers
+        await connection.wait_closed()
+
+
+@dataclass(frozen=True, slots=True)
+class _Sftp:
+    _sftp: "asyncssh.SFTPClient"
+    _folder: str
+
+    async def list(self) -> dict[str, int]:
+        async with asyncio.timeout(_SMALL_SECONDS):
+            await self._sftp.makedirs(self._folder, exist_ok=True)
+            found = await self._sftp.readdir(self._folder)
+        return {
+            name: entry.attrs.size or 0
+            for entry in found
+            if (name := str(entry.filename)).endswith(SUFFIX)
+        }
+
+    async def put(self, path: Path, size: int) -> None:
+        # One name for all copies of a venue, so that an interrupted one is overwritten.
+        part = f"{self._folder}/.{slug_of(path.name)}{SUFFIX}{PART}"
+        async with asyncio.timeout(_deadline(size)):
+            await self._sftp.put(str(path), part)
+            if await self._sftp.exists(f"{self._folder}/{path.name}"):
+                await self._sftp.remove(f"{self._folder}/{path.name}")  # of another size
+            await self._sftp.rename(part, f"{self._folder}/{path.name}")
+
+    async def get(self, name: str, path: Path) -> None:
+        async with asyncio.timeout(_SMALL_SECONDS):
+            size = await self._sftp.getsize(f"{self._folder}/{name}") or 0
+        async with asyncio.timeout(_deadline(size)):
+            await self._sftp.get(f"{self._folder}/{name}", str(path))
+
+    async def head(self, name: str) -> bytes:
+        async with (
+            asyncio.timeout(_SMALL_SECONDS),
+            self._sftp.open(f"{self._folder}/{name}", "rb") as file,
+        ):
+            content: Any = await file.read(_HEAD_BYTES)
+            return bytes(content)
+
+    async def delete(self, name: str) -> None:
+        async with asyncio.timeout(_SMALL_SECONDS):
+            await self._sftp.remove(f"{self._folder}/{name}")
+
+
+@asynccontextmanager
+async def _open_s3(url: SplitResult, settings: BackupSettings) -> AsyncIterator[Target]:
+    from obstore.store import S3Store  # noqa: PLC0415 - see above
+
+    options = dict(parse_qsl(url.query))
+    endpoint = options.get("endpoint", "")
+    place: Any = {"endpoint": endpoint} if endpoint else {}
+    yield _S3(
+        S3Store(
+            url.netloc, prefix=unquote(url.path).strip("/") or None,
+            access_key_id=settings.target_key, secret_access_key=settings.target_secret,
+            region=options.get("region", "us-east-1"), **place,
+            client_options={
+                "connect_timeout": f"{_CONNECT_SECONDS:.0f}s",
+                "timeout": "10min",  # of one part; each call has a deadline besides
+                "allow_http": endpoint.startswith("http:"),
+            },
+            retry_config={"max_retries": 2},
+        )
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _S3:
+    _store: "S3Store"
+
+    async def list(self) -> dict[str, int]:
+        async with asyncio.timeout(_SMALL_SECONDS):
+            found = await self._store.list_with_delimiter_async()
+        objects: Any = found["objects"]
+        return {one["path"]: one["size"] for one in objects if one["path"].endswith(SUFFIX)}
+
+    async def put(self, path: Path, size: int) -> None:
+        async with asyncio.timeout(_deadline(size)):
+            await self._store.put_async(path.name, path, max_concurrency=2)
+
+    async def get(self, name: str, path: Path) -> None:
+        async with asyncio.timeout(_SMALL_SECONDS):
+            found = await self._store.get_async(name)
+        async with asyncio.timeout(_deadline(found.meta["size"])):
+            with path.open("wb") as file:
+                async for block in found.stream(min_chunk_size=_BLOCK):
+                    file.write(block)
+
+    async def head(self, name: str) -> bytes:
+        async with asyncio.timeout(_SMALL_SECONDS):
+            return bytes(await self._store.get_range_async(name, start=0, end=_HEAD_BYTES))
+
+    async def delete(self, name: str) -> None:
+        async with asyncio.timeout(_SMALL_SECONDS):
+            await self._store.delete_async(name)
+
+
+def _deadline(size: int) -> float:
+    """Return how long `size` bytes may take, in seconds."""
+    return _SMALL_SECONDS + size / _SLOWEST

@@ -1,0 +1,98 @@
+"""The backups between two nights, and the copies at the target."""
+
+import asyncio
+
+from appliance.alerts import list_alerts
+from appliance.backup.catalogue import DAY_MS, read_record
+from appliance.backup.copies import Copier, UnusableCopy, read_copy_record
+from appliance.backup.create import Maker, find_mark
+from appliance.box import Box
+from appliance.core.data_directory import DataDirectory
+from appliance.core.errors import OperatorError
+from appliance.database.connection import Reader
+from appliance.jobs.nightly import DAMAGED, FIRST_MS, NO_BACKUP, note_alert, run_in_daemon_thread
+from appliance.scheduler import Job
+
+BACKUP_TARGET = "backup_target"
+_REST = 50  # a backup costs at most 2 % of the time: wait 50 times as long as the latest one took
+
+
+class FrequentBackups:
+    """Backs the live database up every `backup.every_minutes` in which something changed.
+
+    Waits longer if backups are slow, so that they cost at most 2 % of the time.
+    """
+
+    def __init__(self, box: Box, directory: DataDirectory, busy: asyncio.Lock) -> None:
+        """`busy` is held by the nightly jobs too, which must not run at the same time."""
+        self._box = box
+        self._directory = directory
+        self._busy = busy
+        self._first = box.clock.now() + FIRST_MS
+        self.job = Job(
+            "frequent backup", box.live.database, self._next_due, self.back_up,
+            lambda: not busy.locked(),
+        )  # fmt: skip
+
+    async def back_up(self) -> None:
+        """Make a backup. Raises OperatorError, and raises an alert, if that fails."""
+        box, database = self._box, self._box.live.database
+        maker = Maker(self._directory, box.settings, box.clock, box.tokens, box.zones)
+        async with self._busy:
+            try:
+                await run_in_daemon_thread(lambda: maker.make(is_frequent=True))
+            except OperatorError as error:
+                await note_alert(database, NO_BACKUP, f"no backup was made: {error}")
+                raise
+            await note_alert(database, NO_BACKUP, "")
+
+    def _next_due(self, reader: Reader) -> int | None:
+        """Return when to look for changes, in ms since 1970; None if nothing changed by then.
+
+        The nightly jobs make the first backup. A damaged database is not backed up, because its
+        backup must not replace a good one.
+        """
+        record, minutes = read_record(self._directory.root), self._box.settings.backup.every_minutes
+        if record.latest is None or not minutes:
+            return None
+        wait = max(minutes * 60_000, round(record.seconds * _REST * 1000))
+        due = max(min(record.latest, reader.now) + wait, min(self._first, reader.now + FIRST_MS))
+        if due > reader.now:
+            return due
+        is_damaged = any(alert.name == DAMAGED for alert in list_alerts(reader))
+        return None if is_damaged or find_mark(reader) == record.mark else due
+
+
+class BackupCopies:
+    """Copies each backup to `backup.target`, and restores a copy on trial once a week."""
+
+    def __init__(self, box: Box, directory: DataDirectory) -> None:
+        self._database = box.live.database
+        self._root = directory.root
+        self._copier = Copier(directory, box.settings, box.clock, box.zones)
+        self._first = box.clock.now() + FIRST_MS
+        self.job = Job("backup copies", self._database, self._next_due, self.copy)
+
+    async def copy(self) -> None:
+        """Bring the target up to date.
+
+        Raises OperatorError if that fails. Raises an alert too, at once if a copy cannot be
+        restored, and after a day of other failures.
+        """
+        sentence = ""
+        try:
+            if self._copier.settings.backup.target:
+                await run_in_daemon_thread(self._copier.run)
+        except OperatorError as error:
+            since = read_copy_record(self._root).failing_since or 0
+            if isinstance(error, UnusableCopy) or self._database.clock.now() - since >= DAY_MS:
+                sentence = f"backups are not safe at the backup target: {error}"
+                await note_alert(self._database, BACKUP_TARGET, sentence)
+            raise
+        await note_alert(self._database, BACKUP_TARGET, "")
+
+    def _next_due(self, reader: Reader) -> int | None:
+        due = self._copier.next_due()
+        if due is None:  # the alert of a target that is no longer set must go
+            return 0 if any(a.name == BACKUP_TARGET for a in list_alerts(reader)) else None
+        return max(due, min(self._first, reader.now + FIRST_MS))

@@ -1,0 +1,232 @@
+"""Backups copied to real servers, OpenSSH's SFTP and S3, and boxes restored from the copies."""
+
+import asyncio
+import json
+import re
+import socket
+import subprocess
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+import pytest
+
+from appliance.backup.copies import read_copy_record
+from appliance.backup.recovery_key import find_recovery_key
+from appliance.backup.targets import TargetError, ensure_sftp_key, open_target
+from appliance.core.data_directory import DataDirectory
+from tests.conftest import with_settings
+from tests.journeys.backup_servers import KEY_ID, SECRET, an_s3_server, an_sftp_server
+from tests.journeys.box_process import PROGRAM, BoxProcess, clean_environ, found_box, venuebox
+from tests.journeys.partner_side import calling
+from tests.ports import held_port
+from tests.promises.leaping_time import LeapingTime
+
+
+@dataclass
+class Elsewhere:
+    """A target, the environment variables with which a box uses it, and its server."""
+
+    url: str
+    environ: dict[str, str]
+    server: Any
+
+    @property
+    def settings(self):
+        return self.environ | {"VENUEBOX_BACKUP_TARGET": self.url}
+
+    def run(self, *argv, data, expect=0):
+        """Run a command of a box whose target this is; return what it printed."""
+        done = subprocess.run(
+            [PROGRAM, *argv, "--data", str(data)], capture_output=True, text=True, check=False,
+            env=clean_environ(self.settings), timeout=120,
+        )  # fmt: skip
+        assert done.returncode == expect or argv[0] == "doctor", done.stderr
+        return done.stdout + done.stderr
+
+
+@pytest.fixture
+def founded(tmp_path):
+    return found_box(tmp_path)
+
+
+@pytest.fixture
+def sftp(founded, tmp_path):
+    """An SFTP server that knows the box's key."""
+    with held_port() as port:
+        server = an_sftp_server(tmp_path / "sshd", port)
+        server.authorized.write_text(ensure_sftp_key(DataDirectory(founded.data)) + "\n")
+        with server.running():
+            yield Elsewhere(server.url, {}, server)
+
+
+@pytest.fixture
+def s3():
+    environ = {"VENUEBOX_BACKUP_TARGET_KEY": KEY_ID, "VENUEBOX_BACKUP_TARGET_SECRET": SECRET}
+    with an_s3_server() as endpoint:
+        yield Elsewhere(f"s3://backups/houses/riad?endpoint={endpoint}", environ, endpoint)
+
+
+@pytest.fixture(params=["sftp", "s3"])
+def elsewhere(request):
+    return request.getfixturevalue(request.param)
+
+
+async def files_at(target, data):
+    """Return the backups at the target and their sizes."""
+    backup = {
+        name.removeprefix("VENUEBOX_BACKUP_").lower(): value
+        for name, value in target.settings.items()
+        if name != "HOME"
+    }
+    async with open_target(with_settings(backup=backup).backup, DataDirectory(data)) as opened:
+        return await opened.list()
+
+
+def backups_of(data):
+    return {path.name: path.stat().st_size for path in (data / "backups").iterdir()}
+
+
+@pytest.mark.proves("G6")
+async def test_a_running_box_copies_each_backup_and_a_new_machine_is_made_of_the_latest(
+    elsewhere, founded, tmp_path
+):
+    time, new = LeapingTime(tmp_path), tmp_path / "new"
+    with time.box(founded, tmp_path, elsewhere.settings) as box:
+        await copied(time, box, elsewhere, 61, 1)
+        async with calling(box, founded, "live") as (partner, door):
+            evening = (await door.must(200, "GET", "/terminal/v1/me"))["evening"]
+            table = (await partner.must(200, "GET", "/v1/venue"))["tables"][0]
+            booking = {
+                "tableId": table["id"], "date": evening, "guests": 2, "notifyCustomer": False,
+                "customer": {"name": "Salma", "phone": "0600000001"}, "idempotencyKey": "1",
+            }  # fmt: skip
+            booked = await partner.must(201, "POST", "/v1/reservations", booking)
+        await copied(time, box, elsewhere, 15 * 60 + 1, 2)
+    assert read_copy_record(founded.data).proven_at is not None
+
+    if elsewhere.url.startswith("sftp"):  # the technician has a key of their own
+        home = tmp_path / "home"
+        (home / ".ssh").mkdir(parents=True)
+        elsewhere.server.admit_user(home / ".ssh" / "id_ed25519")
+        elsewhere.environ["HOME"] = str(home)
+    key = find_recovery_key(DataDirectory(founded.data)).text
+    elsewhere.run("restore", "--from", elsewhere.url, "--key", key, data=new)
+
+    with BoxProcess(new, log=tmp_path / "new.log") as box:
+        async with calling(box, founded, "live") as (partner, _):
+            path = f"/v1/reservations/{booked['serviceReservationId']}"
+            assert (await partner.must(200, "GET", path))["status"] == "confirmed"
+    said = (tmp_path / "box.log").read_text() + (tmp_path / "new.log").read_text()
+    assert SECRET not in said
+
+
+async def copied(time, box, target, seconds, count):
+    """Let the time pass after which a backup is due; wait until it is at the target."""
+    time.leap(seconds)
+    async with aiohttp.ClientSession() as session, asyncio.timeout(60):
+        while len(found := await files_at(target, box.data)) < count:
+            await asyncio.sleep(0.1)
+            async with session.get(f"{box.address}/health"):
+                pass  # wakes the event loop
+    assert found.items() <= backups_of(box.data).items()
+
+
+def test_a_damaged_box_is_restored_from_a_copy(elsewhere, founded, tmp_path):
+    venuebox("backup", data=founded.data)
+    elsewhere.run("backup", "target", data=founded.data)
+    (founded.data / "live.db").write_bytes(b"damaged")
+    for backup in (founded.data / "backups").iterdir():
+        backup.unlink()
+
+    elsewhere.run("restore", "--latest", "--from", elsewhere.url, data=founded.data)
+
+    with BoxProcess(founded.data, log=tmp_path / "log"):
+        pass
+
+
+def test_the_doctor_tells_of_the_copy_and_no_secret(elsewhere, founded):
+    venuebox("backup", data=founded.data)
+
+    def checked():
+        told = elsewhere.run("doctor", "--json", data=founded.data)
+        assert SECRET not in told
+        return next(c["status"] for c in json.loads(told)["checks"] if c["name"] == "backup_target")
+
+    assert checked() == "warn"
+    elsewhere.run("backup", "target", data=founded.data)
+    assert checked() == "ok"
+
+
+def test_a_box_shows_its_key_and_says_that_it_is_refused(sftp, founded):
+    venuebox("backup", data=founded.data)
+    sftp.server.authorized.write_text("")
+
+    told = sftp.run("backup", "target", data=founded.data, expect=1)
+
+    [line] = re.findall(r"^ssh-ed25519 \S+ .*$", told, re.MULTILINE)
+    sftp.server.authorized.write_text(f"{line}\n")
+    sftp.run("backup", "target", data=founded.data)
+    assert read_copy_record(founded.data).trouble == ""
+
+
+@pytest.mark.proves("S26")
+async def test_the_first_host_key_is_trusted_and_no_other_after_it(sftp, founded):
+    assert await files_at(sftp, founded.data) == {}
+    pinned = (founded.data / "secrets" / "known_hosts").read_text()
+    sftp.server.change_host_key()
+    while sftp.server.shown_host_key() in {"", pinned}:  # noqa: ASYNC110 - another process
+        await asyncio.sleep(0.05)
+
+    with pytest.raises(TargetError):
+        await files_at(sftp, founded.data)
+
+    assert (founded.data / "secrets" / "known_hosts").read_text() == pinned
+    (founded.data / "secrets" / "known_hosts").unlink()
+    assert await files_at(sftp, founded.data) == {}, "the key was the only obstacle"
+
+
+async def test_a_host_key_that_is_given_is_the_only_one_trusted(sftp, founded):
+    known = Elsewhere(f"{sftp.url}?hostkey={sftp.server.fingerprint()}", {}, None)
+    other = Elsewhere(f"{sftp.url}?hostkey=SHA256:{'A' * 43}", {}, None)
+
+    assert await files_at(known, founded.data) == {}
+    with pytest.raises(TargetError):
+        await files_at(other, founded.data)
+    assert not (founded.data / "secrets" / "known_hosts").exists()
+
+
+@pytest.mark.parametrize("kind", ["sftp", "s3"])
+async def test_a_server_that_never_answers_does_not_hold_up_the_box(founded, monkeypatch, kind):
+    for name in ("_CONNECT_SECONDS", "_SMALL_SECONDS"):
+        monkeypatch.setattr(f"appliance.backup.targets.{name}", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        url = {
+            "sftp": f"sftp://box@127.0.0.1:{port}/backups",
+            "s3": f"s3://backups?endpoint=http://127.0.0.1:{port}",
+        }
+        with pytest.raises(TargetError):
+            await files_at(Elsewhere(url[kind], {}, None), founded.data)
+
+
+async def test_what_a_target_refuses_is_told_without_the_secret(s3, founded):
+    url = s3.url.replace("s3://backups", "s3://no-such-bucket")
+
+    with pytest.raises(TargetError) as refused:
+        await files_at(Elsewhere(url, s3.environ, None), founded.data)
+
+    assert SECRET not in str(refused.value)
+
+
+async def test_an_interrupted_copy_leaves_no_backup_and_is_overwritten(sftp, founded):
+    venuebox("backup", data=founded.data)
+    [name] = backups_of(founded.data)
+    sftp.server.copies.mkdir()
+    part = sftp.server.copies / ".riad-atlas.venuebox-backup.part"
+    part.write_bytes(b"half of it")
+    assert await files_at(sftp, founded.data) == {}
+
+    sftp.run("backup", "target", data=founded.data)
+
+    assert [path.name for path in sftp.server.copies.iterdir()] == [name]

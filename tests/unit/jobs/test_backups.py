@@ -1,0 +1,197 @@
+"""Backups between two nights and copies elsewhere: after a change, and told when they fail."""
+
+from dataclasses import replace
+
+import pytest
+
+from appliance.alerts import Alert, list_alerts, put_alert
+from appliance.backup.catalogue import list_backups, read_record, write_record
+from appliance.backup.copies import Copier, CopyRecord, UnusableCopy
+from appliance.backup.targets import TargetError
+from appliance.core.data_directory import DataDirectory
+from appliance.core.errors import OperatorError
+from appliance.jobs.backups import BACKUP_TARGET, BackupCopies, FrequentBackups
+from appliance.jobs.nightly import DAMAGED, NO_BACKUP, NightlyWork
+from appliance.reservations.create import enter_by_staff
+from tests.builders import a_booking
+from tests.conftest import with_settings
+from tests.unit.backup.making import MASTER_KEY
+
+MINUTE = 60  # seconds, as the clock advances
+
+
+@pytest.fixture
+async def frequent(box, tmp_path):
+    """Frequent backups of a box whose first nightly backup is made."""
+    directory = DataDirectory(tmp_path)
+    directory.make_folders()
+    directory.master_key_file.write_bytes(MASTER_KEY)
+    directory.master_key_file.chmod(0o600)
+    night = NightlyWork(box, directory)
+    await night.do_now()
+    write_record(tmp_path, replace(read_record(tmp_path), seconds=1.0))
+    return FrequentBackups(box, directory, night.busy)
+
+
+async def due_in(frequent, box):
+    """Return the seconds until a backup is due, or None."""
+    due = await box.live.database.read(frequent.job.next_due)
+    return None if due is None else (due - box.clock.now()) / 1000
+
+
+def kept(tmp_path):
+    return len(list_backups(tmp_path / "backups"))
+
+
+async def book(box):
+    await box.live.database.write(enter_by_staff, a_booking(), actor="staff:1")
+
+
+@pytest.mark.proves("S26")
+async def test_a_booking_is_in_a_backup_a_quarter_of_an_hour_after_the_last_one(
+    frequent, box, tmp_path
+):
+    proven = read_record(tmp_path).at
+    await book(box)
+    assert await due_in(frequent, box) == 15 * MINUTE
+    box.clock.advance(15 * MINUTE)
+    assert await due_in(frequent, box) == 0
+
+    await frequent.back_up()
+
+    record = read_record(tmp_path)
+    assert (record.at, record.latest, record.reservations) == (proven, box.clock.now(), 1)
+    assert kept(tmp_path) == 2
+    box.clock.advance(15 * MINUTE)
+    assert await due_in(frequent, box) is None
+
+
+async def test_without_a_change_nothing_is_written(frequent, box):
+    box.clock.advance(15 * MINUTE)
+    await box.live.database.write(put_alert, Alert("box_offline", "", 0, "it is"))
+
+    assert await due_in(frequent, box) is None
+
+
+async def test_a_slow_backup_is_made_so_rarely_that_it_costs_a_fiftieth(frequent, box, tmp_path):
+    write_record(tmp_path, replace(read_record(tmp_path), seconds=60.0))
+    await book(box)
+
+    assert await due_in(frequent, box) == 50 * MINUTE
+
+
+@pytest.mark.parametrize("minutes", [0, 40])
+async def test_the_owner_sets_the_minutes_or_none(frequent, box, minutes):
+    frequent._box = replace(box, settings=with_settings(backup={"every_minutes": minutes}))
+    await book(box)
+
+    assert await due_in(frequent, box) == (minutes * MINUTE or None)
+
+
+async def test_a_damaged_database_is_not_backed_up(frequent, box):
+    await book(box)
+    await box.live.database.write(put_alert, Alert(DAMAGED, "", 0, "it is"))
+    box.clock.advance(15 * MINUTE)
+
+    assert await due_in(frequent, box) is None
+
+
+async def test_one_that_fails_is_an_alert_until_one_is_made(frequent, box, tmp_path):
+    await book(box)
+    (tmp_path / "backups").rename(tmp_path / "away")
+    (tmp_path / "backups").write_text("in the way")
+
+    with pytest.raises(OperatorError):
+        await frequent.back_up()
+    assert [alert.name for alert in await box.live.database.read(list_alerts)] == [NO_BACKUP]
+
+    (tmp_path / "backups").unlink()
+    await frequent.back_up()
+    assert await box.live.database.read(list_alerts) == []
+
+
+async def test_it_does_not_run_while_the_nightly_jobs_do(frequent):
+    async with frequent._busy:
+        assert not frequent.job.may_run()
+    assert frequent.job.may_run()
+
+
+async def test_after_the_clock_was_set_back_it_is_still_made(frequent, box):
+    await book(box)
+    box.clock.advance(-86_400)
+
+    assert await due_in(frequent, box) == 15 * MINUTE
+
+
+DAY = 86_400
+
+
+@pytest.fixture
+def copies(frequent, box, tmp_path, monkeypatch):
+    """The job that copies to a target, and a list: what each attempt raises, or None."""
+    settings = with_settings(backup={"target": "s3://bucket/backups"})
+    job, raised = BackupCopies(replace(box, settings=settings), DataDirectory(tmp_path)), []
+
+    async def run(self, *, must_try):
+        if raised[-1]:
+            raise raised[-1]
+        self._remember(CopyRecord("s3://bucket/backups", read_record(tmp_path).file))
+
+    monkeypatch.setattr(Copier, "_run", run)
+    return job, raised
+
+
+async def alerts_of(box):
+    return [alert.name for alert in await box.live.database.read(list_alerts)]
+
+
+async def test_a_target_that_fails_for_a_day_is_an_alert_until_it_works(copies, box):
+    job, raised = copies
+    raised.append(TargetError("no route"))
+    for _ in range(3):
+        assert await alerts_of(box) == []
+        with pytest.raises(TargetError):
+            await job.copy()
+        box.clock.advance(DAY // 3)
+
+    with pytest.raises(TargetError):
+        await job.copy()
+    assert await alerts_of(box) == [BACKUP_TARGET]
+
+    raised.append(None)
+    await job.copy()
+    assert await alerts_of(box) == []
+
+
+async def test_a_copy_that_cannot_be_restored_is_an_alert_at_once(copies, box):
+    job, raised = copies
+    raised.append(UnusableCopy("it is damaged"))
+
+    with pytest.raises(UnusableCopy):
+        await job.copy()
+
+    assert await alerts_of(box) == [BACKUP_TARGET]
+
+
+async def test_each_new_backup_is_due_at_the_target(copies, frequent, box):
+    job, raised = copies
+    raised.append(None)
+    box.clock.advance(MINUTE)
+    assert await due_in(job, box) <= 0
+    await job.copy()
+
+    await book(box)
+    await frequent.back_up()
+
+    assert await due_in(job, box) <= 0
+
+
+async def test_the_alert_goes_with_the_target(copies, frequent, box, tmp_path):
+    await box.live.database.write(put_alert, Alert(BACKUP_TARGET, "", 0, "it fails"))
+    job = BackupCopies(box, DataDirectory(tmp_path))
+    assert await due_in(job, box) <= 0
+
+    await job.copy()
+
+    assert await alerts_of(box) == []
+    assert await due_in(job, box) is None
