@@ -100,7 +100,6 @@ def test_no_document_but_the_generated_one_names_a_test():
 
 # What no test can show here, and why.
 UNTESTED = {
-    "S27": "the box does not update itself",
     "G15": "`make audit` asks a service on the network",
     "V10": "there is no OAuth",
     "V17": "there is no WebRTC",

@@ -10,8 +10,8 @@ from appliance.box import Box
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.database.connection import Reader
-from appliance.jobs.nightly import DAMAGED, FIRST_MS, NO_BACKUP, note_alert, run_in_daemon_thread
-from appliance.scheduler import Job
+from appliance.jobs.nightly import DAMAGED, FIRST_MS, NO_BACKUP, note_alert
+from appliance.scheduler import Job, run_in_daemon_thread
 
 BACKUP_TARGET = "backup_target"
 _REST = 50  # a backup costs at most 2 % of the time: wait 50 times as long as the latest one took
