@@ -103,6 +103,7 @@ rest: setup
 	@command -v curl >/dev/null || $(call apt,curl) || true
 	@command -v php >/dev/null || $(call apt,php-cli) || true
 	@test -x /usr/sbin/sshd || $(call apt,openssh-server) || true
+	@command -v pebble-challtestsrv >/dev/null || $(call apt,pebble) || true
 	@test -n "$(FAKETIME)" || $(call apt,libfaketime) || true
 	@$(call say,testing what make test left out)
 	@said="left out: tests/journeys/test_binary.py, which needs the built file: make journey"; \
@@ -118,6 +119,8 @@ rest: setup
 	done; \
 	test -x /usr/sbin/sshd || { without="$$without --ignore=tests/journeys/test_backup_targets.py"; \
 		said="$$said\nleft out: tests/journeys/test_backup_targets.py, because there is no sshd (openssh-server) here"; }; \
+	command -v pebble-challtestsrv >/dev/null || { without="$$without --ignore=tests/journeys/test_acme.py"; \
+		said="$$said\nleft out: tests/journeys/test_acme.py, because there is no ACME authority (pebble) here"; }; \
 	set -- /usr/lib/*/faketime/libfaketime.so.1; \
 	test -e "$$1" || { without="$$without --ignore=tests/promises/test_clock_faults.py"; \
 		said="$$said\nleft out: tests/promises/test_clock_faults.py, because there is no libfaketime here"; }; \
