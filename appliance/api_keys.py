@@ -82,7 +82,7 @@ def touch_key(tx: Transaction, key_id: str) -> None:
 def _key(
     id_: str, lineage: str, name: str, prefix: str, last_four: str, scopes: str, *rest: Any
 ) -> ApiKey:
-    """Build the key from a row. Cached, because each partner call reads the same row."""
+    """Build the key from its row. Cached, because every call with a key reads that key's row."""
     created, used, revoked, over = rest
     granted = tuple(scopes.split())
     return ApiKey(id_, lineage, name, prefix, last_four, granted, created, used, revoked, over == 1)

@@ -163,7 +163,7 @@ log = logging.getLogger(__name__)
 BUILT_AT = parse_instant(f"{apsw.sqlite3_sourceid()[:10]}T00:00:00Z")
 
 _STEP_MS = 1_000  # smaller steps are ordinary time synchronisation
-_TOLERANCE_MS = 300_000  # webhook receivers' tolerance (interface, section 6.3)
+_TOLERANCE_MS = 300_000  # clock difference that webhook receivers tolerate (section 6.3)
 _READING_MS, _READINGS = 100, 5
 _LONG_OFF_MS = 40 * 86_400_000  # every venue writes more often than this
 

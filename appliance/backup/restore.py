@@ -126,7 +126,8 @@ def _prove_pass(reader: Reader, keyring: Keyring, name: EnvironmentName) -> None
     refused = look_up_code(reader, keyring, name, text, by_name=False).refused
     if guest_pass is None or not guest_pass.is_signed_by(public_key) or refused:
         raise OperatorError(
-            f"the guest passes in this backup ({name}) are not accepted. Use a different backup."
+            f"the keys in this backup do not verify its guest passes ({name}). Use a different "
+            "backup."
         )
 
 

@@ -68,10 +68,13 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     """Create a backup and print its path, or show the recovery kit. Works while the box runs."""
     is_kit = arguments.what == "kit"
     if arguments.what and arguments.to:
-        raise WrongUsage("--to applies to a backup, --html to the kit (see venuebox backup --help)")
+        raise WrongUsage(
+            "--to cannot be used with `venuebox backup kit`. See venuebox backup --help."
+        )
     if not is_kit and (arguments.html or arguments.check):
         raise WrongUsage(
-            "--html and --check apply to venuebox backup kit (see venuebox backup --help)"
+            "--html and --check can be used only with `venuebox backup kit`. See venuebox backup "
+            "--help."
         )
     directory = console.box(arguments)
     if is_kit:

@@ -123,7 +123,7 @@ class Keyring:
         self.device_token, self.read_device_token = _link_tokens(derive("guest device"), b"device")
         # A hidden booking form field contains a form id, which encodes when the form was shown:
         self.form_token, self.read_form_token = _link_tokens(derive("booking form"), b"form")
-        # The secret part of an echo receiver's URL (test environment) contains a receiver id:
+        # The token in the URL of an echo receiver (in the test environment) contains its id:
         self.echo_token, self.read_echo_token = _link_tokens(derive("echo receiver"), b"echo")
         self._wrap = AESGCM(derive("wrap"))
         self._proof_key = derive("outside check")

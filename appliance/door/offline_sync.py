@@ -1,4 +1,4 @@
-"""Synchronise scans that a terminal decided offline, and record the resulting conflicts."""
+"""Synchronise the scans that a terminal handled offline, and record the resulting conflicts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -29,7 +29,7 @@ from appliance.webhooks import deliveries, delivery_log
 
 _PAUSE_SECONDS = 0.02
 _GUESTS = 20  # number of guests erased per transaction
-_GUESTS_FOUND = 5_000  # guests per search, because each search reads all past reservations
+_GUESTS_FOUND = 5_000  # guests per search; many, because each search reads all past reservations
 
 Find = Callable[..., list[deliveries.Key]]
 Drop = Callable[[Transaction, Sequence[deliveries.Key]], None]

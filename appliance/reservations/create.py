@@ -235,8 +235,8 @@ def enter_for_guest(
     - If they are free and `autoConfirm` is off, it is requested, and expires after
       `requestExpiryHours`.
 
-    If the venue chose the table, `request_hash` must be the hash of the booking from before that
-    choice. Raises the same errors as `grant`.
+    If the venue chose the table, `request_hash` must be the hash of the booking as it was before
+    the table was set. Raises the same errors as `grant`.
     """
     venue = get_venue(tx)
     expires_at = None

@@ -199,9 +199,10 @@ async def show_recovery_kit(request: web.Request, form: Form) -> web.Response:
 
 @show_errors_on(show_box, "day")
 async def confirm(request: web.Request, form: Form) -> web.StreamResponse:
-    """`POST /portal/box/clock`: confirm that the system clock is right, so data may expire.
+    """`POST /portal/box/clock`: confirm that the system clock is right.
 
-    Raises Declined if the date that the owner entered differs from the clock's.
+    Until then, nothing expires. Raises Declined if the date that the owner entered differs from
+    the clock's.
     """
     zone = await request[LIVE].database.read(find_zone)
     if form.text("day") != _machine_time(request, zone).date().isoformat():

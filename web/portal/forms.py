@@ -214,7 +214,7 @@ def number_parameter(request: web.Request, name: str) -> int | None:
 
 
 def field_error(field: str, rule_fr: str, rule: str, **blanks: object) -> ValidationError:
-    """Return an error for the given field. `blanks` fill the placeholders in both rules."""
+    """Return an error for the given field. `blanks` are the values of the rule's placeholders."""
     return ValidationError.of(field, Rule(f"il faut {rule_fr}", f"please give {rule}", blanks))
 
 

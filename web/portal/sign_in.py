@@ -336,7 +336,7 @@ def _private_only(handler: Handler) -> Handler:
 
 
 def public_portal_routes(clock: Clock) -> tuple[tuple[str, str, Handler], ...]:
-    """Return the portal's public routes. They exist only in live, which has the staff accounts."""
+    """Return the portal's public routes. They exist only in live, as staff accounts do."""
     sign_in = SignIn(clock)
     welcome = _LinkPage(clock, "portal/welcome.html", "portal/dead_link.html", _welcome)
     first = _LinkPage(

@@ -1,4 +1,4 @@
-/** Recent verdicts. The last green is a strip above the camera, and the last five are a list. */
+/** Show the latest green verdict in a strip above the camera, and the last five in a list. */
 import { byId, create } from "./dom";
 import type { Guest, Me, Verdict } from "./types";
 import { clockOf } from "./venue_time";

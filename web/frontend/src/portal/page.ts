@@ -150,7 +150,7 @@ function describeDate(value: string): string {
   }).format(day);
 }
 
-/** Return a time such as `19:30` if the browser shows it as 07:30 PM. */
+/** Return a time such as `19:30` if the browser shows it as 07:30 PM. Otherwise return "". */
 function describeTime(value: string): string {
   const format = new Intl.DateTimeFormat(undefined, { hour: "numeric" }).resolvedOptions();
   return format.hour12 ? value : "";
