@@ -25,7 +25,7 @@ from appliance.core.files import open_private, sync
 from appliance.database.checkpointer import wipe
 from appliance.database.connection import Reader, Transaction
 from appliance.environment import Environment
-from appliance.reservations.emails import forget_no_reminders
+from appliance.reservations.email_queue import forget_no_reminders
 from appliance.reservations.model import evening_is_over
 from appliance.reservations.request import plain_phone
 from appliance.reservations.rows import (

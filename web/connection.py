@@ -18,6 +18,7 @@ from web.middleware import set_headers
 
 # aiohttp parses each read in one step, which would take 50 ms for 256 KiB of tiny chunks.
 READ_AT_ONCE = 16 * 1024
+KEEP_ALIVE = 30.0  # seconds that an idle connection stays open
 # Longer than Caddy, nginx and Go keep an idle connection (60 to 120 s). Otherwise a proxy may send
 # a request while the box closes, and answers 502.
 PROXY_KEEP_ALIVE = 150.0
@@ -114,7 +115,7 @@ class Connection(web.RequestHandler):
         server: web.Server,
         limit: ConnectionLimit,
         *,
-        keep_alive: float,
+        keep_alive: float = KEEP_ALIVE,
         patience: float = 10.0,
         reading_patience: float = 30.0,
     ) -> None:

@@ -22,7 +22,13 @@ from appliance.core.files import atomic_write
 from appliance.core.network import is_loopback_host
 from appliance.core.settings import Settings
 from appliance.database.connection import Reader, Transaction
-from appliance.door.terminals import PAIRING_LIFE_MS, issue_terminal, offer_pairing
+from appliance.door.pairing import (
+    PAIRING_LIFE_MS,
+    offer_pairing,
+)
+from appliance.door.terminals import (
+    issue_terminal,
+)
 from appliance.environment import Environment
 from appliance.outbox import EVENT_TYPES
 from appliance.reservations.create import enter_by_staff, enter_for_guest, reserve
@@ -280,7 +286,7 @@ def _create_box(directory: DataDirectory, console: Console) -> None:
     if mark.exists():
         with directory.lock():
             directory.forget()
-    text = resources.files("web").joinpath("demo.toml").read_text("utf-8")
+    text = resources.files("web").joinpath("demo_venue.toml").read_text("utf-8")
     found_box(directory, parse_venue_file(text, console.zones), console)
     atomic_write(mark, b"")
 

@@ -12,8 +12,15 @@ from aiohttp import web
 
 from appliance.core.i18n import Language
 from appliance.http.request import ENVIRONMENT
+from appliance.http.security_headers import page_headers
 from web.middleware import SECURE
-from web.rendering import LANGUAGES, STATIC_FILES, html_answer, make_templates, page_headers, render
+from web.rendering import (
+    LANGUAGES,
+    STATIC_FILES,
+    html_answer,
+    make_templates,
+    render,
+)
 
 _HEADERS = {
     **page_headers(

@@ -21,8 +21,8 @@ from appliance.scheduler import Job
 from appliance.tls.certificates import Certificates, wanted_names
 from appliance.venue.model import Venue
 from appliance.venue.rows import get_venue
-from web.addresses import in_url
 from web.connection import READ_AT_ONCE, ConnectionLimit
+from web.mdns import in_url
 
 
 @dataclass(slots=True)

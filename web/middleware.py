@@ -33,7 +33,6 @@ from appliance.email.worker import EmailWorker
 from appliance.environment import Environment
 from appliance.http.request import (
     CALLER_OF,
-    COMMON_HEADERS,
     ENVIRONMENT,
     Handler,
     address_of,
@@ -47,6 +46,7 @@ from appliance.http.request import (
     refuse,
     wants_page,
 )
+from appliance.http.security_headers import COMMON_HEADERS
 from appliance.staff.accounts import is_closed
 from appliance.tls.challenges import CHALLENGE_PATH
 from appliance.venue.rows import get_venue

@@ -9,6 +9,7 @@ from aiohttp import web
 
 from appliance.core.i18n import Language, Languages, load_languages
 from appliance.http.request import ENVIRONMENT
+from appliance.http.security_headers import content_policy
 
 _TYPES = {
     ".css": "text/css; charset=utf-8",
@@ -69,36 +70,6 @@ STATIC_ROUTES = (("GET", "/static/{name:.+}", static_file),)
 _HERE = Path(__file__).parent
 TEMPLATES = web.AppKey("templates", jinja2.Environment)
 LANGUAGES = web.AppKey("languages", Languages)
-_SOURCES = {
-    "default-src": "'self'",
-    "object-src": "'none'",
-    "base-uri": "'none'",
-    "form-action": "'self'",
-    "frame-ancestors": "'none'",
-}
-
-
-def content_policy(**sources: str) -> str:
-    """Return a Content-Security-Policy that allows only this box's files and forbids framing.
-
-    `sources` adds or replaces directives. For example, `img_src="'self' data:"` sets `img-src`
-    (docs/security.md, S11 and S16).
-    """
-    changed = {name.replace("_", "-"): value for name, value in sources.items()}
-    return "; ".join(f"{name} {value}" for name, value in {**_SOURCES, **changed}.items())
-
-
-def page_headers(**sources: str) -> dict[str, str]:
-    """Return the headers for a page. `sources` is passed to `content_policy`."""
-    return {
-        "Cache-Control": "no-store",
-        "Content-Security-Policy": content_policy(**sources),
-        "Cross-Origin-Opener-Policy": "same-origin",
-        "Permissions-Policy": "camera=(self)",
-        "Referrer-Policy": "same-origin",  # with `no-referrer`, forms would send `Origin: null`
-        "X-Content-Type-Options": "nosniff",
-        "X-Robots-Tag": "noindex",
-    }
 
 
 def prepare_pages(app: web.Application) -> None:

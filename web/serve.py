@@ -31,10 +31,10 @@ from appliance.jobs.watchdog import DiskReserve, background_services, sd_notify
 from appliance.logs import open_log, print_error
 from appliance.staff.accounts import is_closed, offer_setup
 from appliance.tls.certificates import Certificates
-from web.addresses import find_address, find_local_address, following, in_url
 from web.application import build_application
 from web.connection import Connection, ConnectionLimit, affordable_connections
 from web.listeners import CountedTls, Listening, accept_tls, listen, open_certificates
+from web.mdns import find_address, find_local_address, following, in_url
 from web.middleware import REQUESTS, SETUP_PATH
 from web.portal.session import RESTART
 from web.relay.client import RelayClient
@@ -47,7 +47,6 @@ _MORE_TIME = f"EXTEND_TIMEOUT_USEC={10 * 60 * 1_000_000}"
 _UMASK = 0o077
 _BACKLOG = 1024
 _ACCEPTED_AT_ONCE = 16
-_KEEP_ALIVE_SECONDS = 30.0
 # These limits and the time to close the databases must add up to less than the promised 10 s.
 _DRAIN_SECONDS = 5.5  # a booking may wait 5 s for the mail server
 _CLEAN_UP_SECONDS = 4.0
@@ -218,7 +217,7 @@ async def _accept_until_stopped(
     assert runner.server is not None  # noqa: S101 - set by `setup`
     proxies = box.settings.server.trusted_proxies
     limit = ConnectionLimit(affordable_connections(), proxies)
-    connection = partial(Connection, runner.server, limit, keep_alive=_KEEP_ALIVE_SECONDS)
+    connection = partial(Connection, runner.server, limit)
     relay = RelayClient(box, directory.root)
     try:
         plain = await asyncio.get_running_loop().create_server(
@@ -229,7 +228,7 @@ async def _accept_until_stopped(
         listening.plain.listen(_BACKLOG)
         if listening.tls and certificates:
             uncounted = ConnectionLimit(sys.maxsize, proxies, per_address=sys.maxsize)
-            inner = partial(Connection, runner.server, uncounted, keep_alive=_KEEP_ALIVE_SECONDS)
+            inner = partial(Connection, runner.server, uncounted)
             context = certificates.context
             servers.append(await accept_tls(listening.tls, inner, context, limit))
             relay.start(lambda: CountedTls(inner(), context, limit), connection)

@@ -16,7 +16,7 @@ from appliance.core.settings import Settings
 
 SUFFIX = ".venuebox-backup"
 _HOURS, _DAYS, _WEEKS, _SCHEMAS = 24, 14, 8, 2
-HOUR_MS, DAY_MS = 3_600_000, 86_400_000
+_QUARTER_MS, HOUR_MS, DAY_MS = 900_000, 3_600_000, 86_400_000
 OVERDUE_MS = DAY_MS + 6 * HOUR_MS
 _NAME = re.compile(rf"([a-z0-9-]+)-\d{{4}}-\d{{2}}-\d{{2}}T\d{{6}}Z(-\d+)?{re.escape(SUFFIX)}")
 _RECORD = "last-backup.json"
@@ -102,23 +102,25 @@ def slug_of(name: str) -> str:
 def choose_old(backups: list[tuple[Path, Header]]) -> list[Path]:
     """Return the backups to delete. `backups` must be sorted, latest first.
 
-    Keeps all backups of the hour before the latest one, and the latest backup of each of the 24
-    hours before it, of the last 14 days, 8 weeks and 2 schema versions. The latest backup with
+    Keeps the latest backup of each quarter of the hour before the latest one, of each of the 24
+    hours before it, and of the last 14 days, 8 weeks and 2 schema versions. The latest backup with
     the previous schema contains the state before an upgrade. Days and weeks without a backup do not
-    count, so a box that was off for a year keeps its backups.
+    count, so a box that was off for a year keeps its backups. A box that restarts again and again
+    before an upgrade fills no disk.
     """
     made = {path: parse_instant(header.made_at) for path, header in backups}
     latest_at = max(made.values(), default=0)
-    kept = {path for path, at in made.items() if latest_at - at < HOUR_MS}
-    for count, period in (
-        (_HOURS, lambda header: header.made_at[:13]),
-        (_DAYS, lambda header: header.made_at[:10]),
-        (_WEEKS, lambda header: date.fromisoformat(header.made_at[:10]).isocalendar()[:2]),
-        (_SCHEMAS, lambda header: header.schema),
+    kept: set[Path] = set()
+    for count, within, period in (
+        (None, HOUR_MS, lambda header: parse_instant(header.made_at) // _QUARTER_MS),
+        (_HOURS, DAY_MS, lambda header: header.made_at[:13]),
+        (_DAYS, None, lambda header: header.made_at[:10]),
+        (_WEEKS, None, lambda header: date.fromisoformat(header.made_at[:10]).isocalendar()[:2]),
+        (_SCHEMAS, None, lambda header: header.schema),
     ):
         latest: dict[object, Path] = {}
         for path, header in backups:
-            if count != _HOURS or latest_at - made[path] < DAY_MS:
+            if within is None or latest_at - made[path] < within:
                 latest.setdefault(period(header), path)
         kept.update(list(latest.values())[:count])
     return [path for path, _header in backups if path not in kept]

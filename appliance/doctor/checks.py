@@ -41,7 +41,7 @@ from appliance.doctor.check import (
 from appliance.doctor.check import describe as describe_alert
 from appliance.doctor.outside import NONCE_BYTES, check_outside, is_checked
 from appliance.email.smtp import find_trouble
-from appliance.reservations.emails import SETTINGS_TROUBLE
+from appliance.reservations.email_queue import SETTINGS_TROUBLE
 from appliance.tls.acme import alert_of, read_plan
 from appliance.tls.certificates import Names, describe, wanted_names
 from appliance.venue.rows import get_venue

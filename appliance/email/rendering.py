@@ -28,7 +28,7 @@ from appliance.database.connection import Reader
 from appliance.door.signing_keys import pass_text
 from appliance.environment import Environment
 from appliance.reservations.calendar_file import CalendarEntry
-from appliance.reservations.emails import (
+from appliance.reservations.email_queue import (
     UNASKED,
     WITH_CALENDAR,
     WITH_PASS,

@@ -14,7 +14,7 @@ import aiosmtplib
 
 from appliance.core.i18n import mark as _
 from appliance.core.settings import MailSettings
-from appliance.reservations.emails import SETTINGS_TROUBLE, Outcome
+from appliance.reservations.email_queue import SETTINGS_TROUBLE, Outcome
 
 _TRIAL_SECONDS = 15.0  # time limit for sending a test email
 _ENHANCED_CODE = re.compile(r"[245]\.\d{1,3}\.\d{1,3}(?!\d)")

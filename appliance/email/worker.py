@@ -21,7 +21,7 @@ from appliance.database.connection import Reader, Transaction
 from appliance.email.rendering import Composer, UnusableAddress, read_contents
 from appliance.email.smtp import SmtpSender, Undelivered
 from appliance.environment import Environment
-from appliance.reservations.emails import (
+from appliance.reservations.email_queue import (
     RETRY_SECONDS,
     SETTINGS_TROUBLE,
     EmailQueued,

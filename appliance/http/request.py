@@ -26,6 +26,7 @@ from appliance.core.errors import (
 )
 from appliance.environment import Environment
 from appliance.http.rate_limit import RateLimit
+from appliance.http.security_headers import COMMON_HEADERS
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -215,16 +216,6 @@ def parse_instant(value: object, field: str = "at") -> int | None:
 
 # JSON responses
 
-# Headers for all responses except pages, which set their own, less strict policy.
-COMMON_HEADERS: Mapping[str, str] = {
-    "Server": "venuebox",  # hides the library's name and version
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Permissions-Policy": "camera=(self), geolocation=(), microphone=()",
-    "Cache-Control": "no-store",
-}
 _JSON_HEADERS = CIMultiDict({"Content-Type": "application/json", **COMMON_HEADERS})
 _encode = Encoder().encode
 

@@ -9,7 +9,7 @@ from appliance.database.connection import Reader, Transaction
 from appliance.environment import Environment
 from appliance.outbox import ReservationChanged
 from appliance.reservations.change import decline
-from appliance.reservations.emails import add_no_reminders, email_guest, wants_no_reminders
+from appliance.reservations.email_queue import add_no_reminders, email_guest, wants_no_reminders
 from appliance.reservations.rows import add_history, get_reservation
 from appliance.scheduler import Job
 from appliance.venue.model import Venue, evening_end, evening_hours, minute_of, tonight

@@ -18,7 +18,7 @@ from appliance.core.errors import (
 )
 from appliance.database.connection import Reader, Transaction
 from appliance.outbox import announce
-from appliance.reservations.emails import LANGUAGES, email_guest
+from appliance.reservations.email_queue import LANGUAGES, email_guest
 from appliance.reservations.model import (
     LAST_GENERATION,
     OPEN_STATUSES,

@@ -19,7 +19,7 @@ from appliance.core.errors import (
 from appliance.core.tokens import EnvironmentName
 from appliance.database.connection import Reader, Transaction
 from appliance.outbox import announce
-from appliance.reservations.emails import email_guest
+from appliance.reservations.email_queue import email_guest
 from appliance.reservations.model import Issued, Reservation
 from appliance.reservations.request import Booking, plain_phone
 from appliance.reservations.rows import (

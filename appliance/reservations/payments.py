@@ -3,7 +3,7 @@
 from appliance.core.errors import NotFound, UnusualAmount, WrongState, field_invalid
 from appliance.database.connection import Transaction
 from appliance.outbox import announce
-from appliance.reservations.emails import email_guest
+from appliance.reservations.email_queue import email_guest
 from appliance.reservations.model import Reservation
 from appliance.reservations.rows import (
     add_history,

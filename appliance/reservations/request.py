@@ -19,7 +19,7 @@ from appliance.core.errors import (
     InvalidTable,
     field_invalid,
 )
-from appliance.reservations.emails import LANGUAGES
+from appliance.reservations.email_queue import LANGUAGES
 from appliance.venue.model import is_slot, parse_date
 
 NOTES_MAX = 500

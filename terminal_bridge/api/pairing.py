@@ -10,8 +10,15 @@ from appliance.core.errors import PairingLater, PairingRefused
 from appliance.core.tokens import encode_url_safe
 from appliance.database.connection import Reader
 from appliance.door.guest_pass import venue_tag
+from appliance.door.pairing import (
+    pair_by_code,
+    pair_by_secret,
+)
 from appliance.door.signing_keys import list_public_keys
-from appliance.door.terminals import get_terminal, pair_by_code, pair_by_secret, revoke_terminal
+from appliance.door.terminals import (
+    get_terminal,
+    revoke_terminal,
+)
 from appliance.http.rate_limit import RateLimit
 from appliance.http.request import (
     CALLER_OF,

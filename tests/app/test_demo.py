@@ -178,7 +178,7 @@ def test_only_a_demo_with_a_directory_is_kept(wrong, capsys):
 
 def test_it_never_takes_the_place_of_a_real_box(tmp_path, capsys):
     data = tmp_path / "box"
-    venue = Path("web/demo.toml").absolute()
+    venue = Path("web/demo_venue.toml").absolute()
     assert main(["init", "--data", str(data), "--venue", str(venue)], {}) == 0
     before = (data / "live.db").read_bytes()
 

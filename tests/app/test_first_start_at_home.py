@@ -11,7 +11,7 @@ from appliance.core.data_directory import DataDirectory
 from appliance.core.settings import Settings
 from appliance.core.tokens import Tokens
 from tests.conftest import running_box, with_settings
-from web.addresses import ANY, find_local_address
+from web.mdns import ANY, find_local_address
 from web.middleware import FIRST_START, SECURE
 from web.serve import show_setup_link
 

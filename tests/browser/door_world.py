@@ -11,8 +11,10 @@ from playwright.async_api import BrowserContext
 
 from appliance.clock import StoppedClock
 from appliance.core.settings import Settings
+from appliance.door.pairing import (
+    offer_pairing,
+)
 from appliance.door.signing_keys import pass_text
-from appliance.door.terminals import offer_pairing
 from appliance.environment import Environment
 from appliance.reservations.model import Reservation
 from appliance.reservations.rows import get_reservation

@@ -15,7 +15,7 @@ from appliance.core.settings import MailSettings
 from appliance.email.rendering import Composer, read_contents
 from appliance.outbox import announce
 from appliance.privacy import ask_erasure
-from appliance.reservations.emails import KINDS, WITH_PASS, queue_email
+from appliance.reservations.email_queue import KINDS, WITH_PASS, queue_email
 from appliance.webhooks.endpoints import register_endpoint
 from tests.browser.accessibility import violations
 from tests.browser.chromium import browser_fixture

@@ -6,7 +6,9 @@ import pytest
 from PIL import Image
 
 from appliance.core.qr import qr_png
-from appliance.door.terminals import offer_pairing
+from appliance.door.pairing import (
+    offer_pairing,
+)
 from tests.browser.accessibility import violations
 from tests.browser.films import film, film_of_pictures, held_up, inverted, small
 from tests.browser.phones import eventually

@@ -4,7 +4,14 @@ import asyncio
 
 import pytest
 
-from appliance.door.terminals import edit_terminal, offer_pairing, revoke_terminal, terminal_mark
+from appliance.door.pairing import (
+    offer_pairing,
+)
+from appliance.door.terminals import (
+    edit_terminal,
+    revoke_terminal,
+    terminal_mark,
+)
 from tests.browser.accessibility import violations
 from tests.browser.phones import ONLINE, eventually
 

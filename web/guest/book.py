@@ -16,7 +16,7 @@ from appliance.database.connection import Transaction
 from appliance.environment import Environment
 from appliance.reservations.change import claim
 from appliance.reservations.create import book as book_table
-from appliance.reservations.emails import was_written_to
+from appliance.reservations.email_queue import was_written_to
 from appliance.reservations.model import Reservation
 from appliance.reservations.request import Booking
 from appliance.reservations.rows import find_reservations, is_claimed

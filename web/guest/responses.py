@@ -14,7 +14,11 @@ from appliance.core.tokens import EnvironmentName
 from appliance.environment import Environment
 from appliance.http.rate_limit import RateLimit
 from appliance.http.request import CALLER_OF, ENVIRONMENT, Handler, is_from_our_page
-from web.rendering import LANGUAGES, page_headers, render
+from appliance.http.security_headers import page_headers
+from web.rendering import (
+    LANGUAGES,
+    render,
+)
 
 _POSTS_PER_MINUTE = 60  # per client address, which many guests may share
 _HOUR = 3600.0

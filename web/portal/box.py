@@ -29,7 +29,13 @@ from appliance.doctor.check import Sentence, describe, worst
 from appliance.door.terminals import PORTAL_TERMINAL_ID, list_terminals
 from appliance.email.smtp import send_trial
 from appliance.http.request import ENVIRONMENT
-from appliance.reservations.emails import SETTINGS_TROUBLE, Outcome, count_emails, list_email_errors
+from appliance.http.security_headers import content_policy
+from appliance.reservations.email_queue import (
+    SETTINGS_TROUBLE,
+    Outcome,
+    count_emails,
+    list_email_errors,
+)
 from appliance.reservations.request import is_email
 from appliance.staff.accounts import STEPS, close_setup, find_setup
 from appliance.staff.audit_log import record_audit
@@ -57,7 +63,6 @@ from web.portal.responses import (
     show_errors_on,
 )
 from web.portal.session import BOX, LIVE, RESTART
-from web.rendering import content_policy
 
 _EMAIL_ERRORS_SHOWN = 5
 # The numeric settings that the owner can change.

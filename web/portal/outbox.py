@@ -13,11 +13,14 @@ from appliance.core.errors import NotFound, Unauthorized
 from appliance.email.rendering import render_email
 from appliance.environment import Environment
 from appliance.http.request import ENVIRONMENT
-from appliance.reservations.emails import list_emails
+from appliance.http.security_headers import page_headers
+from appliance.reservations.email_queue import list_emails
 from appliance.reservations.request import parse_uuid
 from web.api.authentication import Gate
 from web.middleware import SECURE
-from web.rendering import TEMPLATES, page_headers
+from web.rendering import (
+    TEMPLATES,
+)
 
 _SCOPE = "reservations:read"
 _SHOWN = 200

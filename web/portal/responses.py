@@ -14,11 +14,15 @@ from appliance.core.i18n import Language, isolate, set_french
 from appliance.core.i18n import mark as _
 from appliance.database.connection import Reader
 from appliance.http.request import ENVIRONMENT
+from appliance.http.security_headers import page_headers
 from appliance.venue.rows import get_venue
 from web.portal.forms import FORM, Form
 from web.portal.navigation import SAFE, Handler, areas_for, nearest_page, same_page
 from web.portal.session import SESSION
-from web.rendering import LANGUAGES, page_headers, render
+from web.rendering import (
+    LANGUAGES,
+    render,
+)
 
 # The labels of form fields, for errors that are shown at the top of the page.
 _LABELS: Mapping[str, str] = {

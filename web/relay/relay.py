@@ -17,9 +17,9 @@ from appliance.core.data_directory import listen_for_wakeups
 from appliance.core.errors import OperatorError
 from appliance.http.rate_limit import RateLimit
 from appliance.jobs.watchdog import sd_notify
-from web.addresses import in_url
 from web.connection import ConnectionLimit, affordable_connections
 from web.listeners import listen
+from web.mdns import in_url
 from web.relay.enrolment import WAKEUP_PIPE, Enrolments, RelayAddress
 from web.relay.router import Patience, Router
 from web.relay.server import Boxes, Limits, listen_for_boxes

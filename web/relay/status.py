@@ -8,7 +8,10 @@ from typing import Any
 from aiohttp import web
 
 from appliance.clock import format_instant
-from appliance.http.request import COMMON_HEADERS, is_loopback
+from appliance.http.request import (
+    is_loopback,
+)
+from appliance.http.security_headers import COMMON_HEADERS
 from web.middleware import requested_name
 from web.monitoring import render_metrics
 from web.relay.router import Router

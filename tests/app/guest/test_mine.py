@@ -5,7 +5,7 @@ import json
 import pytest
 
 from appliance.reservations.create import enter_by_staff
-from appliance.reservations.emails import wants_no_reminders
+from appliance.reservations.email_queue import wants_no_reminders
 from appliance.reservations.rows import get_reservation
 from tests.app.guest.booking_form import COOKIE, SAME_ORIGIN, cookie_of
 from tests.builders import a_booking

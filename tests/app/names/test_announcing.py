@@ -14,9 +14,9 @@ from appliance.venue.edit import apply_venue
 from appliance.venue.venue_file import parse_venue_file
 from tests.unit.commands.conftest import VENUE
 from tests.unit.jobs.keeping import Timer
-from web import addresses
-from web.addresses import find_address, following
+from web import mdns
 from web.listeners import renewal
+from web.mdns import find_address, following
 
 ANYWHERE, PORT = "0.0.0.0", 8080  # noqa: S104 - nothing listens
 
@@ -32,10 +32,10 @@ def house(monkeypatch):
             raise trouble
         return [(found.address, found.index)] if found.address else []
 
-    monkeypatch.setattr(addresses, "own_interfaces", look)
-    monkeypatch.setattr(addresses, "_address_that_leads_out", lambda: found.address)
-    monkeypatch.setattr(addresses, "_LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(addresses, "_LOOK_WITHOUT_SECONDS", 0.01)
+    monkeypatch.setattr(mdns, "own_interfaces", look)
+    monkeypatch.setattr(mdns, "_address_that_leads_out", lambda: found.address)
+    monkeypatch.setattr(mdns, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(mdns, "_LOOK_WITHOUT_SECONDS", 0.01)
     return found
 
 
@@ -59,8 +59,8 @@ def told(monkeypatch):
     def describe(slug, _name, at, _port, *, tls):
         return slug, tuple(at), tls
 
-    monkeypatch.setattr(addresses, "announced", announced)
-    monkeypatch.setattr(addresses, "describe", describe)
+    monkeypatch.setattr(mdns, "announced", announced)
+    monkeypatch.setattr(mdns, "describe", describe)
     return found
 
 
@@ -109,7 +109,7 @@ def renamed(tx, slug):
 async def test_a_venue_that_gets_another_slug_is_announced_under_it_at_once(
     box, house, told, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(addresses, "_LOOK_SECONDS", 3600.0)
+    monkeypatch.setattr(mdns, "_LOOK_SECONDS", 3600.0)
     async with following(box, DataDirectory(tmp_path), ANYWHERE, PORT):
         await until(lambda: told.now)
         [(before, _, _)] = told.now

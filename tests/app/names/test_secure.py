@@ -14,9 +14,9 @@ from appliance.core.errors import HttpsRequired
 from appliance.core.settings import ServerSettings
 from appliance.tls.certificates import Certificates, Names
 from tests.conftest import running_box, with_settings
-from web.addresses import describe
 from web.connection import ConnectionLimit
 from web.listeners import accept_tls
+from web.mdns import describe
 from web.middleware import HttpsPolicy
 from web.public_pages import profile
 from web.serve import listen

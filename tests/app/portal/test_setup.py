@@ -12,7 +12,7 @@ from appliance.commands.init import found_unfurnished_box
 from appliance.core.data_directory import DataDirectory
 from appliance.core.settings import Settings, parse_settings, read_settings
 from appliance.core.tokens import Tokens
-from appliance.reservations.emails import Outcome
+from appliance.reservations.email_queue import Outcome
 from appliance.staff.accounts import SETUP_LINK_MILLISECONDS, offer_setup
 from appliance.staff.sign_in import OpenedSession
 from appliance.venue.edit import add_tables, edit_venue

@@ -9,7 +9,14 @@ import pytest
 from appliance.core.errors import OperatorError
 from appliance.core.tokens import hash_token
 from appliance.door.guest_pass import decode_pass
-from appliance.door.terminals import Offered, issue_terminal, offer_pairing, revoke_terminal
+from appliance.door.pairing import (
+    Offered,
+    offer_pairing,
+)
+from appliance.door.terminals import (
+    issue_terminal,
+    revoke_terminal,
+)
 
 
 async def offer(door, name="Porte 9", role="override") -> str:

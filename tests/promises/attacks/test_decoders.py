@@ -126,7 +126,7 @@ STATEMENT = {"header": {"format": "svc-door-log-v1"}, "count": 0}
 LOG = Path(__file__).parents[2] / "unit" / "door" / "exports" / "sealed.jsonl"
 LOG_HEADER = LOG.read_bytes().partition(b"\n")[0] + b"\n"
 LOG_KEY = SIGNER.public_key().public_bytes_raw()
-VENUE = resources.files("web").joinpath("demo.toml").read_bytes()
+VENUE = resources.files("web").joinpath("demo_venue.toml").read_bytes()
 DECODERS = {
     "guest pass": Decoder(of_text(lambda text: list(decode_passes(text))), PASS.encode()),
     "links": Decoder(of_text(read_links), KEYRING.access_token(ID).encode()),

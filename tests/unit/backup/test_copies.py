@@ -190,7 +190,7 @@ def test_an_empty_folder_at_home_deletes_nothing_at_the_target(made, shelf):
 def test_a_new_machine_is_made_from_the_latest_copy_or_a_named_one(made, shelf, tmp_path):
     first, _ = a_maker(made).make()
     a_copier(made).run()
-    made.clock.advance(60)
+    made.clock.advance(900)
     latest, _ = a_maker(made).make()
     a_copier(made).run()
     backup, blank = with_settings().backup, DataDirectory(tmp_path / "blank")

@@ -19,7 +19,7 @@ from appliance.door.live_feed import Feed
 from appliance.email.smtp import SmtpSender
 from appliance.email.worker import EmailWorker
 from appliance.environment import Environment, Links
-from appliance.reservations.emails import find_email, queue_email
+from appliance.reservations.email_queue import find_email, queue_email
 from tests.unit.email.mail_servers import Mailbox
 
 MASTER = bytes(range(32))

@@ -6,7 +6,7 @@ import contextlib
 from aiosmtpd.smtp import SMTP
 
 from appliance.email.smtp import Undelivered
-from appliance.reservations.emails import Outcome
+from appliance.reservations.email_queue import Outcome
 
 
 async def settle(email_worker):

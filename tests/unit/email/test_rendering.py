@@ -21,7 +21,13 @@ from appliance.email.rendering import (
     read_contents,
     render_email,
 )
-from appliance.reservations.emails import KINDS, LANGUAGES, WITH_CALENDAR, WITH_PASS, queue_email
+from appliance.reservations.email_queue import (
+    KINDS,
+    LANGUAGES,
+    WITH_CALENDAR,
+    WITH_PASS,
+    queue_email,
+)
 from tests.unit.email.conftest import GUEST, SENDER, a_reservation
 from tests.unit.email.reading import HOSTILE, check_one_letter, parts, received, with_changes
 

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from appliance.email.worker import EmailWorker
-from appliance.reservations.emails import find_email
+from appliance.reservations.email_queue import find_email
 from tests.unit.email.conftest import GUEST
 from tests.unit.email.mail_servers import (
     Handler,

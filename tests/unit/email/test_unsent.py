@@ -2,7 +2,7 @@ import pytest
 
 from appliance.alerts import list_alerts
 from appliance.email.worker import EmailWorker, record_email_attempt
-from appliance.reservations.emails import Outcome, find_email
+from appliance.reservations.email_queue import Outcome, find_email
 from tests.unit.email.conftest import a_letter_in
 from tests.unit.email.mail_servers import Handler, pass_time, settle, smtp_server
 

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 from appliance.privacy import ask_erasure
 from appliance.reservations.change import claim
 from appliance.reservations.create import enter_by_staff
-from appliance.reservations.emails import email_guest
+from appliance.reservations.email_queue import email_guest
 from appliance.reservations.rows import add_history
 from tests.builders import TONIGHT, a_booking
 

@@ -37,7 +37,7 @@ def test_an_empty_address_map_or_phone_is_none():
 
 
 def test_the_file_of_the_demo_is_a_good_one():
-    venue = parse((resources.files("web") / "demo.toml").read_text("utf-8"))
+    venue = parse((resources.files("web") / "demo_venue.toml").read_text("utf-8"))
 
     assert 8 <= len(venue.tables) <= 12
     assert 2 <= len(venue.slots) <= 3

@@ -1,4 +1,4 @@
-"""Find the machine's addresses. Update links, certificate and mDNS name when they change.
+"""Announce the box by mDNS. Update links and certificate when the machine's addresses change.
 
 After a power cut, the box may start before the router and have no address yet. zeroconf is
 imported only where it is needed, because a box on loopback does not use it.

@@ -5,7 +5,7 @@ import pytest
 from appliance.email.worker import record_email_attempt
 from appliance.reservations.change import accept, cancel, decline
 from appliance.reservations.create import enter_by_staff, enter_for_guest
-from appliance.reservations.emails import (
+from appliance.reservations.email_queue import (
     EmailQueued,
     Outcome,
     email_guest,
