@@ -42,11 +42,11 @@ from web.middleware import SECURE, Services, add_checks, in_environment, with_ke
 from web.monitoring import Health, Metrics, ProxyWatch
 from web.portal.box import SAVED, Saved, read_file
 from web.portal.box_jobs import BACKING_UP, EXAMINER, OUTSIDE, BackingUp, Examiner
+from web.portal.cookies import BOX
 from web.portal.forms import ONCE, Once
 from web.portal.guard import PASSWORDS, Passwords, guarded
 from web.portal.outbox import OUTBOX_ROUTES
 from web.portal.routes import PORTAL_ROUTES
-from web.portal.session import BOX
 from web.portal.sign_in import public_portal_routes
 from web.public_pages import CERTIFICATES, PUBLIC_ROUTES
 from web.rendering import STATIC_ROUTES, prepare_pages

@@ -26,7 +26,7 @@ from appliance.http.request import ENVIRONMENT, answer, claims_https
 from appliance.venue.model import find_closure, offered_slots, tonight
 from appliance.venue.rows import get_venue, list_closings, list_slots, list_tables
 from web.api.openapi import ExampleBooking, build_document, describe_servers
-from web.portal.session import BOX
+from web.portal.cookies import BOX
 from web.rendering import public_page
 from web.routes import PARTNER_ROUTE_TABLE
 

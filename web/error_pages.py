@@ -7,10 +7,10 @@ from appliance.core.errors import ApiError, FormTooLarge, InternalError, Unavail
 from appliance.http.request import ENVIRONMENT
 from web.guest.responses import dead_link, language_of, page
 from web.middleware import SECURE, note_exception
+from web.portal.cookies import BOX, SESSION
 from web.portal.guard import find_living_session
 from web.portal.navigation import page_above
 from web.portal.responses import portal_page, problem_page, refusal_text
-from web.portal.session import BOX, SESSION
 
 _PORTAL = ("/portal/", "/test/portal/")
 _SHOWN = {kind.status: kind for kind in (FormTooLarge, Unavailable)}

@@ -36,7 +36,7 @@ from web.connection import Connection, ConnectionLimit, affordable_connections
 from web.listeners import CountedTls, Listening, accept_tls, listen, open_certificates
 from web.mdns import find_address, find_local_address, following, in_url
 from web.middleware import REQUESTS, SETUP_PATH
-from web.portal.session import RESTART
+from web.portal.cookies import RESTART
 from web.relay.client import RelayClient
 
 log = logging.getLogger(__name__)

@@ -19,6 +19,7 @@ from appliance.staff.two_factor import (
     spell_secret,
 )
 from appliance.venue.rows import get_venue
+from web.portal.cookies import LIVE, SESSION, signed_out
 from web.portal.forms import Form
 from web.portal.guard import hash_new_password, id_of, reauthenticate, staff_of, write_as_staff
 from web.portal.responses import (
@@ -28,7 +29,6 @@ from web.portal.responses import (
     see_other,
     show_errors_on,
 )
-from web.portal.session import LIVE, SESSION, signed_out
 
 
 async def show_account(request: web.Request) -> web.Response:

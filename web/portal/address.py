@@ -17,6 +17,7 @@ from web.portal.box import (
     waits_for_restart,
 )
 from web.portal.box_jobs import OUTSIDE, directory_of
+from web.portal.cookies import BOX, LIVE, RESTART
 from web.portal.forms import Form, field_error
 from web.portal.guard import actor_of
 from web.portal.responses import (
@@ -26,7 +27,6 @@ from web.portal.responses import (
     see_other,
     show_errors_on,
 )
-from web.portal.session import BOX, LIVE, RESTART
 from web.relay.commands import join_relay
 from web.relay.enrolment import Access, Invitation, access_file
 

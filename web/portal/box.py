@@ -49,6 +49,7 @@ from web.portal.box_jobs import (
     find_copies,
     summarise_backups,
 )
+from web.portal.cookies import BOX, LIVE, RESTART
 from web.portal.forms import FORM, Form, field_error
 from web.portal.guard import actor_of, reauthenticate, staff_of
 from web.portal.responses import (
@@ -62,7 +63,6 @@ from web.portal.responses import (
     see_other,
     show_errors_on,
 )
-from web.portal.session import BOX, LIVE, RESTART
 
 _EMAIL_ERRORS_SHOWN = 5
 # The numeric settings that the owner can change.

@@ -43,10 +43,10 @@ from appliance.venue.rows import find_tonight, get_venue
 from terminal_bridge.scanners.scanners import READERS
 from web.door_app import door_words
 from web.portal.box import steps_of
+from web.portal.cookies import LIVE, describe_device
 from web.portal.forms import FORM, Form, date_parameter, number_parameter
 from web.portal.guard import actor_of, id_of, write_as_staff
 from web.portal.responses import language_of, moment_formatter, portal_page, see_other, send_file
-from web.portal.session import LIVE, describe_device
 
 _DAY_MS = 24 * 3600 * 1000
 _KEY_DAYS_MAX = 365  # the page suggests a new signing key after a year

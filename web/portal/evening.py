@@ -20,10 +20,10 @@ from appliance.reservations.model import Reservation
 from appliance.reservations.rows import count_evening, count_requests, list_evening
 from appliance.venue.model import Slot, interval, minute_of, offered_slots, overlap
 from appliance.venue.rows import find_closing, find_tonight, get_venue, list_slots, list_tables
+from web.portal.cookies import LIVE, SESSION
 from web.portal.forms import date_parameter
 from web.portal.guard import find_living_session
 from web.portal.responses import language_of, moment_formatter, portal_page
-from web.portal.session import LIVE, SESSION
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from appliance.clock import Clock
 from appliance.core.errors import BodyTooLarge, FormTooLarge, InvalidDate, Rule, ValidationError
 from appliance.http.request import read_body
 from appliance.venue.model import parse_date
-from web.portal.session import SESSION
+from web.portal.cookies import SESSION
 
 TEXT_MAX = 10_000
 _FIELDS_MAX = 1000

@@ -26,10 +26,10 @@ from appliance.staff.sign_in import (
 )
 from web.guest.responses import page
 from web.middleware import SECURE, SERVICES, Services
+from web.portal.cookies import LIVE, SESSION, device_secret, session_secret
 from web.portal.forms import FORM, ONCE, read_form
 from web.portal.navigation import SAFE, Handler, PortalRoute, nearest_page
 from web.portal.responses import Declined, language_of, problem_page, see_other
-from web.portal.session import LIVE, SESSION, device_secret, session_secret
 
 T = TypeVar("T")
 

@@ -37,6 +37,7 @@ from appliance.reservations.rows import (
 )
 from appliance.staff.audit_log import record_audit
 from appliance.venue.rows import find_table, find_tonight, get_venue, list_tables
+from web.portal.cookies import LIVE
 from web.portal.forms import FORM, Form, field_error
 from web.portal.guard import actor_of, id_of, staff_of, write_as_staff
 from web.portal.navigation import Handler
@@ -51,7 +52,6 @@ from web.portal.responses import (
     refusal_text,
     see_other,
 )
-from web.portal.session import LIVE
 
 Act = Callable[[web.Request, Form], Awaitable[object]]
 _PAYMENT_METHODS = ("cash", "card", "transfer", "other")

@@ -16,9 +16,9 @@ from appliance.database.connection import Reader
 from appliance.http.request import ENVIRONMENT
 from appliance.http.security_headers import page_headers
 from appliance.venue.rows import get_venue
+from web.portal.cookies import SESSION
 from web.portal.forms import FORM, Form
 from web.portal.navigation import SAFE, Handler, areas_for, nearest_page, same_page
-from web.portal.session import SESSION
 from web.rendering import (
     LANGUAGES,
     render,

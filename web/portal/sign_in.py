@@ -42,11 +42,11 @@ from appliance.staff.two_factor import (
 from appliance.venue.rows import get_venue
 from web.guest.responses import environment_of, page
 from web.middleware import SECURE
+from web.portal.cookies import SESSION, describe_browser, device_secret, signed_in, signed_out
 from web.portal.forms import FORM, Form, read_form
 from web.portal.guard import PASSWORDS, find_living_session, hash_new_password, staff_of
 from web.portal.navigation import Handler
 from web.portal.responses import Declined, find_zone, language_of, refusal_text, see_other
-from web.portal.session import SESSION, describe_browser, device_secret, signed_in, signed_out
 from web.rendering import LANGUAGES
 
 _HOME = "/portal"

@@ -20,11 +20,11 @@ from appliance.staff.audit_log import find_broken_audit_link, list_audit_entries
 from appliance.staff.model import ROLES, find_staff, list_locked, list_open_invitations, list_staff
 from appliance.staff.sign_in import FREE_TRIES, count_sessions
 from appliance.staff.two_factor import list_two_factor, remove_two_factor
+from web.portal.cookies import BOX, LIVE
 from web.portal.forms import Form, number_parameter
 from web.portal.guard import id_of, staff_of, write_as_staff
 from web.portal.navigation import Handler
 from web.portal.responses import moment_formatter, portal_page, see_other, show_errors_on
-from web.portal.session import BOX, LIVE
 
 _PAGE = 100
 

@@ -77,10 +77,10 @@ from appliance.venue.venue_file import (
     UNFURNISHED,
 )
 from web.portal.box import steps_of
+from web.portal.cookies import BOX
 from web.portal.forms import FORM, Form, field_error
 from web.portal.guard import id_of
 from web.portal.responses import REFUSED, language_of, portal_page, see_other, show_errors_on
-from web.portal.session import BOX
 
 _WEEK = (1, 2, 3, 4, 5, 6, 0)  # starts with Monday; 0 is Sunday
 _TYPES = ("standard", "vip", "booth", "bar", "terrace")

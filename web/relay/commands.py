@@ -10,7 +10,14 @@ from appliance.core.data_directory import DataDirectory, wake_box
 from appliance.core.errors import OperatorError
 from appliance.core.files import atomic_write, become_owner, sync
 from appliance.core.settings import change_settings, parse_settings
-from web.relay.enrolment import SECRET_BYTES, WAKEUP_PIPE, Enrolments, Invitation, access_file
+from web.relay.enrolment import (
+    INVITATION_HOURS,
+    SECRET_BYTES,
+    WAKEUP_PIPE,
+    Enrolments,
+    Invitation,
+    access_file,
+)
 
 _RELAY_DATA = "the relay's data directory (default: VENUEBOX_DATA)"
 _HOUR_MS = 3_600_000
@@ -24,7 +31,11 @@ def add(commands: cli.Commands) -> None:
     parser = _add(group, "invite", invite, "print a one-time code with which a box joins")
     parser.add_argument("name", metavar="NAME", help="public host name of the box")
     parser.add_argument(
-        "--hours", type=int, default=24, metavar="N", help="hours until it ends (default: 24)"
+        "--hours",
+        type=int,
+        default=INVITATION_HOURS,
+        metavar="N",
+        help=f"hours until it ends (default: {INVITATION_HOURS})",
     )
     parser = _add(group, "list", list_boxes, "list the boxes and the open invitations")
     parser.add_argument("--json", action="store_true", help="print JSON")

@@ -29,6 +29,7 @@ JOIN_USER = "join-"
 name is sent encrypted, after the relay has proved its host key."""
 _PREFIX = "vbrelay-"
 SECRET_BYTES = 16
+INVITATION_HOURS = 24  # how long a code is valid, unless the operator says otherwise
 WAKEUP_PIPE = "poke"
 """The pipe in the data directory through which commands wake the relay (`wake_box`)."""
 

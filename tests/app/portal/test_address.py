@@ -7,7 +7,7 @@ from appliance.core.settings import read_settings
 from tests.app.portal.people import a_person
 from web.portal import address
 from web.portal.box_jobs import directory_of
-from web.portal.session import RESTART
+from web.portal.cookies import RESTART
 from web.relay.enrolment import Invitation, RelayAddress
 
 PAGE = "/portal/box/address"

@@ -7,7 +7,7 @@ from appliance.core.settings import read_settings
 from appliance.staff.audit_log import list_audit_entries
 from tests.app.portal.people import a_person
 from tests.conftest import with_settings
-from web.portal.session import RESTART
+from web.portal.cookies import RESTART
 
 
 async def test_what_the_box_reports_is_shown_as_text(running, manager):

@@ -18,9 +18,9 @@ from tests.app.portal.people import a_person
 from tests.app.portal.seating import rows
 from tests.app.test_principals import a_path
 from tests.conftest import running_box
+from web.portal.cookies import RESTART
 from web.portal.forms import Once
 from web.portal.routes import PORTAL_ROUTES
-from web.portal.session import RESTART
 
 LONG = "x" * 300
 MAIL = {"host": "smtp.riad.example", "port": "587", "security": "starttls", "user": "riad",

@@ -24,7 +24,7 @@ from tests.app.portal.seating import value_of
 from tests.builders import table_id
 from tests.conftest import Running, running_box
 from tests.unit.arrivals import add_reservation
-from web.portal.session import RESTART
+from web.portal.cookies import RESTART
 from web.serve import show_setup_link
 
 

@@ -44,8 +44,8 @@ from terminal_bridge.scanners.scanner import Lines
 from tests.builders import a_body
 from tests.soak.scale import FULL
 from web.middleware import Hosts
+from web.portal.cookies import describe_device
 from web.portal.forms import Form
-from web.portal.session import describe_device
 
 EXAMPLES = 5000 if FULL else 50
 ID = "01890000-0000-7000-8000-000000000001"
