@@ -70,11 +70,17 @@ async def join(request: web.Request, form: Form) -> web.StreamResponse:
 
     The box dials the relay at once. The address and the certificate follow with the next start.
     """
+    _ = language_of(request).gettext
     try:
         invitation = Invitation.decode(form.lines("code", _CODE_MAX))
+    except OperatorError:
+        sentence = _("This is not a whole code. Copy everything that you were sent.")
+        raise Declined(sentence, 422, "code") from None
+    try:
         await join_relay(directory_of(request.app[BOX]).root, invitation)
     except OperatorError as refusal:
-        raise Declined(language_of(request).gettext(str(refusal)), 422, "code") from None
+        sentence = _("The box could not join the relay. The reason is: %(reason)s", reason=refusal)
+        raise Declined(sentence, 422, "code") from None
     await request[LIVE].database.write(record_audit, actor_of(request), "relay_joined")
     wake_box(directory_of(request.app[BOX]).wakeup_pipe)  # the relay's client reads its file
     address = f"https://{invitation.name}"
