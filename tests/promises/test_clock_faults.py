@@ -110,7 +110,7 @@ async def test_a_clock_that_leaps_while_it_runs_or_is_off_loses_nothing_and_the_
 
                 for step in STEPS:
                     held = await house.book()
-                    assert box.stop() < 10
+                    assert await asyncio.to_thread(box.stop) < 10  # the receiver answers meanwhile
                     time.set(step)
                     box.start()
                     assert await house.tonight() == house.evening
@@ -173,8 +173,7 @@ async def test_no_restart_lets_things_expire_by_a_clock_of_next_year_but_a_perso
             box.start()
             confirm(box, founded, time)
 
-            # At the latest with the scheduler's retry, which comes after a minute.
-            async with asyncio.timeout(150):
+            async with asyncio.timeout(60):
                 while True:
                     rows = await house.rows()
                     booked = rows[house.booked[0]["serviceReservationId"]]["status"]

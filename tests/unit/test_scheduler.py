@@ -98,18 +98,18 @@ async def test_a_job_that_fails_waits_twice_as_long_each_time_and_an_hour_at_mos
     await started(scheduler, work)
 
     waits = []
-    for _ in range(8):
+    for _ in range(13):
         waits.append(timer.seconds)
         await fire(scheduler, clock, timer)
-    assert waits == [60, 120, 240, 480, 960, 1920, 3600, 3600]
+    assert waits == [*(2 << n for n in range(11)), 3600, 3600]
 
     work.trouble = None
     scheduler.wake()  # a clock step ends the wait
     await scheduler.settle()
-    assert (work.runs, timer.seconds) == (10, 86_400)
+    assert (work.runs, timer.seconds) == (15, 86_400)
     work.trouble = trouble
     await fire(scheduler, clock, timer)
-    assert timer.seconds == 60
+    assert timer.seconds == 2
 
 
 async def test_a_job_that_is_still_due_when_it_ends_does_not_spin(scheduler, timer, work):
@@ -117,14 +117,14 @@ async def test_a_job_that_is_still_due_when_it_ends_does_not_spin(scheduler, tim
     work.due_in = lambda _: None
     await started(scheduler, work)
 
-    assert (work.runs, timer.seconds) == (1, 60)
+    assert (work.runs, timer.seconds) == (1, 2)
 
 
 async def test_by_a_doubtful_clock_a_job_waits_until_the_clock_is_trusted(scheduler, timer, work):
     work.due_in(0)
     work.is_allowed = False
     await started(scheduler, work)
-    assert (work.runs, timer.seconds) == (0, 60)
+    assert (work.runs, timer.seconds) == (0, 2)
 
     work.is_allowed = True
     scheduler.wake()
@@ -145,7 +145,7 @@ async def test_one_that_hangs_or_cannot_be_asked_is_in_no_others_way(
         while timer.seconds is None:  # noqa: ASYNC110 - no hook for tests
             await asyncio.sleep(0.005)
 
-    clock.advance(timer.seconds)
+    clock.advance(5)
     timer.callback()
     async with asyncio.timeout(60):
         while not work.runs:  # noqa: ASYNC110 - no hook for tests
