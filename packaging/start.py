@@ -5,6 +5,8 @@ import stat
 import sys
 from pathlib import Path
 
+from appliance.core.files import sync
+
 
 def keep(unpacked: Path, name: str) -> None:
     """Sync the unpacked program and rename it to `name` (runtime_place.c).
@@ -20,15 +22,6 @@ def keep(unpacked: Path, name: str) -> None:
     unpacked.rename(unpacked.with_name(name))
     unpacked.mkdir()  # PyInstaller's first process removes it at the end
     sync(unpacked.parent)
-
-
-def sync(path: Path) -> None:
-    """Write a file or folder to the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 if __name__ == "__main__":
