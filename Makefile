@@ -235,9 +235,8 @@ $(BINARY_READY): $(VENV) requirements/build.txt requirements/binary.txt packagin
 	$(subst $(BIN)/python,$(BINARY_PYTHON)/bin/python,$(INSTALL)) --no-binary pyinstaller --no-cache-dir -r requirements/binary.txt $(call or_network,PyInstaller)
 	@touch $@
 
-LOCK = CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade --generate-hashes \
-       --allow-unsafe --strip-extras --no-emit-options --no-emit-index-url --no-emit-find-links \
-       --no-emit-trusted-host
+LOCK = $(BIN)/uv pip compile --quiet --upgrade --generate-hashes --custom-compile-command "make lock" \
+       --python-version 3.11
 # Pinned on the oldest Python: what only newer ones may leave out is then still there.
 lock: setup
 	$(LOCK) --output-file requirements/build.txt requirements/build.in
