@@ -472,7 +472,7 @@ def describe_addresses(app: web.Application) -> str:
         "Every address that the box answers, and who may call it.",
         f"An address of both environments is at `{TEST}` too: `/v1/venue` and `{TEST}/v1/venue`. "
         "The others exist once. What may be read with GET may be asked for with HEAD, except in "
-        "the partner interface and the portal.",
+        "the portal.",
         *blocks,
     )
 

@@ -87,7 +87,9 @@ def parse_booking(body: Mapping[str, Any]) -> Booking:
     language = body["customer"].get("language")
     if language is not None and language not in LANGUAGES:
         raise field_invalid("customer.language", "language")
-    notify = body.get("notifyCustomer", True)
+    notify = body.get("notifyCustomer")
+    if notify is None:
+        notify = True
     if not isinstance(notify, bool):
         raise field_invalid("notifyCustomer", "true_or_false")
     return Booking(

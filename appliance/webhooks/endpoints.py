@@ -140,7 +140,7 @@ def register_endpoint(
     tx: Transaction, keyring: Keyring, url: str, events: tuple[str, ...],
     *, lineage: str | None = None, actor: str = CONSOLE,
 ) -> tuple[Endpoint, str]:  # fmt: skip
-    """Create an endpoint. Returns it with its secret, which cannot be read again.
+    """Create an endpoint. Returns it with its secret.
 
     The caller must have checked `url` with the egress guard. `lineage` is the registering API
     key's lineage, if any. Raises TooManyEndpoints if 5 endpoints are active.
@@ -297,11 +297,11 @@ def register_with_room(
 def register_by_key(
     tx: Transaction, /, is_echo_receiver: Callable[[str], bool], keyring: Keyring, url: str,
     events: tuple[str, ...], key: ApiKey,
-) -> tuple[Endpoint, str | None]:  # fmt: skip
+) -> tuple[Endpoint, str]:  # fmt: skip
     """Register an endpoint on behalf of an API key, as `register_with_room` does.
 
     If the key's lineage has an active endpoint with this URL, subscribe that one to `events` and
-    return it without a secret. It keeps the types that only the venue can choose.
+    return it with its secret. It keeps the types that only the venue can choose.
     """
     actor, line = f"key:{key.id}", key.lineage
     same = [e for e in list_active_endpoints(tx) if (e.url, e.lineage) == (url, line)]
@@ -311,7 +311,7 @@ def register_by_key(
         )
     extra = [name for name in same[0].events if name in EXTRA_TYPES]
     choose_events(tx, same[0].id, (*events, *extra), actor=actor)
-    return get_endpoint(tx, same[0].id), None
+    return get_endpoint(tx, same[0].id), keyring.unwrap(same[0].secret).decode()
 
 
 def activate_endpoint(tx: Transaction, endpoint_id: str, *, actor: str = CONSOLE) -> None:

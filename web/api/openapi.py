@@ -133,7 +133,7 @@ _CALLS: Mapping[str, _Call] = {
     "listWebhooks": _Call("Webhook endpoints", {200: schemas.WebhookEndpointList}),
     "createWebhook": _Call(
         "Webhook endpoints",
-        {201: schemas.NewWebhookEndpoint, 200: schemas.NewWebhookEndpoint},
+        {201: schemas.NewWebhookEndpoint},
         (
             errors.InvalidWebhookUrl(field="url", rule_fr="https attendu.", rule="https expected."),
             errors.InvalidEventType(field="events"),
@@ -360,8 +360,6 @@ def _operation(route: Route, booking: ExampleBooking) -> Schema:
         }
         for status, kind in call.answers.items()
     }
-    if route.operation_id == "createWebhook":  # only a 201 has the secret
-        del answers["200"]["content"][_JSON]["examples"]["example"]["value"]["secret"]
     return {**operation, "responses": {**answers, **_refusal_responses(call, route.scope)}}
 
 

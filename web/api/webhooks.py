@@ -5,7 +5,6 @@ from contextlib import suppress
 from typing import Any
 
 from aiohttp import web
-from msgspec import UNSET
 
 from appliance.clock import format_instant
 from appliance.core.errors import EndpointIsInactive, NotFound, field_invalid
@@ -33,7 +32,7 @@ async def list_webhooks(request: web.Request) -> web.Response:
 
 
 async def create_webhook(request: web.Request) -> web.Response:
-    """Register an endpoint. Only this response contains its secret.
+    """Register an endpoint (interface, section 4). Only this response contains its secret.
 
     If the key has an active endpoint with this URL, change its event types instead. Raises
     InvalidWebhookUrl or InvalidEventType if a member is invalid, and TooManyEndpoints if the
@@ -53,8 +52,8 @@ async def create_webhook(request: web.Request) -> web.Response:
         request[KEY],
     )
     created_at = format_instant(endpoint.created_at)
-    found = schemas.NewWebhookEndpoint.of(endpoint, created_at=created_at, secret=secret or UNSET)
-    return answer(found, 201 if secret else 200)
+    found = schemas.NewWebhookEndpoint.of(endpoint, created_at=created_at, secret=secret)
+    return answer(found, 201)
 
 
 async def delete_webhook(request: web.Request) -> web.Response:

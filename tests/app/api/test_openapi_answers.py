@@ -136,7 +136,7 @@ CASES = [
     Case("listWebhooks", 200, before=registered),
     Case("createWebhook", 201, body=RECEIVER),
     Case("createWebhook", 201, body={**RECEIVER, "events": ["webhook.test"]}),
-    Case("createWebhook", 200, body=RECEIVER, before=registered),
+    Case("createWebhook", 201, body=RECEIVER, before=registered),
     Case("createWebhook", 400, "INVALID_WEBHOOK_URL", body={"url": "https://127.0.0.1/"}),
     Case("createWebhook", 400, "INVALID_EVENT_TYPE", body={**RECEIVER, "events": []}),
     Case("createWebhook", 409, "TOO_MANY_ENDPOINTS", body=RECEIVER, before=five_registered),

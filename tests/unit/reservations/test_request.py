@@ -54,7 +54,7 @@ def test_a_full_body_is_read_whole():
 def test_what_is_left_out_is_the_whole_evening_no_notes_and_a_letter():
     booking = parse_booking(a_body(slot=None))
 
-    assert parse_booking({**a_body(), "slot": None}) == booking
+    assert parse_booking({**a_body(), "slot": None, "notifyCustomer": None}) == booking
     assert (booking.slot, booking.notes, booking.external_ref) == (None, None, None)
     assert booking.notify_customer
 
