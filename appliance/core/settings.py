@@ -111,7 +111,7 @@ class ServerSettings:
     mdns: bool = _flag("announce the box as <slug>.local on the LAN", default=True)
     metrics_token: str = _setting(
         "",
-        "bearer token for /metrics, at least 16 characters; empty: for the owner and this machine only",
+        "bearer token for /metrics, at least 16 characters; empty: owner and this machine only",
         ("nothing, or 16 characters or more", lambda token: not 0 < len(token) < _TOKEN_LEAST),
     )
 
