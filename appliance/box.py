@@ -70,11 +70,14 @@ def open_box(
     program.
     """
 
-    def environment(name: EnvironmentName) -> Environment:
-        path = directory / f"{name}.db"
+    names: tuple[EnvironmentName, ...] = ("live", "test")
+    paths = {name: directory / f"{name}.db" for name in names}
+    for path in paths.values():  # before any is opened, because an open one has threads
         check_before_serving(path)
         migrate(path)
-        database = Database(path, clock, tokens, zones, on_broken)
+
+    def environment(name: EnvironmentName) -> Environment:
+        database = Database(paths[name], clock, tokens, zones, on_broken)
         return Environment(
             name=name,
             database=database,

@@ -117,6 +117,7 @@ class ClockGate:
         self._listeners: list[Callable[[], None]] = []
         self._stop_watching: Callable[[], None] | None = None
         self._opening: asyncio.Task[None] | None = None
+        self._storing: asyncio.Task[None] | None = None
         self._written_at: int | None = None
 
     async def start(self) -> None:
@@ -137,13 +138,10 @@ class ClockGate:
         if self._opening is not None:
             self._opening.cancel()
             await asyncio.gather(self._opening, return_exceptions=True)
+        if self._storing is not None:
+            await self._storing
         if self._open and not self._clock.was_set():
-            try:
-                await self._store_mark()
-            except Unavailable:
-                log.info(
-                    "webhooks: the clock mark was not stored because the database is not writable"
-                )
+            await self._try_to_store_mark()
 
     def permits(self) -> bool:
         """Whether webhooks may be signed now."""
@@ -172,23 +170,14 @@ class ClockGate:
         """
         self._listeners.append(callback)
 
-    def mark_to_write(self) -> ClockMark | None:
-        """Return the clock mark if it is due to be written (once an hour), otherwise None."""
-        now = self._uptime.milliseconds()
-        is_due = self._written_at is not None and now >= self._written_at + _WRITE_EVERY_MS
-        # If the clock was set, the next assessment decides whether to store its time.
-        if not (self._open and is_due) or self._clock.was_set():
-            return None
-        self._written_at = now
-        return self._clock.mark
-
     def _on_set(self) -> None:
         """Handle the kernel's report that the clock was set or the machine resumed."""
         self._check()
         self._notify()
 
     def _on_commit(self, notices: Sequence[object]) -> None:
-        """Check whether an operator confirmed the clock in the portal or by a command."""
+        """Store the clock mark once an hour. Check whether an operator confirmed the clock."""
+        self._store_mark_if_due()
         may_confirm = any(isinstance(notice, ClockConfirmed | ChangedBeside) for notice in notices)
         if not (self._clock.stepped_far and may_confirm):
             return
@@ -257,6 +246,20 @@ class ClockGate:
             self._alerts.end(CLOCK_HELD, "the clock is trusted again, so webhooks are sent")
             self._on_trusted()
             self._notify()
+
+    def _store_mark_if_due(self) -> None:
+        now = self._uptime.milliseconds()
+        is_due = self._written_at is not None and now >= self._written_at + _WRITE_EVERY_MS
+        # If the clock was set, the next assessment decides whether to store its time.
+        if self._open and is_due and not self._clock.was_set():
+            self._written_at = now
+            self._storing = asyncio.create_task(self._try_to_store_mark(), name="clock mark")
+
+    async def _try_to_store_mark(self) -> None:
+        try:
+            await self._store_mark()
+        except Unavailable:
+            log.info("webhooks: the clock mark was not stored because the database is not writable")
 
     async def _store_mark(self) -> None:
         mark = self._clock.mark

@@ -17,7 +17,6 @@ from appliance.database.database import Database
 log = logging.getLogger(__name__)
 
 _SETTLE_SECONDS = 1.0
-_RETRY_SECONDS = 2.0
 _DOUBLINGS = 11  # from 2 s to an hour
 
 
@@ -31,7 +30,7 @@ class Job:
 
     `next_due` is called in a reader thread. `run` is called only if `may_run` returns True, and
     never concurrently. A job that raises, or is due again as soon as it ends, is retried after
-    2 s; the delay then doubles each time, up to `longest_retry`. Call `changed` when
+    `first_retry`; the delay then doubles each time, up to `longest_retry`. Call `changed` when
     something other than a commit has changed the result of `next_due`.
     """
 
@@ -40,6 +39,7 @@ class Job:
     next_due: Callable[[Reader], int | None]
     run: Callable[[], Awaitable[None]]
     may_run: Callable[[], bool] = lambda: True
+    first_retry: float = 2.0  # in seconds
     longest_retry: float = 3600.0  # in seconds
     changed: Callable[[], None] = lambda: None
     task: asyncio.Task[None] | None = None
@@ -49,7 +49,7 @@ class Job:
 
     def fail(self, now: float) -> None:
         """Schedule a retry, with exponential backoff from `now` (monotonic seconds)."""
-        self.not_before = now + min(_RETRY_SECONDS * 2**self.failures, self.longest_retry)
+        self.not_before = now + min(self.first_retry * 2**self.failures, self.longest_retry)
         self.failures = min(self.failures + 1, _DOUBLINGS)
 
     def reset(self) -> None:

@@ -43,7 +43,7 @@ class KeyAge:
 
 def add_signing_key(tx: Transaction, keyring: Keyring) -> int:
     """Create a new signing key, retire the previous key and return the new key's id."""
-    last = tx.value("SELECT kid FROM signing_key ORDER BY created_at DESC, kid DESC LIMIT 1")
+    last = tx.value("SELECT kid FROM signing_key WHERE retired_at IS NULL")
     kid = 1 if last is None else (int(last) + 1) % _KEY_IDS
     raw = tx.tokens.random_bytes(32)
     private_key = Ed25519PrivateKey.from_private_bytes(raw)

@@ -71,7 +71,7 @@ class BackupCopies:
         self._root = directory.root
         self._copier = Copier(directory, box.settings, box.clock, box.zones)
         self._first = box.clock.now() + FIRST_MS
-        self.job = Job("backup copies", self._database, self._next_due, self.copy)
+        self.job = Job("backup copies", self._database, self._next_due, self.copy, first_retry=60.0)
 
     async def copy(self) -> None:
         """Bring the target up to date.

@@ -149,7 +149,7 @@ class NightlyWork:
         self.busy = asyncio.Lock()
         live = box.live.database
         self.jobs = (
-            Job("nightly work", live, self._next_due, self.do_now),
+            Job("nightly work", live, self._next_due, self.do_now, first_retry=60.0),
             # A separate job, because a nightly job may hang on a volume that does not respond.
             Job("backup age check", live, self._overdue_at, self.note_overdue),
         )

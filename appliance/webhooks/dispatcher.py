@@ -130,8 +130,7 @@ class Dispatcher:
             self._catch_up,
         )
         self._offline_gate = OfflineGate(dependencies.network, uptime)
-        mark = self.clock_gate.mark_to_write
-        self._recorder = Recorder(database, uptime.boot, mark, self._on_recorded, self._on_stuck)
+        self._recorder = Recorder(database, uptime.boot, self._on_recorded, self._on_stuck)
         self._tasks: set[asyncio.Task[None]] = set()
         self._holds: set[str] = set()
         self._alarm: Alarm | None = None

@@ -311,6 +311,7 @@ def register_by_key(
         )
     extra = [name for name in same[0].events if name in EXTRA_TYPES]
     choose_events(tx, same[0].id, (*events, *extra), actor=actor)
+    record_audit(tx, actor, "endpoint_secret_shown", endpoint=same[0].id)
     return get_endpoint(tx, same[0].id), keyring.unwrap(same[0].secret).decode()
 
 

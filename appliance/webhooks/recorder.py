@@ -13,8 +13,6 @@ from appliance.alerts import (
     Alerts,
     notice_blocked,
 )
-from appliance.clock import ClockMark
-from appliance.clock_gate import put_clock_mark
 from appliance.core.errors import Unavailable, log_exception
 from appliance.database.connection import Transaction
 from appliance.database.database import Database
@@ -29,13 +27,11 @@ from appliance.webhooks.deliveries import (
 )
 
 
-def record_attempts(
-    tx: Transaction, boot: str, records: Sequence[AttemptRecord], mark: ClockMark | None = None
-) -> None:
+def record_attempts(tx: Transaction, boot: str, records: Sequence[AttemptRecord]) -> None:
     """Record each attempt, and update its delivery and its endpoint's health.
 
-    Also stores `mark` unless it is None. If a guest was erased while an attempt was in flight, the
-    contents of the request and the response are not stored.
+    If a guest was erased while an attempt was in flight, the contents of the request and the
+    response are not stored.
     """
     erased = list_erased(tx, [record.delivery_seq for record in records])
     records = [r.without_content() if r.delivery_seq in erased else r for r in records]
@@ -44,8 +40,6 @@ def record_attempts(
     keep_failed_requests(tx, [record for record in records if record.request is not None])
     drop_requests(tx, [(r.delivery_seq,) for r in records if r.state == "delivered"])
     update_health(tx, records)
-    if mark is not None:
-        put_clock_mark(tx, mark)
 
 
 log = logging.getLogger(__name__)
@@ -64,18 +58,16 @@ class Recorder:
         self,
         database: Database,
         boot: str,
-        mark: Callable[[], ClockMark | None],
         on_recorded: Callable[[Sequence[AttemptRecord]], None],
         on_stuck: Callable[[bool], None],
     ) -> None:
-        """`mark` returns the clock mark to write, or None if it is not due.
+        """`on_recorded` is called after each commit.
 
-        `on_recorded` is called after each commit. `on_stuck` is called with True when outcomes
-        cannot be written, and with False when they can be written again.
+        `on_stuck` is called with True when outcomes cannot be written, and with False when they can
+        be written again.
         """
         self._database = database
         self._boot = boot
-        self._mark = mark
         self._on_recorded = on_recorded
         self._on_stuck = on_stuck
         self._waiting: list[AttemptRecord] = []
@@ -109,7 +101,7 @@ class Recorder:
                 await self._pause(_GATHER_SECONDS)
             batch = self._waiting[:BATCH_MAX]
             try:
-                await self._database.write(record_attempts, self._boot, batch, self._mark())
+                await self._database.write(record_attempts, self._boot, batch)
             except Unavailable:
                 if self._closing.is_set():
                     break

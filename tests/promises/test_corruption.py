@@ -8,6 +8,7 @@ check after its creation.
 import asyncio
 import random
 import shutil
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,14 +18,16 @@ import pytest
 from appliance.backup.archive import open_backup
 from appliance.backup.recovery_key import parse_recovery_key
 from appliance.backup.restore import prove
+from appliance.box import open_box
 from appliance.clock import newest_zone_database
 from appliance.core.errors import OperatorError
+from appliance.core.settings import Settings
 from appliance.core.tokens import Tokens
 from appliance.database.connection import open_connection
 from appliance.database.database import Database
 from appliance.database.integrity import check_before_serving, list_faults, session
 from appliance.database.migrate import PAGE_BYTES
-from tests.unit.backup.making import KEY_TEXT, a_box_with_guests, a_maker
+from tests.unit.backup.making import KEY_TEXT, MASTER_KEY, a_box_with_guests, a_maker
 
 FRAME, PAGE = 24, PAGE_BYTES
 ZONES = newest_zone_database()
@@ -59,6 +62,20 @@ def pages_by_kind(path):
         return found
     finally:
         connection.close()
+
+
+@pytest.mark.proves("G5")
+@pytest.mark.parametrize("name", ["live", "test"])
+async def test_a_box_with_a_damaged_database_ends(furnished, tmp_path, name):
+    folder = shutil.copytree(furnished.root, tmp_path / "box")
+    flip(folder / f"{name}.db", PAGE + 200, 1)
+    before = threading.active_count()
+
+    with pytest.raises(OperatorError, match=f"{name}.db"):
+        open_box(folder, MASTER_KEY, Settings(), address="https://box.example",
+                 clock=furnished.clock, tokens=Tokens(), zones=ZONES)  # fmt: skip
+
+    assert threading.active_count() == before  # a thread would keep the process running
 
 
 @pytest.mark.proves("I7", "G5")

@@ -291,6 +291,18 @@ async def test_a_person_confirms_a_clock_that_leapt(leapt, where):
     assert conditions(leapt) <= {"clock_unconfirmed"}
 
 
+async def test_the_mark_is_stored_once_an_hour_when_something_is_written(world, clock, uptime):
+    def stored(reader):
+        return reader.value("SELECT at FROM clock_mark")
+
+    await world.start()
+    first = await world.database.read(stored)
+    for seconds, later in ((1800, 0), (1800, 3_600_000)):
+        uptime.advance(seconds)
+        await world.database.write(confirm_clock, "staff:1")
+        await world.until(lambda later=later: world.database.peek(stored) == first + later)
+
+
 async def test_a_box_in_which_nobody_writes_remembers_how_long_it_ran(
     world, clock, uptime, surroundings, change_outside
 ):

@@ -167,7 +167,7 @@ async def test_a_night_without_a_backup_is_tried_again_and_each_time_it_waits_lo
         timer.callback()
         await scheduler.settle()
 
-    assert waits == [60, 2, 4, 8]
+    assert waits == [60, 60, 120, 240]
     await scheduler.close()
 
 
