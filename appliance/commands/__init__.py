@@ -1,1 +1,1 @@
-"""The command-line commands that work without the server."""
+"""The `venuebox` commands that do not run the server."""

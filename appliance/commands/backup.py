@@ -69,7 +69,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     is_kit = arguments.what == "kit"
     if arguments.what and arguments.to:
         raise WrongUsage(
-            "--to cannot be used with `venuebox backup kit`. See venuebox backup --help."
+            "--to cannot be used with `venuebox backup kit` or `venuebox backup target`. See "
+            "venuebox backup --help."
         )
     if not is_kit and (arguments.html or arguments.check):
         raise WrongUsage(
@@ -93,12 +94,12 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def restore(arguments: argparse.Namespace, console: Console) -> int:
-    """Restore into a directory without a box. With --latest, replace a damaged box."""
+    """Restore a backup to a directory without a box. With --latest, replace a damaged box."""
     ways = [arguments.file is not None, arguments.latest, arguments.source is not None]
     if not any(ways) or (ways[0] and sum(ways) > 1):
         raise WrongUsage(
-            "give a backup FILE, or --from a target, or --latest for the last good one of this box "
-            "(see venuebox restore --help)"
+            "specify a backup FILE, --from TARGET, or --latest for this box's last good backup. "
+            "See venuebox restore --help."
         )
     if not arguments.source:
         return _restore(arguments, console, None)
@@ -152,7 +153,10 @@ def salvage(arguments: argparse.Namespace, console: Console) -> int:
                 (beside / path.name).replace(path)
             sync(directory.root)
             beside.rmdir()
-            print(f"in use from the next start. The previous files are kept in {damaged}")
+            print(
+                f"the box uses the new files from its next start. The previous files are kept in "
+                f"{damaged}"
+            )
     return 0
 
 
@@ -180,12 +184,12 @@ def verify(arguments: argparse.Namespace, console: Console) -> int:
             )
     if arguments.upgrade:
         console.settings(directory)
-    print(f"complete and restorable: {proven.reservations} reservations")
+    print(f"the backup is complete and can be restored: {proven.reservations} reservations")
     return 0
 
 
 def report(phase: str, done: int, total: int) -> None:
-    """Show the progress of a phase (copy, seal, prove) on a terminal. Print nothing to a pipe."""
+    """Show the progress of a phase on standard error, if that is an interactive console."""
     if sys.stderr.isatty():
         name, percent = _PHASES.get(phase, phase), 100 * done // max(total, 1)
         print(f"\r{name} {percent:3d} %", end="\r", file=sys.stderr, flush=True)
@@ -202,7 +206,7 @@ def ask_key(given: str | None, prompt: str) -> str:
         print(prompt, end=" ", file=sys.stderr, flush=True)
     line = sys.stdin.readline()
     if not line:
-        raise OperatorError("the recovery key is required. Give --key, or type it.")
+        raise OperatorError("the recovery key is required. Specify it with --key, or type it.")
     if sum(map(str.isalnum, line)) == _ROW:
         line += sys.stdin.readline()
     return line
@@ -234,7 +238,7 @@ def _try_target(console: Console, directory: DataDirectory) -> int:
     settings = console.settings(directory)
     target = settings.backup.target
     if not target:
-        raise OperatorError("backup.target is not set. Write it into settings.toml.")
+        raise OperatorError("backup.target is not set. Set it in settings.toml.")
     if target.startswith("sftp:"):
         print(f"this box's key, for authorized_keys:\n{ensure_sftp_key(directory)}", flush=True)
     record = Copier(directory, settings, console.clock, console.zones).run(must_try=True)

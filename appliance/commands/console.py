@@ -213,7 +213,7 @@ def print_rows(arguments: argparse.Namespace, rows: Iterable[tuple[object, list[
     """Print one line for each pair (JSON value, text columns). Returns the exit status.
 
     Reads all rows first, so that a slow pipe does not keep the snapshot open. Leaves out control
-    characters, because a phone that pairs chooses its own name.
+    characters, because a row may contain a name that a phone chose when it was paired.
     """
     for described, columns in list(rows):
         print_answer(arguments, described, one_line("  ".join(columns)))

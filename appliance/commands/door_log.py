@@ -70,9 +70,9 @@ def export(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def verify(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Verify a file or the box's own log. On a fault, print its place and return status 1."""
+    """Verify a file or the box's own log. If it is invalid, print where and return status 1."""
     if arguments.file is None and arguments.environment is None:
-        raise cli.WrongUsage("give a FILE to verify, or --environment for the box's own log")
+        raise cli.WrongUsage("specify a FILE to verify, or --environment for the box's own log")
     if arguments.file is None:
         directory = console.directory(arguments)
         with console.reading(directory, arguments.environment) as reader:
@@ -110,8 +110,8 @@ def _keys(
     directory = console.directory(arguments)
     if not directory.holds_a_box():
         raise OperatorError(
-            f"there is no box in {directory.root} to take the public key from. Give it with "
-            "--public-key."
+            f"the public key is unknown, because there is no box in {directory.root}. Specify the "
+            "key with --public-key."
         )
     with console.reading(directory, environment) as reader:
         return list_log_keys(reader)

@@ -97,8 +97,8 @@ def confirm(arguments: argparse.Namespace, console: cli.Console) -> int:
     now = datetime.fromtimestamp(console.clock.now() / 1000, zone)
     if now.date() != arguments.day:
         raise OperatorError(
-            f"this machine's clock says {now:%Y-%m-%d %H:%M}. Set it first (timedatectl set-time), "
-            "then confirm it."
+            f"this machine's clock shows {now:%Y-%m-%d %H:%M}. Set the clock with timedatectl "
+            "set-time, then confirm it."
         )
     for name in ENVIRONMENTS:
         with console.transaction(directory, name) as tx:

@@ -81,7 +81,7 @@ def rotate(arguments: argparse.Namespace, console: cli.Console) -> int:
     keyring = Keyring(directory.master_key(), arguments.environment)
     with console.transaction(directory, arguments.environment) as tx:
         kid = rotate_signing_key(tx, keyring, leaked=arguments.leaked)
-    print(f"key {kid} signs from now on")
+    print(f"new passes are signed with key {kid} from now on")
     if arguments.leaked:
         print("existing passes are refused; guests find a new pass at their link")
     return 0

@@ -132,10 +132,10 @@ def _find_user(name: str) -> pwd.struct_passwd:
 
 
 def _give_to(directory: DataDirectory, user: pwd.struct_passwd) -> None:
-    """Change the owner of the data directory and its contents, and of nothing else.
+    """Change the owner of the data directory and its contents.
 
-    Uses file handles instead of names, because the previous owner may place links to other users'
-    files in the directory, even while this runs.
+    Uses file handles instead of names. The previous owner may put links to other users' files into
+    the directory while this runs, and those files must keep their owner.
     """
     for folder, folders, files, handle in os.fwalk(directory.root.resolve()):
         os.fchown(handle, user.pw_uid, user.pw_gid)

@@ -94,7 +94,7 @@ def _show_link(arguments: argparse.Namespace, console: cli.Console, invitation: 
     addresses = console.links(directory, "live"), console.settings_in_force(directory).server
     path = f"/portal/welcome#{invitation.secret}"
     url, outside = f"{staff_base(*addresses)}{path}", public_base(*addresses)
-    text = f"{url}\nWorks once, for 72 hours. Give it to {arguments.name} only."
+    text = f"{url}\nThis link works once, within 72 hours. Give it to {arguments.name} only."
     if outside:
         text += f"\nFrom outside the venue: {outside}{path}"
     return cli.print_answer(arguments, {"id": invitation.staff_id, "signInUrl": url}, text)

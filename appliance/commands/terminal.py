@@ -46,8 +46,8 @@ def pair(arguments: argparse.Namespace, console: cli.Console) -> int:
     base = terminal_base(links, console.settings_in_force(directory).server)
     url = offered.link(base)
     text = (
-        f"{offered.code}\nIt works once, for 10 minutes. Open {url} on the phone. "
-        f"A device without a browser sends it to {base}/terminal/v1/pair"
+        f"{offered.code}\nThis code works once, within 10 minutes. Open {url} on the phone. "
+        f"A device without a browser sends the code to {base}/terminal/v1/pair"
     )
     if trust := trust_page(links, base):
         text += f"\nA device that does not trust this box yet opens {trust} first."

@@ -97,7 +97,7 @@ def import_pair(arguments: argparse.Namespace, console: cli.Console) -> int:
     directory = console.box(arguments)
     names = certificates.import_certificate(directory.root / "tls", pem, key, console.clock.now())
     wake_box(directory.wakeup_pipe)
-    print(f"in use for {', '.join(names.dns)}")
+    print(f"the certificate is used for {', '.join(names.dns)}")
     return 0
 
 
@@ -123,22 +123,28 @@ def renew(arguments: argparse.Namespace, console: cli.Console) -> int:
 def obtain(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Ask the running box to obtain a certificate now, and wait for the result.
 
-    Raises OperatorError if the box cannot, or if it could not obtain one.
+    Raises OperatorError if the box cannot make an attempt now, or if the attempt fails.
     """
     directory = console.box(arguments)
     settings, folder = console.settings(directory), directory.root / "tls"
     plan = acme.read_plan(folder, settings)
     if not settings.acme.directory:
-        raise OperatorError("set acme.directory and acme.agree_terms first, and restart the box")
+        raise OperatorError(
+            "ACME is off. Set acme.directory and acme.agree_terms, then restart the box."
+        )
     if not plan.name or plan.rests:
         raise OperatorError(f"ACME is {_describe_plan(plan, {})}")
     if not plan.may_ask(console.clock.now()):
-        raise OperatorError("the authority would refuse for days if it were asked more often than "
-                            "4 times an hour, or within 2 days of a success")  # fmt: skip
+        raise OperatorError(
+            "another attempt now could exceed the authority's rate limits. The box allows 4 "
+            "attempts an hour, and none within 2 days of a success. Try again later."
+        )
     atomic_write(folder / acme.REQUESTED, b"")
     if not wake_box(directory.wakeup_pipe):
         (folder / acme.REQUESTED).unlink()
-        raise OperatorError("the box is not running: start it, because it answers the authority")
+        raise OperatorError(
+            "the box is not running, but must answer the authority. Start the box first."
+        )
     ended = _wait_for_end(folder, acme.read_state(folder).ended_at)
     problem = acme.alert_of(ended)
     if problem is not None:
@@ -148,15 +154,18 @@ def obtain(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def _wait_for_end(folder: Path, before: int | None) -> acme.State:
-    """Wait until an attempt ends after the one at `before`. Raises OperatorError after 15 s."""
+    """Wait until the attempt after the one that ended at `before` (ms since 1970) has ended.
+
+    Raises OperatorError if it has not begun after 15 s, or has not ended after 15 min.
+    """
     waited = 0.0
     while (state := acme.read_state(folder)).ended_at == before:
         has_begun = not (folder / acme.REQUESTED).exists()
         if waited > (_OBTAIN_SECONDS if has_begun else _BEGIN_SECONDS):
             raise OperatorError(
-                "it takes longer: see venuebox tls show later" if has_begun else
-                "the box has not begun: restart it to apply its settings, and see venuebox doctor "
-                "whether its clock is trusted. It will try as soon as it can"
+                "the attempt has not ended yet. Run venuebox tls show later." if has_begun else
+                "the box has not begun yet, and will try as soon as possible. Restart it if its "
+                "settings have changed. Check with venuebox doctor whether its clock is trusted."
             )  # fmt: skip
         time.sleep(_POLL_SECONDS)
         waited += _POLL_SECONDS
@@ -167,7 +176,7 @@ def forget(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Remove the imported certificate. Raises OperatorError if there is none."""
     directory = console.box(arguments)
     folder = directory.root / "tls"
-    # What ACME obtained remains after ACME was turned off, and is then removed in the same way.
+    # After ACME was turned off, its certificate is still used. Remove that certificate too.
     is_off = not console.settings(directory).acme.directory
     was_obtained = is_off and certificates.forget_certificate(folder, certificates.OBTAINED)
     if not (certificates.forget_certificate(folder) or was_obtained):
@@ -176,5 +185,8 @@ def forget(arguments: argparse.Namespace, console: cli.Console) -> int:
     if is_off:
         print("the box's own certificate is used for every name")
     else:
-        print("the certificate obtained by ACME is used, or the box's own until there is one")
+        print(
+            "the certificate obtained by ACME is used. Until there is one, the box's own "
+            "certificate is used."
+        )
     return 0

@@ -41,7 +41,7 @@ class ScanTotals:
     """A running count of scans by result. The scan log is append-only, so each scan counts once."""
 
     def __init__(self) -> None:
-        # Thread-safe, because it is replaced atomically.
+        # The tuple is replaced as a whole, so other threads never see half of a change.
         self._known: tuple[int, dict[str, int]] = (0, {})
 
     def take(self, reader: Reader) -> dict[str, int]:
@@ -67,7 +67,7 @@ def count_for_metrics(reader: Reader, tally: ScanTotals) -> Counts:
 
 
 HEALTH_DEADLINE = 2.0
-# What nginx needs, so that the box knows who calls and whether over https.
+# The nginx directives that pass on the client's address and whether the client used https.
 NGINX = (
     "proxy_set_header Host $host; proxy_set_header X-Forwarded-For $remote_addr; "
     "proxy_set_header X-Forwarded-Proto $scheme;"
@@ -146,7 +146,7 @@ def fail(finding: str, remedy: str, /, **values: object) -> Check:
 def at_least(
     found: int, wanted: int, least: int, finding: str, remedy: str, /, **values: object
 ) -> Check:
-    """Return ok if `found` is at least `wanted`, a failure if it is below `least`, or a warning."""
+    """Return a failure if `found` is below `least`, a warning if below `wanted`, otherwise ok."""
     if found >= wanted:
         return ok(finding, **values)
     return (fail if found < least else warn)(finding, remedy, **values)
@@ -163,9 +163,9 @@ def worst(checks: list[Check]) -> Status:
 
 
 class NotExamined(Exception):
-    """Raised if the check does not apply.
+    """Raised if a check does not apply or cannot be made.
 
-    If a fault is the cause, another check reports the fault.
+    If a fault prevents the check, another check reports this fault.
     """
 
 
@@ -174,7 +174,7 @@ class Unopenable(NotExamined):
 
 
 def ask_health(url: str) -> int | None:
-    """GET `url` and return the HTTP status; None if there is no response within 2 s."""
+    """Send a GET request. Return the HTTP status, or None if there is no response within 2 s."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(url, timeout=HEALTH_DEADLINE) as response:

@@ -135,7 +135,7 @@ def clock(context: CheckContext) -> Check:
 
 
 def uplink(context: CheckContext) -> Check:
-    """Check that the routing table leads out of the local network. Sends nothing."""
+    """Check that the routing table has a route out of the local network. Sends no packet."""
     if context.machine.has_way_out():
         return ok(_("A router leads out of this network. The internet itself was not tried."))
     return warn(
@@ -210,7 +210,7 @@ def certificate(context: CheckContext) -> Check:
     days, command = found["daysLeft"], "venuebox tls renew"
     if imported and imported["daysLeft"] < days:
         days, command = imported["daysLeft"], "venuebox tls import"
-    # While ACME is on, `acme` judges what it obtained.
+    # While ACME is on, the check `acme` covers the certificate that it obtained.
     obtained = None if context.known_settings().acme.directory else found["obtained"]
     if obtained and obtained["daysLeft"] < days:
         days, command = obtained["daysLeft"], "venuebox tls forget"
@@ -279,7 +279,7 @@ def tls_port(context: CheckContext) -> Check:
     host = _listening_host(server.host)
     where = f"{host}:{server.tls_port}"
     expected = {"": found["fingerprint"]}
-    for kind in ("obtained", "imported"):  # for a name in both, the latter is used
+    for kind in ("obtained", "imported"):  # for a name in both, the imported certificate is used
         names = _names_of(found[kind])
         for name in [name.replace("*", "www") for name in names.dns][:1]:
             expected[name] = (found[kind] if names.cover(name) else found)["fingerprint"]
@@ -315,7 +315,10 @@ def _ask(host: str, port: int, name: str) -> str:
 
 
 def _look(context: CheckContext) -> tuple[ServerSettings, dict[str, Any]]:
-    """Return server settings and certificates. Raises NotExamined if the box serves no TLS."""
+    """Return (server settings, description of the certificates).
+
+    Raises NotExamined if the box does not serve https.
+    """
     server = context.known_settings().server
     found = describe(context.directory.root / "tls", context.clock.now())
     if is_loopback_host(server.host) or not server.tls_port or found is None:
@@ -374,7 +377,7 @@ def mail_server(context: CheckContext) -> Check:
 
 
 def outside(context: CheckContext) -> Check:
-    """The public address leads to this box. Runs only with `--outside`."""
+    """Check that the public address leads to this box. Runs only with `--outside`."""
     url = context.known_settings().server.app_url
     if not context.outside or not is_checked(url):
         raise NotExamined

@@ -206,7 +206,7 @@ def signing_key(context: CheckContext) -> Check:
 
 
 def backups(context: CheckContext) -> Check:
-    """Check that a recent verified backup exists in a folder on a separate volume."""
+    """Check that a recent verified backup exists, and that it is not only on the box's drive."""
     record = read_record(context.directory.root)
     settings = context.known_settings()
     plug_in = _("Plug in the backup drive, or set %(setting)s to another folder.")
@@ -238,7 +238,7 @@ def backups(context: CheckContext) -> Check:
 
 
 def backup_target(context: CheckContext) -> Check:
-    """Check that the latest copy at the backup target is recent and that one was restored."""
+    """Check that backups have been copied to the backup target and that the last copying worked."""
     target = context.known_settings().backup.target
     if not target:
         raise NotExamined

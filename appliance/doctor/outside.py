@@ -1,8 +1,8 @@
 """The check from outside, which shows whether the public address leads to this box.
 
-The box or `venuebox doctor --outside` fetches a proof through the public name, by the same DNS,
-proxy, tunnel or relay as a guest. The proof contains a nonce, so it cannot be replayed by another
-server.
+The box or `venuebox doctor --outside` fetches a proof from its public address. The request goes
+through the same DNS, proxy, tunnel or relay as a guest's request. The proof depends on a random
+nonce, so another server cannot replay an earlier proof.
 """
 
 import asyncio
@@ -31,9 +31,9 @@ NONCE = re.compile(r"[0-9a-f]{32}")
 NONCE_BYTES = 16
 UNREACHABLE = "address_unreachable"
 _DEADLINE_SECONDS = 6.0
-_FIRST_MS = 60_000  # after the start, when the network is up
+_FIRST_MS = 60_000  # delay of the first check after the start, until the network is up
 _EVERY_MS = 10 * 60_000
-_FAILURES = 2  # in a row, before the alert
+_FAILURES = 2  # number of consecutive failures before the alert
 _OK = 200
 _BODY_MAX = 1000  # bytes
 
@@ -48,8 +48,9 @@ async def check_outside(
 ) -> Check:
     """Fetch this box's proof through its public address `url`, within 6 s.
 
-    `keyring` holds live's keys; `nonce` is random, in hex. A warning means that the address may
-    still work from outside: many routers do not let local devices use the public address.
+    `keyring` contains the live environment's keys. `nonce` is random hex text. A warning means that
+    the address may still work from outside, because many routers do not let local devices use the
+    public address.
     """
     host = urlsplit(url).hostname or ""
     try:
@@ -78,7 +79,7 @@ async def check_outside(
 
 
 def _judge(url: str, status: int, body: bytes, expected: str) -> Check:
-    """Compare what answered at `url` with this box's proof."""
+    """Compare the response from `url` with this box's proof (`expected`)."""
     proof = _read(body) if status == _OK else None
     if proof is None:
         finding = _("A server that is not this box answers at %(url)s (HTTP status %(status)s).")
@@ -98,7 +99,7 @@ def _judge(url: str, status: int, body: bytes, expected: str) -> Check:
 
 
 def _read(body: bytes) -> dict[str, Any] | None:
-    """Parse the response of a venuebox; None if it is something else."""
+    """Parse a box's response. Return None if `body` is not from a box."""
     try:
         found = json.loads(body)
     except ValueError:
@@ -121,12 +122,12 @@ def _refuse_certificate(url: str, error: aiohttp.ClientError) -> Check:
 class OutsideWatch:
     """Checks the public address every 10 min, and raises an alert if it fails twice in a row.
 
-    If nothing answers, the alert also requires that the address has worked since the start,
-    because the router may only refuse the venue's own devices.
+    If nothing answers, the alert is raised only if the address has worked since the start.
+    Otherwise it may be only the router that does not let local devices use the public address.
     """
 
     def __init__(self, environment: Environment, trust: Trust | None = None) -> None:
-        """`environment` is live."""
+        """`environment` must be the live environment."""
         url = environment.settings.server.app_url
         self.url = url if is_checked(url) else ""
         self.latest: Check | None = None

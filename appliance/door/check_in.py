@@ -41,10 +41,10 @@ _MINUTE = 60_000
 
 
 def decide(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -> Decided:
-    """Decide `scan` by the checks in docs/decisions/door.md. Changes nothing.
+    """Decide `scan` with the checks in docs/decisions/door.md. Does not change the database.
 
-    A party that a terminal admitted offline counts as admitted. If the box would have refused it,
-    `overrode` is the box's result.
+    A party that a terminal admitted offline counts as admitted. If the box would have refused the
+    party, the verdict's `overrode` is the result that the box would have given.
     """
     at = tx.now if scan.happened_at is None else scan.happened_at
     if scan.reading.refused is not None:
@@ -80,7 +80,7 @@ def decide(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) 
 def decide_and_count(
     tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int
 ) -> Decided:
-    """Decide `scan` as `decide` does. Count an unknown access code against the terminal.
+    """Decide `scan` like `decide()`. Count an unknown access code as a wrong code.
 
     Raises TooManyWrongCodes if `scan` is an access code and the terminal sent ten wrong codes
     within the last minute (docs/security.md, S10).
@@ -121,8 +121,8 @@ def _first_check_in(
     admitted_at: int | None,
 ) -> FirstCheckIn | None:  # fmt: skip
     if reservation.checked_in_at is not None:
-        # The admission at `checked_in_at` may have been undone, so use the first that is still
-        # valid.
+        # The admission at `checked_in_at` may have been undone, so use the first admission that
+        # was not undone.
         first = find_first_admission(tx, reservation.id)
         at, name, by = first[1:] if first else (reservation.checked_in_at, None, None)
     elif admitted_at is not None:
@@ -148,7 +148,8 @@ def _result_without_entry(scan: Scan, result: str) -> str:
 def keep_scan(tx: Transaction, terminal: Terminal, scan: Scan, verdict: Verdict) -> int:
     """Store a verdict and return its row number in the scan log.
 
-    Also updates the reservation and its history, and announces the party's first check-in.
+    If people were admitted, also updates the reservation and its history. The party's first
+    check-in is announced to the webhook endpoints.
     """
     seen = verdict.reservation
     if seen is not None and verdict.admitted:
@@ -172,9 +173,9 @@ _UNDO_WITHOUT_REASON_MS = 10_000
 
 
 def undo_check_in(tx: Transaction, terminal: Terminal, scan_id: str, reason: str | None) -> Decided:
-    """Undo a scan. A reason is required after 10 s or on a different terminal.
+    """Undo a scan. A reason is required if it is older than 10 s or another terminal made it.
 
-    `checkedInAt` becomes null when nobody in the party remains inside. A second undo returns the
+    If nobody in the party remains inside, `checkedInAt` becomes null. A second undo returns the
     first undo's result. Raises NotFound if the scan is unknown, NothingToUndo if it admitted
     nobody, and ValidationError if a reason is required but missing.
     """
@@ -186,10 +187,10 @@ def undo_latest(
 ) -> Decided:
     """Undo a party's latest check-in, made on any terminal.
 
-    `arrived` is the number of people inside that the caller saw, or None to skip that check. If
-    the number has changed, ChangedMeanwhile is raised, so a repeated request undoes only one
-    check-in. Raises NotFound if the reservation is unknown, and NothingToUndo if it has no check-in
-    to undo.
+    `arrived` is the number of people inside when the user chose to undo. If this number has
+    changed, raises ChangedMeanwhile, so that a repeated request does not undo a second check-in.
+    None skips this comparison. Raises NotFound if the reservation is unknown, and NothingToUndo if
+    it has no check-in to undo.
     """
     reservation = get_reservation(tx, reservation_id)
     if arrived is not None and reservation.arrived != arrived:
@@ -238,7 +239,8 @@ def _undo(
 def _find_scan(tx: Transaction, terminal: Terminal, scan_id: str) -> Admission | None:
     """Return the scan with that id, or None.
 
-    If the box refused the scan but the party had been admitted offline, return that admission.
+    If the box refused the scan, but the terminal had admitted the party offline, return the
+    admission that was logged for this (see `compensation_id`).
     """
     found = find_admission(tx, terminal.id, scan_id)
     if found is None or found.admitted > 0:

@@ -1,7 +1,7 @@
 """Guest passes and access codes: encoding, signatures, and tolerant decoding of scanned text.
 
-A keyboard-wedge scanner sends key codes for a US keyboard. On a host with a different keyboard
-layout they produce the wrong characters. `spellings` restores the original text.
+A keyboard-wedge scanner acts as a US keyboard and sends key codes. On a host with another keyboard
+layout, these key codes produce other characters. `spellings` restores the original text.
 """
 
 import base64
@@ -40,7 +40,7 @@ _ARABIC_LETTERS = (
     | {"÷": "I", "×": "O", "؛": "P", "\u0650": "A", "\u064d": "S", "]": "D", "[": "F", "أ": "H"}
     | {"ـ": "J", "،": "K", "/": "L", "~": "Z", "\u0652": "X", "}": "C", "{": "V", "آ": "N"}
     | {"’": "M"}
-    # lam and alef, which one key types as a single character
+    # lam with alef: one key types both letters as a single character
     | {"\ufefb": "B", "\ufef5": "B", "\ufef7": "G", "\ufef9": "T"}
 )  # fmt: skip
 _ARABIC = str.maketrans(_ARABIC_LETTERS | _ARABIC_INDIC_DIGITS | {"'": "M"})
@@ -74,7 +74,10 @@ def _arabic(typed: str, length: int) -> Iterator[str]:
 
 
 def _replace_pairs(typed: str, length: int) -> Iterator[str]:
-    """Replace pairs in `typed` with `B` until it has `length` characters. Yield every variant."""
+    """Replace pairs in `typed` with `B` until `length` characters are left.
+
+    Yield the result for each possible choice of pairs.
+    """
     pieces = typed.split(_PAIR)
     keys = len(typed) - length
     if not 0 <= keys < len(pieces):
@@ -168,7 +171,8 @@ class ReadPass:
     def is_signed_with(self, private_key: Ed25519PrivateKey) -> bool:
         """Whether this key signed the pass.
 
-        Signs the pass again and compares the signatures, because Ed25519 is deterministic.
+        Signs the pass again and compares the two signatures. This works because Ed25519 signatures
+        are deterministic.
         """
         return hmac.compare_digest(private_key.sign(_CONTEXT + self.signed), self.signature)
 
@@ -186,7 +190,7 @@ def encode_pass(guest_pass: GuestPass, private_key: Ed25519PrivateKey) -> str:
 
 
 def decode_pass(text: str) -> ReadPass | None:
-    """Return the most likely pass in `text`, without verifying it, or None."""
+    """Return the most likely pass in `text`, or None. Does not verify its signature."""
     return next(decode_passes(text), None)
 
 
@@ -201,7 +205,10 @@ def decode_passes(text: str) -> Iterator[ReadPass]:
 
 
 def resembles_pass(text: str) -> bool:
-    """Whether `text` begins like a pass, typed with any supported layout, even if damaged."""
+    """Whether `text` begins with the prefix of a pass, in any keyboard layout of `spellings`.
+
+    The rest of the text may be damaged.
+    """
     return any(
         spelling.startswith(PREFIX)
         for start in _starts(text)
@@ -210,9 +217,10 @@ def resembles_pass(text: str) -> bool:
 
 
 def _starts(text: str) -> tuple[str, str]:
-    """Return `text` and `text` without an AIM identifier.
+    """Return the whole text, and the text without its first three characters.
 
-    Some scanners send this identifier of the code's type, such as `]Q1`, before each code.
+    Some scanners send a three-character AIM identifier before each code. It names the type of the
+    code. For a QR code, it may be `]Q1`.
     """
     return text.strip(), text.strip()[_IDENTIFIER_LENGTH:]
 

@@ -55,7 +55,7 @@ class Change:
 
     @property
     def number(self) -> int:
-        """The number in `position`, which increases with each change since the box started."""
+        """The number in `position`. It is 0 when the box starts, and 1 higher with each change."""
         return int(self.position.partition("-")[2])
 
 
@@ -111,7 +111,10 @@ class Listener:
         self._arrived.set()
 
     def drop(self) -> None:
-        """End the listener and discard its queue, which its new role may not be allowed to see."""
+        """End the listener and discard its queue.
+
+        The terminal's new role may not be allowed to see the queued changes.
+        """
         self._waiting.clear()
         self.end()
 
@@ -157,7 +160,7 @@ class Feed:
         Unavailable if the box is stopping.
         """
         listener = Listener(owner, wants)
-        async with self._lock:  # no batch can be sent in the meantime, so changes stay in order
+        async with self._lock:  # while it is held, no batch is sent, so changes stay in order
             if self._ended:
                 raise Unavailable
             missed = self._since(after)

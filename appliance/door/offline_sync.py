@@ -21,7 +21,7 @@ ADMITTED_ANYWAY = "admitted_anyway"  # the box would have refused the party
 class Admitted:
     """The terminal that admitted a party, and the time (ms since 1970).
 
-    For an offline scan, the time is the terminal's, corrected to the box's clock.
+    The time of an offline scan was measured by the terminal and converted to the box's clock.
     """
 
     terminal_id: str
@@ -101,7 +101,8 @@ def _conflict(*row: Any) -> Conflict:
 
 
 # Results that cause a conflict even if the terminal has the `override` role, unless it gave a
-# reason. Results about the evening are not included, because the terminal's clock may be wrong.
+# reason. `not_yet` and `too_late` are not included. They depend on the time of the scan, which
+# may be wrong because the terminal's clock is wrong.
 _ALWAYS_CONFLICT = frozenset({"cancelled", "declined", "revoked", "not_confirmed", "payment_due"})
 
 
@@ -123,15 +124,16 @@ def sync_scans(
 
     - more people came than were booked,
     - the reservation is unknown (the party is then not counted),
-    - the reservation was cancelled, declined or not settled, or its pass was replaced, and the
-      terminal gave no reason, or
-    - the box would have refused the party and the terminal now lacks the `override` role, even if
-      the terminal gave a reason.
+    - the terminal gave no reason, and the reservation was cancelled, declined, not confirmed or not
+      fully paid, or its pass was replaced, or
+    - the terminal now lacks the `override` role, and the box would have refused the party. This
+      applies even if the terminal gave a reason.
 
     A scan id from the same terminal always gets the same response, online or offline.
 
-    Wrong codes are counted as in `check_in`. After ten within a minute, further codes are not
-    looked up. They are logged as unknown, and cause a conflict if the terminal admitted a party.
+    Wrong codes are counted like in `check_in()`. After ten wrong codes within a minute, further
+    codes are not looked up. They are logged as unknown, and cause a conflict if the terminal
+    admitted a party.
     """
     return [_sync(tx, terminal, scan, early_minutes) for scan in scans]
 

@@ -63,7 +63,7 @@ def offer_pairing(
     """
     name = check_terminal(name, role)
     code = tx.tokens.new_pairing_code()
-    sql = "SELECT 1 FROM pairing WHERE code_hash = :hash"  # expired offers also count
+    sql = "SELECT 1 FROM pairing WHERE code_hash = :hash"  # also finds used and expired offers
     while tx.row(sql, {"hash": hash_token(code)}) is not None:
         code = tx.tokens.new_pairing_code()
     offered = Offered(tx.tokens.new_link_secret(), code)
@@ -91,11 +91,11 @@ def pair_by_secret(
 def pair_by_code(
     tx: Transaction, code: str, name: str | None = None, language: str = "fr"
 ) -> tuple[str, str] | None:
-    """Pair a new terminal with the eight digits that a user typed, like `pair_by_secret`.
+    """Pair a new terminal with the eight digits that a user typed, like `pair_by_secret()`.
 
-    Wrong digits count against every open offer, because the intended offer is unknown. After five
-    wrong tries an offer refuses its digits, but its link stays valid. Wrong digits return None
-    rather than raise an error, because an error would roll back the count.
+    Wrong digits count against every open offer, because they do not show which offer was meant.
+    After five wrong tries, an offer can no longer be used with its digits, but its link stays
+    valid. For wrong digits, this function returns None. An exception would roll back the count.
     """
     paired = _pair(tx, f"code_hash = :hash AND tries < {_MOST_TRIES}", code, name, language)
     if paired is None:

@@ -30,7 +30,9 @@ from appliance.venue.rows import find_tonight
 
 TAKEN_BACK = "undone"  # the result of an admission that was made and undone offline
 _LINK = re.compile(r"/access/([A-Za-z0-9_-]+)(/?(?:[?#].*)?$)?")
-_DAMAGED_BYTES = 2  # if more bytes of the venue tag differ, another venue issued the pass
+# A damaged pass may have this many wrong bytes in its venue tag. If more differ, another venue
+# issued the pass.
+_DAMAGED_BYTES = 2
 _FULL = frozenset({"already_checked_in", "party_full"})
 
 
@@ -100,10 +102,10 @@ class Scan:
 
 
 def compensation_id(scan_id: str) -> str:
-    """Return the scan id for logging an offline admission if the box refused the same scan.
+    """Return a second scan id for a scan that the box refused but the terminal admitted offline.
 
-    The refusal is logged under `scan_id`. The terminal admitted the party before the refusal
-    arrived.
+    This happens if the refusal does not reach the terminal in time. The refusal is logged under
+    `scan_id`, and the admission is logged under the returned id.
     """
     return f"{scan_id}~apart"
 
@@ -144,10 +146,10 @@ def read_pass(
 
 
 def _find_foreign(read: ReadPass, environment: str, venue_tag: bytes) -> str | None:
-    """Return `test_code` or `wrong_venue` if the pass names another environment or venue.
+    """Return `test_code` or `wrong_venue` if the pass is for another environment or venue.
 
-    Return None otherwise. The signature is not verified, because the keys of other environments
-    and venues are unknown.
+    Return None otherwise. The signature is not verified, because it was made with the key of the
+    other environment or venue, which is not available here.
     """
     if read.guest_pass.version != VERSIONS[environment]:
         return "test_code"

@@ -119,7 +119,7 @@ def find_broken_link(reader: Reader) -> int | None:
 
 
 def follow(previous: bytes, row: list[Any]) -> bytes:
-    """Return the hash over the previous row's hash and this row's chained columns."""
+    """Return the SHA-256 of the previous row's hash and this row's chained columns."""
     return hashlib.sha256(previous + _encode(row).encode()).digest()
 
 
@@ -161,8 +161,8 @@ class LogRange:
 def find_log_range(reader: Reader, since: int | None, until: int | None) -> LogRange | None:
     """Return the range that includes every scan in [since, until), or None if there is no scan.
 
-    Times are in ms since 1970; None means no limit. If the clock was set back, the range may
-    include scans from other times, because it must not have gaps.
+    Times are in ms since 1970; None means no limit. The range has no gaps. Therefore, if the clock
+    was set back, it may include scans from other times.
     """
     sql = """SELECT min(seq), max(seq) FROM scan
              WHERE at >= coalesce(:since, at) AND (:until IS NULL OR at < :until)"""
@@ -195,7 +195,7 @@ def list_scans(reader: Reader, after: int, last: int, limit: int = -1) -> Iterat
 
 
 def list_types(reader: Reader) -> dict[str, str]:
-    """Return a map from each chained column to its SQLite type, in order."""
+    """Return a map from each chained column to its SQLite type, in the order of CHAINED."""
     types = {name: kind for _, name, kind, *_ in reader.rows("PRAGMA table_info(scan)")}
     return {name: types[name] for name in CHAINED}
 

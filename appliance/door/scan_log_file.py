@@ -1,8 +1,8 @@
 """Export the scan log as signed JSON lines, which `venuebox doorlog verify` checks, or as CSV.
 
 Each JSON line contains the stored hash of its row. The line ends with a seal, which is the SHA-256
-of the previous line's seal and the line's text. The seal covers guests' names, but the hash does
-not, so that names can be erased from the log. The last line is a signed statement.
+of the previous line's seal and the line's text. The seal covers guests' names. The hash does not
+cover them, because names can be erased from the log. The last line is a signed statement.
 """
 
 import hashlib
@@ -49,9 +49,10 @@ class Export:
         self, reader: Reader, environment: str, keyring: Keyring, kind: Format,
         since: date | None, until: date | None,
     ) -> None:  # fmt: skip
-        """Prepare an export with the environment's `keyring`.
+        """Prepare an export. `keyring` decrypts the key that signs it.
 
-        If `since` or `until` is None, there is no limit on that side.
+        If `since` is None, the export starts with the first scan. If `until` is None, it ends with
+        the last scan.
         """
         venue = get_venue(reader)
         self._zone = reader.zones.zone(venue.time_zone)

@@ -48,7 +48,7 @@ def add_signing_key(tx: Transaction, keyring: Keyring) -> int:
     raw = tx.tokens.random_bytes(32)
     private_key = Ed25519PrivateKey.from_private_bytes(raw)
     tx.execute("UPDATE signing_key SET retired_at = :now WHERE retired_at IS NULL", {"now": tx.now})
-    # Key ids are reused after 255.
+    # Key ids are reused after 255, so delete an old key with this id.
     tx.execute("DELETE FROM signing_key WHERE kid = :kid", {"kid": kid})
     tx.insert(
         "signing_key",
@@ -65,14 +65,16 @@ def get_signing_key(reader: Reader, keyring: Keyring) -> tuple[int, Ed25519Priva
     """
     row = reader.row("SELECT kid, private_key FROM signing_key WHERE retired_at IS NULL")
     if row is None:
-        raise OperatorError("no signing key for guest passes, because the box was not initialised")
+        raise OperatorError(
+            "there is no signing key for guest passes, because the box is not initialised"
+        )
     return row[0], _open_key(keyring, row[1])
 
 
 def find_first_instant(reader: Reader) -> int | None:
     """Return when the first signing key was created (ms since 1970), or None if there is none.
 
-    The box was created at the same time.
+    The first key is created together with the box, so this is also when the box was created.
     """
     created_at: int | None = reader.value("SELECT min(created_at) FROM signing_key")
     return created_at

@@ -13,7 +13,7 @@ from appliance.venue.model import fingerprint
 
 ROLES = ("scan", "search", "override")  # each role includes the roles before it
 NAME_MAX = 100
-# The id that the portal's check-ins use.
+# The id of the terminal that stands for the portal in the scan log.
 PORTAL_TERMINAL_ID = "00000000-0000-7000-8000-00000000da00"
 
 
@@ -115,7 +115,8 @@ def check_terminal(name: str, role: str) -> str:
 def terminal_mark(name: str, role: str) -> str:
     """Return a fingerprint of a terminal's name and role.
 
-    A form contains the fingerprint, so that a later change can be detected when it is sent.
+    The form for editing a terminal contains the fingerprint. When the form is sent, it shows
+    whether the terminal has changed since the form was opened.
     """
     return fingerprint((name, role))
 

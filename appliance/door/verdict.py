@@ -19,7 +19,7 @@ COLOURS: Mapping[str, str] = {
     "test_code": "red", "bad_signature": "red", "unknown_code": "red",
     "undone": "grey", "error": "grey",
 }  # fmt: skip
-# Results that staff may override with a reason. All of them need a known reservation.
+# Results that staff may override with a reason. All of them are about a known reservation.
 OVERRIDABLE = frozenset({
     "already_checked_in", "party_full", "not_yet", "too_late", "not_confirmed", "payment_due",
     "cancelled", "declined", "revoked",
@@ -123,7 +123,7 @@ def judge(
 
     `generation` is the scanned pass's generation, or None if no pass was scanned. `arrivals` is
     the number of people at the door, or None for all who are still missing. `too_early` is True if
-    the reservation starts more than `door.early_minutes` from now.
+    the reservation starts more than `door.early_minutes` minutes after the scan.
     """
     if generation is not None and generation != reservation.generation:
         return "revoked"
@@ -179,7 +179,7 @@ def _details(verdict: Verdict, language: Language) -> dict[str, str]:
             "guests": str(seen.guests),
             "when": _when(seen.date, seen.slot, language),
         }
-    if language.code == "ar":  # keeps Latin names in place in a right-to-left sentence
+    if language.code == "ar":  # so that Latin names keep their place in a right-to-left sentence
         return {name: isolate(text) or "" for name, text in details.items()}
     return details
 

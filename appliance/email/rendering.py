@@ -1,5 +1,6 @@
-"""Render emails. An email shows the reservation as it is now, not as it was when queued.
+"""Render emails.
 
+An email shows the reservation as it is now, not as it was when the email was queued.
 `read_contents` reads the data from the database. `Composer.compose` needs no database but is slow,
 so call it in a thread.
 """
@@ -43,7 +44,9 @@ from appliance.venue.rows import find_table, get_venue, list_slots
 
 # The sender in previews if no sender is set.
 _NO_SENDER = Address("", "letters", "venuebox.invalid")
-_PASS_SCALE = 10  # pixels per module; shown at half size, the image is sharp on any screen
+# Pixels per module of the QR code. Emails show the image at half its size, so that it is sharp on
+# any screen.
+_PASS_SCALE = 10
 _NOT_IN_ADDRESSES = re.compile(r"""[\s<>()\[\]\\,;:"'@\x00-\x1f\x7f-\x9f]""")
 _ADDRESS_DELIMITERS = re.compile(r'[()<>\[\]:;@\\,"=?]')
 _DISPLAY_NAME_MAX = 45  # UTF-8 bytes, which Base64 encodes as 60 characters
@@ -56,8 +59,8 @@ _FIRST_NAME_MAX = 40
 class EmailKind(NamedTuple):
     """A kind of email.
 
-    It is sent only if the reservation's status is in `states`. The other members are message ids
-    for translation.
+    An email of this kind is sent only if the reservation's status is in `states`. The other members
+    are message ids for translation.
     """
 
     states: set[str]
@@ -200,13 +203,13 @@ class Composer:
             _add_picture(message, contents, values["picture_id"])
         if contents.email.kind in WITH_CALENDAR:
             _add_calendar(message, contents, values, language)
-        # Must be set last, or the library moves it into a part.
+        # Set this header last. Otherwise the library moves it into one of the parts.
         message["Content-Language"] = language.code
         return message
 
 
 async def render_email(environment: Environment, email_id: str) -> EmailMessage:
-    """Render an email in any state as the guest receives it.
+    """Render an email as the guest receives it, whatever its state in the queue.
 
     Raises NotFound if the id is unknown, and UnusableAddress if the recipient cannot be used.
     """
@@ -256,8 +259,9 @@ def _find_moot(reader: Reader, email: Email, reservation: Reservation, venue: Ve
 def one_line(text: str) -> str:
     """Return `text` as one line, without control characters and bidi controls.
 
-    This prevents text that guests or owners typed from injecting headers or lines. "=?" is also
-    split, because Python's header writer would decode an encoded word, including its line breaks.
+    This prevents text that guests or owners typed from injecting headers or lines. A space is
+    inserted into "=?", which begins an encoded word (RFC 2047). Otherwise Python's header writer
+    would decode the word, including any line breaks in it.
     """
     visible = (c for c in text if c not in _BIDI_CONTROLS)
     kept = (" " if unicodedata.category(c) in _CONTROL_CATEGORIES else c for c in visible)

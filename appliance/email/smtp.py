@@ -48,7 +48,8 @@ class SmtpSender:
 
     # Time limit in seconds for the steps before DATA.
     envelope_within = 60.0
-    # Time limit in seconds for DATA. A shorter limit causes duplicates (RFC 5321, 4.5.3.2.6).
+    # Time limit in seconds for DATA. With a shorter limit, the server may accept an email that the
+    # box then sends again (RFC 5321, 4.5.3.2.6).
     data_within = 600.0
 
     def __init__(self, settings: MailSettings, tls: ssl.SSLContext | None = None) -> None:

@@ -238,7 +238,7 @@ class EmailWorker:
             waiter.set_result(is_accepted)
         if outcome.result == "unreachable" or self._unrecorded is not None:
             self._postpone()
-        # Set this after `_postpone`, which must not change it.
+        # Set this after `_postpone`, so that `_postpone` does not change it.
         if delay is not None:
             self._due[email_id] = self._after(delay)
 

@@ -42,7 +42,7 @@ the request as an argument to avoid a reference cycle."""
 
 
 def recheck_authorisation(request: web.Request) -> None:
-    """Check authorisation again after a wait. Raises the caller's error if it was revoked."""
+    """Check after a wait that the caller is still authorised. Raise the refusal if not."""
     if RECHECK_AUTHORISATION in request:
         request[RECHECK_AUTHORISATION](request)
 
@@ -274,7 +274,8 @@ def networks_of(texts: Sequence[str]) -> Networks:
 
 def peer_of(request: web.Request, proxies: Networks) -> str:
     """Return the client address, i.e. the nearest address that is not a trusted proxy."""
-    # Some proxies add a header line after the client's own, which may be forged.
+    # Read all header lines. Some proxies add a line of their own after the client's, which may be
+    # forged.
     lines = request.headers.getall("X-Forwarded-For", [])
     forwarded = [_address_in(part.strip()) for part in ",".join(lines).split(",")]
     chain = [request.remote or "unknown", *(part for part in reversed(forwarded) if part)]

@@ -249,7 +249,8 @@ def create_first_owner(
     if has_owner(tx) or not is_setup_link(tx, link_hash):
         return None
     _set_setup_link(tx, None, None)
-    # The console may have invited an account with the same name in the meantime.
+    # An account with the same name may have been invited on the console in the meantime. Disable
+    # it, because the names of enabled accounts must be unique.
     sql = """UPDATE staff SET disabled_at = :now
              WHERE name = :name COLLATE NOCASE AND disabled_at IS NULL"""
     tx.execute(sql, {"now": tx.now, "name": name})

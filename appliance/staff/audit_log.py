@@ -63,10 +63,10 @@ def find_broken_audit_link(reader: Reader) -> int | None:
 
 
 def find_old_audit_entries(reader: Reader, before: int) -> list[tuple[int, ...]]:
-    """Return the keys of a batch of the oldest entries, to delete them.
+    """Return the keys of up to 5000 old entries that may be deleted, oldest first.
 
-    Only entries before the first entry at or after `before` (ms since 1970) are returned, and
-    never the last entry.
+    These are the entries before the first entry at or after `before` (ms since 1970). The log's
+    last entry is never returned, because the next entry's hash depends on it.
     """
     sql = """SELECT seq FROM security_log
              WHERE seq < coalesce(

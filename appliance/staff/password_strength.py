@@ -37,10 +37,10 @@ def is_guessable(password: str, names: tuple[str, ...]) -> bool:
 
 
 def _cores(lower: str) -> set[str]:
-    """Return the words that may be left if additions to the password are removed.
+    """Remove additions from the password in several ways. Return all results.
 
-    The password is stripped of years and of digits and symbols at both ends, with and without
-    leetspeak replaced by letters. Each result is also returned without separators and reversed.
+    Years are removed, and digits and symbols at both ends. This is done with and without replacing
+    leetspeak by letters. Each result is also returned without separators, and reversed.
     """
     found = {lower.strip(_AFFIXES), _YEARS.sub("", lower).strip(_AFFIXES)}
     found |= {core.translate(_LEET) for core in found}

@@ -200,8 +200,8 @@ def begin_sign_in(tx: Transaction, name: str, device_secret: str | None) -> Try:
     """Start a sign-in attempt. It counts as failed at once, so concurrent guesses all count.
 
     `open_session` clears the counter. Each browser that the account has used before has its own
-    counter, so guesses from other browsers do not lock it out. Raises SignInLater after too many
-    attempts.
+    counter, so wrong guesses in other browsers do not delay sign-ins from it. Raises SignInLater
+    after too many attempts.
     """
     account = account_hash(name)
     found = find_by_name(tx, " ".join(name.split()))
@@ -245,8 +245,8 @@ def open_session(
 def note_wrong_password(tx: Transaction, attempt: Try) -> None:
     """Record a failed sign-in in the audit log, with the account if the typed name exists.
 
-    Consecutive failures with unknown names are recorded at most once a minute, because the
-    sign-in delay does not limit their number.
+    Consecutive failures with unknown names are recorded at most once a minute. The sign-in delay
+    does not limit their number, because it applies to each name separately.
     """
     if attempt.person is not None:
         record_audit(tx, NOBODY, "sign_in_failed", person=attempt.person.id)
@@ -282,8 +282,8 @@ def start_session(
 ) -> OpenedSession:
     """Start a session for an account whose user is authenticated. Remember the browser.
 
-    A browser keeps its `device_secret` only if the box issued it, because others may know one that
-    they put there.
+    A browser keeps its `device_secret` only if the box issued it. Another secret may have been put
+    into the browser by an attacker, who then knows it.
     """
     secret = tx.tokens.new_link_secret()
     if device_secret is None or not is_known_browser(tx, hash_token(device_secret)):

@@ -1,1 +1,1 @@
-"""The box's TLS certificates, i.e. its own authority's and an imported certificate."""
+"""The box's TLS certificates: signed by its own authority, imported, or obtained by ACME."""

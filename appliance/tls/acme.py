@@ -1,8 +1,8 @@
-"""When to obtain a public certificate by ACME, and what came of it.
+"""Decide when to obtain a public certificate by ACME, and record the attempts.
 
-The box keeps the certificate that it has until a new one was stored and loads. Every attempt is
-recorded before it begins, so that a box that restarts again and again does not ask more often than
-the authority's rate limits allow.
+The box uses its present certificate until a new one is stored and loaded. Every attempt is recorded
+before it begins. A box that restarts again and again therefore keeps to the authority's rate
+limits.
 """
 
 import asyncio
@@ -47,11 +47,12 @@ REASONS = (
     "unusable",
 )  # fmt: skip
 _ALERTS = {f"acme_{reason}" for reason in REASONS}
-REQUESTED = "acme-requested"  # created by `venuebox tls obtain` to ask for an attempt now
+REQUESTED = "acme-requested"  # `venuebox tls obtain` creates this file to request an attempt now
 _STATE = "acme.json"
 _MINUTE_MS = 60_000
 _HOUR_MS = 60 * _MINUTE_MS
-# What Let's Encrypt allows is 5 failed attempts an hour, and 5 equal certificates a week.
+# Stay below the rate limits of Let's Encrypt: 5 failed attempts per hour, and 5 certificates for
+# the same name per week.
 _HOURLY = 4
 _PAUSE_MS = 2 * DAY_MS
 _ATTEMPTS_KEPT = 20
@@ -60,9 +61,10 @@ _ATTEMPT_SECONDS = 900
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What happened so far. The attempts count only for the same name, directory and challenge.
+    """The content of acme.json: the recent attempts and the result of the last one.
 
-    `attempts` are those since the last success, in ms since 1970; `reason` is one of REASONS, or
+    `attempts` are the start times of the attempts since the last success, in ms since 1970. They
+    count only while name, directory and challenge stay the same. `reason` is one of REASONS, or
     empty if the last attempt succeeded or was interrupted.
     """
 
@@ -72,11 +74,15 @@ class State:
     reason: str = ""
     detail: str = ""
     obtained_at: int | None = None  # when the stored certificate was obtained
-    obtained_from: str = ""  # from which directory
-    account: str = ""  # with which account there, as a URI
+    obtained_from: str = ""  # the URL of the directory that it was obtained from
+    account: str = ""  # the URI of the account at this directory
 
     def retry_at(self) -> int:
-        """Return when to try again: 5 min after the first failure, 20 min, 80 min, … 24 h."""
+        """Return the time of the next attempt, in ms since 1970, or 0 if there was none yet.
+
+        The delay is 5 min after the first failure, then 20 min, 80 min and so on, up to 24 h. If
+        the authority's rate limit was reached, it is 24 h.
+        """
         if not self.attempts:
             return 0
         wait = min(5 * _MINUTE_MS * 4 ** (len(self.attempts) - 1), DAY_MS)
@@ -87,40 +93,44 @@ class State:
 class Plan:
     """Whether and when to obtain a certificate for `name`.
 
-    The name is empty if there is no public one, or if ACME is not set. `rests` is True while an
-    imported certificate is used for the name.
+    `name` is empty if `server.app_url` has no public host name, or if ACME is off. If `rests` is
+    True, an imported certificate is used for the name, so none is obtained.
     """
 
     name: str
     state: State
     rests: bool
     renew_at: int = 0  # in ms since 1970; 0 if there is no certificate for the name yet
-    ends_at: int = 0  # of this certificate
-    lifetime: int = 0  # of this certificate, in ms
+    ends_at: int = 0  # when this certificate expires, in ms since 1970
+    lifetime: int = 0  # how long this certificate is valid in total, in ms
 
     def due(self, now: int) -> int | None:
-        """Return when the next attempt is due, in ms since 1970; None if never."""
+        """Return when the next attempt is due, in ms since 1970, or None if none is planned."""
         if self.rests or not self.name:
             return None
-        # After the clock was set back, what lies ahead of it must not hold the certificate back.
+        # If the clock was set back, earlier attempts may lie in the future. Ignore them then.
         retry = self.state.retry_at() if max(self.state.attempts, default=0) <= now else 0
-        # By a wrong clock, a new certificate may already be due.
+        # With a wrong clock, even a new certificate may seem due. So always wait a day after each
+        # certificate, or a third of its lifetime if that is shorter.
         pause = min(self.lifetime // 3, DAY_MS)
         return max(self.renew_at, retry, self._obtained_by(now) + pause)
 
     def may_ask(self, now: int) -> bool:
-        """Whether an operator may ask for another attempt without meeting a rate limit."""
+        """Whether another attempt now would stay below the rate limits."""
         recent = sum(now - _HOUR_MS < at <= now for at in self.state.attempts)
         return recent < _HOURLY and self._obtained_by(now) <= now - _PAUSE_MS
 
     def _obtained_by(self, now: int) -> int:
-        """Return when the present certificate was obtained; 0 if it is unknown or in the future."""
+        """Return when the present certificate was obtained, or 0 if unknown or in the future."""
         at = self.state.obtained_at or 0
         return at if self.renew_at and at <= now else 0
 
 
 def public_name(app_url: str) -> str:
-    """Return the host for which guests need a public certificate, or "" if there is none."""
+    """Return the public host name in `app_url`, for which guests need a public certificate.
+
+    Return "" if the URL is not https or has no public host name.
+    """
     parts = urlsplit(app_url)
     host = (parts.hostname or "").rstrip(".")
     is_name = host.isascii() and not host.rpartition(".")[2].isdigit() and ":" not in host
@@ -128,14 +138,15 @@ def public_name(app_url: str) -> str:
 
 
 def read_plan(folder: Path, settings: Settings) -> Plan:
-    """Read from the tls folder what is planned."""
+    """Return the plan for these settings and for the certificates and state in the tls folder."""
     acme = settings.acme
     name = public_name(settings.server.app_url) if acme.directory else ""
     subject = (name, acme.directory, acme.challenge)
     state = read_state(folder)
     imported, obtained = (read_certificate(folder / file) for file in (IMPORTED, OBTAINED))
     certificate = None
-    # A certificate of a test authority must not stay once the real one is set.
+    # A certificate from another directory, such as a test authority's, does not count. A new one
+    # is then obtained.
     is_current = state.obtained_from in {"", acme.directory}
     if obtained is not None and is_current and names_in(obtained).cover(name):
         certificate = obtained
@@ -151,7 +162,7 @@ def read_plan(folder: Path, settings: Settings) -> Plan:
 
 
 def read_state(folder: Path) -> State:
-    """Return the state of the last attempts; an empty state if the file cannot be read."""
+    """Return the stored state, or an empty state if the file is missing or cannot be read."""
     try:
         return msgspec.json.decode((folder / _STATE).read_bytes(), type=State)
     except (OSError, ValueError):  # msgspec's errors are ValueErrors
@@ -164,10 +175,10 @@ def _write_state(folder: Path, state: State) -> None:
 
 
 def _renew_at(certificate: x509.Certificate) -> int:
-    """Return when to renew: after 2/3 of the lifetime, less up to 1/20 of it.
+    """Return when to renew, in ms since 1970: after 2/3 of the lifetime, or a little earlier.
 
-    The part that is taken off depends on the serial number, so boxes that were installed together
-    do not renew together, and a restart does not change it.
+    It is up to 1/20 of the lifetime earlier, depending on the serial number. Boxes that were
+    installed together therefore renew at different times, and a restart does not change the time.
     """
     lifetime = _lifetime(certificate)
     digest = sha256(str(certificate.serial_number).encode()).digest()
@@ -179,7 +190,7 @@ def _lifetime(certificate: x509.Certificate) -> int:
 
 
 class Acme:
-    """Obtains and renews the public certificate of `certificates`, by one job of the scheduler."""
+    """Obtains and renews the public certificate in `certificates`, as a job of the scheduler."""
 
     def __init__(
         self,
@@ -193,14 +204,17 @@ class Acme:
         self._certificates = certificates
         self._folder = certificates.folder
         self._database = database
-        self._plan: Plan | None = None  # as read from the files; None after they have changed
+        self._plan: Plan | None = None  # None if the files must be read again
         self._is_requested = False
-        self._has_alerts = True  # until it is known
+        self._has_alerts = True  # assumed until the alerts have been read
         self.job = Job("the public certificate", database, self._next_due, self._run, may_run)
         database.on_commit(self._on_commit)
 
     def _on_commit(self, notices: Sequence[object]) -> None:
-        """Read the files again after a command, which may have imported or asked for one."""
+        """Read the files again after a command.
+
+        It may have imported a certificate or requested an attempt.
+        """
         if any(isinstance(notice, ChangedBeside) for notice in notices):
             self._plan = None
             self.job.changed()
@@ -210,14 +224,18 @@ class Acme:
             self._is_requested = (self._folder / REQUESTED).exists()
             self._plan = read_plan(self._folder, self._settings)
         due = self._plan.due(reader.now)
-        if due is None:  # what an earlier run complained about does not matter any more
+        if due is None:  # no attempt is planned, so run only to delete earlier alerts
             if self._has_alerts:
                 self._has_alerts = any(alert.name in _ALERTS for alert in list_alerts(reader))
             return 0 if self._has_alerts else None
         return 0 if self._is_requested else due
 
     async def _run(self) -> None:
-        """Make one attempt, and record how it ended. An interrupted one counts as well."""
+        """Make one attempt and record its result.
+
+        The start is recorded first, so an interrupted attempt counts as well. If no attempt is
+        planned, delete earlier alerts instead.
+        """
         now = self._database.clock.now
         plan = await asyncio.to_thread(read_plan, self._folder, self._settings)
         if plan.due(now()) is None:
@@ -248,7 +266,10 @@ class Acme:
         (self._folder / REQUESTED).unlink(missing_ok=True)
 
     async def _attempt(self, name: str) -> str:
-        """Obtain a certificate, store it and use it; return the account. Raises AcmeError."""
+        """Obtain a certificate, store it and load it. Return the account's URI.
+
+        Raises AcmeError.
+        """
         certificates, folder = self._certificates, self._folder
         order = partial(self._order, name)
         try:
@@ -259,17 +280,17 @@ class Acme:
             await asyncio.to_thread(store, folder, chain, key, self._database.clock.now())
             certificates.load()
         except TimeoutError:
-            raise AcmeError("no_answer", "it did not finish in time") from None
+            raise AcmeError("no_answer", "the order was not completed in time") from None
         except OperatorError as error:
             (folder / ORDER).unlink(missing_ok=True)
             raise AcmeError("unusable", str(error)) from None
-        except OSError as error:  # the next attempt fetches the same certificate
+        except OSError as error:  # ORDER is kept, so the next attempt fetches the same certificate
             raise AcmeError("unusable", str(error)) from None
         (folder / ORDER).unlink(missing_ok=True)
         return account
 
     def _order(self, name: str) -> tuple[bytes, bytes, str]:
-        # The library takes half a second to import, and many megabytes.
+        # Import the library only when it is needed. This takes half a second and many megabytes.
         from appliance.tls.acme_client import obtain  # noqa: PLC0415
 
         acme, challenges = self._settings.acme, self._certificates.challenges
@@ -277,7 +298,7 @@ class Acme:
 
 
 def alert_of(state: State) -> Alert | None:
-    """Return the alert about the last attempt, which is `acme_` and the reason; None if none."""
+    """Return the alert `acme_<reason>` if the last attempt failed, or None."""
     if not state.reason:
         return None
     return Alert(f"acme_{state.reason}", state.subject[0], state.ended_at or 0, state.detail)
@@ -290,7 +311,7 @@ def _write_alert(tx: Transaction, alert: Alert | None) -> None:
 
 
 def describe_plan(plan: Plan, now: int) -> dict[str, Any]:
-    """Describe the plan in JSON types, for `venuebox tls show --json`."""
+    """Convert the plan to JSON types, for `venuebox tls show --json`."""
     state, due = plan.state, plan.due(now)
     name, directory, challenge = state.subject
     return {

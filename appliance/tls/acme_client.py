@@ -1,7 +1,7 @@
 """Order one certificate from an ACME authority (RFC 8555), with certbot's `acme` library.
 
-Everything here blocks and runs in a thread of its own. The library takes half a second to import,
-so this module is imported only when a certificate is due.
+All functions block, so call them in a separate thread. Importing the library takes half a second,
+so import this module only when a certificate is due.
 """
 
 import json
@@ -34,10 +34,10 @@ log = logging.getLogger(__name__)
 
 ACCOUNT = "acme-account.pem"
 _REQUEST_SECONDS = 20
-_POLL_SECONDS = 120  # for the challenges, and again for the certificate
+_POLL_SECONDS = 120  # time limit for each challenge, and for the certificate afterwards
 _RESUME_SECONDS = 10
 _HOOK_SECONDS = 300
-# What the authority's error types mean to an operator. All others are "refused".
+# Maps the authority's error types to REASONS in acme.py. All other types mean "refused".
 _REASONS = {
     "dns": "dns", "unknownHost": "dns", "dnssec": "dns",
     "connection": "unreached", "tls": "unreached", "incorrectResponse": "unreached",
@@ -50,17 +50,18 @@ _REASONS = {
 }  # fmt: skip
 
 
-# The library has no TLS-ALPN-01 any more. Its registry creates these from the authority's JSON.
+# The library no longer supports TLS-ALPN-01, so these two classes are added to its registry. The
+# library then creates the challenge from the authority's JSON.
 @library.ChallengeResponse.register
 class TlsAlpn01Response(library.KeyAuthorizationChallengeResponse):
-    """The response that asks the authority to connect."""
+    """The message that asks the authority to connect and check the answer."""
 
     typ = "tls-alpn-01"
 
 
 @library.Challenge.register
 class TlsAlpn01(library.KeyAuthorizationChallenge):
-    """A challenge that the TLS handshake answers (RFC 8737)."""
+    """A challenge that is answered in a TLS handshake (RFC 8737)."""
 
     typ = "tls-alpn-01"
     response_cls = TlsAlpn01Response
@@ -71,9 +72,9 @@ class TlsAlpn01(library.KeyAuthorizationChallenge):
 
 
 def obtain(order: Order) -> tuple[bytes, bytes, str]:
-    """Return a new certificate with its chain and its key, both as PEM, and the account's URI.
+    """Return (certificate with its chain, private key, account's URI). The first two are PEM.
 
-    If the process was killed after the authority had issued a certificate, that one is returned.
+    If the process was killed during an earlier order, complete that order instead of a new one.
     Raises AcmeError.
     """
     try:
@@ -87,23 +88,24 @@ def obtain(order: Order) -> tuple[bytes, bytes, str]:
     except errors.IssuanceError as error:
         raise _explain(error.error) from None
     except messages.Error as error:
-        # Outside a challenge, this is about the account.
+        # Here the error is not about a challenge, so `unauthorized` is about the account.
         is_account = error.code == "unauthorized"
         raise AcmeError("account", str(error.detail)) if is_account else _explain(error) from None
     except errors.TimeoutError:
-        raise AcmeError("no_answer", "it did not finish in time") from None
+        raise AcmeError("no_answer", "the order was not completed in time") from None
     except requests.RequestException as error:
         raise AcmeError("no_answer", _cause(error)) from None
-    except OSError as error:  # of the box's own files
+    except OSError as error:  # a file of the box cannot be read or written
         raise AcmeError("refused", str(error)) from None
     except (errors.Error, JoseError, ValueError, LookupError, TypeError, AttributeError) as error:
-        # The library checks only a part of what the authority sends.
+        # The library does not check all data from the authority, so invalid data may raise any of
+        # these errors.
         raise AcmeError("refused", f"{type(error).__name__}: {error}") from None
     return chain, key, connection.net.account.uri if connection.net.account else ""
 
 
 def _load_account_key(path: Path) -> JWKEC:
-    """Return the account's key. Create it the first time."""
+    """Return the account's key. Create it if it does not exist yet."""
     try:
         key = serialization.load_pem_private_key(read_private(path), None)
     except FileNotFoundError:
@@ -114,7 +116,7 @@ def _load_account_key(path: Path) -> JWKEC:
 
 def _sign_in(settings: AcmeSettings, key: JWKEC) -> client.ClientV2:
     """Register the account, or find the one that the key belongs to."""
-    trusted: Any = settings.ca_file or True  # passed on to requests, which also takes a path
+    trusted: Any = settings.ca_file or True  # passed to requests, which also accepts a path
     net = client.ClientNetwork(
         key, alg=ES256, verify_ssl=trusted, user_agent="venuebox", timeout=_REQUEST_SECONDS
     )
@@ -139,14 +141,17 @@ def _sign_in(settings: AcmeSettings, key: JWKEC) -> client.ClientV2:
 
 
 def _resume(order: Order, connection: client.ClientV2) -> tuple[bytes, bytes] | None:
-    """Fetch what was ordered before the process was killed; None if there is nothing to fetch."""
+    """Complete an order during which the process was killed. Return (certificate chain, key).
+
+    Return None if there is no such order, or if it can no longer be completed.
+    """
     try:
         saved = json.loads(read_private(order.folder / ORDER))
         if (saved["directory"], saved["name"]) != (order.settings.directory, order.name):
             return None
         key = saved["key"].encode()
         if (order.folder / OBTAINED).exists() and key in read_private(order.folder / OBTAINED):
-            return None  # it was stored before the process was killed
+            return None  # the certificate was stored before the process was killed
         body = messages.Order(finalize=saved["finalize"])
         opened = messages.OrderResource(
             body=body, uri=saved["uri"], csr_pem=make_csr(key, [order.name])
@@ -155,8 +160,8 @@ def _resume(order: Order, connection: client.ClientV2) -> tuple[bytes, bytes] | 
         return None
     try:
         done = connection.poll_finalization(opened, _deadline(_RESUME_SECONDS))
-    except errors.Error as error:  # also what the authority answers about an order that has expired
-        log.info("acme: the earlier order cannot be used, so a new one is made: %s", error)
+    except errors.Error as error:  # for example, because the order has expired
+        log.info("acme: the interrupted order is unusable, so a new one is created: %s", error)
         return None
     return done.fullchain_pem.encode(), key
 
@@ -189,14 +194,14 @@ def _choose(kind: str, authorization: messages.AuthorizationResource) -> message
         if challenge.chall.typ == kind:
             return challenge
     kinds = ", ".join(str(challenge.chall.to_json().get("type")) for challenge in offered)
-    raise AcmeError("refused", f"it does not offer {kind}, but {kinds}")
+    raise AcmeError("refused", f"it does not offer the challenge {kind}, only {kinds}")
 
 
 @contextmanager
 def _answering(
     order: Order, challenge: library.KeyAuthorizationChallenge, account: JWKEC
 ) -> Iterator[None]:
-    """Let the box, or the hook for DNS, answer the challenge during the block."""
+    """Answer the challenge during the block. For dns-01, the hook program publishes the answer."""
     proof = challenge.key_authorization(account)
     if challenge.typ == "tls-alpn-01":
         order.challenges.show(order.name, proof, order.folder)
@@ -214,7 +219,7 @@ def _answering(
             try:
                 _run_hook(order.settings.dns_hook, "remove", *record)
             except AcmeError as error:
-                log.warning("acme: the record %s was not removed: %s", record[0], error.detail)
+                log.warning("acme: DNS record %s was not removed: %s", record[0], error.detail)
 
 
 def _run_hook(program: str, *arguments: str) -> None:
@@ -225,7 +230,7 @@ def _run_hook(program: str, *arguments: str) -> None:
             timeout=_HOOK_SECONDS, text=True, errors="replace",
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        raise AcmeError("dns_hook", f"{arguments[0]} did not end within 5 minutes") from None
+        raise AcmeError("dns_hook", f"{arguments[0]} took longer than 5 minutes") from None
     except OSError as error:
         raise AcmeError("dns_hook", f"{program}: {error.strerror}") from None
     if done.returncode:
@@ -242,7 +247,7 @@ def _explain_failure(failed: errors.ValidationError) -> AcmeError:
 
 
 def _explain(error: messages.Error) -> AcmeError:
-    """Translate the authority's error. For several at once, take the first."""
+    """Convert the authority's error. If it contains several errors, use the first."""
     while error.subproblems:
         error = error.subproblems[0]
     detail = error.detail or error.title or str(error.typ)
@@ -250,7 +255,7 @@ def _explain(error: messages.Error) -> AcmeError:
 
 
 def _cause(error: BaseException) -> str:
-    """Return the innermost reason of a failed request, without the connection's description."""
+    """Return the root cause of a failed request, without the description of the connection."""
     if isinstance(error, requests.Timeout):
         return "timed out"
     while error.args and isinstance(error.args[0], BaseException):
@@ -263,7 +268,7 @@ def _cause(error: BaseException) -> str:
 
 
 def _deadline(seconds: int) -> datetime:
-    return datetime.now() + timedelta(seconds=seconds)  # noqa: DTZ005 - as the library compares it
+    return datetime.now() + timedelta(seconds=seconds)  # noqa: DTZ005 - the library uses local time
 
 
 def _pem(key: Any) -> bytes:

@@ -1,8 +1,8 @@
-"""TLS certificates: the box's own authority and certificate, and certificates of others.
+"""TLS certificates: the box's own authority and certificate, and certificates from others.
 
 The authority may sign only for the names and private address ranges that it was created for. A
-phone that trusts the authority therefore accepts its certificates only for these. An imported
-certificate and one obtained by ACME are used in addition to the box's own, for their names.
+phone that trusts the authority therefore accepts its certificates only for these. A certificate
+from another authority, imported or obtained by ACME, replaces the box's own for the names in it.
 """
 
 import logging
@@ -45,7 +45,7 @@ class Names:
     addresses: tuple[str, ...]
 
     def cover(self, name: str) -> bool:
-        """Whether to use another's certificate with these names for the SNI name `name`.
+        """Whether to use another authority's certificate with these names for SNI name `name`.
 
         For `.local` names and names without a dot, the box's own certificate is used.
         """
@@ -76,9 +76,9 @@ class Names:
 def wanted_names(slug: str, server: ServerSettings, addresses: Iterable[str]) -> Names:
     """Return the names that the box's own certificate should have.
 
-    These are `<slug>.local`, the hostname, the names in the settings, the loopback names and those
-    of `addresses` at which the box listens. The host of a public `app_url` is excluded, because its
-    visitors do not trust the authority.
+    These are `<slug>.local`, the hostname, the names in the settings, the loopback names and
+    addresses, and those of `addresses` at which the box listens. The host of a public `app_url` is
+    excluded, because its visitors do not trust the authority.
     """
     machine = gethostname()
     names = ["localhost", f"{slug}.local", machine, *server.names]
@@ -203,7 +203,8 @@ def _builder(
 ) -> x509.CertificateBuilder:  # fmt: skip
     """Return a builder for a certificate that is valid for `days`.
 
-    The validity begins one day before `now` or the program's build time, whichever is later.
+    The validity begins one day before `now`. If the program was built after `now`, it begins one
+    day before the build.
     """
     # Begin a day early for phones whose clock is slow.
     begins = datetime.fromtimestamp(max(now, BUILT_AT) // 1000, UTC) - timedelta(days=1)
@@ -233,7 +234,7 @@ def _subject(name: str) -> x509.Name:
 
 DAY_MS = 86_400_000
 AUTHORITY, LEAF, IMPORTED, OBTAINED = "authority.pem", "box.pem", "own.pem", "acme.pem"
-ORDER = "acme-order.json"  # the key and address of an order that is not finished
+ORDER = "acme-order.json"  # the private key and the URLs of an ACME order that is not finished
 _OF_OTHERS = (IMPORTED, OBTAINED)  # for a name in both, the imported certificate is used
 _GIVEN = "given"  # file with the fingerprint of the authority that devices downloaded
 
@@ -312,7 +313,7 @@ def import_certificate(
 
 
 def forget_certificate(folder: Path, file: str = IMPORTED) -> bool:
-    """Delete the imported certificate, or another. Returns False if there is none."""
+    """Delete the imported certificate, or the certificate in `file`. Return False if missing."""
     try:
         (folder / file).unlink()
     except FileNotFoundError:
@@ -372,8 +373,9 @@ def make_context() -> ssl.SSLContext:
 class Certificates:
     """The certificates in `folder` and the TLS context that uses them.
 
-    `context` has the box's own certificate. If a client requests a name in another's certificate
-    (by SNI), a second context is used, because a context holds only one certificate per key type.
+    `context` has the box's own certificate. If a client requests (by SNI) a name in another
+    authority's certificate, that certificate's context is used instead. Each certificate needs its
+    own context, because a context holds only one certificate per key type.
     """
 
     folder: Path

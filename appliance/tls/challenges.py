@@ -1,4 +1,4 @@
-"""An ACME order, and the box's answers while an authority checks its name (RFC 8555, 8737)."""
+"""An ACME order, and the answers with which the box proves its name (RFC 8555, 8737)."""
 
 import ssl
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ _DETAIL_MAX = 200
 class AcmeError(Exception):
     """No certificate was obtained. `reason` is one of `REASONS` in acme.py.
 
-    `detail` is one line, mostly in the words of the authority or of the hook.
+    `detail` is one line, usually the error message of the authority or of `acme.dns_hook`.
     """
 
     def __init__(self, reason: str, detail: str) -> None:
@@ -39,7 +39,7 @@ class AcmeError(Exception):
 
 
 class Challenges:
-    """The answers that the box gives at the moment. An order adds them from its own thread."""
+    """The box's current answers to challenges. An order's thread adds them."""
 
     def __init__(self) -> None:
         self.files: dict[str, str] = {}  # HTTP-01: content by token
@@ -48,11 +48,11 @@ class Challenges:
 
     @contextmanager
     def answering(self, context: ssl.SSLContext) -> Iterator[None]:
-        """Let connections that use `context` be recognised during the block.
+        """Recognise the authority's TLS-ALPN-01 connections to `context` during the block.
 
-        Python's `sni_callback` does not know which protocols a client offers. OpenSSL calls the
-        message callback with the whole ClientHello before that. It is not needed at other times,
-        so it is set only while an order is in progress.
+        They offer the protocol `acme-tls/1`. Python does not pass the offered protocols to
+        `sni_callback`. OpenSSL calls the message callback earlier, with the whole ClientHello,
+        which contains them. The message callback is set only while an order is in progress.
         """
         context._msg_callback = self._on_message  # type: ignore[attr-defined] # noqa: SLF001
         try:
@@ -63,7 +63,10 @@ class Challenges:
             self._contexts.clear()
 
     def show(self, name: str, key_authorization: str, folder: Path) -> None:
-        """Answer TLS-ALPN-01 for `name`. `folder` holds the certificate while it is loaded."""
+        """Answer TLS-ALPN-01 challenges for `name` from now on.
+
+        The certificate is written to `folder` for a moment, because OpenSSL loads it from a file.
+        """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.set_alpn_protocols([_PROTOCOL])
         with open_part(folder / "challenge.pem") as file:
@@ -73,7 +76,7 @@ class Challenges:
         self._contexts[name] = context
 
     def find(self, client: ssl.SSLObject, name: str) -> ssl.SSLContext | None:
-        """Return the context with which to answer an authority; None for every other client."""
+        """Return the context for an authority's validation, or None for any other client."""
         return self._contexts.get(name) if client in self._validating else None
 
     def _on_message(
@@ -86,7 +89,10 @@ class Challenges:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What to order: a certificate for `name`. `folder` holds the account and the open order."""
+    """An order for a certificate for `name`.
+
+    `folder` contains the account's key and the unfinished order, if any.
+    """
 
     settings: AcmeSettings
     name: str
@@ -95,7 +101,10 @@ class Order:
 
 
 def _make_certificate(name: str, key_authorization: str) -> bytes:
-    """Return a key and a self-signed certificate that prove the account (RFC 8737, section 3)."""
+    """Return a key and a self-signed certificate for TLS-ALPN-01 as PEM (RFC 8737, section 3).
+
+    The certificate contains the hash of `key_authorization`.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ACME challenge")])
     now = datetime.now(UTC)

@@ -41,7 +41,8 @@ NO_ROUTE, DNS_TEMP, CONN_TIMEOUT = "no_route", "dns_temp", "conn_timeout"
 BOX_OFFLINE = "box_offline"
 
 _UNREACHABLE = {
-    errno.ENETUNREACH: NO_ROUTE,  # this machine reports these errors, not a router
+    # The first two errors come from this machine, not from a router on the way.
+    errno.ENETUNREACH: NO_ROUTE,
     errno.ENETDOWN: NO_ROUTE,
     errno.EHOSTUNREACH: "unreachable",
     errno.EADDRNOTAVAIL: "unreachable",
@@ -107,10 +108,16 @@ class SystemTrust:
 
 
 class OwnAuthority:
-    """Trusts only certificates signed by the given authorities. Checks their names and dates."""
+    """Trusts only certificates signed by the given authorities.
+
+    A receiver's certificate must also have the right host name and not be expired.
+    """
 
     def __init__(self, ca: str) -> None:
-        """`ca` is PEM text from `parse_ca`. A chain may end at any certificate in it."""
+        """`ca` is PEM text from `parse_ca`.
+
+        A receiver's chain may end at any certificate in `ca`, not only at a root.
+        """
         self._ca = ca
         self._context: ssl.SSLContext | None = None
 
@@ -154,7 +161,7 @@ def _modern(context: ssl.SSLContext) -> ssl.SSLContext:
     return context
 
 
-# Opens a TCP connection to one of the addresses and the port. Raises OSError if all fail.
+# Opens a TCP connection to the port at one of the addresses. Raises OSError if all addresses fail.
 Connect = Callable[[Sequence[IpAddress], int], Awaitable[socket.socket]]
 
 USER_AGENT = "venuebox-webhooks/1"
@@ -166,9 +173,9 @@ _NO_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=None)  # `Client.po
 _FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
 _NEXT_ADDRESS_SECONDS = 0.25  # delay before the next address is tried in parallel
 
-# The distance from the receiver at which each error occurs. If all addresses fail, the error
-# nearest to the receiver is reported, so "no route" is reported only if every address failed with
-# it.
+# How far from the receiver each error occurs (0: at the receiver). If all addresses fail, the error
+# with the smallest number is reported. "No route" (5) is therefore reported only if no attempt
+# failed nearer to the receiver.
 _DISTANCES = {
     errno.ECONNREFUSED: 0, errno.ECONNRESET: 1, errno.ETIMEDOUT: 2, errno.EHOSTUNREACH: 3,
     errno.ENETUNREACH: 5, errno.ENETDOWN: 5, errno.EADDRNOTAVAIL: 6, errno.EAFNOSUPPORT: 6,
@@ -246,14 +253,15 @@ class Client:
         return known is not None and all(reach_of(each) is not Reach.PUBLIC for each in known)
 
     def text(self, request: Request) -> bytes:
-        """Return `request` as sent over HTTP, for the delivery log."""
+        """Return the bytes that `post` sends for `request`, for the delivery log."""
         lines = [f"{name}: {value}\r\n" for name, value in self._headers_of(request).items()]
         return f"{self._request_line}\r\n{''.join(lines)}\r\n".encode() + request.body
 
     async def post(self, request: Request) -> Outcome:
         """Send `request` within the total time limit. Return every failure as an outcome.
 
-        The outcome depends only on the status code. Errors in the response body are ignored.
+        If the receiver responds, the outcome depends only on the status code. Errors while the
+        response body is read are ignored.
         """
         call = _Call(self._key)
         started = self._loop.time()
@@ -327,9 +335,10 @@ class Client:
         return message, body
 
     async def _read(self, body: StreamReader, seconds: float) -> bytes:
-        """Return the first KiB of the body. Read a body of up to 16 KiB to its end.
+        """Return the first KiB of the body.
 
-        If reading fails, the connection is not reused.
+        Read up to 16 KiB, because the connection can be reused only if the body was read to its
+        end.
         """
         if body.is_eof():
             return body.read_nowait(EXCERPT_MAX)
@@ -371,7 +380,7 @@ class Client:
 
 @dataclass(slots=True, eq=False)
 class _Call:
-    """The progress of one attempt. The connector reads `connection_key` and `proxy`."""
+    """The progress of one attempt. aiohttp's connector reads `connection_key` and `proxy`."""
 
     connection_key: ConnectionKey
     proxy: None = None
@@ -447,9 +456,10 @@ class _Connection(ResponseHandler):
 
 
 async def connect_directly(addresses: Sequence[IpAddress], port: int) -> socket.socket:
-    """Connect to the address that accepts the connection first.
+    """Try the addresses almost in parallel, and return the first connection that succeeds.
 
-    If all fail, raises the OSError that occurred nearest to the receiver (see `_DISTANCES`).
+    If all addresses fail, raises the OSError that occurred nearest to the receiver (see
+    `_DISTANCES`).
     """
     infos = [
         (_FAMILIES[each.version], socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (str(each), port))
@@ -471,10 +481,9 @@ def _distance(failure: OSError) -> int:
 
 
 class _Failures:
-    """Collects connection failures in place of the event loop that aiohappyeyeballs calls.
+    """Replaces the event loop in aiohappyeyeballs, and collects the connection failures.
 
-    With the event loop, the library would combine different failures into one OSError without an
-    errno.
+    The library itself combines different failures into one OSError without an errno.
     """
 
     def __init__(self) -> None:

@@ -73,7 +73,8 @@ class AttemptRecord:
     """The outcome of an attempt and the new state of its delivery, ready to be written.
 
     If `outcome` is None, nothing was sent and the delivery is cancelled. `replays` is the
-    delivery's number of replays when the attempt began. `request` is the failed request to store.
+    delivery's number of replays when the attempt began. `request` is the failed request to store,
+    or None.
     """
 
     delivery_seq: int
@@ -117,7 +118,8 @@ _DUE = f"{_SELECT} WHERE d.state = 'pending' AND d.endpoint_id = :endpoint_id AN
 def iterate_untried(reader: Reader, endpoint_id: str, after: int) -> Iterator[DueDelivery]:
     """Iterate over the endpoint's new deliveries with a `seq` greater than `after`, oldest first.
 
-    Skips a delivery if its reservation has another new delivery with a `seq` up to `after`.
+    If the same reservation has a new delivery with a `seq` up to `after`, which must be sent first,
+    its later deliveries are skipped.
     """
     rows = reader.rows(
         f"""{_DUE} d.due_uptime IS NULL AND d.seq > :after
@@ -155,7 +157,7 @@ def find_next_retry(reader: Reader, endpoint_id: str, uptime: int) -> int | None
 
 
 def list_erased(reader: Reader, seqs: Iterable[int]) -> set[int]:
-    """Return the deliveries in `seqs` whose guest was erased."""
+    """Return those of `seqs` whose delivery is about a guest whose personal data was erased."""
     rows = reader.rows(
         """SELECT d.seq FROM json_each(:seqs) wanted
            CROSS JOIN delivery d ON d.seq = wanted.value
@@ -233,7 +235,7 @@ def _values(record: AttemptRecord | Outcome) -> dict[str, Any]:
 def find_failed_request(reader: Reader, delivery_id: str) -> tuple[int, bytes] | None:
     """Return the time (ms since 1970) and the bytes of the last failed request, or None.
 
-    None means that the delivery succeeded or was never sent, or that its guest was erased.
+    None means that the delivery succeeded or was never sent, or that the guest's data was erased.
     """
     sql = """SELECT r.at, r.request FROM delivery d JOIN failed_request r ON r.delivery_seq = d.seq
              WHERE d.id = :id"""

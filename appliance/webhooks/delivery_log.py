@@ -30,7 +30,7 @@ class LoggedAttempt:
 class LoggedDelivery:
     """A delivery with its event, endpoint and attempts.
 
-    `due_at` is valid only while it is pending.
+    `due_at` is valid only while the delivery is pending.
     """
 
     id: str
@@ -95,7 +95,10 @@ class ListedDelivery:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryPage:
-    """One page, newest event first. `older` is `before` for the next page; None on the last."""
+    """One page, newest event first.
+
+    Pass `older` to `page_deliveries` as `before` to get the next page. It is None on the last page.
+    """
 
     deliveries: tuple[ListedDelivery, ...]
     older: str | None
@@ -127,8 +130,8 @@ def page_deliveries(
 ) -> DeliveryPage:
     """Return up to `size` deliveries that match `chosen`, newest first.
 
-    With `before`, return only those older than the delivery with that id. Raises NotFound if that
-    one is unknown.
+    If `before` (a delivery id) is given, return only older deliveries. Raises NotFound if there is
+    no delivery with this id.
     """
     event, delivery = _FOREVER, 0
     if before is not None:
@@ -187,14 +190,16 @@ def read_queue(reader: Reader, endpoint_id: str) -> QueueSummary:
 
 BATCH = 500  # maximum number of rows changed in one transaction
 FOUND = 10 * BATCH
-DELIVERIES = BATCH // 8  # each delivery has up to six attempts, or more after a replay
+# Maximum number of deliveries deleted in one transaction. Their attempts are deleted too, of which
+# each delivery has up to six, or more after a replay.
+DELIVERIES = BATCH // 8
 _ROW_BYTES = 120  # size of an attempt row with its index entries, without the excerpt
 
 
 def find_cut_of_attempts(reader: Reader, rows: int, size: int) -> int:
-    """Return the earliest instant from which all attempts fit in `rows` rows and `size` bytes.
+    """Return the earliest instant for which all attempts since then fit into the limits.
 
-    Returns 0 if all stored attempts fit.
+    The limits are `rows` rows and `size` bytes. Returns 0 if all stored attempts fit.
     """
     sql = "SELECT at FROM attempt ORDER BY at DESC LIMIT 1 OFFSET :rows"
     by_number = reader.value(sql, {"rows": rows})
@@ -233,7 +238,10 @@ def find_requests(reader: Reader, before: int) -> list[Key]:
 
 
 def find_deliveries(reader: Reader, dead_before: int, ended_before: int) -> list[Key]:
-    """Find deliveries that died before `dead_before` or otherwise ended before `ended_before`."""
+    """Find deliveries that were given up before `dead_before` or ended before `ended_before`.
+
+    A delivery has ended if it was delivered or cancelled.
+    """
     sql = """SELECT seq FROM delivery
              WHERE finished_at < max(:dead, :ended)
                  AND finished_at < CASE state WHEN 'dead' THEN :dead ELSE :ended END
@@ -261,7 +269,7 @@ def drop_answers(tx: Transaction, keys: Sequence[Key]) -> None:
 
 
 def drop_deliveries(tx: Transaction, keys: Sequence[Key]) -> None:
-    """Delete these deliveries and their attempts. Skip deliveries that are pending again."""
+    """Delete these deliveries and their attempts, except deliveries that were replayed since."""
     ended = [
         key for key in keys
         if tx.value("SELECT state FROM delivery WHERE seq = :seq", {"seq": key[0]}) != "pending"
@@ -279,8 +287,8 @@ def drop_events(tx: Transaction, keys: Sequence[Key]) -> None:
 def erase_deliveries_of(tx: Transaction, reservation_id: str) -> None:
     """Erase the stored request and response content of a reservation's deliveries.
 
-    Times and outcomes are kept, because they describe the endpoint. The body digest is erased too,
-    because it could confirm a guessed name.
+    Times and outcomes are kept, because they describe the endpoint and not the guest. The body's
+    digest is erased too, because it could confirm a guessed name.
     """
     sql = """SELECT d.seq FROM event e JOIN delivery d ON d.event_seq = e.seq
              WHERE e.reservation_id = :id"""
@@ -290,7 +298,7 @@ def erase_deliveries_of(tx: Transaction, reservation_id: str) -> None:
     drop_requests(tx, deliveries)
 
 
-# Number of rows examined in one transaction, which takes a few milliseconds.
+# Number of rows examined in one transaction. This takes a few milliseconds.
 REPLAY_PAGE = 500
 # Skips deliveries that are due now and not yet attempted, i.e. new and already replayed deliveries.
 _REPLAY = """
@@ -313,7 +321,10 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress of a replay of the deliveries up to `seq` `last`. Those up to `after` are done."""
+    """Progress of a replay.
+
+    The replay covers deliveries with a `seq` up to `last`. Those up to `after` are processed.
+    """
 
     after: int
     last: int

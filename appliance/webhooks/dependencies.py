@@ -1,4 +1,4 @@
-"""Injectable dependencies of the webhook dispatcher."""
+"""Dependencies of the webhook dispatcher, which tests can replace."""
 
 import random
 from collections.abc import Callable
@@ -35,14 +35,17 @@ class Inside:
     """
 
     def __init__(self, names: Callable[[str], bool], connect: Connect) -> None:
-        """`names` returns whether a URL is internal. `connect` is called without addresses."""
+        """`names` returns whether a URL is that of a receiver inside this process.
+
+        `connect` is called without addresses.
+        """
         self._connect = connect
         self.names = names
 
     def make_client(self, receiver: TargetUrl, trust: Trust, budgets: Budgets) -> Client:
         """Create a client that can reach internal receivers only."""
-        # A socket pair has no TLS. Port 80 replaces 443, so that the Host header is the same as in
-        # the URL.
+        # There is no TLS on a socket pair. With port 443 but no TLS, the Host header would contain
+        # the port, so use port 80.
         port = 80 if receiver.port == 443 else receiver.port
         plain = replace(receiver, secure=False, port=port)
         client = Client(plain, None, self._connect, trust, budgets)

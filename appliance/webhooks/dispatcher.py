@@ -111,7 +111,9 @@ class Dispatcher:
         self._dependencies = dependencies
         self._uptime = uptime = dependencies.uptime
         self._queues: dict[str, EndpointQueue] = {}
-        # The console shows warnings, once for both environments, and not about partners' tests.
+        # The console shows warnings, so only the live environment logs alerts as warnings. A
+        # problem of both environments is then shown once, and problems in partners' tests are not
+        # shown.
         level = logging.WARNING if environment.name == "live" else logging.INFO
         self._alerts = Alerts(database, level)
         clock = database.clock
@@ -149,7 +151,7 @@ class Dispatcher:
         self._pump_soon()
 
     async def close(self, deadline: float = 10.0) -> None:
-        """Stop new attempts, wait up to `deadline` s for running attempts, and write outcomes.
+        """Start no more attempts, wait up to `deadline` s for running ones, and write outcomes.
 
         All other deliveries stay pending and are sent after the next start.
         """
@@ -184,7 +186,7 @@ class Dispatcher:
     def release(self, reason: str) -> None:
         """Remove a hold.
 
-        After the last hold, send the deliveries that became due in the meantime.
+        When no hold is left, send the deliveries that became due in the meantime.
         """
         self._holds.discard(reason)
         self._catch_up()
@@ -271,7 +273,7 @@ class Dispatcher:
             for queue in sorted(ready, key=lambda queue: queue.in_flight):
                 try:
                     self._database.peek(self._start_attempts, queue, uptime, now)
-                except Exception as error:  # noqa: BLE001 - the other queues must still be sent
+                except Exception as error:  # noqa: BLE001 - continue with the other queues
                     log_exception("webhooks: read deliveries", error)
                     queue.pause(uptime + _READ_AGAIN_MS)
         times = [queue.wakes_at(uptime) for queue in self._queues.values()]
@@ -293,7 +295,7 @@ class Dispatcher:
     async def _run(self, attempt: _Attempt) -> None:
         """Sign and send the body. Record every failure as an outcome.
 
-        The wait before the next attempt begins when this one ends.
+        The delay before a retry starts when this attempt ends.
         """
         queue, delivery = attempt.queue, attempt.delivery
         client, started, request = queue.client, self._clock.monotonic(), None
@@ -338,10 +340,10 @@ class Dispatcher:
             if queue.offline:
                 self._resume([queue])
             return outcome
-        # Without an endpoint, no later attempt would clear the alert.
+        # If the endpoint was deactivated in the meantime, no later attempt would clear the alert.
         if queue.endpoint is not None:
             self._alerts.begin(
-                OFFLINE, "the box is offline, so webhooks wait and no attempt is charged"
+                OFFLINE, "the box is offline, so webhooks wait and failed attempts do not count"
             )
         for each in affected:
             if each is queue or not each.offline:
@@ -359,7 +361,10 @@ class Dispatcher:
     def _record(
         self, attempt: _Attempt, outcome: Outcome | None, duration_ms: int = 0
     ) -> AttemptRecord:
-        """Return an attempt's record. If `outcome` is None, the delivery is cancelled unsent."""
+        """Return an attempt's record.
+
+        If `outcome` is None, nothing was sent, and the delivery is cancelled.
+        """
         delivery, now, uptime = attempt.delivery, self._clock.now(), self._uptime.milliseconds()
         step = Step("cancelled", delivery.attempts)
         if outcome is not None:
@@ -415,7 +420,7 @@ class Dispatcher:
 
 
 def _render(reader: Reader, delivery: DueDelivery, endpoint: Endpoint | None) -> bytes | None:
-    """Return the body with the reservation's current data. Return None if it was deleted."""
+    """Return the body with the reservation's current data, or None if it was deleted."""
     assert endpoint is not None  # noqa: S101 - every queue in use has an endpoint
     reservation = None
     if delivery.reservation_id is not None:

@@ -30,9 +30,9 @@ class EndpointQueue:
 
     Up to 6 deliveries are in flight, or 1 while the endpoint is failing. Two deliveries for the
     same reservation are never in flight at once, and their first attempts keep their order. After
-    an outage, the pending deliveries form a backlog. Half of the places then go to newer
-    deliveries, so that they do not wait behind the backlog. The other half goes to retries that are
-    due, then to the oldest first attempts.
+    an outage, the pending deliveries form a backlog. While there is a backlog or a retry is due,
+    half of the attempts are for newer deliveries, so that these do not have to wait. The other half
+    are for retries that are due, then for the oldest first attempts.
     """
 
     def __init__(self, endpoint_id: str) -> None:
@@ -117,7 +117,10 @@ class EndpointQueue:
             self.start_backlog()
 
     def choose(self, reader: Reader, uptime: int, room: int) -> Iterator[DueDelivery]:
-        """Yield up to `room` deliveries to send now. Call `begin` for each before the next."""
+        """Yield up to `room` deliveries to send now.
+
+        Call `begin` with each delivery before you request the next one.
+        """
         if self._starts_backlog:
             self._backlog_end, self._starts_backlog = newest_delivery(reader), False
         retries, places, share = self._has_retries(uptime), self.in_flight + room, room
@@ -145,8 +148,8 @@ class EndpointQueue:
     ) -> Generator[DueDelivery, None, tuple[bool, bool]]:
         """Yield at most `limit` rows. Return (whether more remain, whether any was skipped).
 
-        Skips deliveries in flight, which stay pending until their outcome is recorded, and other
-        deliveries for the same reservation.
+        Skips deliveries that are in flight or whose outcome is not recorded yet. Also skips other
+        deliveries for the same reservations.
         """
         skipped = False
         for delivery in rows:

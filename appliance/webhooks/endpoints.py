@@ -122,7 +122,7 @@ class EndpointsChanged:
 
 
 def parse_event_types(value: object, known: Sequence[str] = EVENT_TYPES) -> tuple[str, ...]:
-    """Parse the member `events` into event types without duplicates. None means all six.
+    """Parse a request's `events` member into event types without duplicates. None means all six.
 
     Raises InvalidEventType for an empty list, a type not in `known`, or a value that is not a list.
     """
@@ -184,10 +184,11 @@ def choose_events(
 def send_test_event(
     tx: Transaction, endpoint_id: str | None, event_type: str = "webhook.test"
 ) -> list[str]:
-    """Queue an event with a sample for the endpoint, or for all if None. Returns the delivery ids.
+    """Queue an event with sample data for one endpoint. Return the delivery ids.
 
-    Queues it for active endpoints only, regardless of their event types. Raises NotFound if the
-    endpoint is unknown.
+    If `endpoint_id` is None, queue it for all endpoints. Deactivated endpoints do not get the
+    event. It does not matter whether an endpoint subscribes to the event type. Raises NotFound if
+    the endpoint is unknown.
     """
     chosen = list_active_endpoints(tx) if endpoint_id is None else [get_endpoint(tx, endpoint_id)]
     receiving = [endpoint.id for endpoint in chosen if endpoint.active]
@@ -233,8 +234,8 @@ def roll_secret(
 ) -> str:
     """Issue and return a new secret. The previous secret keeps signing for 24 hours.
 
-    At most two secrets sign, so another roll revokes the oldest at once. Raises NotFound if the
-    endpoint is unknown.
+    At most two secrets sign at the same time. If the secret is rolled again within 24 hours, the
+    oldest secret is revoked at once. Raises NotFound if the endpoint is unknown.
     """
     endpoint = get_endpoint(tx, endpoint_id)
     secret = tx.tokens.new_webhook_secret()

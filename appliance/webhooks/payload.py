@@ -11,7 +11,8 @@ from appliance.venue.model import Venue
 from appliance.webhooks.deliveries import DueDelivery
 from appliance.webhooks.endpoints import Endpoint
 
-# ASCII only, so that every parser reads names in all scripts, and the signed bytes are stable.
+# Escape non-ASCII characters. The body's bytes are then the same in every common character set, so
+# receivers read names correctly and compute the right signature.
 _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
 
 _SAMPLE_ID = "00000000-0000-4000-8000-000000000000"

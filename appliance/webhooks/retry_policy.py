@@ -23,9 +23,9 @@ class Step:
 def next_step(attempts: int, *, delivered: bool, charged: bool, draw: Callable[[], float]) -> Step:
     """Return the step after an attempt. `attempts` is the number of earlier charged attempts.
 
-    `draw` returns a uniform random number in [0, 1), which adds up to 10 % (at most 60 s) to a
-    retry's delay. If the attempt is not charged, the delivery is due again as soon as the queue
-    resumes.
+    A retry's delay is extended by a random time of up to 10 %, but at most 60 s. `draw` returns a
+    uniform random number in [0, 1) for this. If the attempt is not charged, the delivery is due
+    again as soon as the queue resumes.
     """
     if delivered:
         return Step("delivered", attempts + 1)

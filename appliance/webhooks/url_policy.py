@@ -1,6 +1,7 @@
 """The URL policy decides which URLs and addresses webhooks may be sent to (SSRF protection).
 
-`ipaddress.is_global` is not used, because it is True for NAT64, 6to4 and mapped loopback addresses.
+`ipaddress.is_global` is not used, because it is True for NAT64, 6to4 and mapped loopback addresses,
+which may lead to private IPv4 addresses.
 """
 
 import asyncio
@@ -70,7 +71,7 @@ _WITH_PORT = re.compile(r"(?:\[(?P<six>.+)\]|(?P<plain>[^:]+))(?::(?P<port>[0-9]
 _FIRST_COMMON_PORT = 1024  # lower ports are assigned to other protocols
 
 
-@lru_cache(maxsize=256)  # each attempt passes one of the same few addresses
+@lru_cache(maxsize=256)  # the attempts use the same few addresses again and again
 def reach_of(address: IpAddress) -> Reach:
     """Classify `address`. Return NEVER for special ranges that cannot be allowed."""
     for reach, networks in _OPENABLE.items():
@@ -104,8 +105,8 @@ def parse_allow_entry(text: str) -> AllowEntry:
         network = ip_network(name)
     except ValueError as error:
         raise OperatorError(
-            f"webhooks.allow_networks has {text!r} ({error}). Write an address or a network, "
-            "each with an optional :port."
+            f"webhooks.allow_networks contains {text!r}, which is invalid ({error}). Specify an "
+            "address or a network, with an optional :port."
         ) from None
     first, length = network.network_address, network.prefixlen
     if network.num_addresses == 1 and reach_of(first) is not Reach.NEVER:
@@ -113,8 +114,8 @@ def parse_allow_entry(text: str) -> AllowEntry:
     ranges = [outer for group in _OPENABLE.values() for outer in group]
     if not any(first in outer and length >= outer.prefixlen for outer in ranges):
         raise OperatorError(
-            f"webhooks.allow_networks has {text!r}, which is not a private network. Write a "
-            f"network inside {', '.join(map(str, ranges))}"
+            f"webhooks.allow_networks contains {text!r}, which is not a private network. Specify "
+            f"a network inside {', '.join(map(str, ranges))}."
         )
     return AllowEntry(network, port)
 
@@ -170,7 +171,10 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 @dataclass(frozen=True, slots=True)
 class TargetUrl:
-    """A parsed URL. `address` is set if the host is an IP address."""
+    """A parsed URL. `target` is the path with the query.
+
+    `address` is set if the host is an IP address.
+    """
 
     secure: bool
     host: str
@@ -283,7 +287,7 @@ class EgressGuard:
     def __init__(
         self, policy: EgressPolicy, resolve: Resolve, resolve_new: Resolve | None = None
     ) -> None:
-        """`resolve_new` resolves new endpoints' hosts without delaying deliveries."""
+        """`resolve_new` looks up new endpoints' hosts, so that this does not delay deliveries."""
         self._policy = policy
         self._resolve = resolve
         self._resolve_new = resolve_new or resolve
@@ -370,8 +374,8 @@ class SystemResolver:
 def is_own_address(address: IpAddress) -> bool:
     """Whether this machine has the address on any interface.
 
-    Connects a UDP socket, which sends no packet. For a destination that is this machine's own
-    address, the kernel chooses it as the source.
+    Connects a UDP socket to the address, which sends no packet. If the address belongs to this
+    machine, the kernel chooses the same address as the socket's source.
     """
     family = socket.AF_INET6 if isinstance(address, IPv6Address) else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:

@@ -1,4 +1,4 @@
-"""Scans at a bridge. The box decides them. While it is unreachable, the bridge decides."""
+"""Scans at a bridge. The box decides them. While the box is unreachable, the bridge does."""
 
 import asyncio
 import logging
@@ -112,17 +112,20 @@ class Agent:
         self.on_lost()
 
     async def go_online(self) -> bool:
-        """Let the box decide again if every scan is synced. Return whether it does."""
+        """Let the box decide scans again if every scan is synced. Return whether it does so now."""
         async with self._turn:
             if await self.spool.list_open(1):
                 return False
             if not self.is_online:
-                log.warning("agent: box reachable again, so the box decides scans")
+                log.warning("agent: the box is reachable again, so it decides scans")
             self.is_online, self.revoked = True, False
             return True
 
     def set_clock(self, box_time: str) -> None:
-        """Follow the box's clock, because a small computer may have no real-time clock."""
+        """Use the box's clock from now on. The bridge's own clock may be wrong.
+
+        A small computer may have no real-time clock.
+        """
         ahead = parse_instant(box_time) - self._clock.now()
         self._ahead = 0 if abs(ahead) < _CLOCK_TOLERANCE_MS else ahead
 
@@ -250,13 +253,14 @@ def _to_wire(scan: SpooledScan) -> dict[str, Any]:
     if scan.admitted > 0:
         wire["arrivals"] = scan.admitted
     # A pass identifies its guest, but the box might match a typed code to a different guest.
+    # Therefore send the reservation that the bridge has chosen.
     if scan.reservation_id is not None and not resembles_pass(scan.code):
         wire["reservationId"] = scan.reservation_id
     return wire
 
 
 def _remark(scan: SpooledScan, result: dict[str, Any]) -> str | None:
-    """Log and return a remark if the box disagrees with an offline admission, else None."""
+    """If the box disagrees with an offline admission, log a remark and return it, else None."""
     if result.get("conflict"):
         remark = "conflict"
     elif COLOURS.get(scan.result) == "green" and result["colour"] != "green":

@@ -29,7 +29,7 @@ class OutOfReach(Exception):
 
 
 class NotPaired(Exception):
-    """The box does not know this bridge or has revoked its token (401)."""
+    """This bridge is not paired with the box, or the box has revoked its token (401)."""
 
 
 class Refused(Exception):
@@ -217,7 +217,7 @@ def _parse_response(status: int, raw: bytes) -> dict[str, Any]:
     if not isinstance(answer, dict) or status >= 500 or 300 <= status < 400:
         raise OutOfReach(f"the box returned status {status}")
     if status == 401:
-        raise NotPaired(str(answer.get("error_en", "the box does not know this bridge")))
+        raise NotPaired(str(answer.get("error_en", "this bridge is not paired with the box")))
     if status >= 400:
         raise Refused(status, str(answer.get("error", f"the box returned status {status}")))
     return answer
@@ -232,7 +232,7 @@ def _make_ssl(identity: Identity) -> ssl.SSLContext | aiohttp.Fingerprint | bool
         return ssl.create_default_context(cadata=identity.ca)
     except ssl.SSLError:
         raise OperatorError(
-            "--ca contains no certificate. Give the box's certificate in PEM format."
+            "--ca contains no certificate. Specify the box's certificate in PEM format."
         ) from None
 
 

@@ -28,7 +28,7 @@ from terminal_bridge.scanners.scanner import ARRIVALS, Answer
 
 _MINUTE = 60_000
 _CONTEXT = b"svc-snapshot-v1"
-# A snapshot dated further in the future admits nobody.
+# If a snapshot was made further in the future than this, it is not used to admit guests.
 _AHEAD_MS = 10 * 60_000
 # Amber results that only occur offline.
 OFFLINE: Mapping[str, str] = {
@@ -36,7 +36,8 @@ OFFLINE: Mapping[str, str] = {
     "old_list": _("The list is too old and the box cannot be reached: ask the host."),
     "needs_box": _("The box cannot be reached: ask for the QR code."),
 }
-# The usual messages for these results name the guest, but only tonight's guests are known.
+# The usual messages for these results contain the reservation's time. It is unknown if the
+# reservation is not in the snapshot, which lists only tonight's reservations.
 _OTHER_EVENING = frozenset({"not_yet", "too_late"})
 _DATE_ONLY = _("Pass for another evening: ask the host.")
 
@@ -56,7 +57,10 @@ class Snapshot:
     entries: Mapping[str, FirstCheckIn]
 
     def is_fresh(self, now: int) -> bool:
-        """Whether it may admit guests, i.e. is less than 12 h old and not from the future."""
+        """Whether guests may be admitted by this snapshot.
+
+        It must be less than 12 h old and not from the future.
+        """
         return self.made_at - _AHEAD_MS < now < self.expires_at
 
 

@@ -39,7 +39,7 @@ def run_bridge(arguments: argparse.Namespace, console: Console) -> int:
     directory = console.directory(arguments)
     if directory.holds_a_box():
         raise OperatorError(
-            f"{directory.root} contains a box. Give the bridge a directory of its own."
+            f"{directory.root} contains a box. Specify another directory for the bridge."
         )
     directory.root.mkdir(parents=True, exist_ok=True)
     with directory.lock():
@@ -64,7 +64,7 @@ def read_bridge_settings(file: Path) -> tuple[ReaderSettings, ...]:
     readers = parse_readers(document.get("readers", []), on_a_bridge=True)
     if not readers:
         raise OperatorError(
-            f"{file} configures no reader. Add [[readers]] to it (see docs/guide/scanners.md)."
+            f"{file} configures no scanner. Add [[readers]] to it (see docs/guide/scanners.md)."
         )
     return readers
 

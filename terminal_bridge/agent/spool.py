@@ -95,9 +95,10 @@ class Spool:
         return [row[0] for row in rows]
 
     async def keep_snapshot(self, signed: dict[str, Any], counted: list[int], at: int) -> None:
-        """Store a new snapshot, mark the scans `counted`, and delete scans older than 7 days.
+        """Store a new snapshot, mark the scans in `counted`, and delete old scans.
 
-        `at` is the current time in ms since 1970.
+        `counted` contains `seq` values. Scans are deleted when they are counted and older than 7
+        days. `at` is the current time in ms since 1970.
         """
         await self._change(
             *(("UPDATE scan SET counted = 1 WHERE seq = ?", (seq,)) for seq in counted),

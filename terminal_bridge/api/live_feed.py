@@ -69,7 +69,7 @@ class _EventStream(web.StreamResponse):
             if number % _BATCH == 0:  # yields to the event loop, because scans may be waiting
                 await asyncio.sleep(0)
         is_over = listener.over.done()
-        if not changes and not is_over:  # the heartbeat's id advances past filtered changes
+        if not changes and not is_over:  # its id is the position after the filtered changes
             events.append(f": still here\nid: {listener.position}\n\n")
         if terminal.revoked_at is not None:
             events.append(self._event(Change(listener.position, "revoked")))

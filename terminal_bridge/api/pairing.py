@@ -31,9 +31,9 @@ from appliance.http.request import (
 from appliance.venue.rows import find_tonight, get_venue
 from terminal_bridge.api.request import authenticate, keep_token, parse_pairing
 
-# After five wrong attempts in total, across all devices, pairing codes stop working
-# (appliance/door/terminals.py). The limit per device is lower, so one device cannot disable pairing
-# codes.
+# After five wrong attempts by all devices together, the open pairing codes stop working
+# (appliance/door/pairing.py). The limit per device is lower, so that one device alone cannot
+# disable them.
 _TRIES_PER_DEVICE = 3
 _OFFER_SECONDS = 600.0
 
@@ -47,7 +47,8 @@ async def pair(request: web.Request) -> web.Response:
     """`POST /pair`: exchange a one-time link's secret, or a typed code, for a token.
 
     With `cookie: true`, the token is set as a cookie that scripts cannot read. Raises
-    PairingRefused if the code is invalid, and PairingLater after three wrong typed codes.
+    PairingRefused if the code is invalid, and PairingLater if this device has typed three wrong
+    codes within 10 minutes.
     """
     environment = request[ENVIRONMENT]
     if not is_from_our_page(request, environment.links.base):

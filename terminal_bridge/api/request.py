@@ -241,7 +241,7 @@ async def authenticate(request: web.Request, role: str = "scan") -> Terminal:
 
     Raises TerminalNotPaired if the token is missing or unknown, and RoleMissing if the terminal's
     role does not include `role`. If the terminal is revoked, raises TerminalRevoked, or
-    BrowserRevoked for a token in a cookie, after which the browser must delete its data.
+    BrowserRevoked if the token came in a cookie. The browser must then delete its data.
     """
     environment = request[ENVIRONMENT]
     terminal = _identify(request, role)
@@ -280,7 +280,8 @@ def cookie_name(environment: Environment) -> str:
 def _read_token(request: web.Request, environment: Environment) -> str | None:
     """Return the token from the Authorization header, or else from the cookie.
 
-    To prevent CSRF, ignore the cookie if a different site sent the request, except GET and HEAD.
+    To prevent CSRF, ignore the cookie if a page of another site sent the request. GET and HEAD are
+    exempt, because they change nothing.
     """
     header = request.headers.get("Authorization")
     if header is not None:

@@ -33,7 +33,7 @@ from terminal_bridge.api.wire import conflict_of, error_of, verdict_of
 
 SYNC_LIMIT = 512 * 1024  # in bytes, enough for 500 scans with reasons
 _OLDEST_MS = 48 * 3600 * 1000
-_BATCH = 25  # scans per transaction, during which other doors wait
+_BATCH = 25  # scans per transaction; scans from other terminals wait until it ends
 
 
 async def scan(request: web.Request) -> web.Response:
@@ -96,7 +96,8 @@ async def decide_code(
     """
     database, by_name = environment.database, terminal.may("search")
     scanned = environment.keyring, environment.name, code
-    # A pass is found by an index, but typed text may need a slow search.
+    # A pass is found quickly through an index, so it is read at once. Typed text may need a slow
+    # search, which runs in a reader thread.
     if len(code) >= TEXT_LENGTH:
         reading = database.peek(look_up_code, *scanned, by_name=by_name)
     else:

@@ -135,10 +135,10 @@ def event_of(change: Change, terminal: Terminal) -> _Json:
 
 
 def conflict_of(conflict: Conflict, terminal: Terminal) -> _Json:
-    """Return a conflict for `terminal`, where `other` is the admission at another terminal.
+    """Return a conflict as `terminal` sees it.
 
-    `admissions` lists both admissions in chronological order. If there was only one, `other` has
-    its time and no terminal.
+    `other` is the admission at the other terminal. `admissions` lists both admissions in
+    chronological order. If there was only one admission, `other` has its time and no terminal.
     """
     other = conflict.other
     if other is not None and other.terminal_id == terminal.id != conflict.this.terminal_id:

@@ -88,7 +88,7 @@ _FRENCH = _layout(
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """A key press. If `text` is set, a character typed as Alt plus its number on the keypad."""
+    """A key press, or a character that was typed as Alt plus its number on the keypad (`text`)."""
 
     code: int
     shift: bool = False
@@ -197,13 +197,13 @@ class Keyboard:
         if len(self._strokes) < CODE_MAX:
             self._strokes.append(stroke)
         else:
-            self._spoiled = f"input longer than {CODE_MAX} characters dropped"
+            self._spoiled = f"input longer than {CODE_MAX} characters was dropped"
 
     def _end(self) -> list[str]:
         text = read_strokes(self._strokes).strip()
         self._strokes.clear()
         if "\ufffd" in text:
-            self._spoiled = self._spoiled or "input with keys that no code contains dropped"
+            self._spoiled = self._spoiled or "input with keys that no code contains was dropped"
         self.dropped, self._spoiled = self._spoiled, ""
         return [text] if text and not self.dropped else []
 
@@ -278,7 +278,7 @@ class DeviceReader:
         self._open, self._decide = open_device, decide
         self._stopping = threading.Event()
         self._pending: Future[Answer] = Future()
-        # The open `answer_device`.
+        # The open port of `answer_device`, or None.
         self._relay: serial.Serial | None = None
         # A daemon thread, because the process must be able to exit while a driver hangs.
         name = f"reader {settings.place}"
