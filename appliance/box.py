@@ -69,7 +69,6 @@ def open_box(
     to each `Database`. Raises OperatorError if a database is missing, damaged or newer than the
     program.
     """
-
     names: tuple[EnvironmentName, ...] = ("live", "test")
     paths = {name: directory / f"{name}.db" for name in names}
     for path in paths.values():  # before any is opened, because an open one has threads
