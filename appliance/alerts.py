@@ -71,10 +71,13 @@ _Key = tuple[str, str]
 
 
 class Alerts:
-    """The active alerts. Writes only changes, and retries a failed write with the next change."""
+    """The active alerts, in memory and in the database. Only changes are written.
+
+    If a write fails, it is repeated when the next alert changes.
+    """
 
     def __init__(self, database: Database, level: int = logging.WARNING) -> None:
-        """`level` is the level at which a raised alert is logged."""
+        """`level` is the log level for newly raised alerts."""
         self._database = database
         self._level = level
         self._active: dict[_Key, Alert] = {}
@@ -91,9 +94,9 @@ class Alerts:
                 self._clear(key)
 
     def was_taken_back(self, name: str) -> bool:
-        """Return whether a command in another process deleted the alert.
+        """Return whether the stored alert was deleted by an operator instead of by this object.
 
-        If so, clear it here too.
+        If so, delete it from memory too. Returns False while a change to the alert is unwritten.
         """
         key = (name, "")
         if key not in self._active or key in self._changed or key in self._being_written:
@@ -104,7 +107,10 @@ class Alerts:
         return True
 
     def begin(self, name: str, sentence: str, subject: str = "") -> None:
-        """Raise an alert, unless it is active. `sentence` describes the problem for the owner."""
+        """Raise an alert, unless it is already active.
+
+        `sentence` describes the problem to the owner.
+        """
         key = (name, subject)
         if key not in self._active:
             log.log(self._level, "alerts: %s", sentence)
@@ -112,13 +118,13 @@ class Alerts:
             self._write_soon(key)
 
     def end(self, name: str, sentence: str, subject: str = "") -> None:
-        """Clear an alert, if it is active, and log `sentence`."""
+        """If the alert is active, clear it and log `sentence`."""
         if (name, subject) in self._active:
             log.info("alerts: %s", sentence)
             self._clear((name, subject))
 
     def keep_only(self, subjects: set[str]) -> None:
-        """Clear the alerts about all endpoints except those in `subjects`."""
+        """Clear the alerts about endpoints whose ids are not in `subjects`."""
         for key in list(self._active):
             if key[0] in _OF_ENDPOINTS and key[1] not in subjects:
                 self._clear(key)
@@ -165,6 +171,6 @@ def _write_changes(tx: Transaction, changes: dict[_Key, Alert | None]) -> None:
 
 
 def notice_blocked(alerts: Alerts, endpoint_id: str, reason: str) -> None:
-    """Raise an alert that the URL policy blocks an endpoint."""
+    """Raise the alert that the URL policy blocks an endpoint. `reason` is part of its text."""
     sentence = f"webhook endpoint {endpoint_id} is blocked: {reason}"
     alerts.begin(ENDPOINT_BLOCKED, sentence, endpoint_id)

@@ -24,10 +24,10 @@ READ_ONLY_SCOPES = ("venue:read", "availability:read", "reservations:read")
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A stored key. Only the prefix and the last four characters of its secret are known.
+    """A stored key. Of its secret, only the prefix, the last four characters and a hash are stored.
 
-    If `changes_over` is True, the key was rotated and is refused from `revoked_at` on. Any other
-    key is refused as soon as `revoked_at` is set, regardless of the clock.
+    If `changes_over` is True, the key was rotated and is valid until `revoked_at` (ms since 1970).
+    Any other key is invalid as soon as `revoked_at` is set, whatever the clock shows.
     """
 
     id: str
@@ -72,7 +72,10 @@ def list_keys(reader: Reader) -> list[ApiKey]:
 
 
 def touch_key(tx: Transaction, key_id: str) -> None:
-    """Set `last_used_at`, at most once a minute, so that most calls write nothing."""
+    """Set `last_used_at` to the current time.
+
+    Does nothing if it was set less than a minute ago, so that most API calls cause no write.
+    """
     sql = """UPDATE api_key SET last_used_at = :now
              WHERE id = :id AND (last_used_at IS NULL OR abs(:now - last_used_at) >= :minute)"""
     tx.execute(sql, {"id": key_id, "now": tx.now, "minute": _MINUTE})
@@ -151,9 +154,9 @@ def issue_key(
 ) -> IssuedKey:  # fmt: skip
     """Issue a key with `scopes`, which must be members of SCOPES.
 
-    A successor inherits the lineage of the key `successor_of`, i.e. the right to cancel that key's
-    reservations and to see its idempotency keys and externalRefs. The old key stays valid until it
-    is revoked. Raises OperatorError if there is no key `successor_of`.
+    With `successor_of`, the new key gets that key's lineage. It can therefore cancel that key's
+    reservations and see their idempotency keys and externalRefs. The old key stays valid until it
+    is revoked. Raises OperatorError if there is no key with the id `successor_of`.
     """
     key_id = tx.new_id()
     lineage = key_id
@@ -180,8 +183,8 @@ def issue_key(
 def revoke_key(tx: Transaction, key_id: str, *, actor: str = CONSOLE) -> bool:
     """Revoke a key permanently. Returns False if there is no such key.
 
-    Keeps an earlier `revoked_at`. Revokes a rotated key even if it has already expired, because
-    the clock of the calling command may differ from the box's.
+    If the key is already revoked, its `revoked_at` does not change. A rotated key is revoked even
+    if it seems to have expired, because the calling command's clock may differ from the box's.
     """
     key = find_key(tx, key_id)
     if key is None:
@@ -203,7 +206,7 @@ def rotate_key(
 ) -> IssuedKey:  # fmt: skip
     """Issue a successor with the same name, scopes and lineage as key `key_id`.
 
-    If `ends` is True, the old key expires in 24 hours, otherwise it works until it is revoked.
+    If `ends` is True, the old key expires in 24 hours. Otherwise, it is valid until it is revoked.
     Raises NotFound if the key is unknown.
     """
     old = known(find_key(tx, key_id))
@@ -212,6 +215,6 @@ def rotate_key(
         at = tx.now + _CHANGE_OVER_MS
         sql = """UPDATE api_key SET revoked_at = -:at
                  WHERE id = :id AND (revoked_at IS NULL OR revoked_at < -:at)"""
-        tx.execute(sql, {"id": key_id, "at": at})  # an earlier expiry is kept
+        tx.execute(sql, {"id": key_id, "at": at})  # does not postpone an earlier expiry
         record_audit(tx, actor, "key_revoked", key=key_id, name=old.name, at=at)
     return issued

@@ -4,8 +4,8 @@ A wrong clock causes damage that cannot be undone: data expires early and receiv
 signatures. The system clock is trusted if it is not earlier than a time known to be past, and
 either the kernel reports it as synchronised or nothing has contradicted it for ten minutes. After
 an unconfirmed clock step, the box derives the time from the uptime, because with a wrong time it
-would refuse tonight's guests. Signatures and other timestamps that others verify use the system
-clock.
+would refuse tonight's guests. Signatures and other timestamps that other systems verify use the
+system clock.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ class SystemClock:
 
 
 class StoppedClock:
-    """A clock that moves only when set, for tests and for calculations at another instant."""
+    """A clock that changes only when it is set, for tests, benchmarks and generated documents."""
 
     def __init__(self, instant: str = "2026-11-21T19:00:00Z") -> None:
         self.milliseconds = parse_instant(instant)
@@ -98,7 +98,8 @@ def optional_instant(milliseconds: int | None) -> str | None:
 class ZoneDatabase:
     """A tz database: its version, and the directory with its files.
 
-    `origin` is "packaged", "system" or "own". If `root` is None, the tzdata package is used.
+    `origin` is "packaged" (the tzdata package), "system" or "own" (files that the owner has
+    installed). If `root` is None, the files are read from the tzdata package.
     """
 
     version: str
@@ -123,11 +124,11 @@ class ZoneDatabase:
 def newest_zone_database(
     system_root: Path = _SYSTEM_ZONES, own_root: Path | None = None
 ) -> ZoneDatabase:
-    """Return the newest tz database among the packaged, the system's and the owner's.
+    """Return the newest tz database: the packaged one, the system's or the owner's.
 
     `own_root` is `tz/` in the data directory: a zoneinfo folder or a tzdata wheel there updates
-    the time zones without a new release. Python's default is the system's database, which on many
-    machines still has Morocco at UTC+01.
+    the time zones without a new release of venuebox. By default, Python would use the system's
+    database, which on many machines still has Morocco at UTC+01.
     """
     import tzdata  # type: ignore[import-untyped]  # noqa: PLC0415 - used only for its version
 
@@ -163,9 +164,9 @@ log = logging.getLogger(__name__)
 BUILT_AT = parse_instant(f"{apsw.sqlite3_sourceid()[:10]}T00:00:00Z")
 
 _STEP_MS = 1_000  # smaller steps are ordinary time synchronisation
-_TOLERANCE_MS = 300_000  # clock difference that webhook receivers tolerate (section 6.3)
+_TOLERANCE_MS = 300_000  # clock difference that receivers tolerate (interface, section 6.3)
 _READING_MS, _READINGS = 100, 5
-_LONG_OFF_MS = 40 * 86_400_000  # every venue writes more often than this
+_LONG_OFF_MS = 40 * 86_400_000  # 40 days; a box in use stores something more often than this
 
 # Returns whether the kernel reports the clock as synchronised, or None if this is unknown.
 Synchronised = Callable[[], bool | None]
@@ -176,7 +177,7 @@ class ClockMark:
     """The stored state of the clock.
 
     `at` is the latest confirmed instant, in ms since 1970. `offset` is the clock minus the uptime,
-    in ms, when the clock was last trusted. `boot` is the id of that boot.
+    in ms, when the clock was last trusted. `boot` is the id of the boot at that time.
     """
 
     at: int
@@ -185,12 +186,13 @@ class ClockMark:
 
 
 class BoxClock:
-    """The box's time, and whether the system clock is trusted. Sets no timers and writes nothing.
+    """Provides the box's time, and assesses whether the system clock can be trusted.
 
-    Thread-safe. `doubt` is the reason why the clock is not `trusted`, or a warning if it is.
-    `stepped_far` is True if the clock was set by more than 300 s, or is far later than all stored
-    data, and neither a time server nor an operator has confirmed it. `steps` counts how often the
-    system clock was set, and `changes` counts these steps and all changes of the other values.
+    Thread-safe. Sets no timers and stores nothing. If `trusted` is False, `doubt` is the reason;
+    otherwise, `doubt` is a warning or empty. `stepped_far` is True if the clock stepped by more
+    than 300 s, or is far later than all stored data, and neither a time server nor an operator has
+    confirmed it. `steps` counts clock steps. `changes` is incremented whenever an assessment or an
+    operator changes one of these values.
     """
 
     def __init__(
@@ -201,7 +203,10 @@ class BoxClock:
         synchronised: Synchronised,
         grace_ms: int,
     ) -> None:
-        """`uptime` returns the ms since `boot`. The first grace period starts at uptime 0."""
+        """`uptime` returns the ms since the boot with the id `boot`.
+
+        The first grace period starts at uptime 0.
+        """
         self.machine = machine
         self._boot = boot
         self._uptime = uptime
@@ -226,11 +231,11 @@ class BoxClock:
     def remember(
         self, mark: ClockMark | None, newest: int | None = None, *, stepped_far: bool = False
     ) -> None:
-        """Restore the stored state. `newest` is the latest stored instant, in ms since 1970.
+        """Restore the stored state.
 
-        The argument `stepped_far` is the value from before the restart. The attribute is also set
-        if the clock is over 40 days later than `newest`, because the clock may have jumped while
-        the box was off.
+        `newest` is the latest timestamp in the database, in ms since 1970. The argument
+        `stepped_far` is the value from before the restart. The attribute is also set if the clock
+        is over 40 days later than `newest`, because it may have jumped while the box was off.
         """
         with self._lock:
             self._reset()
@@ -244,7 +249,7 @@ class BoxClock:
                 self.stepped_far = True
 
     def now(self) -> int:
-        """Return the time in ms since 1970: the system clock, or an estimate if untrusted."""
+        """Return the time in ms since 1970. It is an estimate if the system clock is untrusted."""
         with self._lock:
             now, uptime = self.read()
             if not self.trusted or self.was_set_by(now, uptime):
@@ -285,7 +290,8 @@ class BoxClock:
     def read(self) -> tuple[int, int]:
         """Return the system clock and the uptime at the same moment, in ms.
 
-        Reads both again if the machine stalled in between, which would look like a clock step.
+        If the machine stalled between the two readings, both are read again, because the delay
+        would look like a clock step.
         """
         for _ in range(_READINGS):
             before, now, after = self._uptime(), self.machine.now(), self._uptime()
@@ -294,11 +300,11 @@ class BoxClock:
         return now, after
 
     def was_set(self) -> bool:
-        """Whether the clock was set by a second or more since it was last assessed."""
+        """Whether the clock has stepped by a second or more since it was last assessed."""
         return self.was_set_by(*self.read())
 
     def was_set_by(self, now: int, uptime: int) -> bool:
-        """Whether the clock was set by a second or more, given the two values from `read`."""
+        """Like `was_set()`, but for the two values that `read` has returned."""
         with self._lock:
             offset = now - uptime
             if self._offset is None or abs(offset - self._offset) >= _STEP_MS:
@@ -306,7 +312,7 @@ class BoxClock:
             self._offset = offset
             if self.trusted and self._good is not None:
                 self._good = offset, *self._good[1:]
-            if self._confirmed:  # and the clock has not been set since then
+            if self._confirmed:  # and not stepped since it was confirmed
                 self._mark = max(self._mark, now)
             return False
 
@@ -335,15 +341,15 @@ class BoxClock:
                 self._good = offset, self._doubted_since, self.stepped_far
             was_stepped = abs(stepped) >= _STEP_MS
             if was_stepped:
-                log.info("clock: set by %+.3f s", stepped / 1000)
+                log.info("clock: stepped by %+.3f s", stepped / 1000)
                 self.steps += 1
             self.changes += was_stepped or before != (self.trusted, self.doubt, self.stepped_far)
 
     def _decide(self, now: int, uptime: int, *, synchronised: bool) -> tuple[bool, str]:
-        """Return `trusted` and `doubt`.
+        """Return the new values of `trusted` and `doubt`.
 
-        A clock earlier than the stored mark is trusted once a time server has confirmed it for the
-        whole grace period.
+        A clock that is earlier than the stored mark is trusted only after a time server has
+        confirmed it for the whole grace period.
         """
         if now < BUILT_AT:
             return False, "it is earlier than the release date of this program"
@@ -361,7 +367,7 @@ class BoxClock:
             self._mark = max(self._mark, now)
             return True, ""
         if uptime < self.grace_ends_at:
-            return False, "nothing has confirmed it since it was started or set"
+            return False, "no time server has confirmed it since it was set or the machine started"
         return True, "nothing confirms it. Connect the box to a time server."
 
 
@@ -377,7 +383,7 @@ def kernel_is_synchronised() -> bool | None:
     adjtimex = getattr(libc, "adjtimex", None)
     if adjtimex is None:
         return None
-    # In struct timex, `status` follows `modes`, padded to a long, and four longs.
+    # In struct timex, `status` comes after `modes` (padded to the size of a long) and four longs.
     timex = (ctypes.c_long * 64)()
     state = adjtimex(ctypes.byref(timex))
     if state < 0:
@@ -388,16 +394,17 @@ def kernel_is_synchronised() -> bool | None:
 
 _CLOCK_REALTIME = 0
 _TFD_TIMER_ABSTIME, _TFD_TIMER_CANCEL_ON_SET = 1, 2
-# Calls the callback in the running loop each time the clock is set. Returns a stop function.
+# Calls the callback in the running loop each time the clock is set. Returns a function to stop it.
 WatchClockSteps = Callable[[Callable[[], None]], Callable[[], None]]
 
 _LATEST = (1 << (8 * ctypes.sizeof(ctypes.c_long) - 1)) - 1
 
 
 def watch_clock_steps(callback: Callable[[], None]) -> Callable[[], None]:
-    """Call `callback` in the running loop each time the clock is set. Returns a stop function.
+    """Call `callback` in the running loop each time the clock is set.
 
-    Works on Linux only, so callers must also compare the clock with the uptime.
+    Returns a function that stops this. On systems other than Linux, `callback` is never called, so
+    callers must also compare the clock with the uptime.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     if not hasattr(libc, "timerfd_create"):
@@ -406,7 +413,7 @@ def watch_clock_steps(callback: Callable[[], None]) -> Callable[[], None]:
     if timer < 0:
         return lambda: None
     loop = asyncio.get_running_loop()
-    # A struct itimerspec with no interval and the latest expiry.
+    # A struct itimerspec with no interval and the latest possible expiry.
     times = (ctypes.c_long * 4)(0, 0, _LATEST, 0)
 
     def arm() -> None:
@@ -440,7 +447,10 @@ class Alarm(Protocol):
 
 
 class Uptime(Protocol):
-    """The time since the boot with the id `boot`. Never steps, even if processes restart."""
+    """The time since the machine booted. `boot` is the id of that boot.
+
+    It never steps, and it continues when the process restarts.
+    """
 
     boot: str
 
@@ -456,7 +466,8 @@ class Uptime(Protocol):
 class SystemUptime:
     """The uptime from CLOCK_BOOTTIME, with the kernel's boot id.
 
-    On systems without them, each process uses a random boot id, as if the machine had rebooted.
+    On systems without them, each process uses a random boot id, so that a restart of the process
+    looks like a reboot of the machine.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,8 @@
 """The clock gate: holds webhooks while the clock is untrusted, and stores the clock's state.
 
-A receiver refuses a signature whose time is wrong by 300 s, so with a wrong clock all attempts
-would fail. Due deliveries are held instead, and sent when the clock is trusted again.
+A receiver refuses a signature whose timestamp is wrong by more than 300 s. With a wrong clock, all
+attempts would therefore fail. Due deliveries wait instead, and are sent when the clock is trusted
+again.
 """
 
 import asyncio
@@ -30,7 +31,10 @@ def find_heartbeat(reader: Reader) -> int | None:
 
 
 def write_heartbeat(tx: Transaction) -> None:
-    """Write a heartbeat. Fails if the database cannot be written."""
+    """Store the current time as the latest heartbeat.
+
+    Health checks call this to test whether the database is writable.
+    """
     sql = "INSERT INTO heartbeat (id, at) VALUES (1, :now) ON CONFLICT (id) DO UPDATE SET at = :now"
     tx.execute(sql, {"now": tx.now})
 
@@ -45,7 +49,7 @@ def put_clock_mark(tx: Transaction, mark: ClockMark) -> None:
 def confirm_clock(tx: Transaction, actor: str) -> None:
     """Confirm the clock in one environment, so that expiry resumes (docs/decisions/time.md).
 
-    `actor` is as for `record_audit`.
+    `actor` has the same format as in `record_audit`.
     """
     drop_alert(tx, CLOCK_LEAPT, "")
     write_heartbeat(tx)
@@ -54,7 +58,7 @@ def confirm_clock(tx: Transaction, actor: str) -> None:
 
 
 def recall_clock(clock: BoxClock, database: Database) -> None:
-    """Initialise the clock from the database's clock mark, alerts and latest instant."""
+    """Initialise the clock from the clock mark, the alerts and the latest time in the database."""
     alerts = database.peek(list_alerts)
     clock.remember(
         database.peek(_find_clock_mark),
@@ -99,9 +103,9 @@ class ClockGate:
         rebase_due_times: Callable[[], Awaitable[None]],
         on_trusted: Callable[[], None],
     ) -> None:
-        """`on_trusted` is called when the gate has opened.
+        """`rebase_due_times` must convert the due times of retries to the current clock.
 
-        Before that, `rebase_due_times` converts the due times of retries to the current clock.
+        It is called before the gate opens. `on_trusted` is called when the gate has opened.
         """
         self._database = database
         self._clock = clock
@@ -158,7 +162,7 @@ class ClockGate:
 
     def may_expire(self) -> bool:
         """Whether the clock is reliable enough to delete data by age."""
-        if self._clock.stepped_far:  # a time server's confirmation triggers no callback
+        if self._clock.stepped_far:  # no callback reports that a time server has confirmed it
             self._check()
         return self.permits() and not self._clock.stepped_far
 
@@ -275,7 +279,7 @@ class ClockGate:
 def _put_mark(tx: Transaction, mark: ClockMark, *, is_sure: bool) -> None:
     """Store the mark. If `is_sure` is True, also write a heartbeat.
 
-    Without heartbeats, months without writes would look like a clock step.
+    Without heartbeats, a database with no new data for 40 days would look like a clock step.
     """
     put_clock_mark(tx, mark)
     if is_sure:

@@ -35,7 +35,7 @@ class Links:
     def inside(self) -> str:
         """The base URL, with the prefix, on the local network.
 
-        Uses `app_url` unless it is public.
+        Uses `app_url` if it is set and not public. Otherwise, uses `address`.
         """
         inside = self.address if is_public(self.app_url) else self.app_url or self.address
         return f"{inside}{self.prefix}"
@@ -53,7 +53,7 @@ class Links:
         return f"{self.base}/no-reminders/{token}"
 
     def undo(self, claim_token: str) -> str:
-        """Return the URL, for emails, where a guest cancels the reservation after confirming."""
+        """Return the URL in emails for cancelling the reservation. The page asks to confirm it."""
         return f"{self.claim(claim_token)}/cancel"
 
 
@@ -77,8 +77,8 @@ class Environment:
 def staff_base(links: Links, server: ServerSettings) -> str:
     """Return the base URL for staff and terminal links, with https on the local network.
 
-    These links work without the internet. They use https because they carry passwords and tokens,
-    and because browsers allow the camera only with https. Staff devices install the box's
+    These links work without the internet. They use https, because passwords and tokens are sent
+    over them and browsers allow the camera only with https. Staff devices install the box's
     certificate from `/trust`. If the box does not serve https, returns the public address.
     """
     inside = urlsplit(links.inside)
@@ -109,7 +109,10 @@ def public_base(links: Links, server: ServerSettings) -> str:
 
 
 def trust_page(links: Links, base: str) -> str:
-    """Return the trust page's URL, or `""` if `base` does not use the box's certificate."""
+    """Return the URL of the page where staff install the box's certificate.
+
+    Returns `""` if the base URL `base` does not use that certificate.
+    """
     return "" if base in {links.base, links.inside} else f"{links.address}/trust"
 
 

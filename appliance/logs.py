@@ -45,20 +45,26 @@ def stderr_is_journal(environ: Mapping[str, str]) -> bool:
 
 
 def print_error(sentence: str, environ: Mapping[str, str]) -> None:
-    """Write one sentence to stderr; for the journal, with the priority of an error."""
+    """Write one sentence to stderr.
+
+    If systemd reads stderr, the line starts with the priority for errors.
+    """
     priority = "<3>" if stderr_is_journal(environ) else ""
     sys.stderr.write(f"{priority}venuebox: {sentence}\n")
 
 
 class ConsoleLines(logging.Formatter):
-    """Formats a record for the console; for the journal, with its priority."""
+    """Formats a record for the console. If systemd reads the console, adds a priority."""
 
     def __init__(self, *, has_priority: bool) -> None:
         super().__init__("%(levelname)s %(name)s: %(message)s")
         self._has_priority = has_priority
 
     def format(self, record: logging.LogRecord) -> str:
-        """Format a record. Each line of it gets the priority: 3 for an error, 4 for a warning."""
+        """Format a record.
+
+        With `has_priority`, each line starts with `<3>` for an error or `<4>` for a warning.
+        """
         text = super().format(record)
         if not self._has_priority:
             return text
@@ -83,6 +89,6 @@ def open_log(folder: Path, *, size: int = _BYTES, files: int = _FILES) -> loggin
     for shown in root.handlers:  # the console shows only warnings and errors
         shown.setLevel(max(shown.level, logging.WARNING))
     root.addHandler(handler)
-    for name in _OURS:  # not for libraries, because they log URLs and addresses
+    for name in _OURS:  # not for libraries, whose INFO messages contain URLs and addresses
         logging.getLogger(name).setLevel(logging.INFO)
     return handler

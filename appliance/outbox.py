@@ -72,7 +72,10 @@ class VenueChanged:
 
 @dataclass(frozen=True, slots=True)
 class SigningKeyChanged:
-    """A new key signs guest passes. Terminals need it before guests show the new passes."""
+    """Guest passes are signed with a new key.
+
+    Terminals must receive the key before they can check the new passes.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
-"""Guests' data: export, erasure on demand or by age, and the list of erasures (law 09-08).
+"""Guests' data: export, erasure on demand or by age, and the erasure list (Moroccan law 09-08).
 
-`erasures.jsonl` in the data directory lists erased reservations by id. A restore does not replace
-this file, so guests whom the backup brings back are erased again. A damaged line, for example after
-a power cut, does not affect the other lines; its entry is written again at the next start if the
-database still has it.
+`erasures.jsonl` in the data directory lists the ids of erased reservations. A restore does not
+replace this file. The box can therefore repeat the erasures on the restored data. A damaged line,
+for example after a power cut, does not affect the other lines. At the next start, its entry is
+written again if the database still has it.
 """
 
 import asyncio
@@ -56,7 +56,10 @@ _PERSONAL = """(customer_name IS NOT NULL OR customer_email IS NOT NULL
 
 
 def find_reservations_of(reader: Reader, email: str | None, phone: str | None) -> list[str]:
-    """Return the ids of reservations with this email or phone, or with emails sent to it."""
+    """Return the ids of reservations with this email address or phone number.
+
+    Includes reservations about which an email was addressed to `email`.
+    """
     found: list[str] = []
     if email is not None:
         sql = """SELECT id FROM reservation WHERE lower(customer_email) = lower(:email)
@@ -83,7 +86,10 @@ def is_same_phone(first: str, second: str) -> bool:
 
 
 def find_past_guests(reader: Reader, last_evening: date, limit: int) -> list[str]:
-    """Return up to `limit` ids of reservations until that evening that have personal data."""
+    """Return the ids of reservations up to and including `last_evening` that have personal data.
+
+    Returns at most `limit` ids, earliest evening first.
+    """
     sql = f"""SELECT id FROM reservation WHERE date <= :last AND {_PERSONAL}
               ORDER BY date LIMIT :limit"""  # noqa: S608 - consists of constants
     return [row[0] for row in reader.rows(sql, {"last": last_evening.isoformat(), "limit": limit})]
@@ -92,8 +98,8 @@ def find_past_guests(reader: Reader, last_evening: date, limit: int) -> list[str
 def erase_texts_of(tx: Transaction, reservation_id: str) -> None:
     """Erase a reservation's personal data from emails, scans, claims and history.
 
-    Cancels waiting emails. The door log keeps its hash chain but not the reasons that staff typed;
-    the history still shows who did what and when, with numbers and ids only.
+    Cancels waiting emails. The reasons that staff typed are deleted from the door log, but its hash
+    chain remains. The history still shows who did what and when, with numbers and ids only.
     """
     values = {"id": reservation_id, "now": tx.now}
     for statement in _ERASE:
@@ -117,7 +123,7 @@ def list_erasures(reader: Reader) -> dict[str, int]:
 
 
 def keep_existing(reader: Reader, reservation_ids: Collection[str]) -> list[str]:
-    """Return the reservation ids that exist, in any order."""
+    """Return those of `reservation_ids` that exist, in any order."""
     sql = "SELECT id FROM reservation WHERE id IN (SELECT value FROM json_each(:ids))"
     return [row[0] for row in reader.rows(sql, {"ids": json.dumps(list(reservation_ids))})]
 
@@ -152,7 +158,10 @@ def find_unreadable(folder: Path) -> list[int]:
 
 
 def append_to_list(folder: Path, environment: str, erased: dict[str, int]) -> None:
-    """Append erasures, a map from reservation id to ms since 1970, to the list, and fsync it."""
+    """Append the erasures that the list does not contain yet, and fsync the file.
+
+    `erased` maps reservation ids to the time of the erasure in ms since 1970.
+    """
     known = set(read_list(folder, environment))
     lines = [
         json.dumps({"environment": environment, "reservation": id_, "at": format_instant(at)})
@@ -165,7 +174,7 @@ def append_to_list(folder: Path, environment: str, erased: dict[str, int]) -> No
         file.write(("\n" + "\n".join(lines) + "\n").encode())
         file.flush()
         os.fsync(file.fileno())
-    sync(folder)  # needed if the file is new
+    sync(folder)  # makes the directory entry durable if the file is new
 
 
 def _read(folder: Path) -> list[tuple[int, _Entry | None]]:
@@ -177,7 +186,7 @@ def _read(folder: Path) -> list[tuple[int, _Entry | None]]:
         return []
     except OSError as error:
         raise OperatorError(
-            f"{path} cannot be read ({error.strerror}). Run this as its owner."
+            f"{path} cannot be read ({error.strerror}). Run this command as its owner."
         ) from None
     return [(number, _parse(line)) for number, line in enumerate(lines, 1) if line.strip()]
 
@@ -217,7 +226,10 @@ def _list_scans(reader: Reader, reservation_id: str) -> list[Json]:
 
 
 def _list_deliveries(reader: Reader, reservation_id: str) -> list[Json]:
-    """Return a reservation's webhook deliveries. Omits full URLs, which may contain secrets."""
+    """Return a reservation's webhook deliveries.
+
+    Contains only the host of each URL, because the rest of a URL may contain secrets.
+    """
     sql = """SELECT e.type, e.occurred_at, p.url, d.state
              FROM event e JOIN delivery d ON d.event_seq = e.seq
              JOIN endpoint p ON p.id = d.endpoint_id
@@ -230,13 +242,13 @@ def _list_deliveries(reader: Reader, reservation_id: str) -> list[Json]:
 
 @dataclass(frozen=True, slots=True)
 class GuestErased:
-    """Notice after a commit that a guest was erased, so `Erasures.finish` is due."""
+    """Notice after a commit that a guest's data was erased, so `Erasures.finish` must run."""
 
     reservation_id: str
 
 
 def erase_guest(tx: Transaction, reservation_id: str, *, actor: str) -> None:
-    """Erase a guest's data on demand: name, contacts, notes, and texts that may repeat them.
+    """Erase a guest's data on demand: name, contacts, notes, and texts that may contain them.
 
     Covers the reservation, emails, webhook log, door log, history and claims. The reservation
     itself is kept, and its pass and access code stay valid, because they contain no name. Raises
@@ -248,16 +260,16 @@ def erase_guest(tx: Transaction, reservation_id: str, *, actor: str) -> None:
 
 
 def erase_past_guests(tx: Transaction, reservation_ids: Sequence[str]) -> None:
-    """Erase guests older than the retention period.
+    """Erase the guests' data in reservations that are older than the retention period.
 
-    They are not added to the erasure list, because after a restore they are erased by age again.
+    These are not added to the erasure list, because after a restore they are erased by age again.
     """
     for reservation_id in reservation_ids:
         _erase(tx, reservation_id, "box")
 
 
 def erase_again(tx: Transaction, reservation_ids: Sequence[str]) -> int:
-    """Erase guests whom a restore has brought back. Return the number of guests found."""
+    """Erase guests' data that a restore has brought back. Return the number of reservations."""
     found = keep_existing(tx, reservation_ids)
     for reservation_id in found:
         _erase(tx, reservation_id, "box")
@@ -350,7 +362,10 @@ _BATCH = 20
 
 
 class Erasures:
-    """Completes the erasures of one environment. Call `start` before serving requests."""
+    """Writes one environment's erasures to the list, and removes erased data from the WAL.
+
+    Call `start` before serving requests.
+    """
 
     def __init__(self, environment: Environment) -> None:
         self._database = environment.database
@@ -360,7 +375,7 @@ class Erasures:
         self.job = Job(f"{self._name}: erasures", self._database, self._next_due, self.finish)
 
     async def start(self) -> None:
-        """Erase the listed guests whom a restore has brought back."""
+        """Erase the data of listed reservations that a restore has brought back."""
         self._database.on_commit(self._on_commit)
         known = await self._database.read(list_erasures)
         if damaged := find_unreadable(self._folder):
@@ -372,7 +387,7 @@ class Erasures:
         found = sum([await self._database.write(erase_again, lost[n : n + _BATCH]) for n in steps])
         if found:
             log.warning("privacy: erased %d guests again after a restore brought them back", found)
-        # A crash may have prevented the truncation of the WAL.
+        # Run `finish`, because a crash may have prevented it from truncating the WAL.
         self._requested += bool(found or known)
 
     async def finish(self) -> None:
@@ -398,7 +413,8 @@ class Erasures:
 def finish_erasures(path: Path, environment: str, erased: Collection[str], at: int) -> bool:
     """Add a command's erasures to the list, and vacuum the database. The box may be running.
 
-    Returns False if the database at `path` was busy; the box then vacuums it at night.
+    Returns False if the database at `path` was busy or the disk became full. The box then vacuums
+    it at night.
     """
     append_to_list(path.parent, environment, dict.fromkeys(erased, at))
     return wipe(path)

@@ -17,7 +17,7 @@ from appliance.database.database import Database
 log = logging.getLogger(__name__)
 
 _SETTLE_SECONDS = 1.0
-_DOUBLINGS = 11  # from 2 s to an hour
+_DOUBLINGS = 11  # enough for the delay to grow from 2 s to more than an hour
 
 
 T = TypeVar("T")
@@ -29,9 +29,9 @@ class Job:
     """A recurring job. `next_due` returns its due time in ms since 1970, or None if it has none.
 
     `next_due` is called in a reader thread. `run` is called only if `may_run` returns True, and
-    never concurrently. A job that raises, or is due again as soon as it ends, is retried after
-    `first_retry`; the delay then doubles each time, up to `longest_retry`. Call `changed` when
-    something other than a commit has changed the result of `next_due`.
+    never concurrently. A job that raises an exception, or is due again as soon as it ends, is
+    retried after `first_retry`. The delay then doubles each time, up to `longest_retry`. Call
+    `changed` when something other than a commit has changed the result of `next_due`.
     """
 
     name: str
@@ -58,9 +58,9 @@ class Job:
 
 
 class Scheduler:
-    """Runs jobs with at most one timer, for the earliest due time.
+    """Runs jobs when they are due. One timer is set to the earliest due time.
 
-    Checks all jobs after commits and on `wake`.
+    After commits and calls of `wake`, all jobs are checked, because due times may have changed.
     """
 
     def __init__(self, clock: Clock, call_later: CallLater | None = None) -> None:
@@ -104,7 +104,10 @@ class Scheduler:
             await asyncio.wait(tasks)
 
     def wake(self) -> None:
-        """Reset all backoffs and check the jobs. Call this after a clock step or a suspend."""
+        """Reset all backoffs and check the jobs.
+
+        Call this after a clock step, and after the machine was suspended.
+        """
         for job in self._jobs:
             job.reset()
         self.look()
@@ -125,7 +128,7 @@ class Scheduler:
             self._look_again = True
 
     def _on_commit(self, notices: Sequence[object]) -> None:
-        """Check the jobs in 1 s, once for all commits until then."""
+        """Check the jobs 1 s from now, once for all commits in that second."""
         if self._settling or not notices or not self._running:
             return
         self._settling = True
@@ -177,7 +180,7 @@ class Scheduler:
 
     def _report(self, job: Job, error: Exception) -> None:
         if isinstance(error, (ApiError, OperatorError, OSError)):
-            log.warning("scheduler: %s failed, will retry: %s", job.name, error)
+            log.warning("scheduler: %s failed and will be retried: %s", job.name, error)
         else:
             log_exception(f"scheduler: {job.name}", error)
 
@@ -195,9 +198,12 @@ class Scheduler:
 
 
 async def run_in_daemon_thread(work: Callable[[], T]) -> T:
-    """Run `work` in a daemon thread, which does not delay the exit. Returns its result."""
+    """Run `work` in a daemon thread and return its result.
+
+    If the process exits, it does not wait for a daemon thread.
+    """
     done: Future[T] = Future()
-    done.set_running_or_notify_cancel()  # so cancelling the caller does not cancel `work`
+    done.set_running_or_notify_cancel()  # so that cancelling the caller does not cancel `work`
 
     def run() -> None:
         try:

@@ -49,7 +49,7 @@ class DataDirectory:
         return self.root / "tmp"
 
     def sweep(self) -> None:
-        """Delete temporary files that a power cut left. Call it at start, with the lock held."""
+        """Delete temporary files left by a power cut. Call it at start, with the lock held."""
         for folder in (self.root, self.root / "secrets", self.root / "tls"):
             if folder == self.root or not folder.is_symlink():
                 for path in folder.glob(f".*{files.PART}"):
@@ -99,7 +99,7 @@ class DataDirectory:
             )
         if not self.holds_a_box():
             raise OperatorError(
-                f"there is no box in {self.root}. Run venuebox init first, or name the box's "
+                f"there is no box in {self.root}. Run venuebox init first, or specify the box's "
                 "directory with --data."
             )
 
@@ -136,8 +136,8 @@ class DataDirectory:
                 with contextlib.suppress(OSError):  # a parent folder may be unreadable too
                     owner = files.name_user(self.root.stat().st_uid)
                 raise OperatorError(
-                    f"only {owner} may open {self.root}. Run this as that user, or as root with "
-                    "sudo."
+                    f"only {owner} may open {self.root}. Run this command as that user, or as root "
+                    "with sudo."
                 ) from None
 
     def refuse_lost_key(self) -> None:
@@ -150,10 +150,11 @@ class DataDirectory:
                 )
 
     def lock(self) -> contextlib.AbstractContextManager[None]:
-        """Return a context manager that holds the lock to serve or initialise this directory.
+        """Return a context manager that holds the directory's lock.
 
-        The kernel also releases the lock when the process ends. Entering the context raises
-        OperatorError if another process holds the lock.
+        A process must hold the lock to serve or initialise the directory. The kernel also releases
+        it when the process ends. Entering the context raises OperatorError if another process
+        holds the lock.
         """
         message = f"another venuebox already uses {self.root}. Stop it first."
         return files.exclusive(self.root, 0, message)
@@ -163,13 +164,14 @@ class DataDirectory:
         """Create the directory and the master key. The block must create the databases.
 
         If the block is interrupted, `check` refuses the directory until `founding` is called again.
-        With `by_serve`, the next `serve` calls it. Raises OperatorError if a box exists here.
+        If `by_serve` is True, the next `serve` calls it again; otherwise, the operator must run
+        `init`. Raises OperatorError if the directory already contains a box.
         """
         self.make_folders()
         with self.lock():
             if self.holds_a_box():
                 raise OperatorError(
-                    f"{self.root} already contains a box. Choose an empty directory."
+                    f"{self.root} already contains a box. Specify an empty directory."
                 )
             files.atomic_write(self._unfinished, _BY_SERVE if by_serve else b"")
             self._remove_databases()
@@ -179,7 +181,10 @@ class DataDirectory:
             files.sync(self.root)
 
     def forget(self) -> None:
-        """Delete a demo's databases. Call it with the lock held."""
+        """Delete a demo's databases, and mark the directory as not completely initialised.
+
+        Call it with the lock held.
+        """
         files.atomic_write(self._unfinished, b"")
         self._remove_databases()
 
@@ -192,7 +197,10 @@ class DataDirectory:
         return _read_text(self.root / "address")
 
     def remember_host(self, host: str) -> None:
-        """Store the host that the server listens on. The command line may override the setting."""
+        """Store the host that the server listens on, for commands that run in other processes.
+
+        It may differ from the setting, because the command line takes precedence.
+        """
         files.atomic_write(self.root / "host", host.encode())
 
     def remembered_host(self) -> str | None:
@@ -229,8 +237,8 @@ class DataDirectory:
                 files.make_folder(self.root / name)
         except OSError as error:
             raise OperatorError(
-                f"{self.root} cannot be created ({error.strerror}). Name another directory with "
-                "--data, or run this as root with sudo."
+                f"{self.root} cannot be created ({error.strerror}). Specify another directory "
+                "with --data, or run this command as root with sudo."
             ) from None
 
 
@@ -242,11 +250,15 @@ def _read_text(path: Path) -> str | None:
 
 
 def choose_data_directory(given: str | None, environ: Mapping[str, str]) -> DataDirectory:
-    """Return the directory from `--data`, from `VENUEBOX_DATA`, or the platform's default."""
+    """Return the data directory.
+
+    This is `given` (the option `--data`), else the variable `VENUEBOX_DATA` in `environ`, else the
+    platform's default.
+    """
     chosen = given or environ.get("VENUEBOX_DATA")
     if chosen:
         path = Path(chosen).expanduser().absolute()
-        # systemd ignores a ReadWritePaths entry that contains `..`.
+        # Resolve `..`, because systemd ignores a ReadWritePaths entry that contains it.
         return DataDirectory(path.resolve() if ".." in path.parts else path)
     import platformdirs  # noqa: PLC0415 - rarely needed
 
@@ -269,7 +281,10 @@ def wake_box(pipe: Path) -> bool:
 
 @contextlib.contextmanager
 def listen_for_wakeups(pipe: Path, on_wakeup: Callable[[], None]) -> Iterator[None]:
-    """Call `on_wakeup` in the running event loop after each wake-up. Several may cause one call."""
+    """During the block, call `on_wakeup` in the running event loop after each call of `wake_box`.
+
+    Several calls of `wake_box` in quick succession may cause only one call.
+    """
     pipe.unlink(missing_ok=True)  # a crashed process may have left a pipe
     os.mkfifo(pipe, 0o600)
     # Open the pipe for writing too. Otherwise, a read returns end-of-file after a command exits.

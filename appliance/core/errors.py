@@ -198,7 +198,7 @@ class BodyTooLarge(ApiError): ...
 
 
 class Misdirected(ApiError):
-    """The Host header does not name this box (docs/security.md, S14)."""
+    """The Host header contains none of this box's names (docs/security.md, S14)."""
 
 
 class HttpsRequired(ApiError):
@@ -238,7 +238,10 @@ class TerminalRevoked(KeyRevoked): ...
 
 
 class BrowserRevoked(TerminalRevoked):
-    """The terminal is a browser and was revoked. It then deletes its guest data and cookie."""
+    """The terminal is a browser and was revoked.
+
+    A response header makes the browser delete its guest data and cookie.
+    """
 
 
 class PairingRefused(Unauthorized): ...

@@ -84,7 +84,7 @@ def read_private(path: Path) -> bytes:
         raise
     except OSError as error:
         raise OperatorError(
-            f"{path} cannot be read ({error.strerror}). Run this as its owner."
+            f"{path} cannot be read ({error.strerror}). Run this command as its owner."
         ) from None
     if mode & 0o077:
         raise OperatorError(f"{path} can be read by other users. Run chmod 600 {path}.")
@@ -125,8 +125,8 @@ def open_private(path: str, flags: int) -> int:
 def become_owner(folder: Path) -> None:
     """If this process runs as root, switch it permanently to the owner of `folder`.
 
-    A symbolic link in the folder can then no longer lead to root's files, and new files belong to
-    the owner. Raises OperatorError if the owner cannot read the program's files.
+    A symbolic link in the folder then cannot give access to files that only root may open, and new
+    files belong to the owner. Raises OperatorError if the owner cannot read the program's files.
     """
     if os.geteuid() == 0 and (uid := find_owner(folder)) != 0:
         gid, groups = _find_groups(uid)
@@ -178,7 +178,7 @@ def make_folder(path: Path) -> None:
 
 
 def name_user(uid: int) -> str:
-    """Return the name of the user `uid`, such as `root`, or `user 1000` if it has no name."""
+    """Return the name of the user `uid`, such as `root`, or `user 1000` if there is no account."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -188,7 +188,7 @@ def name_user(uid: int) -> str:
 def _find_groups(uid: int) -> tuple[int, list[int]]:
     """Return the user's primary group and all groups.
 
-    If `uid` has no name, use `uid` as the group.
+    If there is no user account with this uid, the group id is assumed to equal `uid`.
     """
     try:
         user = pwd.getpwuid(uid)

@@ -72,7 +72,7 @@ class Language:
         return format_date(day, "full", locale=self.locale)
 
     def list(self, items: Iterable[str]) -> str:
-        """Join `items` like `T2, T5 et T7`."""
+        """Join `items` as in a sentence, such as `T2, T5 et T7`."""
         return format_list(list(items), locale=self.locale)
 
     def size(self, bytes_: int) -> str:

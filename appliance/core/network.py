@@ -22,9 +22,9 @@ def serves_tls(host: str, tls_port: int) -> bool:
 
 
 def listens_at(host: str, address: str) -> bool:
-    """Whether a server on `host` may be reached at the machine's `address`.
+    """Whether a server that listens on `host` may be reachable at the machine's `address`.
 
-    A server on an IPv4 address, or on 0.0.0.0, is never reached over IPv6.
+    A server that listens on an IPv4 address, including 0.0.0.0, is not reachable over IPv6.
     """
     return ":" in host or ":" not in address
 
@@ -49,7 +49,7 @@ _REMOTE_ADDRESSES = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8:
 
 
 class Network:
-    """The machine's network. Tests use a substitute."""
+    """The machine's network. Tests replace this class."""
 
     def has_way_out(self) -> bool:
         """Whether the kernel has a route out of the local network. Sends no packet."""

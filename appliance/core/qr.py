@@ -24,7 +24,7 @@ def qr_svg(text: str) -> str:
 def qr_png(text: str, scale: int) -> bytes:
     """Return a QR code of `text` as a two-colour PNG for emails, with `scale` pixels per module.
 
-    Raises ValueError if `text` is outside the QR alphanumeric set.
+    Raises ValueError if `text` contains characters outside the QR alphanumeric set.
     """
     file = io.BytesIO()
     _pass_code(text).png(file, scale=scale, quiet_zone=_QUIET_ZONE)
@@ -34,7 +34,7 @@ def qr_png(text: str, scale: int) -> bytes:
 def qr_blocks(text: str) -> str:
     """Return a QR code of `text` in half-block characters for a console.
 
-    Raises ValueError if `text` is outside the QR alphanumeric set.
+    Raises ValueError if `text` contains characters outside the QR alphanumeric set.
     """
     return _blocks(_pass_code(text))
 

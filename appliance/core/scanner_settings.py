@@ -53,8 +53,8 @@ _A_BAUD = f"{', '.join(map(str, _BAUDS))}"
 class ReaderSettings:
     """The settings of one scanner.
 
-    `terminal` is the id or the name of the terminal that the scanner reads codes for. `answer`
-    maps a verdict's colour to the bytes to send back, in parts that are sent half a second apart.
+    `terminal` is the id or the name of the terminal that receives the scans. `answer` maps a
+    verdict's colour to the bytes to send back, in parts that are sent half a second apart.
     The bytes go to the scanner or, if `answer_device` is set, to a relay on that serial port. If a
     code is scanned again within 3 s, the bytes are sent again, except those for green, which may
     open a turnstile. With `repeat_answer`, the bytes for green are sent again too.
@@ -106,12 +106,14 @@ class ReaderSettings:
 def parse_readers(tables: object, *, on_a_bridge: bool = False) -> tuple[ReaderSettings, ...]:
     """Parse the `readers` array.
 
-    With `on_a_bridge`, `terminal` and `environment` are not allowed, because every reader of a
-    bridge scans for the bridge's own terminal. Raises OperatorError if a setting is invalid. The
-    message names the reader's number, the setting, the value and the allowed values.
+    With `on_a_bridge`, `terminal` and `environment` are not allowed, because all scans at a bridge
+    go to the bridge's own terminal. Raises OperatorError if a setting is invalid. The message
+    contains the reader's number, the setting, the value and the allowed values.
     """
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise OperatorError("readers in settings.toml must be an array of tables: [[readers]]")
+        raise OperatorError(
+            "readers in settings.toml must be an array of tables. Start each with [[readers]]."
+        )
     readers = tuple(_parse(f"readers[{n}]", t, on_a_bridge) for n, t in enumerate(tables, 1))
     places = [reader.place for reader in readers]
     for place in places:
@@ -133,7 +135,7 @@ def _parse(where: str, table: Mapping[str, Any], on_a_bridge: bool) -> ReaderSet
     values: dict[str, Any] = {}
     for name, value in ({"kind": kind} | dict(table)).items():
         if name not in known:
-            raise OperatorError(f"unknown setting {where}.{name}. Use {', '.join(known)}.")
+            raise OperatorError(f"unknown setting {where}.{name}. Use one of {', '.join(known)}.")
         if not known[name]["check"](value):
             raise OperatorError(
                 f"{where}.{name} is {value!r}, but must be {known[name]['allowed']}"
@@ -141,7 +143,7 @@ def _parse(where: str, table: Mapping[str, Any], on_a_bridge: bool) -> ReaderSet
         values[name] = value.strip() if isinstance(value, str) else value
     for name, declared in known.items():
         if declared["missing"] and name not in values:
-            raise OperatorError(f"{where}.{name} is missing: {declared['missing']}")
+            raise OperatorError(f"{where}.{name} is missing. Set it to {declared['missing']}.")
     if kind == "evdev" and "answer" in values and "answer_device" not in values:
         raise OperatorError(
             f"{where}.answer_device is missing. Set it to a relay's serial port, because a "
@@ -151,7 +153,7 @@ def _parse(where: str, table: Mapping[str, Any], on_a_bridge: bool) -> ReaderSet
     for colour, text in values.get("answer", {}).items():
         if colour not in COLOURS:
             allowed = ", ".join(COLOURS)
-            raise OperatorError(f"unknown setting {where}.answer.{colour}. Use {allowed}.")
+            raise OperatorError(f"unknown setting {where}.answer.{colour}. Use one of {allowed}.")
         answers[colour] = _parse_answer(f"{where}.answer.{colour}", text)
     return ReaderSettings(**values | {"answer": answers})
 

@@ -63,7 +63,7 @@ def _is_https_or_empty(url: str) -> bool:
 
 
 def is_target(text: str) -> bool:
-    """Whether `text` is a place for copies of backups: sftp://user@host/folder or s3://bucket."""
+    """Whether `text` is a valid URL for backup copies: sftp://user@host/folder or s3://bucket."""
     try:
         url = urlsplit(text)
         options = dict(parse_qsl(url.query, strict_parsing=bool(url.query)))
@@ -80,7 +80,7 @@ def is_target(text: str) -> bool:
 
 
 def _is_path(text: str) -> bool:
-    # The path is written to the systemd unit, where a line break would start another line.
+    # The path is written to the systemd unit, where a line break would start another directive.
     return not text or (Path(text).is_absolute() and text.isprintable())
 
 
@@ -92,8 +92,8 @@ class ServerSettings:
     port: int = _setting(8080, "port to listen on; 0 selects any free port", (0, 65535))
     app_url: str = _setting(
         "",
-        "public base URL of guest links; empty: the listening address",
-        ("an address such as https://box.example without a path at its end", _is_base),
+        "public base URL for guest links; empty: the listening address",
+        ("an address without a path, such as https://box.example", _is_base),
     )
     names: tuple[str, ...] = _setting(
         (), "further host names to accept; requests for other names are refused"
@@ -106,7 +106,7 @@ class ServerSettings:
     tls_port: int = _setting(8443, "https port, unused on a loopback host; 0: no https", (0, 65535))
     allow_http: bool = _flag("accept keys and terminals over plain http from other machines")
     public_portal: bool = _flag(
-        "serve the portal to the internet too, not only in the local network", default=True
+        "serve the portal to the internet too, not only on the local network", default=True
     )
     mdns: bool = _flag("announce the box as <slug>.local on the LAN", default=True)
     metrics_token: str = _setting(
@@ -118,7 +118,7 @@ class ServerSettings:
 
 @dataclass(frozen=True, slots=True)
 class AcmeSettings:
-    """The authority that issues a public certificate for the host of `server.app_url`."""
+    """The ACME authority that issues a public certificate for the host in `server.app_url`."""
 
     directory: str = _setting(
         "",
@@ -129,7 +129,7 @@ class AcmeSettings:
     email: str = _setting("", "address for the authority's messages to you; empty: none")
     challenge: str = _setting(
         "tls-alpn-01",
-        "how the authority checks the name: tls-alpn-01, http-01 or dns-01",
+        "how the authority verifies the host name: tls-alpn-01, http-01 or dns-01",
         ("tls-alpn-01, http-01 or dns-01", CHALLENGES.__contains__),
     )
     dns_hook: str = _setting(
@@ -139,7 +139,7 @@ class AcmeSettings:
     )
     ca_file: str = _setting(
         "",
-        "certificate (PEM) that the directory's https is checked against; empty: public ones",
+        "CA certificate (PEM) for the https connection to the directory; empty: public CAs",
         ("a path from the root such as /etc/ssl/authority.pem", _is_path),
     )
     account_key_id: str = _setting("", "key id for authorities that require an existing account")
@@ -148,11 +148,11 @@ class AcmeSettings:
 
 @dataclass(frozen=True, slots=True)
 class ApiSettings:
-    """Limits of the partner interface."""
+    """Rate limits for the partner interface."""
 
-    rate_limit_per_minute: int = _setting(60, "requests a minute for each key", _COUNT)
+    rate_limit_per_minute: int = _setting(60, "requests per minute for each key", _COUNT)
     unauthenticated_per_minute: int = _setting(
-        60, "requests a minute without a valid key, for each client address", _COUNT
+        60, "requests per minute without a valid key, for each client address", _COUNT
     )
 
 
@@ -161,7 +161,7 @@ class WebhookSettings:
     """Which webhook receivers are allowed, and when the clock is trusted."""
 
     allow_networks: tuple[str, ...] = _setting(
-        (), "private addresses or networks open to webhooks, each with an optional :port"
+        (), "private addresses or networks that may receive webhooks, each with an optional :port"
     )
     allow_http: bool = _flag("allow plain http receivers in live too (test always allows them)")
     clock_grace_minutes: int = _setting(
@@ -178,9 +178,11 @@ class RetentionSettings:
     )
     attempt_days: int = _days(30, "days to keep delivery attempts")
     attempt_rows: int = _setting(100_000, "maximum number of delivery attempts to keep", _COUNT)
-    attempt_megabytes: int = _setting(64, "maximum megabytes of delivery attempts", (1, 10**6))
+    attempt_megabytes: int = _setting(
+        64, "maximum size of the delivery attempts to keep, in megabytes", (1, 10**6)
+    )
     answer_days: int = _days(7, "days to keep the responses of successful deliveries")
-    dead_days: int = _days(30, "days in which a dead delivery can be replayed")
+    dead_days: int = _days(30, "days for which a dead delivery can be replayed")
     security_days: int = _days(180, "days to keep the security log")
 
 
@@ -195,8 +197,8 @@ class MailSettings:
         "starttls, tls or none",
         ("starttls, tls or none", {"starttls", "tls", "none"}.__contains__),
     )
-    user: str = _setting("", "user name at the mail server; empty: none")
-    password: str = _setting("", "password at the mail server")
+    user: str = _setting("", "user name for the mail server; empty: none")
+    password: str = _setting("", "password for the mail server")
     sender: str = _setting("", "From address of emails")
     reminder_hours: int = _setting(
         24, "hours before the evening at which to email a reminder; 0: never", (0, 720)
@@ -208,7 +210,7 @@ class DoorSettings:
     """Rules for check-in."""
 
     early_minutes: int = _setting(
-        120, "minutes before the slot when guests are admitted", (0, 1440)
+        120, "guests are admitted from this many minutes before their slot", (0, 1440)
     )
 
 
@@ -246,7 +248,9 @@ class BackupSettings:
 class GuestSettings:
     """Limits for guests."""
 
-    cancel_hours: int = _setting(2, "hours before the slot until which guests may cancel", (0, 720))
+    cancel_hours: int = _setting(
+        2, "guests may cancel until this many hours before their slot", (0, 720)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,10 +258,16 @@ class BookingSettings:
     """The booking page and its limits."""
 
     enabled: bool = _flag("guests may book on the page /book (always allowed in test)")
-    open_for_address: int = _setting(6, "upcoming bookings one client address may hold", _COUNT)
-    hourly_for_address: int = _setting(12, "booking forms an hour from one client address", _COUNT)
+    open_for_address: int = _setting(
+        6, "maximum number of upcoming bookings from one client address", _COUNT
+    )
+    hourly_for_address: int = _setting(
+        12, "maximum number of booking forms per hour from one client address", _COUNT
+    )
     hourly: int = _setting(
-        120, "booking forms an hour; beyond that, one upcoming booking per address", _COUNT
+        120,
+        "booking forms per hour in total; above that, only one upcoming booking per client address",
+        _COUNT,
     )
 
 
@@ -278,7 +288,7 @@ class Settings:
     readers: tuple[ReaderSettings, ...] = ()
 
 
-# All sections except `readers`, an array of tables that has no environment variables.
+# All sections except `readers`, an array of tables that environment variables cannot set.
 _SECTIONS: Mapping[str, Any] = {
     item.name: item.default_factory
     for item in dataclasses.fields(Settings)
@@ -319,13 +329,13 @@ def parse_settings(text: str, environ: Mapping[str, str], name: str = "settings.
     """
     try:
         document = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # also raised for long numbers and deep nesting
+    except (ValueError, RecursionError) as error:  # the latter for deep nesting
         raise OperatorError(f"{name} cannot be read: {error}") from None
     readers = parse_readers(document.pop("readers", []))
     for section in document:
         if section not in _SECTIONS:
             allowed = ", ".join(_SECTIONS)
-            raise OperatorError(f"unknown section [{section}] in {name}. Use {allowed}.")
+            raise OperatorError(f"unknown section [{section}] in {name}. Use one of {allowed}.")
     sections = {
         section: _read_section(section, kind, document.get(section, {}), environ)
         for section, kind in _SECTIONS.items()
@@ -333,7 +343,7 @@ def parse_settings(text: str, environ: Mapping[str, str], name: str = "settings.
     _refuse_unknown_variables(environ)
     if sections["mail"].host and not sections["mail"].sender:
         raise OperatorError(
-            "mail.sender is missing. If mail.host is set, emails need a From address."
+            "mail.sender is missing. Set it to the From address of the emails, or remove mail.host."
         )
     _check_acme(sections["acme"])
     return Settings(**sections, readers=readers)
@@ -344,13 +354,17 @@ def _check_acme(acme: AcmeSettings) -> None:
         return
     if not acme.agree_terms:
         raise OperatorError(
-            "acme.agree_terms is false: read the authority's terms of service, and set it to true "
-            "if you agree, or remove acme.directory"
+            "acme.agree_terms is false. Read the authority's terms of service. If you agree, set "
+            "it to true; otherwise, remove acme.directory."
         )
     if acme.challenge == "dns-01" and not acme.dns_hook:
-        raise OperatorError("acme.dns_hook is missing: with dns-01, a program must set the record")
+        raise OperatorError(
+            "acme.dns_hook is missing. Set it to a program that creates the DNS record for dns-01."
+        )
     if bool(acme.account_key_id) != bool(acme.account_hmac_key):
-        raise OperatorError("acme.account_key_id and acme.account_hmac_key belong together")
+        raise OperatorError(
+            "only one of acme.account_key_id and acme.account_hmac_key is set. Set both or neither."
+        )
 
 
 def describe_settings() -> list[tuple[str, str, Any, str]]:
@@ -373,7 +387,7 @@ def _read_section(section: str, kind: Any, table: Any, environ: Mapping[str, str
     hints, values = get_type_hints(kind), {}
     for name in table:
         if name not in hints:
-            raise OperatorError(f"unknown setting {section}.{name}. Use {', '.join(hints)}.")
+            raise OperatorError(f"unknown setting {section}.{name}. Use one of {', '.join(hints)}.")
     for item in dataclasses.fields(kind):
         name, variable = item.name, _variable(section, item.name)
         if variable in environ:
@@ -412,13 +426,16 @@ def _check(name: str, hint: Any, value: Any, allowed: Any) -> Any:
         raise OperatorError(f"{name} is {value!r}, but must be {needed}")
     if not (last(value) if callable(last) else first <= value <= last):
         needed = first if callable(last) else f"{first} to {last}"
-        shown = re.sub(r"(//[^/:@]*):[^/@]*@", r"\1:…@", repr(value))  # without a password
+        shown = re.sub(r"(//[^/:@]*):[^/@]*@", r"\1:…@", repr(value))  # hide a password
         raise OperatorError(f"{name} is {shown}, but must be {needed}")
     return value
 
 
 def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
-    """Raise OperatorError if a variable names an unknown setting or a misspelled section."""
+    """Raise OperatorError for a variable with an unknown setting or a misspelled section.
+
+    Variables whose section resembles no known section, such as VENUEBOX_DATA, are ignored.
+    """
     names = {variable for _, variable, _, _ in describe_settings()}
     for variable in environ:
         if variable.startswith("VENUEBOX_") and variable not in names:
@@ -443,10 +460,11 @@ def settings_example() -> str:
 
 
 def change_settings(text: str, changes: Mapping[str, str | int | bool | list[str]]) -> str:
-    """Return `text`, the content of a settings file, with `changes` applied by `section.name`.
+    """Return `text`, the content of a settings file, with `changes` applied.
 
-    Comments and all other lines are kept. Raises OperatorError if a value is not allowed, or if the
-    file's layout is too unusual to edit automatically.
+    `changes` maps `section.name` to the new value. Comments and all other lines are kept. Raises
+    OperatorError if a value is not allowed, or if the file's layout is too unusual to edit
+    automatically.
     """
     lines = text.split("\n") if text.strip() else settings_example().split("\n")
     for name, value in changes.items():

@@ -1,4 +1,7 @@
-"""Fold names as web/frontend/src/shared/text_folding.ts does, and write CSV cells."""
+"""Fold names for comparison, and write CSV cells.
+
+web/frontend/src/shared/text_folding.ts must fold names in the same way.
+"""
 
 import csv
 import io
@@ -25,9 +28,10 @@ _SAME_LETTERS = str.maketrans(
 
 
 def fold(text: str) -> str:
-    """Remove case, accents, vowel signs, tatweel and invisible marks. Convert digits to 0 to 9.
+    """Return `text` in a form in which different spellings of the same name are equal.
 
-    Letters that people use interchangeably are unified: ta marbuta becomes ha, and alif maqsura
+    Removes case, accents, vowel signs, tatweel and invisible marks, and converts digits to 0 to 9.
+    Unifies letters that people use interchangeably: ta marbuta becomes ha, and alif maqsura
     becomes ya.
     """
     if text.isascii():  # fast path, because most names are ASCII and thousands are compared at once
@@ -42,9 +46,10 @@ def western_digits(text: str) -> str:
     return text.translate(_WESTERN_DIGITS)
 
 
-# Without this mark, spreadsheets assume a legacy encoding.
+# Without this mark, spreadsheet programs assume a legacy encoding.
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# French spreadsheets split cells at semicolons, English spreadsheets at commas, even if quoted.
+# With French settings, a spreadsheet program splits lines at semicolons; with English settings, at
+# commas. Quotes do not always prevent this.
 _SEPARATORS = re.compile("([;,])")
 _LINE_BREAK = re.compile(r"\s*[\t\r\n\v\f\x1c-\x1e\x85\u2028\u2029]\s*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")

@@ -58,7 +58,7 @@ class Tokens:
         return "-".join(self._letters(4) for _ in range(4))
 
     def new_pairing_code(self) -> str:
-        """Return a code of eight random digits that pairs a terminal."""
+        """Return a code of eight random digits for pairing a terminal."""
         return f"{int.from_bytes(self.random_bytes(8), 'big') % 10**8:08d}"
 
     def _letters(self, count: int) -> str:
@@ -138,7 +138,7 @@ class Keyring:
         return self._read_claim(token)
 
     def prove(self, nonce: str) -> str:
-        """Return a MAC of `nonce`, in hex, which only this box can make."""
+        """Return a MAC of `nonce`, in hex, which only this box can compute."""
         return hmac.digest(self._proof_key, nonce.encode(), "sha256").hex()
 
     def wrap(self, secret: bytes, nonce: bytes) -> bytes:
@@ -184,7 +184,7 @@ def _link_tokens(
             raw = base64.b64decode(token.encode("ascii"), altchars=b"-_", validate=True)
         except ValueError:
             return None
-        # The encoding is not canonical.
+        # Also reject other base64 encodings of the same bytes.
         if len(raw) != 16 + _MAC_BYTES or encode_url_safe(raw) != token:
             return None
         if not hmac.compare_digest(raw[16:], mac(raw[:16])):

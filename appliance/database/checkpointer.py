@@ -1,8 +1,9 @@
 """WAL checkpoints, VACUUM, and truncation of the WAL after an erasure.
 
-SQLite's automatic checkpoint runs inside a COMMIT, which then waits for a thousand pages and two
-syncs. Here, a second connection copies most pages while commits continue. The few remaining pages
-are copied between two commits, after which SQLite restarts the WAL.
+SQLite's automatic checkpoint runs inside a COMMIT, which then takes longer, because a thousand or
+more pages are copied and synced. Here, a second connection copies most pages while commits
+continue. The few remaining pages are copied between two commits. SQLite then writes the next commit
+to the start of the WAL.
 
 `secure_delete` overwrites deleted content in the database file. After an erasure, the WAL still
 contains the content until it is truncated. Content may also remain in the unused space of a page
@@ -26,7 +27,7 @@ from appliance.database.connection import open_connection, quota_as_full
 
 log = logging.getLogger(__name__)
 
-DUE_PAGES = 4000  # equals 4 MB of WAL
+DUE_PAGES = 4000  # checkpoint at this length of the WAL, which is about 4 MB
 _FEW_PAGES = 600  # few enough to copy without noticeably delaying a commit
 _MOST_PASSES = 4
 
@@ -72,7 +73,7 @@ class Checkpointer:
             self._due = DUE_PAGES
         elif pages >= self._due and not self._is_running:
             self._is_running = True
-            self._due = pages + DUE_PAGES  # retry at this length if this checkpoint is incomplete
+            self._due = pages + DUE_PAGES  # if this checkpoint is incomplete, retry at this length
             self._requests.put("checkpoint")
         return apsw.SQLITE_OK
 
@@ -100,9 +101,9 @@ class Checkpointer:
                     )
                     if pages - done <= _FEW_PAGES:
                         break
-        except apsw.BusyError:  # a command is running a checkpoint
+        except apsw.BusyError:  # another process is running a checkpoint
             return False
-        except apsw.Error as error:  # no data is lost; the WAL only grows
+        except apsw.Error as error:  # no data is lost, but the WAL keeps growing
             log.warning("database: checkpoint failed: %s", error)
             if isinstance(error, (apsw.IOError, apsw.CorruptError)):
                 self._loop.call_soon_threadsafe(self._on_broken, error)
@@ -183,7 +184,6 @@ def _check_free_space(connection: apsw.Connection, path: Path) -> None:
     free = shutil.disk_usage(path.parent).free
     if free < needed:
         raise OperatorError(
-            f"{path.name} cannot be vacuumed, because this needs {needed // _MIB + 1} MiB of "
-            "disk space, "
-            f"but only {free // _MIB} MiB are free"
+            f"{path.name} cannot be vacuumed. This needs {needed // _MIB + 1} MiB of disk space, "
+            f"but only {free // _MIB} MiB are free."
         )

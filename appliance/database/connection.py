@@ -16,7 +16,7 @@ from appliance.clock import Clock, ZoneDatabase
 from appliance.core.errors import NotFound, OperatorError
 from appliance.core.tokens import Tokens
 
-# Enough for SQLite's -wal and -shm files.
+# The least free space in which SQLite can create its -wal and -shm files.
 _MIN_FREE_BYTES = 256 * 1024
 # SQLite reports these errors if the WAL's shared-memory file (-shm) cannot be created.
 _SHM_ERRORS = {apsw.SQLITE_IOERR_SHMOPEN, apsw.SQLITE_IOERR_SHMSIZE, apsw.SQLITE_IOERR_SHMMAP}
@@ -48,7 +48,10 @@ def is_over_quota(error: BaseException, connection: apsw.Connection) -> bool:
 
 
 def is_unopenable(error: BaseException) -> bool:
-    """Whether `error` means that opening failed or the disk is full, so the file may be intact."""
+    """Whether `error` shows that the file could not be opened or the disk is full.
+
+    The file itself may then be intact.
+    """
     if isinstance(error, apsw.IOError):
         return getattr(error, "extendedresult", 0) in _SHM_ERRORS
     return isinstance(error, (apsw.CantOpenError, apsw.FullError, apsw.ReadOnlyError))
@@ -57,7 +60,8 @@ def is_unopenable(error: BaseException) -> bool:
 def describe_unopenable(path: Path) -> str:
     """Describe why `path` cannot be opened, and what to do.
 
-    A full or read-only folder prevents even reading, because SQLite creates its -shm file there.
+    In a full or read-only folder, SQLite cannot even read the file, because it must create its
+    -shm file there.
     """
     if not path.exists():
         return describe_missing(path)
@@ -145,9 +149,9 @@ def check_engine(version: str | None = None) -> None:
 def check_pages() -> None:
     """Enable page checksums in this process, so that reading a damaged page raises an error.
 
-    SQLite's own checks examine only the structure and find one in ten changed bytes. Checksums find
-    every changed byte (tests/promises/test_corruption.py). Raises OperatorError if checksums are
-    not available.
+    SQLite's own checks examine only the structure and find about one in ten changed bytes.
+    Checksums find all of them (tests/promises/test_corruption.py). Raises OperatorError if
+    checksums are not available.
     """
     connection = apsw.Connection(":memory:")
     try:
@@ -167,7 +171,7 @@ def lay_out_pages(connection: apsw.Connection, size: int) -> None:
 
 
 def open_connection(path: Path, *, writable: bool = True) -> apsw.Connection:
-    """Open a connection with the box's pragmas. The file must exist."""
+    """Open a connection and set the box's pragmas and busy handler. The file must exist."""
     check_pages()
     flags = apsw.SQLITE_OPEN_READWRITE if writable else apsw.SQLITE_OPEN_READONLY
     connection = apsw.Connection(str(path), flags=flags, statementcachesize=200)
@@ -178,7 +182,7 @@ def open_connection(path: Path, *, writable: bool = True) -> apsw.Connection:
 
 
 def open_for_command(path: Path) -> apsw.Connection:
-    """Open a read-only connection, even while the box is running.
+    """Open a read-only connection for a command. The box may be running.
 
     Raises OperatorError if the database cannot be opened.
     """
@@ -210,7 +214,7 @@ def configure(connection: apsw.Connection) -> None:
 
 
 def known(found: T | None) -> T:
-    """Return `found`, the row that a query returned. Raises NotFound if it is None."""
+    """Return `found`, the result of a query. Raises NotFound if it is None."""
     if found is None:
         raise NotFound
     return found
@@ -224,7 +228,7 @@ def _insert_statement(table: str, columns: tuple[str, ...]) -> str:
 
 
 class Reader:
-    """A query's access to a snapshot of the committed data, the clock and the time zones."""
+    """Gives a query access to a snapshot of the committed data, the clock and the time zones."""
 
     __slots__ = ("_clock", "connection", "zones")
 
@@ -260,10 +264,10 @@ class Reader:
 
 
 class Transaction(Reader):
-    """An action's access to the database, with its start time and a source of random tokens.
+    """Gives an action read and write access to the database, and a source of random tokens.
 
-    After the commit, `notices` are passed to the database's listeners. A SAVEPOINT is opened before
-    the first change, so a read-only action opens no SAVEPOINT.
+    After the commit, `notices` are passed to the database's listeners. A SAVEPOINT is opened only
+    before the first change, because a read-only action needs none.
     """
 
     __slots__ = ("_has_savepoint", "_now", "notices", "tokens")
@@ -289,7 +293,7 @@ class Transaction(Reader):
         return self.connection.changes()
 
     def execute_each(self, sql: str, rows: Iterable[Mapping[str, Any] | Sequence[Any]]) -> None:
-        """Run a statement once for each row of parameters, named or positional."""
+        """Run a statement once for each row of parameters. They may be named or positional."""
         self._save()
         self.connection.executemany(sql, rows)
 

@@ -115,7 +115,7 @@ class Writer:
             self._start_next()
 
     async def close(self) -> None:
-        """Finish queued actions and end the thread. The caller closes the connection."""
+        """Finish queued actions and end the thread. The caller must close the connection."""
         self._shut = True
         if self.waiting or self._busy:
             self._idle = asyncio.Event()
@@ -124,7 +124,7 @@ class Writer:
         await self._loop.run_in_executor(None, self._thread.join)
 
     def _begin(self) -> None:
-        """Start a batch of the actions that were queued in the last iteration of the loop."""
+        """Start a batch with the actions that are queued, at most BATCH_LIMIT of them."""
         if self._busy or not self._queue:
             return
         self._busy = True
@@ -264,7 +264,7 @@ class Writer:
             self._on_commit(notices)
 
     def _start_next(self) -> None:
-        """Start the job that waits for a gap between commits, if any, otherwise the next batch."""
+        """Start the job that waits to run between two commits. If there is none, start a batch."""
         job, self._pending_job = self._pending_job, None
         self._busy = job is not None
         if job is not None:
@@ -281,7 +281,7 @@ _READER_THREADS = 2
 
 
 class ChangedBeside:
-    """The notice that another process has committed. It does not name the changed rows."""
+    """The notice that another process has committed. It does not contain the changed rows."""
 
 
 class Database:
@@ -340,7 +340,10 @@ class Database:
     def go_first(
         self, actions: frozenset[Callable[..., Any]], make_room: Callable[[], bool]
     ) -> None:
-        """Call `make_room` when the disk is full. If it frees space, accept only `actions`."""
+        """Call `make_room` when the disk is full.
+
+        If it returns True because it has freed space, `write` accepts only `actions` from then on.
+        """
 
         def on_full() -> None:
             self.is_full = self.is_full or make_room()
@@ -368,7 +371,7 @@ class Database:
         except Unavailable:
             if not (self.is_full and action in self._allowed_when_full):
                 raise
-            return await self._writer.submit(action, args, kwargs)  # `make_room` has freed space
+            return await self._writer.submit(action, args, kwargs)  # retry, because space was freed
 
     async def read(
         self, query: Callable[Concatenate[Reader, P], R], /, *args: P.args, **kwargs: P.kwargs
@@ -396,11 +399,11 @@ class Database:
         return self._snapshot(self._peeker, query, args, kwargs)
 
     async def wipe(self) -> bool:
-        """Run `checkpointer.wipe` in a thread. If a write fails, stop the writer."""
+        """Run `checkpointer.wipe` in a thread. If the disk fails, stop accepting writes."""
         return await self._run_in_thread(wipe)
 
     async def cut_log(self) -> bool:
-        """Run `checkpointer.cut_log` in a thread. If a write fails, stop the writer."""
+        """Run `checkpointer.cut_log` in a thread. If the disk fails, stop accepting writes."""
         return await self._run_in_thread(cut_log)
 
     async def _run_in_thread(self, work: Callable[[Path], bool]) -> bool:

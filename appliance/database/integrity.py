@@ -61,7 +61,8 @@ def _copy_pages(bare: Path, copy: Path) -> None:
     with closing(source), closing(apsw.Connection(str(copy))) as target:
         copy.chmod(0o600)
         lay_out_pages(target, source.pragma("page_size"))
-        target.pragma("journal_mode", "off")  # not needed, because an incomplete copy is deleted
+        # No journal is needed, because an incomplete copy is deleted.
+        target.pragma("journal_mode", "off")
         target.pragma("synchronous", "off")
         target.execute("CREATE TABLE first_page(content)")
         with quota_as_full(target), target.backup("main", source, "main") as pages:
@@ -74,8 +75,8 @@ _COPY_NAME = re.compile(r"(live|test)-before-upgrade-\d{4}-(\d+)\.db")
 def forget_copies(folder: Path, before: int) -> None:
     """Delete database copies that earlier versions made before an upgrade.
 
-    Deletes the copies made before `before` (ms since 1970), because they contain the data of guests
-    who have been erased since.
+    Deletes the copies made before the time `before` (ms since 1970), because they may contain the
+    data of guests who have been erased since then.
     """
     for path in folder.glob("*-before-upgrade-*.db"):
         match = _COPY_NAME.fullmatch(path.name)
@@ -104,11 +105,11 @@ def copy_database(path: Path, copy: Path) -> None:
 
 
 def salvage_database(path: Path, copy: Path) -> dict[str, int]:
-    """Write what SQLite can read of `path` to `copy`, even if page checksums are wrong.
+    """Copy all data that SQLite can read from `path` to `copy`, even if page checksums are wrong.
 
-    Reads the file as other SQLite programs do, and does not change it. Returns the number of rows
-    in each table, by table name. Raises OperatorError, and leaves no file behind, if the pages
-    contradict each other or the disk is full.
+    Does not change the file at `path`. Returns the number of rows in each table, by table name.
+    Raises OperatorError, and leaves no file behind, if SQLite's integrity check finds faults or the
+    disk is full.
     """
     check_pages()
     flags = apsw.SQLITE_OPEN_READONLY
@@ -116,7 +117,9 @@ def salvage_database(path: Path, copy: Path) -> dict[str, int]:
         with closing(apsw.Connection(str(path), flags=flags, vfs=_WITHOUT_CHECKSUMS)) as connection:
             configure(connection)
             if faults := find_faults(connection, "integrity_check(5)"):
-                raise OperatorError(f"{path.name} cannot be salvaged ({'; '.join(faults)})")
+                raise OperatorError(
+                    f"{path.name} cannot be salvaged ({'; '.join(faults)}). Restore a backup."
+                )
             write_copy(connection, copy)
         rows = count_rows(copy)
         make_live(copy)
@@ -153,7 +156,7 @@ def describe_venue(path: Path) -> tuple[str, str, str]:
     """Return the venue's (name, slug, id) from a database file of any schema version."""
     with _opened(path) as connection:
         row: Any = next(connection.execute("SELECT name, slug, id FROM venue"), None)
-    return row or ("venuebox", "venuebox", "")  # no venue is set up yet
+    return row or ("venuebox", "venuebox", "")  # if no venue is set up yet
 
 
 def make_live(path: Path) -> None:
@@ -181,7 +184,7 @@ def _opened(path: Path) -> closing[apsw.Connection]:
     return closing(open_connection(path, writable=False))
 
 
-_CHECK_SECONDS = 2.0  # the nightly check covers the rest of a very large file
+_CHECK_SECONDS = 2.0  # for a very large file, the nightly check examines the rest
 _STEPS = 10_000  # SQLite virtual machine instructions between two time checks
 
 
@@ -233,7 +236,7 @@ def refuse_damaged_log(connection: apsw.Connection, path: Path) -> None:
 
 
 def find_missing_pages(connection: apsw.Connection, path: Path) -> str:
-    """Describe the acknowledged pages that the WAL of `path` lacks.
+    """Describe how many acknowledged pages are missing from the WAL of `path`.
 
     Returns "" if none are missing.
     """

@@ -1,4 +1,4 @@
-"""Schema migrations: upgrade a database file to the newest schema, or refuse it."""
+"""Schema migrations: upgrade a database file to the newest schema."""
 
 from collections.abc import Sequence
 from importlib import resources
@@ -22,8 +22,8 @@ from appliance.database.integrity import read_schema_number
 
 APPLICATION_ID = 0x53564342  # "SVCB", which marks a box database
 
-# A commit writes whole pages. A booking changes about forty pages, so small pages reduce the
-# amount written to an SD card.
+# A commit writes whole pages, and a booking changes about forty of them. Small pages therefore
+# reduce the amount of data written to an SD card.
 PAGE_BYTES = 1024
 
 

@@ -6,8 +6,8 @@ therefore written to a 16-byte watermark file beside the database. The watermark
 after a power cut it may be out of date. It then counts too few frames, never too many.
 
 Damage: each commit is synced before the next one begins, so a power cut can leave at most one
-commit after a bad frame. Two or more commits after a bad frame prove that the frame was damaged
-later and that acknowledged commits are lost.
+commit after a damaged frame. Two or more commits after a damaged frame prove that the damage
+happened later and that acknowledged commits are lost.
 
 Rewrite: after a failed fsync, the kernel may discard written data but still return it to readers
 (docs/decisions/storage.md). At start, the WAL is therefore rewritten with the same bytes and
@@ -33,8 +33,8 @@ _SALT = slice(16, 24)  # the salts in the header
 def count_lost_commits(connection: apsw.Connection, path: Path) -> int:
     """Count the commits in the WAL of `path` that follow a damaged frame. Normally 0.
 
-    `connection` must be open on `path` and must have read from it. If only one commit follows, the
-    result is 0, because a power cut may have interrupted that commit.
+    `connection` must be a connection to `path` that has read from it. If only one commit follows,
+    the result is 0, because a power cut may have interrupted that commit.
     """
     commits = _find_commits(_beside(path, "wal"))
     if not commits:
@@ -48,7 +48,7 @@ def _has_salt(wal: bytes, salt: bytes) -> bool:
     """Whether `wal` has this salt, even if its header is damaged.
 
     If the header is damaged, the salts in the first frame are compared. An intact header takes
-    precedence, because the frames after it may be left from the WAL before the last reset.
+    precedence, because the frames after it may be older than the last reset of the WAL.
     """
     header = wal[:HEADER]
     if len(header) < HEADER:
@@ -58,7 +58,7 @@ def _has_salt(wal: bytes, salt: bytes) -> bool:
 
 
 def count_good_frames(wal: bytes) -> int:
-    """Return the number of the last commit frame before the first invalid frame, or 0.
+    """Return the number of the last commit frame before the first invalid frame, or 0 if none.
 
     Parses SQLite's WAL format in Python, at about 10 MB per second.
     """
@@ -156,8 +156,8 @@ def rewrite_frames(connection: apsw.Connection, log: LogBeside) -> None:
 def rewrite_log(connection: apsw.Connection, path: Path) -> None:
     """Rewrite and fsync the WAL of `path`, if it exists, in case an earlier fsync failed.
 
-    Raises OperatorError if the rewrite fails. After a disk error, closing `connection` runs no
-    checkpoint.
+    Raises OperatorError if the rewrite fails. After a disk error, SQLite runs no checkpoint when
+    `connection` is closed.
     """
     try:
         handle = os.open(_beside(path, "wal"), os.O_RDWR | os.O_CLOEXEC)
@@ -231,10 +231,10 @@ class Watermark:
         self._files = files
 
     def rise(self) -> None:
-        """Update the watermark, which takes 2 µs.
+        """Set the watermark to the current end of the WAL. This takes 2 µs.
 
-        Call it after each commit, before the commit is acknowledged. Errors are ignored; the
-        watermark then keeps its earlier position.
+        Call it after each commit, before the commit is acknowledged. If an error occurs, it is
+        ignored, and the watermark keeps its earlier position.
         """
         with contextlib.suppress(OSError, apsw.Error):
             # Read the header before the frame count. If another process resets the WAL between
@@ -254,13 +254,14 @@ def count_missing_frames(connection: apsw.Connection, files: FilesBeside) -> int
         salt, frames = mark[:8], int.from_bytes(mark[8:12], "big")
         if mark != _encode(salt, frames):
             return 0
-        # In a read transaction, SQLite reports LockedError. Read the file instead.
+        # In a read transaction, SQLite raises LockedError. Then count the frames in the file.
         with contextlib.suppress(apsw.LockedError):
             if _count_frames(connection) >= frames:
                 return 0
         wal = files.read_log()
-        # SQLite counts no frames in a WAL that the next commit will reset, so count them in the
-        # file. Skip the check if the WAL has been reset since the watermark or is being reset now.
+        # If the next commit will reset the WAL, SQLite reports no frames, so count them in the
+        # file. Skip the check if the WAL was reset after the watermark was written, or is being
+        # reset now.
         if not _has_salt(wal, salt) or files.read_head() != wal[:HEADER]:
             return 0
     except OSError:  # there is no WAL or no watermark

@@ -1,4 +1,4 @@
-"""The backups between two nights, and the copies at the target."""
+"""Backups between the nightly backups, and copies of backups at the backup target."""
 
 import asyncio
 
@@ -14,17 +14,18 @@ from appliance.jobs.nightly import DAMAGED, FIRST_MS, NO_BACKUP, note_alert
 from appliance.scheduler import Job, run_in_daemon_thread
 
 BACKUP_TARGET = "backup_target"
-_REST = 50  # a backup costs at most 2 % of the time: wait 50 times as long as the latest one took
+# Wait 50 times as long as the latest backup took, so that backups run at most 2 % of the time.
+_REST = 50
 
 
 class FrequentBackups:
-    """Backs the live database up every `backup.every_minutes` in which something changed.
+    """Makes a backup every `backup.every_minutes` if the live database has changed.
 
-    Waits longer if backups are slow, so that they cost at most 2 % of the time.
+    If backups are slow, waits longer, so that they run at most 2 % of the time.
     """
 
     def __init__(self, box: Box, directory: DataDirectory, busy: asyncio.Lock) -> None:
-        """`busy` is held by the nightly jobs too, which must not run at the same time."""
+        """`busy` is the lock that prevents the nightly jobs from running at the same time."""
         self._box = box
         self._directory = directory
         self._busy = busy
@@ -35,7 +36,7 @@ class FrequentBackups:
         )  # fmt: skip
 
     async def back_up(self) -> None:
-        """Make a backup. Raises OperatorError, and raises an alert, if that fails."""
+        """Make a backup. If that fails, raise an alert and an OperatorError."""
         box, database = self._box, self._box.live.database
         maker = Maker(self._directory, box.settings, box.clock, box.tokens, box.zones)
         async with self._busy:
@@ -47,10 +48,11 @@ class FrequentBackups:
             await note_alert(database, NO_BACKUP, "")
 
     def _next_due(self, reader: Reader) -> int | None:
-        """Return when to look for changes, in ms since 1970; None if nothing changed by then.
+        """Return when the next backup is due, in ms since 1970.
 
-        The nightly jobs make the first backup. A damaged database is not backed up, because its
-        backup must not replace a good one.
+        Returns None if it is due but nothing has changed since the latest backup, if frequent
+        backups are switched off, and before the first backup, which the nightly jobs make. A
+        damaged database is not backed up, because its backup must not replace a good one.
         """
         record, minutes = read_record(self._directory.root), self._box.settings.backup.every_minutes
         if record.latest is None or not minutes:
@@ -64,7 +66,7 @@ class FrequentBackups:
 
 
 class BackupCopies:
-    """Copies each backup to `backup.target`, and restores a copy on trial once a week."""
+    """Copies each backup to `backup.target`, and once a week makes a trial restore of a copy."""
 
     def __init__(self, box: Box, directory: DataDirectory) -> None:
         self._database = box.live.database
@@ -74,10 +76,10 @@ class BackupCopies:
         self.job = Job("backup copies", self._database, self._next_due, self.copy, first_retry=60.0)
 
     async def copy(self) -> None:
-        """Bring the target up to date.
+        """Copy the latest backup to the target, and make a trial restore if one is due.
 
-        Raises OperatorError if that fails. Raises an alert too, at once if a copy cannot be
-        restored, and after a day of other failures.
+        If that fails, raises OperatorError. Also raises an alert: at once if a copy cannot be
+        restored, and after a day if the failures have another cause.
         """
         sentence = ""
         try:
@@ -93,6 +95,6 @@ class BackupCopies:
 
     def _next_due(self, reader: Reader) -> int | None:
         due = self._copier.next_due()
-        if due is None:  # the alert of a target that is no longer set must go
+        if due is None:  # there is no target or no backup, so clear an earlier alert
             return 0 if any(a.name == BACKUP_TARGET for a in list_alerts(reader)) else None
         return max(due, min(self._first, reader.now + FIRST_MS))

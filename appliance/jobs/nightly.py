@@ -51,7 +51,7 @@ class Retention:
         self.job = Job(name, self._database, self._next_due, self.forget, may_expire)
 
     async def forget(self) -> None:
-        """Delete data that is too old, unless the clock is not trusted."""
+        """If the clock is trusted, delete data that is too old."""
         async with self._lock:  # both `job` and the nightly jobs call this
             if self._may_expire():
                 await self._forget_logs()
@@ -97,7 +97,7 @@ class Retention:
     async def _delete(
         self, find: Find, drop: Drop, batch: int = delivery_log.BATCH, **limits: int
     ) -> None:
-        """Delete the rows that `find` returns in batches, between which other writes can run."""
+        """Delete the rows that `find` returns, in batches. Other writes can run between batches."""
         while keys := await self._database.read(find, **limits):
             for start in range(0, len(keys), batch):
                 await self._database.write(drop, keys[start : start + batch])
@@ -105,10 +105,10 @@ class Retention:
 
 
 def next_night(reader: Reader, done_at: int | None, hour: int) -> int:
-    """Return when it is next `hour` o'clock at the venue after `done_at`, in ms since 1970.
+    """Return the first time after `done_at` at which the venue's clock shows `hour`:00.
 
-    Returns 0 if `done_at` is None, or if it is more than a day in the future because the clock was
-    set back.
+    The result is in ms since 1970. It is 0 if `done_at` is None, or if `done_at` is more than a day
+    in the future because the clock was set back.
     """
     if done_at is None or done_at > reader.now + DAY_MS:
         return 0
@@ -129,9 +129,9 @@ log = logging.getLogger(__name__)
 
 NO_BACKUP = "no_backup"
 DAMAGED = "database_damaged"
-# While one of these alerts is active, old copies are kept.
+# While one of these alerts is active, `forget_copies` deletes no database copies.
 _CLOCK_ALERTS = {CLOCK_HELD, CLOCK_LEAPT}
-FIRST_MS = 60_000  # delay after the start, which keeps the first requests fast
+FIRST_MS = 60_000  # delay after the start, so that the jobs do not slow down the first requests
 _COPIES_MS = 14 * DAY_MS
 
 
@@ -150,7 +150,7 @@ class NightlyWork:
         live = box.live.database
         self.jobs = (
             Job("nightly work", live, self._next_due, self.do_now, first_retry=60.0),
-            # A separate job, because a nightly job may hang on a volume that does not respond.
+            # This is a separate job, because nightly work may hang if a volume does not respond.
             Job("backup age check", live, self._overdue_at, self.note_overdue),
         )
 
@@ -167,7 +167,7 @@ class NightlyWork:
         for retention in self._retentions:
             await _try("retention", retention.forget)
         now = self._box.clock.now()
-        # Skipped if this run only retries a failed backup.
+        # Skip the vacuum if this run only retries a failed backup.
         if abs(now - self._vacuumed_at) > DAY_MS // 2:
             results = [await self._vacuum(environment) for environment in self._box.environments]
             self._vacuumed_at = now if all(results) else 0
@@ -230,7 +230,7 @@ class NightlyWork:
         due = await self._box.live.database.read(self._overdue_at)
         trouble = read_record(self._directory.root).trouble
         why = f" ({trouble})" if trouble else ""
-        sentence = f"no backup was restored on trial for more than 30 hours{why}"
+        sentence = f"no backup has passed a trial restore for more than 30 hours{why}"
         await self._note(NO_BACKUP, sentence if due else "")
 
     async def _note(self, name: str, sentence: str) -> None:

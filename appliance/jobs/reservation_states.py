@@ -18,7 +18,7 @@ from appliance.venue.rows import get_venue, list_slots
 BATCH = 100  # maximum number of changes per transaction
 CODE_DAYS = 30
 _HOUR = 3_600_000
-# Start and end of an evening without slots, in minutes after midnight.
+# The assumed start and end of an evening without slots, in minutes after midnight.
 _DEFAULT_HOURS = (20 * 60, 24 * 60)
 
 
@@ -41,7 +41,7 @@ def find_next_reminder(reader: Reader, hours: int) -> int | None:
 
 
 def stop_reminders(tx: Transaction, reservation_id: str) -> None:
-    """Unsubscribe the reservation's email address from reminders, by storing its hash.
+    """Unsubscribe the reservation's email address from reminders. Only its hash is stored.
 
     Does nothing if the reservation has no address. Raises NotFound if the id is unknown.
     """
@@ -122,7 +122,7 @@ def decline_expired_requests(tx: Transaction) -> int:
 
 
 def free_access_codes(tx: Transaction) -> int:
-    """Release access codes for reuse 30 days after their evening.
+    """Release access codes for reuse 30 days after the reservation's evening.
 
     Returns the number of released codes, at most BATCH.
     """

@@ -29,7 +29,8 @@ from appliance.database.database import Database
 from appliance.door.check_in import check_in, check_in_by_staff, undo_by_staff, undo_check_in
 from appliance.door.offline_sync import sync_scans
 
-PATIENCE = 30.0  # seconds until the process is ended (docs/promises.md, G10)
+# End the process if the loop is stuck for this many seconds (docs/promises.md, G10).
+PATIENCE = 30.0
 _CHECK_SECONDS = 1.0
 _SLEEP_SECONDS = 0.01
 _STATUS = 70  # the exit status EX_SOFTWARE in sysexits.h
@@ -56,7 +57,7 @@ class Watchdog:
         patience: float = PATIENCE,
         leave: Callable[[], object] = lambda: os._exit(_STATUS),
     ) -> None:
-        """Before the exit, the stack traces of all threads are written to the file `dump`.
+        """Before the process ends, the stack traces of all threads are written to the file `dump`.
 
         `leave` must end the process without exit handlers, which would wait for the stuck loop.
         """
@@ -72,7 +73,7 @@ class Watchdog:
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
 
     def start(self) -> None:
-        """Start the watchdog. Call it in the event loop to watch."""
+        """Start the watchdog. Call it in the event loop that it must watch."""
         self._wrap_selector(asyncio.get_running_loop())
         self._busy_since = time.monotonic()
         self._thread.start()
@@ -89,7 +90,7 @@ class Watchdog:
         self._thread.join()
 
     def _wrap_selector(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Wrap the loop's selector to record when the loop is idle. asyncio has no such hook."""
+        """Wrap the loop's selector to record when the loop is idle. asyncio has no hook for it."""
         selector: Any = loop._selector  # type: ignore[attr-defined] # noqa: SLF001
         wait = selector.select
 
@@ -106,7 +107,7 @@ class Watchdog:
         selector.select = select
 
     def _send_keep_alive(self, interval: float) -> None:
-        """Send systemd's watchdog keep-alive now and then every `interval` seconds."""
+        """Send systemd's watchdog a keep-alive message now, and again every `interval` seconds."""
         sd_notify(self._environ, "WATCHDOG=1")
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(interval, self._send_keep_alive, interval)
@@ -152,7 +153,10 @@ def sd_notify(environ: Mapping[str, str], message: str) -> None:
 
 
 def watchdog_seconds(environ: Mapping[str, str]) -> float | None:
-    """Return half of systemd's watchdog interval in seconds, or None without a watchdog."""
+    """Return half of systemd's watchdog interval, in seconds.
+
+    Returns None if systemd's watchdog is not enabled for this process.
+    """
     interval = environ.get("WATCHDOG_USEC", "")
     is_ours = environ.get("WATCHDOG_PID") in {None, str(os.getpid())}
     return int(interval) / 2_000_000 if interval.isdecimal() and is_ours else None
@@ -163,7 +167,7 @@ log = logging.getLogger(__name__)
 NAME = "ballast"
 _MIB = 1 << 20
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
-_LOOK_SECONDS = 1.0  # interval of the checks for free space while the disk is full
+_LOOK_SECONDS = 1.0  # while the disk is full, check for free space at this interval
 
 # The actions that are accepted while the disk is full.
 _CHECK_IN_ACTIONS: frozenset[Callable[..., Any]] = frozenset(

@@ -68,7 +68,7 @@ def _text(value: str) -> str:
 
 
 def _fold(line: str) -> str:
-    """Fold an iCalendar line so that each part has at most 75 octets. Never split a character."""
+    """Split an iCalendar line into parts of at most 75 octets, but never within a character."""
     folded, room = "", _LINE_OCTETS
     for character in line:
         size = len(character.encode())

@@ -33,7 +33,7 @@ from appliance.venue.rows import find_table, get_venue, list_slots
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Limit for each reservation, because everyone with its link can add entries to its history.
+# Maximum per reservation, because everyone with the link can add entries to its history.
 _GUEST_CHANGES_MAX = 100
 
 
@@ -43,7 +43,8 @@ def as_seen(
 ) -> R:  # fmt: skip
     """Run `action(tx, reservation_id, …)` if the reservation's version is still `seen`.
 
-    `seen` is the version that the form showed, so a form that is sent twice takes effect once.
+    `seen` is the version that the form showed. A form that is sent twice therefore has
+    an effect only once.
     Raises ChangedMeanwhile if the version differs, and NotFound if the id is unknown.
     """
     _get_as_seen(tx, reservation_id, seen)
@@ -95,7 +96,7 @@ def _settle_request(
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """A cancelled reservation. `already` is true if it was cancelled by an earlier request."""
+    """A cancelled reservation. `already` is True if it had been cancelled before this request."""
 
     reservation: Reservation
     already: bool
@@ -104,7 +105,7 @@ class Cancelled:
 def cancel_own(
     tx: Transaction, key: ApiKey, reservation_id: str, *, notify: bool = True
 ) -> Cancelled:
-    """Cancel a reservation at the partner's request (see `cancel`; interface, section 4).
+    """Cancel a reservation at the partner's request, like `cancel()` (interface, section 4).
 
     Also raises NotFound if the reservation was created with a key of a different lineage.
     """
@@ -114,7 +115,7 @@ def cancel_own(
 
 
 def cancel_by_guest(tx: Transaction, reservation_id: str, cancel_hours: int) -> Cancelled:
-    """Cancel a reservation at the guest's request (see `cancel`). Idempotent.
+    """Cancel a reservation at the guest's request, like `cancel()`. Idempotent.
 
     Raises TooLateToCancel if the party has checked in or the deadline (`cancel_hours` before the
     start) has passed, and WrongState if the reservation is declined or completed.
@@ -163,7 +164,10 @@ class Amendment:
 
 
 def check_amendment(amendment: Amendment) -> None:
-    """Validate the fields with the rules for new reservations, but require no email or phone."""
+    """Validate the fields with the rules for new reservations.
+
+    Unlike a new reservation, an amended one needs neither an email address nor a phone number.
+    """
     check_customer(
         amendment.customer_name, amendment.customer_email, amendment.customer_phone, "customer_"
     )
@@ -213,9 +217,9 @@ def move_to_table(
 ) -> Reservation:
     """Move the party to another table for the same evening and slot. The pass stays valid.
 
-    The table need not be bookable, and may be meant for fewer guests. Raises TableNotFound if it
-    does not exist, TableTaken if it is held at that time, and ChangedMeanwhile, NotFound and
-    WrongState in the same cases as `amend_reservation`.
+    The new table may be unbookable or too small for the party. Raises TableNotFound if it does not
+    exist, TableTaken if it is held at that time, and ChangedMeanwhile, NotFound and WrongState in
+    the same cases as `amend_reservation`.
     """
     reservation = _get_open(tx, reservation_id, seen)
     table = find_table(tx, table_id)
@@ -235,7 +239,7 @@ def move_to_table(
 def mark_late(
     tx: Transaction, reservation_id: str, seen: int, *, late: bool, actor: str
 ) -> Reservation:
-    """Record that the party will be late, or that it will not.
+    """Record that the party will be late, or with `late=False` that it will not be late.
 
     Raises ChangedMeanwhile, NotFound and WrongState in the same cases as `amend_reservation`.
     """
@@ -247,9 +251,9 @@ def mark_late(
 
 
 def reissue_pass(tx: Transaction, reservation_id: str, seen: int, *, actor: str) -> Reservation:
-    """Issue a new guest pass, which the guest's link shows at once.
+    """Issue a new guest pass. The guest's link shows it at once.
 
-    Check-in refuses older passes as `revoked`. The access code does not change. Raises
+    At check-in, older passes are refused as `revoked`. The access code does not change. Raises
     ChangedMeanwhile, NotFound and WrongState in the same cases as `amend_reservation`, and
     WrongState if the pass already has the last generation number.
     """
@@ -279,11 +283,11 @@ def claim(
     tx: Transaction, reservation_id: str, device_hash: bytes | None,
     correction: Correction | None = None,
 ) -> Reservation:  # fmt: skip
-    """Correct the reservation, and save it in a browser unless `device_hash` is None.
+    """Correct the reservation, and save it in the browser with the hash `device_hash`.
 
-    Idempotent for each browser. A cancelled, declined or completed reservation is neither saved
-    nor corrected. Raises the same errors as `correct`. Each browser counts as a change by guests,
-    so RateLimited is also raised if there are too many.
+    If `device_hash` is None, only corrects it. Idempotent for each browser. A cancelled, declined
+    or completed reservation is neither saved nor corrected. Raises the same errors as `correct`.
+    Saving it in another browser counts as a change by guests, so it can also raise RateLimited.
     """
     reservation = get_reservation(tx, reservation_id)
     if reservation.status not in OPEN_STATUSES:

@@ -55,17 +55,17 @@ def grant(
 ) -> Issued:  # fmt: skip
     """Insert a reservation, announce `reservation.created` and return its code and link expiry.
 
-    Raises the error for the first of these conditions that is not met:
+    Raises an error for the first of these conditions that is not met:
 
     1. The venue is active and open that evening.
-    2. The table exists and is bookable, and the number of guests is in its range
-       (not checked with `over_capacity`).
+    2. The table exists and is bookable, and its capacity fits the number of guests
+       (the capacity is not checked with `over_capacity`).
     3. The slot is offered on that weekday.
     4. The date is neither past nor more than 730 days ahead.
     5. The slot has not ended. This does not apply to staff.
     6. The table is free.
 
-    `columns` sets further columns of `reservation`.
+    `columns` contains values for further columns of the table `reservation`.
     """
     venue, day = get_venue(tx), booking.date.isoformat()
     closure = find_closure(venue, list_closings(tx), day)
@@ -143,7 +143,7 @@ class Mismatch:
 
 
 def list_mismatches(reader: Reader, limit: int = SHOWN) -> list[Mismatch]:
-    """Return the latest `limit` reservations whose idempotency key was sent with another body."""
+    """Return the latest `limit` reservations whose idempotency key was reused with another body."""
     sql = """SELECT r.id, r.lineage, r.body_mismatches, r.idempotency_key, r.date, r.slot,
                     t.number, r.created_at
              FROM reservation r JOIN venue_table t ON t.id = r.table_id
@@ -156,9 +156,9 @@ def list_mismatches(reader: Reader, limit: int = SHOWN) -> list[Mismatch]:
 class Granted:
     """The outcome of a booking request.
 
-    `email_id` is the confirmation to send before the response. If the request is a replay,
-    `status` is the reservation's current status, and `other_body` is True if the body differs from
-    the first request's.
+    `email_id` is the id of the confirmation email, which must be sent before the response. If the
+    request is a replay, `status` is the reservation's current status, and `other_body` is True if
+    the body differs from the body of the first request.
     """
 
     issued: Issued
@@ -171,10 +171,10 @@ class Granted:
 def reserve(
     tx: Transaction, environment: EnvironmentName, key: ApiKey, booking: Booking
 ) -> Granted:
-    """Create a partner's reservation. If its idempotency key was used, return the first result.
+    """Create a partner's reservation.
 
-    Raises the same errors as `grant`. A refused request stores nothing, so the partner may use its
-    idempotency key again.
+    If the idempotency key was already used, return the first result. Raises the same errors as
+    `grant`. If a request is refused, nothing is stored, so the partner may use its key again.
     """
     assert booking.idempotency_key is not None  # noqa: S101 - parse_booking requires it
     earlier = find_issued(tx, key.lineage, booking.idempotency_key)
@@ -198,7 +198,10 @@ def reserve(
 
 
 def settle_email(tx: Transaction, issued: Issued, outcome: str) -> Issued:
-    """Store the final value of `notifications.email`, so that replays return the same value."""
+    """Store the final value of `notifications.email`, and return `issued` with this value.
+
+    Replays of the request then return the same value.
+    """
     sql = "UPDATE reservation SET email_outcome = :outcome WHERE id = :id AND email_outcome IS NULL"
     tx.execute(sql, {"outcome": outcome, "id": issued.reservation_id})
     return replace(issued, email_outcome=outcome)
@@ -212,14 +215,14 @@ def _replay(
     if other_body:
         sql = "UPDATE reservation SET body_mismatches = body_mismatches + 1 WHERE id = :id"
         tx.execute(sql, {"id": earlier.reservation_id})
-    if earlier.email_outcome is None:  # the box stopped after the commit and before the response
+    if earlier.email_outcome is None:  # the box was stopped between the commit and the response
         earlier = settle_email(tx, earlier, "failed")
     status = get_reservation(tx, earlier.reservation_id).status
     return Granted(earlier, replayed=True, other_body=other_body, status=status)
 
 
 _HOUR = 3_600_000  # in ms
-_GUEST_LINEAGE = "guest"  # shared by all booking forms; each form has its own idempotency key
+_GUEST_LINEAGE = "guest"  # the same for all booking forms; each has its own idempotency key
 _EMAIL_KINDS = {"confirmed": "confirmation", "requested": "requested", "pending": "payment_due"}
 
 
@@ -235,8 +238,8 @@ def enter_for_guest(
     - If they are free and `autoConfirm` is off, it is requested, and expires after
       `requestExpiryHours`.
 
-    If the venue chose the table, `request_hash` must be the hash of the booking as it was before
-    the table was set. Raises the same errors as `grant`.
+    If the guest chose no table, `request_hash` must be the hash of the booking before a table was
+    set. Raises the same errors as `grant`.
     """
     venue = get_venue(tx)
     expires_at = None
@@ -262,8 +265,9 @@ def enter_by_staff(
 ) -> Reservation:  # fmt: skip
     """Create a confirmed reservation with the source `manual`. Email the guest if `notify` is True.
 
-    Idempotent for each actor and `idempotency_key`. Raises the same errors as `grant`, and FormUsed
-    if the form was sent before with different content, or its reservation no longer holds a table.
+    Idempotent for each actor and `idempotency_key`, which is the form's id. Raises the same errors
+    as `grant`. Also raises FormUsed if the form was sent before with different content, or if its
+    reservation no longer holds a table.
     """
     request_hash = hashlib.sha256(booking.fingerprint() + repr((notify, vip)).encode()).digest()
     earlier = _find_by_form(tx, actor, booking.idempotency_key, request_hash)
@@ -285,8 +289,8 @@ def _find_by_form(
 ) -> Reservation | None:
     """Return the reservation that this form created, or None if the form was not sent before.
 
-    Raises FormUsed if the form's content differs. Also raises FormUsed if the reservation no
-    longer holds a table, because the user then wants a new reservation.
+    Raises FormUsed if the form was sent before with different content. Also raises FormUsed if the
+    reservation no longer holds a table, because the user then wants a new reservation.
     """
     earlier = find_issued(tx, lineage, form_id) if form_id is not None else None
     if earlier is None:
@@ -299,15 +303,15 @@ def _find_by_form(
     return made
 
 
-ANY_TABLE = ""  # means that the venue chooses the table
+ANY_TABLE = ""  # the table id in a booking if the guest chose no table
 
 
 def book(tx: Transaction, booking: Booking) -> Reservation:
     """Create a guest's reservation from the booking page, and email the guest.
 
     Idempotent for each `idempotency_key`, which is the form's id. If the guest chose no table, the
-    best free table is used. Raises the same errors as `grant`, TableTaken if no table is
-    left, InvalidSlot if the slot has begun, and FormUsed if the form was sent before with
+    best free table is used. Raises the same errors as `grant`. Also raises TableTaken if no table
+    is left, InvalidSlot if the slot has begun, and FormUsed if the form was sent before with
     different content or its reservation no longer holds a table.
     """
     request_hash = booking.fingerprint()

@@ -12,9 +12,9 @@ from appliance.reservations.rows import get_reservation
 KINDS = (
     "confirmation", "requested", "accepted", "declined", "cancelled", "reminder", "payment_due",
 )  # fmt: skip
-# Kinds with the guest pass attached.
+# Kinds that have the guest pass attached.
 WITH_PASS = ("confirmation", "accepted", "reminder")
-# Kinds with a calendar file attached. The file in `cancelled` marks the event as cancelled.
+# Kinds that have a calendar file attached. In `cancelled`, the file marks the event as cancelled.
 WITH_CALENDAR = (*WITH_PASS, "cancelled")
 UNASKED = ("reminder",)  # kinds that guests can unsubscribe from
 LANGUAGES = ("fr", "en", "ar")
@@ -57,15 +57,15 @@ class Outcome:
 
 
 def retry_delay(attempts: int) -> int:
-    """Return the seconds to wait before the next attempt, after `attempts` failed attempts."""
+    """Return how many seconds to wait for the next attempt after `attempts` failed attempts."""
     return RETRY_SECONDS[attempts - 1] if attempts <= len(RETRY_SECONDS) else DAILY_SECONDS
 
 
 def remaining_delay(email: Email, now: int) -> float:
     """Return the seconds until a waiting email is due after a restart.
 
-    The result is at most the email's retry delay, so that a wrong clock cannot postpone the email
-    further. It is 0 if the last error was in the settings, because they may have changed.
+    The result is at most the email's retry delay. A wrong clock therefore cannot postpone the email
+    any further. It is 0 if the last error was in the settings, because they may have changed.
     """
     if email.attempts == 0 or (email.trouble or "").startswith(SETTINGS_TROUBLE):
         return 0.0
@@ -112,9 +112,9 @@ def _is_test_outbox(reader: Reader) -> bool:
 
 
 def was_written_to(reader: Reader, reservation_id: str) -> bool:
-    """Whether the guest was or will be emailed about this reservation.
+    """Whether an email about this reservation was sent, stored or queued.
 
-    Failed emails and cancellation emails do not count.
+    Ignores failed emails and cancellation emails.
     """
     sql = """SELECT EXISTS (SELECT 1 FROM letter
              WHERE reservation_id = :id AND state <> 'failed' AND kind <> 'cancelled')"""
@@ -173,9 +173,9 @@ def wants_no_reminders(reader: Reader, address: str) -> bool:
 
 
 def forget_no_reminders(tx: Transaction, address: str) -> None:
-    """Delete the unsubscription of an erased email address.
+    """Delete the record that an erased email address is unsubscribed from reminders.
 
-    Keeps it if a reservation still has that address.
+    Keeps the record if another reservation still has that address.
     """
     sql = """DELETE FROM no_reminders WHERE address_hash = :hash AND NOT EXISTS (
                  SELECT 1 FROM reservation WHERE lower(customer_email) = lower(:address))"""
@@ -206,11 +206,11 @@ def email_guest(
 
     - the reservation has no email address,
     - the partner set `notifyCustomer` to false,
-    - the email is a cancellation and the guest had no email about the reservation before, or
-    - `by_guest` is true and the address got six emails in the last 24 hours. This limit protects
-      others, because a guest can type any address.
+    - the email is a cancellation and the guest has had no other email about the reservation, or
+    - `by_guest` is True and six emails to the address were queued in the last 24 hours. A guest can
+      enter any address, so this limit protects the people to whom other addresses belong.
 
-    A transaction queues each kind only once.
+    In one transaction, each kind is queued only once per reservation.
     """
     reservation = get_reservation(tx, reservation_id)
     is_unwanted = reservation.source == "partner" and reservation.email_outcome == "skipped"

@@ -13,8 +13,8 @@ FREEING_STATUSES = ("cancelled", "declined")
 OPEN_STATUSES = ("requested", "pending", "partial", "confirmed")
 LAST_GENERATION = 255  # the highest generation number that a guest pass can hold
 SOURCES = ("platform", "manual", "partner")
-# After one of these words, the given name continues with the next word, and with the word after
-# that if the next word is an article, as in “Abd el Kader”.
+# If the first word of a name is one of these, the given name includes the second word. If the
+# second word is an article, it also includes the third word, as in “Abd el Kader”.
 _NAME_PREFIXES = frozenset({"عبد", "أبو", "ابو", "أم", "ابن", "abd", "abou", "abu", "oum", "umm"})
 _ARTICLES = frozenset({"el", "al", "er", "ar", "es", "as", "en", "an"})
 _HOUR = 3_600_000  # in ms
@@ -87,7 +87,7 @@ class Reservation:
     def customer_given_name(self) -> str | None:
         """The given name for salutations, or None if it was erased.
 
-        Keeps “Abd el …” names whole.
+        Includes all words of a compound given name such as “Abd el Kader”.
         """
         words = (self.customer_name or "").split()
         if len(words) < 2 or words[0].casefold() not in _NAME_PREFIXES:
@@ -105,7 +105,8 @@ def hours_of(
 ) -> tuple[int, int] | None:
     """Return the reservation's (start, end) in minutes after midnight.
 
-    A reservation for the whole evening covers all slots. Returns None if there are no slots.
+    A reservation for the whole evening covers all slots of that evening. Returns None if there are
+    none.
     """
     if reservation.slot is not None:
         return reservation.starts, reservation.ends

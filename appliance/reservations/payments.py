@@ -16,7 +16,8 @@ from appliance.staff.audit_log import record_audit
 from appliance.venue.rows import find_table, get_venue
 
 AMOUNT_MAX = 10**9
-# Staff must confirm an unusually high payment. A fixed maximum would not fit every currency.
+# Staff must confirm an unusually high payment. What is unusual depends on the table's minimum
+# spend, because one amount would not fit every currency.
 USUAL_TIMES = 10  # highest usual payment, as a multiple of the table's minimum spend
 USUAL_PER_GUEST = 10_000  # highest usual payment for each guest, if there is no minimum spend
 
@@ -57,10 +58,10 @@ def void_payment(
 ) -> Reservation:
     """Void a payment. Keep its row, and record the actor in the history and the audit log.
 
-    A partial or confirmed reservation becomes partial if other payments remain, else pending. It
-    still holds its table. Other statuses do not change. No event is sent, but when the payment is
-    complete again, `reservation.confirmed` is announced again. Raises NotFound if the reservation
-    has no such payment, or if the payment is already voided.
+    A partial or confirmed reservation becomes partial if other payments remain, otherwise pending.
+    It still holds its table. Other statuses do not change. No event is sent. When staff record that
+    the payment is complete, `reservation.confirmed` is announced again. Raises NotFound if the
+    reservation has no such payment, or if the payment is already voided.
     """
     reservation = get_reservation(tx, reservation_id)
     valid = {p.id: p.amount for p in list_payments(tx, reservation_id) if p.voided_at is None}
@@ -72,7 +73,8 @@ def void_payment(
     if status in {"partial", "confirmed"}:
         status = "partial" if sum_payments(tx, reservation_id) else "pending"
     update_reservation(tx, reservation_id, status=status)
-    # The reason may name the guest. Erasure clears the history, but not the audit log.
+    # Record the reason only in the history. It may contain the guest's name, which an erasure
+    # deletes from the history but not from the audit log.
     add_history(tx, reservation_id, "payment_voided", actor, amount=amount, reason=reason)
     with_currency = f"{amount} {get_venue(tx).currency}"
     record_audit(tx, actor, "payment_voided", amount=with_currency, reservation=reservation_id)

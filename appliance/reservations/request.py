@@ -51,7 +51,7 @@ class Booking:
     language: str | None = None
 
     def fingerprint(self) -> bytes:
-        """Return the SHA-256 of all members, to detect a replay with a different body."""
+        """Return the SHA-256 of all fields. It shows whether a replay has a different body."""
         members = [getattr(self, name) for name in self.__slots__]
         members[1] = self.date.isoformat()
         return hashlib.sha256(repr(members).encode()).digest()
@@ -142,8 +142,8 @@ def is_visible(text: str) -> bool:
 def check_customer(name: str | None, email: str | None, phone: str | None, prefix: str) -> None:
     """Validate the customer fields that are not None.
 
-    In errors, `prefix` precedes the field name. Raises CustomerNameRequired, InvalidEmail or
-    ValidationError if a value is invalid.
+    Errors contain the field name with `prefix` in front of it. Raises CustomerNameRequired,
+    InvalidEmail or ValidationError if a value is invalid.
     """
     if name is not None and not is_visible(name):
         raise CustomerNameRequired(field=f"{prefix}name")
@@ -154,7 +154,7 @@ def check_customer(name: str | None, email: str | None, phone: str | None, prefi
 
 
 def check_phone(phone: object, field: str) -> None:
-    """Raise ValidationError for `field` unless `phone` is None or valid (see `is_phone`)."""
+    """Raise ValidationError for `field` unless `phone` is None or passes `is_phone`."""
     if phone is not None and not is_phone(phone):
         raise field_invalid(field, "phone", longest=PHONE_MAX)
 

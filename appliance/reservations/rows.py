@@ -35,7 +35,7 @@ def get_reservation(reader: Reader, reservation_id: str) -> Reservation:
 
 
 def find_reservations(reader: Reader, ids: Collection[str]) -> dict[str, Reservation]:
-    """Return a map from id to reservation for those `ids` that exist, with a single query."""
+    """Return the reservations with these `ids`, by id. Omits unknown ids. Uses a single query."""
     sql = f"""SELECT {RESERVATION_COLUMNS} FROM json_each(:ids) wanted
               CROSS JOIN reservation r ON r.id = wanted.value
               JOIN venue_table t ON t.id = r.table_id"""  # noqa: S608
@@ -106,7 +106,7 @@ def insert_reservation(tx: Transaction, values: dict[str, Any]) -> None:
 
 
 def _convert_overlap(error: apsw.ConstraintError) -> Exception:
-    """Return TableTaken if an overlap constraint caused `error`, else `error` itself."""
+    """Return TableTaken if `error` means that the table is taken. Otherwise, return `error`."""
     text = str(error)
     taken = "table_taken" in text or "reservation.date, reservation.table_id" in text
     return TableTaken() if taken else error
@@ -148,7 +148,7 @@ def _find(reader: Reader, condition: str, parameters: dict[str, Any]) -> Reserva
 class HistoryEntry:
     """A history entry. `at` is in ms since 1970.
 
-    `actor` is `guest` or one of the actors in `record_audit`. `name` is the actor's current name.
+    `actor` is `guest` or an actor as in `record_audit`. `name` is the actor's current name.
     """
 
     at: int
@@ -173,7 +173,8 @@ class Payment:
 def list_history(reader: Reader, reservation_id: str) -> list[HistoryEntry]:
     """Return the reservation's history, latest first.
 
-    `name` is None for staff, because only the live database has staff accounts. See `staff_names`.
+    `name` is None for staff, because only the live database has staff accounts. The caller can look
+    the name up with `staff_names`.
     """
     sql = """SELECT h.at, h.what, h.actor, coalesce(k.name, t.name), h.detail
              FROM history h
@@ -187,7 +188,7 @@ def list_history(reader: Reader, reservation_id: str) -> list[HistoryEntry]:
 def list_payments(reader: Reader, reservation_id: str) -> list[Payment]:
     """Return the reservation's payments, oldest first.
 
-    `staff_name` holds the staff id, which the caller replaces with the name. See `staff_names`.
+    `staff_name` contains the staff id. The caller can look the name up with `staff_names`.
     """
     sql = """SELECT id, at, amount, method, staff_id, voided_at FROM payment
              WHERE reservation_id = :id ORDER BY at, id"""
@@ -224,8 +225,8 @@ class Count:
 class Totals:
     """An evening's totals.
 
-    `expected` is for all reservations that hold a table. `arrived` is for the people who are
-    inside.
+    `expected` counts all reservations that hold a table and their guests. `arrived` counts the
+    guests who have arrived and their reservations.
     """
 
     expected: Count

@@ -15,7 +15,7 @@ from appliance.venue.rows import list_tables
 
 _FEWEST_DIGITS = 3
 _LAST_DIGITS = 4
-_NATIONAL_DIGITS = 9  # a complete number has at least 9 digits after country code and leading 0
+_NATIONAL_DIGITS = 9  # minimum length of a complete number without country code and leading 0
 _COUNTRY_CODE = re.compile(
     r"(?:1|7|2(?:[07]|[1-689]\d)|3(?:[0-469]|[578]\d)|4(?:2\d|[013-9])|5(?:[1-8]|[09]\d)"
     r"|6(?:[0-6]|[7-9]\d)|8(?:[1246]|[03579]\d)|9(?:[0-58]|[679]\d))0?"
@@ -27,8 +27,8 @@ _NAME = re.compile(r"[^\W\d_]{2,}(?:[\s'’.-]+[^\W\d_]+)*")
 def search(reservations: Iterable[Reservation], query: str) -> list[Reservation]:
     """Return the reservations that match every word of `query`, or all of them if it is blank.
 
-    This is the search for terminals. It finds a phone number only by the whole number or its last
-    four digits, so that terminals cannot guess numbers digit by digit (docs/security.md, S4).
+    Terminals use this search. A phone number matches only as a whole or with its last four digits,
+    so that a number cannot be guessed digit by digit at a terminal (docs/security.md, S4).
     """
     return [found for found in reservations if _matches(found, query, _ends_or_equals)]
 
@@ -36,19 +36,20 @@ def search(reservations: Iterable[Reservation], query: str) -> list[Reservation]
 def fits(reservation: Reservation, query: str) -> bool:
     """Whether every word of `query` matches the reservation.
 
-    A word of digits, or `query` as a whole, may match any part of the phone number.
+    A word of digits may match any part of the phone number. So may all of `query`, if it is a
+    number that contains spaces.
     """
     return _matches(reservation, query, _contains)
 
 
 def asks_phone(query: str) -> bool:
-    """Whether `search` compares `query`, or a word of it, with phone numbers."""
+    """Whether `query`, or a word in it, is a number that `search` compares with phone numbers."""
     numbers = (_read_number(text) for text in (query, *query.split()))
     return any(len(number) >= _LAST_DIGITS for number in numbers)
 
 
 def search_by_name(reservations: Iterable[Reservation], query: str) -> list[Reservation]:
-    """Return reservations where each word of `query` is the start of a word in the name.
+    """Return the reservations in whose name each word of `query` is the start of a word.
 
     The result is empty for a blank `query`.
     """
@@ -69,8 +70,8 @@ def _names_table(name: str, number: str, word: str) -> bool:
 def is_name(text: str) -> bool:
     """Whether `text` may be a name.
 
-    A name has at most 80 characters, contains only words of letters, and its first word has at
-    least two letters.
+    A name has at most 80 characters and consists of words of letters. Its first word has at least
+    two letters.
     """
     folded = fold(text).strip()
     return len(folded) <= _NAME_MAX and _NAME.fullmatch(folded) is not None
@@ -112,7 +113,10 @@ def _ends_or_equals(phone: str, number: str) -> bool:
 
 
 def _is_same_number(phone: str, number: str) -> bool:
-    """Whether both texts are the same number. One may lack the country code or the leading 0."""
+    """Whether `phone` and `number` are the same phone number.
+
+    One of them may lack the country code or the leading 0.
+    """
     short, long = sorted((phone.lstrip("0"), number.lstrip("0")), key=len)
     if len(short) < _NATIONAL_DIGITS:
         return short == long != ""
@@ -134,7 +138,8 @@ _ORDERS = {
 }
 
 
-# An erased reservation has no name, phone number or code, so only its table can match.
+# A reservation without name, phone number and code, such as an erased one, can match only by its
+# table.
 _MAY_MATCH = """(r.customer_name IS NOT NULL OR r.customer_phone IS NOT NULL
     OR r.access_code IS NOT NULL OR r.table_id IN (SELECT value FROM json_each(:tables)))"""
 
@@ -173,7 +178,7 @@ def page_found(
 
 
 def list_found(reader: Reader, wanted: Wanted) -> list[int]:
-    """Return the `seq` of every result, in the order that `wanted` requests."""
+    """Return the `seq` of every result, in the order `wanted.order`."""
     if wanted.text:
         return [found.seq for found in _iterate(reader, wanted)]
     where, values = _conditions(reader, wanted)

@@ -1,8 +1,8 @@
 """Edit the venue's rules, tables, slots and closings.
 
-An edit that would affect reservations changes nothing and returns them as clashes. To accept the
-clashes, repeat the edit with their `clash_mark` as `accepted`. An edit that was made returns no
-clashes.
+If an edit would affect reservations, it changes nothing and returns these reservations as clashes.
+To make the edit anyway, repeat it and pass the `clash_mark` of the clashes as `accepted`. An edit
+that was made returns no clashes.
 """
 
 import json
@@ -54,8 +54,8 @@ def close_days(
 ) -> Clashes:
     """Close the venue from `first` to `last`, both included, or return the clashes.
 
-    An identical closing is not added again. Raises InvalidDateRange if `last` is before `first`,
-    in the past or too far ahead.
+    Does not add a closing if one with the same days and reason already exists. Raises
+    InvalidDateRange if `last` is before `first`, in the past or too far ahead.
     """
     tonight = find_tonight(tx)
     if last < max(first, tonight) or (last - tonight).days > BOOKING_HORIZON_DAYS:
@@ -88,8 +88,8 @@ def _check_shifts(
 ) -> None:
     """Raise SlotIsHeld if new slots or a new evening end would move a booked slot across midnight.
 
-    The same table could then be booked twice for that slot. Call this before the change. None
-    means that the slots or the evening end do not change.
+    The same table could then be booked twice for that slot. Call this before the change. An
+    argument is None if the slots or the evening end do not change.
     """
     coming, present, ends_at = _list_coming(tx), list_slots(tx), get_venue(tx).evening_ends_at
     after = find_shifted(coming, present if slots is None else slots, evening_ends_at or ends_at)
@@ -173,9 +173,9 @@ def _slot_row(slot: Slot) -> dict[str, Any]:
 def edit_venue(tx: Transaction, seen: str, wished: Venue) -> None:
     """Replace the venue's data, except its id, with `wished`.
 
-    `seen` is the venue's `fingerprint` in the form. Raises ChangedMeanwhile if the venue has
-    changed, ValidationError if a field is invalid, and SlotIsHeld if the new evening end would move
-    a booked slot across midnight.
+    `seen` is the `fingerprint` of the venue as the form showed it. Raises ChangedMeanwhile if the
+    venue has changed since then, ValidationError if a field is invalid, and SlotIsHeld if the new
+    evening end would move a booked slot across midnight.
     """
     _check_seen(get_venue(tx), seen)
     check_venue(wished, tx.zones)
@@ -205,8 +205,9 @@ def edit_table(
 ) -> Clashes:
     """Change a table, or return the clashes.
 
-    `seen` is the table's `fingerprint` in the form. Raises NotFound if the id is unknown,
-    ChangedMeanwhile if the table has changed, and ValidationError if a field is invalid.
+    `seen` is the `fingerprint` of the table as the form showed it. Raises NotFound if the id is
+    unknown, ChangedMeanwhile if the table has changed since then, and ValidationError if a field is
+    invalid.
     """
     table = get_table(tx, table_id)
     _check_seen(table, seen)
@@ -236,8 +237,8 @@ def remove_table(tx: Transaction, table_id: str, seen: str) -> None:
 def order_tables(tx: Transaction, seen: str, ids: Sequence[str]) -> None:
     """Sort the tables in the order of `ids`, which must contain all tables.
 
-    `seen` is the fingerprint of the order in the form. Raises ChangedMeanwhile if the order or
-    the set of tables has changed.
+    `seen` is the fingerprint of the order that the form showed. Raises ChangedMeanwhile if the
+    order or the set of tables has changed since then.
     """
     present = [table.id for table in list_tables(tx)]
     if fingerprint(present) != seen or sorted(ids) != sorted(present):
@@ -288,10 +289,11 @@ def add_slot(tx: Transaction, entry: Slot) -> str:
 def edit_slot(
     tx: Transaction, slot_id: str, seen: str, entry: Slot, accepted: str | None = None
 ) -> Clashes:
-    """Change a slot, or return the clashes. `seen` is the slot's `fingerprint` in the form.
+    """Change a slot, or return the clashes.
 
-    Raises NotFound if the id is unknown, ChangedMeanwhile if the slot has changed, and
-    ValidationError and SlotIsHeld in the same cases as `add_slot`.
+    `seen` is the `fingerprint` of the slot as the form showed it. Raises NotFound if the id is
+    unknown, ChangedMeanwhile if the slot has changed since then, and ValidationError and SlotIsHeld
+    in the same cases as `add_slot`.
     """
     _check_seen(get_slot(tx, slot_id), seen)
     slot = replace(entry, id=slot_id)
@@ -304,10 +306,11 @@ def edit_slot(
 
 
 def remove_slot(tx: Transaction, slot_id: str, seen: str, accepted: str | None = None) -> Clashes:
-    """Delete a slot, or return the clashes. `seen` is the slot's `fingerprint` in the form.
+    """Delete a slot, or return the clashes.
 
-    Raises NotFound if the id is unknown, ChangedMeanwhile if the slot has changed, and SlotIsHeld
-    if a booked slot would move across midnight.
+    `seen` is the `fingerprint` of the slot as the form showed it. Raises NotFound if the id is
+    unknown, ChangedMeanwhile if the slot has changed since then, and SlotIsHeld if a booked slot
+    would move across midnight.
     """
     _check_seen(get_slot(tx, slot_id), seen)
     others = [other for other in list_slots(tx) if other.id != slot_id]

@@ -35,7 +35,7 @@ class Table:
     bookable: bool
 
     def seats(self, guests: int) -> bool:
-        """Whether the table is meant for a party of this size."""
+        """Whether a party of this size fits the table's minimum and maximum capacity."""
         return self.capacity_min <= guests <= self.capacity_max
 
 
@@ -55,7 +55,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """A range of dates (YYYY-MM-DD, both included) when nothing can be booked."""
+    """A range of dates (YYYY-MM-DD, both included) on which nothing can be booked."""
 
     id: str
     first: str
@@ -104,9 +104,9 @@ class Venue:
 
 
 def find_closure(venue: Venue, closings: Iterable[Closing], day: str) -> VenueInactive | None:
-    """Return the error to raise if the venue is closed or not active on `day`, or None.
+    """Return the error to raise if the venue is inactive, or closed on `day` (YYYY-MM-DD).
 
-    `day` is YYYY-MM-DD.
+    Returns None if the venue is open.
     """
     if venue.status != "active":
         return VenueInactive()
@@ -118,7 +118,8 @@ def find_closure(venue: Venue, closings: Iterable[Closing], day: str) -> VenueIn
 def fingerprint(value: object) -> str:
     """Return a hash of a value.
 
-    A form contains the hash of the value that it shows, so that a later change can be detected.
+    A form contains the hash of the value that it shows. If the value changes before the form is
+    sent, the hashes differ.
     """
     return hashlib.sha256(repr(value).encode()).hexdigest()[:32]
 
@@ -173,8 +174,9 @@ def find_slot(slots: Iterable[Slot], start: str, day: date) -> Slot | None:
 def interval(slot: Slot | None, evening_ends_at: str) -> tuple[int, int]:
     """Return the slot's [starts, ends) in minutes after midnight of the evening's date.
 
-    If `slot` is None, return the interval for the whole evening. A slot that starts before
-    `evening_ends_at` starts after midnight, and may overlap a slot that runs past midnight.
+    If `slot` is None, return the interval for the whole evening. If the slot's start is before
+    `evening_ends_at`, the slot is on the next day, i.e. after midnight. It may then overlap a slot
+    that begins before midnight and ends after it.
     """
     if slot is None:
         return WHOLE_EVENING
@@ -187,7 +189,7 @@ def interval(slot: Slot | None, evening_ends_at: str) -> tuple[int, int]:
 
 
 def overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Whether two intervals [starts, ends) have a minute in common."""
+    """Whether two intervals [starts, ends) share at least one minute."""
     return one[0] < other[1] and other[0] < one[1]
 
 
@@ -207,8 +209,8 @@ def has_begun(
 ) -> bool:
     """Whether a slot has begun by `now` (ms since 1970).
 
-    If `slot` is None (the whole evening), the last slot on `day` counts. If there are no slots,
-    the evening counts as begun at 23:59.
+    If `slot` is None (the whole evening), return whether the last slot on `day` has begun. If there
+    are no slots, the evening is assumed to begin at 23:59.
     """
     offered = offered_slots(slots, day) if slot is None else [slot]
     begins = [interval(each, venue.evening_ends_at)[0] for each in offered]
@@ -228,8 +230,8 @@ def has_ended(slot: Slot | None, day: date, venue: Venue, zone: ZoneInfo, now: i
 def tonight(now: int, zone: ZoneInfo, evening_ends_at: str) -> date:
     """Return the date of the evening at `now` (ms since 1970).
 
-    It is yesterday's date until `evening_ends_at`. Timestamps are compared rather than times of
-    day, so that the date never goes back when the clocks repeat an hour.
+    Until `evening_ends_at`, this is yesterday's date. Compares timestamps instead of times of day,
+    so that the date never goes back when daylight saving time ends and an hour occurs twice.
     """
     today = datetime.fromtimestamp(now / 1000, UTC).astimezone(zone).date()
     yesterday = today - timedelta(days=1)
@@ -237,7 +239,7 @@ def tonight(now: int, zone: ZoneInfo, evening_ends_at: str) -> date:
 
 
 def may_be_booked(day: date, first: date) -> bool:
-    """Whether `day` is tonight, i.e. the date `first`, or at most 730 days later."""
+    """Whether `day` can be booked: from `first` (tonight) until 730 days later, both included."""
     return first <= day <= first + timedelta(days=BOOKING_HORIZON_DAYS)
 
 
@@ -262,7 +264,7 @@ def evening_end(day: date, zone: ZoneInfo, evening_ends_at: str) -> int:
 
 
 def link_expiry(day: date, zone: ZoneInfo) -> int:
-    """Return `accessLinkExpiresAt` in ms since 1970, which is 12:00 venue time the next day."""
+    """Return `accessLinkExpiresAt` (12:00 venue time on the next day) in ms since 1970."""
     return instant(day + timedelta(days=1), "12:00", zone)
 
 
@@ -295,12 +297,12 @@ Clashes = tuple[Clash, ...]
 
 
 def clash_mark(clashes: Clashes) -> str:
-    """Return a fingerprint of the clashes. An edit with this fingerprint accepts them."""
+    """Return a fingerprint of the clashes. To accept them, pass it to the edit as `accepted`."""
     return fingerprint([(clash.kind, clash.reservation.id) for clash in clashes])
 
 
 def table_clashes(coming: Iterable[Coming], before: Table, after: Table) -> Clashes:
-    """Return the clashes from a lower capacity, or from making the table unbookable."""
+    """Return the clashes caused by a lower capacity or by making the table unbookable."""
     held = [reservation for reservation in coming if reservation.table_id == before.id]
     if before.bookable and not after.bookable:
         return tuple(Clash("table_retired", reservation) for reservation in held)
@@ -314,7 +316,7 @@ def table_clashes(coming: Iterable[Coming], before: Table, after: Table) -> Clas
 def slot_clashes(
     coming: Iterable[Coming], before: Sequence[Slot], after: Sequence[Slot]
 ) -> Clashes:
-    """Return the reservations whose slot would no longer be offered on their weekday."""
+    """Return the clashes with reservations whose slot is no longer offered on that weekday."""
     return tuple(
         Clash("slot_gone", reservation)
         for reservation in coming
@@ -330,16 +332,16 @@ def _find_booked(slots: Iterable[Slot], reservation: Coming) -> Slot | None:
 
 
 def closing_clashes(coming: Iterable[Coming], closing: Closing) -> Clashes:
-    """Return the reservations on the days that a closing includes."""
+    """Return the clashes with the reservations on the days of a closing."""
     return tuple(Clash("closed", found) for found in coming if closing.holds(found.date))
 
 
 def find_shifted(
     coming: Iterable[Coming], slots: Sequence[Slot], evening_ends_at: str
 ) -> frozenset[str]:
-    """Return the ids of reservations whose slot would not start at the stored `starts`.
+    """Return the ids of reservations whose stored `starts` would differ from their slot's start.
 
-    Such a reservation would not block a second reservation for the same table and slot.
+    Such a reservation would not prevent a second one for the same table and slot.
     """
     booked = ((found, _find_booked(slots, found)) for found in coming)
     return frozenset(
@@ -364,9 +366,9 @@ def standing_clashes(
     coming: Iterable[Coming], tables: Iterable[Table],
     slots: Sequence[Slot], closings: Sequence[Closing],
 ) -> Clashes:  # fmt: skip
-    """Return the clashes between the reservations and the venue as it is now.
+    """Return the clashes between the reservations and the present state of the venue.
 
-    Such clashes remain after an edit that accepted them.
+    Clashes remain after an edit that was made in spite of them.
     """
     by_id = {table.id: table for table in tables}
 

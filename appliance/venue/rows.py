@@ -52,7 +52,7 @@ def list_used_tables(reader: Reader) -> set[str]:
 
 
 def list_slots(reader: Reader, start: str | None = None) -> list[Slot]:
-    """Return all slots in the venue's order. With `start`, return only slots that start then."""
+    """Return the slots in the venue's order: all, or only those that start at `start` (HH:MM)."""
     sql = """SELECT id, name, start, "end", days_of_week FROM slot
              WHERE :start IS NULL OR start = :start ORDER BY position, start"""
     rows = reader.rows(sql, {"start": start})

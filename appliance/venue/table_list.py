@@ -1,4 +1,4 @@
-"""Parse table lists pasted into the portal. A line is a table, or a range such as T1-T12."""
+"""Parse table lists pasted into the portal. Each line is a table or a range such as T1-T12."""
 
 import re
 from dataclasses import dataclass
@@ -35,15 +35,15 @@ class PastedTables:
 
 
 class _InvalidLine(Exception):
-    """Raised for an invalid line. The message is the `what` of its Fault."""
+    """Raised for an invalid line. Its message becomes `Fault.what`."""
 
 
 def parse_tables(text: str, taken: frozenset[str] = frozenset()) -> PastedTables:
     """Parse lines with the columns `number;name;fewest guests;most guests;type;minimum spend`.
 
-    Only the number is required. Semicolons, tabs or commas separate the columns. A first line with
-    headings is skipped. `T1-T12` stands for twelve tables, and their names are numbered too.
-    `taken` has the numbers of existing tables.
+    Only the number is required. Columns are separated by semicolons, tabs or commas. If the first
+    line contains headings, it is skipped. `T1-T12` adds twelve tables, and their names are numbered
+    too. `taken` contains the numbers of existing tables.
     """
     tables: list[Table] = []
     faults: list[Fault] = []

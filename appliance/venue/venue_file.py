@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class VenueFile(Venue):
-    """A valid venue file. All ids are empty, because the file has none."""
+    """A valid venue file. All ids are empty, because the file does not contain ids."""
 
     tables: tuple[Table, ...] = ()
     slots: tuple[Slot, ...] = ()
@@ -56,7 +56,7 @@ _VENUE: dict[str, Any] = {
     "request_expiry_hours": 24, "currency": "MAD", "time_zone": "Africa/Casablanca",
     "evening_ends_at": "06:00", "policies": None,
 }  # fmt: skip
-# The placeholder venue that a box has before its setup
+# The placeholder for the venue until the box is set up
 UNFURNISHED = VenueFile(**{**_VENUE, "name": "venuebox", "slug": "venuebox", "status": "inactive"})
 
 
@@ -97,7 +97,7 @@ def _check_zone(name: str, zones: ZoneDatabase) -> None:
 def check_table(table: Table, taken: Collection[str]) -> None:
     """Raise ValidationError for the first invalid field of a table.
 
-    `taken` has the numbers of the other tables, which the table must not use.
+    `taken` contains the numbers of the other tables, which must not be used again.
     """
     if table.number in taken:
         raise field_invalid("number", "number_taken", number=table.number)
@@ -146,7 +146,7 @@ def parse_venue_file(text: str, zones: ZoneDatabase) -> VenueFile:
     """
     try:
         document = tomllib.loads(text)
-    # tomllib also raises ValueError for a number with 5,000 digits.
+    # tomllib raises ValueError for a syntax error, and also for a number with 5,000 digits.
     except (ValueError, RecursionError) as error:
         raise OperatorError(f"the venue file is not valid TOML: {error}") from None
     tables: list[Table] = []

@@ -205,7 +205,7 @@ async def test_without_room_for_the_vacuum_a_backup_is_made_all_the_same(
 
     await nights.do_now()
 
-    assert "live.db cannot be vacuumed, because this needs" in caplog.text
+    assert "live.db cannot be vacuumed. This needs" in caplog.text
     assert await names(box) == []
 
 
