@@ -234,19 +234,22 @@ static int choose_place(int argc, char **argv)
     /* A command that root runs goes on as the user of its data directory, who reads it too. */
     if (geteuid() == 0)
         mode = 0755;
+    snprintf(leaf, sizeof leaf, "venuebox-%u", (unsigned)geteuid());
     if (is_named) {
-        if (take(asked, argv))
+        /* Below it, because modes are changed and old programs removed there. */
+        if (take_below(asked, leaf, argv))
             return 1;
         fprintf(stderr, "venuebox: VENUEBOX_RUNTIME is %s: a folder of your own with %d MiB of "
                 "room, where programs may run, is needed\n", asked, ROOM_MIB);
         return 0;
     }
-    snprintf(leaf, sizeof leaf, "venuebox-%u", (unsigned)geteuid());
     if (take_below(getenv("CACHE_DIRECTORY"), "runtime", argv))
         return 1;
-    if (geteuid() != 0 && /* root's home is closed to others */
-        (take_in_home("XDG_CACHE_HOME", ".cache", "venuebox", argv) ||
-         take_below(getenv("TMPDIR"), leaf, argv)))
+    if (geteuid() == 0) { /* whose home is closed to others */
+        if (take_below("/var/cache", leaf, argv))
+            return 1;
+    } else if (take_in_home("XDG_CACHE_HOME", ".cache", "venuebox", argv) ||
+               take_below(getenv("TMPDIR"), leaf, argv))
         return 1;
     for (size_t i = 0; i < sizeof temporary / sizeof *temporary; i++)
         if (take_below(temporary[i], leaf, argv))

@@ -18,7 +18,7 @@ def keep(unpacked: Path, name: str) -> None:
     for path in (*unpacked.rglob("*"), unpacked):
         if is_open:
             path.chmod(0o755)
-        sync(path)
+    os.sync()  # one by one, a thousand files take a minute on a slow card
     unpacked.rename(unpacked.with_name(name))
     unpacked.mkdir()  # PyInstaller's first process removes it at the end
     sync(unpacked.parent)
