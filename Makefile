@@ -109,18 +109,18 @@ rest: setup
 	@said="left out: tests/journeys/test_binary.py, which needs the built file: make journey"; \
 	said="$$said\nleft out: tests/promises/attacks/test_no_secrets.py, which make check runs"; \
 	said="$$said\nleft out: tests/clients, which needs generators of clients: make clients"; \
-	test -x $(CHROMIUM) || { without="$$without --ignore=tests/browser"; \
-		said="$$said\nleft out: tests/browser, because there is no Chromium at $(CHROMIUM) (CHROMIUM=/path/to/it says where)"; }; \
-	command -v certutil >/dev/null || { without="$$without --ignore=tests/browser/test_https.py"; \
-		said="$$said\nleft out: tests/browser/test_https.py, because there is no certutil (libnss3-tools) here"; }; \
+	test -x $(CHROMIUM) || { without="$$without --ignore=tests/browser --ignore=tests/journeys/test_outside.py"; \
+		said="$$said\nleft out: tests/browser and tests/journeys/test_outside.py, because there is no Chromium at $(CHROMIUM) (CHROMIUM=/path/to/it says where)"; }; \
+	command -v certutil >/dev/null || { without="$$without --ignore=tests/browser/test_https.py --ignore=tests/journeys/test_outside.py"; \
+		said="$$said\nleft out: tests/browser/test_https.py and tests/journeys/test_outside.py, because there is no certutil (libnss3-tools) here"; }; \
 	for program in curl php; do \
 		command -v $$program >/dev/null || { without="$$without --ignore=tests/journeys/test_partner_docs_$$program.py"; \
 			said="$$said\nleft out: the partners' examples in $$program, because there is no $$program here"; }; \
 	done; \
 	test -x /usr/sbin/sshd || { without="$$without --ignore=tests/journeys/test_backup_targets.py"; \
 		said="$$said\nleft out: tests/journeys/test_backup_targets.py, because there is no sshd (openssh-server) here"; }; \
-	command -v pebble-challtestsrv >/dev/null || { without="$$without --ignore=tests/journeys/test_acme.py"; \
-		said="$$said\nleft out: tests/journeys/test_acme.py, because there is no ACME authority (pebble) here"; }; \
+	command -v pebble-challtestsrv >/dev/null || { without="$$without --ignore=tests/journeys/test_acme.py --ignore=tests/journeys/test_outside.py"; \
+		said="$$said\nleft out: tests/journeys/test_acme.py and test_outside.py, because there is no ACME authority (pebble) here"; }; \
 	set -- /usr/lib/*/faketime/libfaketime.so.1; \
 	test -e "$$1" || { without="$$without --ignore=tests/promises/test_clock_faults.py"; \
 		said="$$said\nleft out: tests/promises/test_clock_faults.py, because there is no libfaketime here"; }; \

@@ -66,10 +66,10 @@ def prepare(children: Children, folder: Path, receiver: Child) -> Prepared:
     data, lists = folder / "box", folder / "lists"
     lists.mkdir()
     (folder / "venue.toml").write_text(venue.venue_file())
-    _command("init", "--data", str(data), "--venue", str(folder / "venue.toml"))
+    run_command("init", "--data", str(data), "--venue", str(folder / "venue.toml"))
     names = ("--data", str(data), "--environment", "live", "--name", "bench", "--json")
-    key = str(json.loads(_command("key", "create", *names))["key"])
-    terminal = str(json.loads(_command("terminal", "create", *names))["token"])
+    key = str(json.loads(run_command("key", "create", *names))["key"])
+    terminal = str(json.loads(run_command("terminal", "create", *names))["token"])
     settings = _settings(receiver)
     child = start(children, data, settings)
     wait_until_answers(child, "/v1/venue", {"Authorization": f"Bearer {key}"})
@@ -95,7 +95,9 @@ def serve(children: Children, folder: Path, prepared: Prepared) -> Child:
     return child
 
 
-def start(children: Children, folder: Path, settings: dict[str, str]) -> Child:
+def start(
+    children: Children, folder: Path, settings: dict[str, str], host: str = "127.0.0.1"
+) -> Child:
     """Starts the box without waiting for it."""
     port = free_port()
     argv = [
@@ -104,7 +106,7 @@ def start(children: Children, folder: Path, settings: dict[str, str]) -> Child:
         "--data",
         str(folder),
         "--host",
-        "127.0.0.1",
+        host,
         "--port",
         str(port),
     ]
@@ -197,7 +199,8 @@ def _settings(receiver: Child) -> dict[str, str]:
     }
 
 
-def _command(*arguments: str) -> str:
+def run_command(*arguments: str) -> str:
+    """Runs the program and returns its output; BenchError if it fails."""
     done = subprocess.run([executable(), *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
         raise BenchError(f"venuebox {arguments[0]} failed: {done.stderr.strip()}")

@@ -84,6 +84,12 @@ def within(network: str, function: Callable[..., Any], *args: Any) -> Any:
         return thread.submit(_call, network, function, args).result()
 
 
+def run_in(network: str, resolver: Path) -> list[str]:
+    """The words before a command that run it in that network. `resolver` is its resolv.conf."""
+    mount = f'mount --bind {resolver} /etc/resolv.conf && exec "$@"'
+    return ["ip", "netns", "exec", network, "sh", "-c", mount, "sh"]
+
+
 def _call(network: str, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     handle = os.open(Path("/run/netns") / network, os.O_RDONLY)
     try:
@@ -98,11 +104,13 @@ class Venue:
     """A venue's network behind a router with NAT: a box and a phone inside, a stranger outside.
 
     The router hands port 443 of its public address on to port 8443 of the box, but not from within:
-    it has no hairpin. Used as a context, all of it is gone at the end.
+    it has no hairpin. A guest's phone is on mobile data. The stranger has an address more, one
+    that webhooks may be sent to. Used as a context, all of it is gone at the end.
     """
 
     BOX, PHONE, PUBLIC = "192.168.77.20", "192.168.77.50", "203.0.113.2"
-    _GATEWAY, STRANGER = "192.168.77.1", "203.0.113.1"
+    _GATEWAY, STRANGER, PARTNER = "192.168.77.1", "203.0.113.1", "93.184.216.34"
+    _MAST, GUEST = "198.51.100.1", "198.51.100.9"
     _RULES = f"""
         table ip nat {{
             chain out {{ type nat hook postrouting priority 100; oifname "wan" masquerade; }}
@@ -112,7 +120,7 @@ class Venue:
 
     def __init__(self, name: str) -> None:
         self.box, self.phone, self.stranger = f"{name}b", f"{name}p", f"{name}s"
-        self.router = f"{name}r"
+        self.router, self.guest = f"{name}r", f"{name}g"
         self._made: list[str] = []
 
     def __enter__(self) -> Self:
@@ -133,6 +141,7 @@ class Venue:
     def restore_the_line(self) -> None:
         """The internet is back."""
         ip("-n", self.router, "link", "set", "dev", "wan", "up")
+        ip("-n", self.router, "route", "replace", "default", "via", self.STRANGER)
 
     def close(self) -> None:
         """No networks."""
@@ -140,36 +149,46 @@ class Venue:
             ip("netns", "del", self._made.pop())
 
     def _build(self) -> None:
-        for network in (self.router, self.box, self.phone, self.stranger):
+        for network in (self.router, self.box, self.phone, self.stranger, self.guest):
             ip("netns", "add", network)
             self._made.append(network)
             ip("-n", network, "link", "set", "dev", "lo", "up")
         ip("-n", self.router, "link", "add", "lan", "type", "bridge")
         for number, network in enumerate((self.box, self.phone)):
-            self._plug(f"lan{number}", network)
+            self._plug(f"lan{number}", self.router, network)
             ip("-n", self.router, "link", "set", "dev", f"lan{number}", "master", "lan")
-        self._plug("wan", self.stranger)
+        self._plug("wan", self.router, self.stranger)
+        self._plug("mast", self.stranger, self.guest)
         for network, device, address in (
             (self.router, "lan", self._GATEWAY),
             (self.router, "wan", self.PUBLIC),
             (self.box, "eth", self.BOX),
             (self.phone, "eth", self.PHONE),
             (self.stranger, "eth", self.STRANGER),
+            (self.stranger, "lo", self.PARTNER),
+            (self.stranger, "mast", self._MAST),
+            (self.guest, "eth", self.GUEST),
         ):
             ip("-n", network, "addr", "add", f"{address}/24", "dev", device)
             ip("-n", network, "link", "set", "dev", device, "up")
-        for network in (self.box, self.phone):
-            ip("-n", network, "route", "add", "default", "via", self._GATEWAY)
+        for network, gateway in (
+            (self.box, self._GATEWAY),
+            (self.phone, self._GATEWAY),
+            (self.router, self.STRANGER),
+            (self.guest, self._MAST),
+        ):
+            ip("-n", network, "route", "add", "default", "via", gateway)
         forward = ["sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward && exec nft -f -"]
         subprocess.run(
             ["ip", "netns", "exec", self.router, *forward],
             check=True, capture_output=True, input=self._RULES.encode(),
         )  # fmt: skip
 
-    def _plug(self, port: str, network: str) -> None:
-        ip("-n", self.router, "link", "add", "name", port, "type", "veth",
+    def _plug(self, port: str, near: str, network: str) -> None:
+        """Lay a cable from `port` of the network `near` to `eth` of the other."""
+        ip("-n", near, "link", "add", "name", port, "type", "veth",
            "peer", "name", "eth", "netns", network)  # fmt: skip
-        ip("-n", self.router, "link", "set", "dev", port, "up")
+        ip("-n", near, "link", "set", "dev", port, "up")
 
 
 def may_build_a_venue() -> bool:

@@ -114,7 +114,8 @@ def _refuse_certificate(url: str, error: aiohttp.ClientError) -> Check:
         trouble = cause.verify_message
     return fail(
         _("Browsers do not accept the certificate at %(url)s: %(trouble)s."),
-        _("Renew the certificate where https ends: at the proxy, or on the box (%(command)s)."),
+        _("If the box obtains its certificate itself, wait a minute and test again. Otherwise, "
+          "renew it where https ends: at the proxy, or on the box (%(command)s)."),
         url=url, trouble=trouble.rstrip("."), command="venuebox tls import",
     )  # fmt: skip
 

@@ -47,7 +47,7 @@ REASONS = (
     "unusable",
 )  # fmt: skip
 _ALERTS = {f"acme_{reason}" for reason in REASONS}
-REQUESTED = "acme-requested"  # `venuebox tls obtain` creates this file to request an attempt now
+REQUESTED = "acme-requested"  # created to ask for an attempt now: `tls obtain`, the portal's test
 _STATE = "acme.json"
 _MINUTE_MS = 60_000
 _HOUR_MS = 60 * _MINUTE_MS

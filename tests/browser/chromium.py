@@ -37,10 +37,10 @@ class Chromium:
             self._shared = await self.launch()
         return self._shared
 
-    async def launch(self, **options: Any) -> Browser:
+    async def launch(self, executable: str = EXECUTABLE, **options: Any) -> Browser:
         """Start another browser; the caller closes it."""
         return await _started(
-            lambda: self._chromium.launch(executable_path=EXECUTABLE, args=ARGUMENTS, **options)
+            lambda: self._chromium.launch(executable_path=executable, args=ARGUMENTS, **options)
         )
 
     async def launch_persistent(self, profile: str, arguments: list[str], **options: Any) -> Any:

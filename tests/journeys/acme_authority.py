@@ -27,17 +27,20 @@ PATIENCE = 60.0
 
 
 class Authority:
-    """pebble and its DNS server, as processes. `folder` holds its configuration and its log."""
+    """pebble and its DNS server, as processes. `folder` holds its configuration and its log.
 
-    def __init__(self, folder, address):
-        self.folder, self.address = folder, address
+    They listen at `host`. Every name has the address `address`.
+    """
+
+    def __init__(self, folder, address, host="127.0.0.1"):
+        self.folder, self.address, self.host = folder, address, host
         ports = ("port", "management", "dns", "dns_management", "http", "tls")
         for name in ports:
             setattr(self, name, kept_port(self))
         self.ca_file = folder / "directory-authority.pem"
         self.log = folder / "pebble.log"
         self._processes = []
-        names = Names(("localhost",), ("127.0.0.1",))
+        names = Names(("localhost",), (host,))
         authority = make_authority("Test", names, SystemClock().now())
         leaf = make_leaf(authority, names, SystemClock().now())
         self.ca_file.write_bytes(authority.certificate.public_bytes(Encoding.PEM))
@@ -47,13 +50,13 @@ class Authority:
 
     @property
     def directory(self):
-        return f"https://127.0.0.1:{self.port}/dir"
+        return f"https://{self.host}:{self.port}/dir"
 
     def start(self, **changes):
         """Start both. `changes` are members of pebble's configuration."""
         settings = {
-            "listenAddress": f"127.0.0.1:{self.port}",
-            "managementListenAddress": f"127.0.0.1:{self.management}",
+            "listenAddress": f"{self.host}:{self.port}",
+            "managementListenAddress": f"{self.host}:{self.management}",
             "certificate": str(self.folder / "pebble.pem"),
             "privateKey": str(self.folder / "pebble.key"),
             "httpPort": self.http,
@@ -63,17 +66,17 @@ class Authority:
         }
         (self.folder / "pebble.json").write_text(json.dumps({"pebble": settings}))
         self._spawn(
-            DNS, "-dns01", f"127.0.0.1:{self.dns}",
-            "-management", f"127.0.0.1:{self.dns_management}",
+            DNS, "-dns01", f"{self.host}:{self.dns}",
+            "-management", f"{self.host}:{self.dns_management}",
             "-http01", "", "-https01", "", "-tlsalpn01", "",
             "-defaultIPv4", self.address, "-defaultIPv6", "",
         )  # fmt: skip
         self._spawn(
             PEBBLE, "-config", str(self.folder / "pebble.json"),
-            "-dnsserver", f"127.0.0.1:{self.dns}",
+            "-dnsserver", f"{self.host}:{self.dns}",
         )  # fmt: skip
         for port in (self.port, self.management, self.dns_management):
-            until(lambda port=port: _answers(port))
+            until(lambda port=port: _answers(self.host, port))
 
     def stop(self):
         """End both."""
@@ -83,14 +86,14 @@ class Authority:
         self._processes.clear()
 
     def tell_dns(self, what, **values):
-        """Change what its DNS answers: `set-default-ipv4`, `set-txt`, `clear-txt`."""
-        url = f"http://127.0.0.1:{self.dns_management}/{what}"
+        """Change what its DNS answers: `set-default-ipv4`, `add-a`, `set-txt`, `clear-txt`."""
+        url = f"http://{self.host}:{self.dns_management}/{what}"
         urllib.request.urlopen(url, json.dumps(values).encode(), timeout=10).close()
 
     def root(self):
         """The certificate that a phone trusts (PEM)."""
         trusted = ssl.create_default_context(cafile=self.ca_file)
-        url = f"https://127.0.0.1:{self.management}/roots/0"
+        url = f"https://{self.host}:{self.management}/roots/0"
         with urllib.request.urlopen(url, timeout=10, context=trusted) as answer:
             return answer.read().decode()
 
@@ -200,7 +203,7 @@ def a_public_box(folder, challenge="tls-alpn-01", *, make=None, **settings):
 def dns_hook(folder, authority, then=""):
     """A program that sets the record in the authority's DNS. `then` follows in the shell."""
     path = folder / "dns-hook"
-    url = f"http://127.0.0.1:{authority.dns_management}"
+    url = f"http://{authority.host}:{authority.dns_management}"
     path.write_text(
         "#!/bin/sh\nset -e\n"
         f'[ "$1" = add ] && what=set-txt || what=clear-txt\n'
@@ -219,9 +222,9 @@ def until(condition):
         time.sleep(0.05)
 
 
-def _answers(port):
+def _answers(host, port):
     try:
-        socket.create_connection(("127.0.0.1", port), 1).close()
+        socket.create_connection((host, port), 1).close()
     except OSError:
         return False
     return True

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import hmac
 import json
+import socket
 import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -41,14 +42,15 @@ class Receiver:
         self._news = asyncio.Condition()
 
     @asynccontextmanager
-    async def running(self):
+    async def running(self, listener=None, tls=None):
+        """Serve on `listener`, or on a free port of loopback; over https with the context `tls`."""
+        listener = listener or socket.create_server(("127.0.0.1", 0))
         app = web.Application()
         app.router.add_post("/{name}", self._receive)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        host, port = runner.addresses[0][:2]
+        await web.SockSite(runner, listener, ssl_context=tls).start()
+        host, port = listener.getsockname()
         self.authority = f"{host}:{port}"
         try:
             yield self

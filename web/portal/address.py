@@ -6,9 +6,12 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
+from appliance.box import Box
 from appliance.core.data_directory import wake_box
 from appliance.core.errors import OperatorError
+from appliance.core.files import atomic_write
 from appliance.staff.audit_log import record_audit
+from appliance.tls.acme import REQUESTED, read_plan
 from web.portal.box import (
     save_changes,
     saved_settings,
@@ -59,9 +62,23 @@ async def show_address(request: web.Request) -> web.Response:
 
 
 async def test_outside(request: web.Request) -> web.StreamResponse:
-    """`POST /portal/box/address/test`: fetch a proof through the public address, within 6 s."""
+    """`POST /portal/box/address/test`: fetch a proof through the public address, within 6 s.
+
+    If the last attempt to obtain a certificate failed, the box also makes another one.
+    """
     await request.app[OUTSIDE].check()
+    await asyncio.to_thread(_retry_certificate, request.app[BOX])
     return see_other(request, f"{_PAGE}#test")
+
+
+def _retry_certificate(box: Box) -> None:
+    """Ask for an attempt now, if the last one failed and the authority's limits allow it."""
+    directory = directory_of(box)
+    plan = read_plan(directory.root / "tls", box.settings)
+    now = box.clock.now()
+    if plan.state.reason and plan.due(now) is not None and plan.may_ask(now):
+        atomic_write(directory.root / "tls" / REQUESTED, b"")
+        wake_box(directory.wakeup_pipe)
 
 
 @show_errors_on(show_address, "code")

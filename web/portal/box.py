@@ -225,13 +225,15 @@ async def confirm(request: web.Request, form: Form) -> web.StreamResponse:
 async def restart(request: web.Request) -> web.Response:
     """`POST /portal/box/restart`: restart the box to apply the saved settings.
 
-    Requests in progress are completed. New requests wait for one or two seconds.
+    Requests in progress are completed. New requests wait for one or two seconds. Afterwards, the
+    browser shows the page `/portal/box/address` if the form has `page=address`.
     """
     if RESTART not in request.app:
         return await show_box(request)
     await request[LIVE].database.write(record_audit, actor_of(request), "restarted")
     request.app[RESTART]()
-    response = portal_page(request, "portal/box/restarting.html", {})
+    back = "/portal/box/address" if request[FORM].text("page") == "address" else None
+    response = portal_page(request, "portal/box/restarting.html", {"back": back})
     response.force_close()  # the next request must reach the restarted box
     return response
 

@@ -4,9 +4,11 @@ import pytest
 
 from appliance.core.errors import OperatorError
 from appliance.core.settings import read_settings
+from appliance.tls.acme import REQUESTED, State, _write_state
 from tests.app.portal.people import a_person
+from tests.conftest import running_box, with_settings
 from web.portal import address
-from web.portal.box_jobs import directory_of
+from web.portal.box_jobs import OUTSIDE, directory_of
 from web.portal.cookies import RESTART
 from web.relay.enrolment import Invitation, RelayAddress
 
@@ -33,6 +35,13 @@ async def test_a_port_forward_saves_the_address_and_asks_for_a_certificate(runni
     found = saved(running)
     assert found.server.app_url == "https://atlas.example.com"
     assert (found.acme.directory, found.acme.agree_terms) == (DIRECTORY, True)
+
+
+async def test_the_restart_that_applies_the_address_leads_back_to_it(running):
+    owner = await a_person(running)
+    for form, target in (({"page": "address"}, PAGE), ({}, "/portal/box?again=1")):
+        _status, page, _headers = await owner.post("/portal/box/restart", form)
+        assert f'href="{target}" data-goes-on' in page
 
 
 async def test_without_consent_no_authority_is_asked(running):
@@ -99,3 +108,22 @@ async def test_the_page_shows_the_ways_without_a_public_address(running):
     assert status == 200
     assert "proxy_set_header X-Forwarded-Proto $scheme;" in page
     assert f"{PAGE}/test" not in page  # there is nothing to test
+
+
+@pytest.mark.parametrize(
+    ("reason", "tries", "asked"), [("unreached", 1, True), ("unreached", 4, False), ("", 1, False)]
+)
+async def test_the_test_makes_another_attempt_at_a_certificate_after_a_failed_one(
+    tmp_path, clock, reason, tries, asked
+):
+    with_acme = with_settings(
+        server={"app_url": "https://atlas.example.com"},
+        acme={"directory": DIRECTORY, "agree_terms": True},
+    )
+    subject = ("atlas.example.com", DIRECTORY, "tls-alpn-01")
+    _write_state(tmp_path / "tls", State(subject, (clock.now(),) * tries, reason=reason))
+    async with running_box(tmp_path, clock, with_acme) as running:
+        running.app[OUTSIDE].url = ""  # there is no internet here
+        owner = await a_person(running)
+        assert (await owner.post(f"{PAGE}/test"))[0] == 303
+        assert (tmp_path / "tls" / REQUESTED).exists() == asked

@@ -1,0 +1,367 @@
+"""From a new box behind NAT to a guest's phone outside: wizard, relay, certificate, partner, cut.
+
+The house has a box and the owner's laptop. The internet has the relay, the ACME authority, the
+name server and a partner. The guest's phone is on mobile data and trusts the authority alone.
+"""
+
+import asyncio
+import os
+import shlex
+import socket
+import ssl
+import struct
+import subprocess
+import time
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from types import SimpleNamespace
+
+import pytest
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from appliance.clock import SystemClock
+from appliance.tls.certificates import Names, make_authority, make_leaf
+from tests.browser.chromium import EXECUTABLE, running_chromium
+from tests.journeys.acme_authority import Authority
+from tests.journeys.box_process import BoxProcess
+from tests.journeys.partner_side import Receiver
+from tests.journeys.relay_process import RelayProcess
+from tests.journeys.test_house_behind_nat import PORT, TLS_PORT, call, is_reached
+from tests.journeys.test_relay import until
+from tests.namespaces import Venue, may_build_a_venue, run_in, within
+
+NAME, PARTNER = "box.example", "partner.example"
+PASSWORD = "le thé est servi à minuit"
+GUEST = {"name": "Salma Bennani", "phone": "+212600000001", "notes": "by the fountain"}
+HOOK_PORT = 8443
+PATIENCE = 300.0  # until a delivery is tried again
+TWO_MINUTES = 120
+SECONDS_A_CLICK, SECONDS_A_FIELD = 3, 6  # of a person who reads, looks and types
+PHONE = {"viewport": {"width": 390, "height": 844}, "locale": "fr-FR"}
+_ALL, _BUFFER_SIZE = 3, 33  # ETH_P_ALL, SO_RCVBUFFORCE
+_PACKETS, _STATISTICS = 263, 6  # SOL_PACKET, PACKET_STATISTICS
+__test__ = may_build_a_venue()
+
+
+class Capture:
+    """All packets that pass through a network, those on its loopback too."""
+
+    def __init__(self, network):
+        self.packets = bytearray()
+        self._network = network
+
+    def __enter__(self):
+        self._socket = within(self._network, self._listen)
+        asyncio.get_running_loop().add_reader(self._socket, self._read)
+        return self
+
+    def __exit__(self, *_):
+        """Stop. AssertionError if a packet was missed."""
+        self._read()
+        asyncio.get_running_loop().remove_reader(self._socket)
+        with self._socket:
+            _, missed = struct.unpack("II", self._socket.getsockopt(_PACKETS, _STATISTICS, 8))
+        assert missed == 0
+
+    @staticmethod
+    def _listen():
+        listening = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ALL))
+        listening.setsockopt(socket.SOL_SOCKET, _BUFFER_SIZE, 64 << 20)
+        listening.setblocking(False)
+        return listening
+
+    def _read(self):
+        with suppress(BlockingIOError):
+            while True:
+                self.packets += self._socket.recv(1 << 17)
+
+    def find(self, words):
+        """The words that are in the packets."""
+        return {word for word in words if word.encode() in self.packets}
+
+
+class Person:
+    """A person at a page. Counts clicks and the fields that are filled."""
+
+    def __init__(self, page):
+        self.page, self.clicks, self.fields = page, 0, 0
+
+    async def click(self, selector):
+        self.clicks += 1
+        await self.page.click(selector)
+
+    async def fill(self, selector, text):
+        self.fields += 1
+        await self.page.fill(selector, text)
+
+    @property
+    def seconds(self):
+        """How long that takes a person."""
+        return self.clicks * SECONDS_A_CLICK + self.fields * SECONDS_A_FIELD
+
+    async def wait(self, selector):
+        await self.page.wait_for_selector(selector)
+
+
+@pytest.fixture
+def venue():
+    with Venue(f"vbo{os.getpid() % 10**6}") as built:
+        yield built
+
+
+@pytest.fixture
+def resolver(venue, tmp_path):
+    path = tmp_path / "resolv.conf"
+    path.write_text(f"nameserver {venue.STRANGER}\n")
+    return path
+
+
+@pytest.fixture
+def authority(venue, tmp_path):
+    """An ACME authority that asks at the usual ports. Its name server leads names to the relay."""
+    authority = Authority(tmp_path, venue.STRANGER, host=venue.STRANGER)
+    authority.dns, authority.http, authority.tls = 53, 80, 443
+    try:
+        within(venue.stranger, authority.start)
+        told = partial(authority.tell_dns, "add-a", host=PARTNER, addresses=[venue.PARTNER])
+        within(venue.stranger, told)
+        yield authority
+    finally:
+        authority.stop()
+
+
+@pytest.fixture
+def relay(venue, tmp_path):
+    wrapper = ("ip", "netns", "exec", venue.stranger)
+    ports = {"tls": 443, "http": 80, "ssh": 2222, "status": 9180}
+    data, log = tmp_path / "relay", tmp_path / "relay.log"
+    with RelayProcess(data, venue.STRANGER, log=log, ports=ports, wrapper=wrapper) as process:
+        yield process
+
+
+@pytest.fixture
+def partner(tmp_path):
+    """The certificate of the partner's server: its TLS context, and the authority (PEM)."""
+    now = SystemClock().now()
+    authority = make_authority("Partner", Names((PARTNER,), ()), now)
+    (tmp_path / "partner.pem").write_bytes(make_leaf(authority, Names((PARTNER,), ()), now).pem())
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(tmp_path / "partner.pem")
+    return SimpleNamespace(tls=context, root=authority.certificate.public_bytes(Encoding.PEM))
+
+
+@pytest.fixture
+def box(venue, authority, resolver, partner, tmp_path):
+    """A box without an owner. It trusts the public authorities of this internet."""
+    roots = tmp_path / "roots.pem"
+    roots.write_bytes(within(venue.stranger, authority.root).encode() + partner.root)
+    settings = {
+        "VENUEBOX_ACME_DIRECTORY": authority.directory,  # in place of Let's Encrypt
+        "VENUEBOX_ACME_AGREE_TERMS": "true",
+        "VENUEBOX_ACME_CA_FILE": str(authority.ca_file),
+        "VENUEBOX_API_UNAUTHENTICATED_PER_MINUTE": "2",
+        "SSL_CERT_FILE": str(roots),
+    }
+    wrapper = run_in(venue.box, resolver)
+    box = BoxProcess(tmp_path / "box", log=tmp_path / "box.log", settings=settings, wrapper=wrapper)
+    try:
+        listen = ("--host", "0.0.0.0", "--port", str(PORT))  # noqa: S104 - in a network of its own
+        box.spawn("--data", str(box.data), *listen)
+        box.wait_until_ready()
+        yield box
+    finally:
+        box.kill()
+
+
+def browser_in(home, network, resolver, root=None):
+    """Write a program that runs Chromium in that network. `root` (PEM) is trusted in `home`."""
+    store = home / ".pki" / "nssdb"
+    store.mkdir(parents=True)
+    certutil = partial(subprocess.run, check=True, cwd=home)
+    certutil(["certutil", "-N", "--empty-password", "-d", f"sql:{store}"])
+    if root:
+        (home / "root.pem").write_text(root)
+        certutil(["certutil", "-A", "-d", f"sql:{store}", "-n", "root", "-t", "C,,",
+                  "-i", "root.pem"])  # fmt: skip
+    program = home / "chromium"
+    program.write_text(
+        f'#!/bin/sh\nexec {shlex.join(run_in(network, resolver))} {EXECUTABLE} "$@"\n'
+    )
+    program.chmod(0o700)
+    return program
+
+
+@asynccontextmanager
+async def a_page(chromium, program, **options):
+    """A page of the browser that `program` starts."""
+    environ = {**os.environ, "HOME": str(program.parent)}
+    browser = await chromium.launch(str(program), env=environ)
+    try:
+        page = await browser.new_page(**options)
+        page.set_default_timeout(60_000)
+        yield page
+    finally:
+        await browser.close()
+
+
+async def set_up(owner, link):
+    """The wizard: the owner's account, the venue, its tables and its hours."""
+    owner.clicks += 3  # the link, and "Advanced" and "Proceed" in the browser's warning
+    await owner.page.goto(link)
+    await owner.fill("[name=name]", "Yasmine")
+    await owner.fill("[name=password]", PASSWORD)
+    await owner.click("form button[type=submit]")
+    await owner.fill("[name=name]", "Riad Atlas")
+    await owner.click("main form[action$='/venue/rules'] button")
+    await owner.wait("nav.setup a.behind[href='/portal/venue/rules']")
+    await owner.click("nav.setup a[href='/portal/venue']")
+    await owner.fill("[name=list]", "T1-T4")
+    await owner.click("main form[action$='/venue/preview'] button")
+    await owner.click("main form[action$='/venue/tables'] button")
+    await owner.click("nav.setup a[href='/portal/venue/slots']")
+    await owner.fill("[name=start]", "19:30")
+    await owner.fill("[name=end]", "22:00")
+    await owner.click("main form[action$='/venue/slots'] button")
+    await owner.wait("nav.setup a.behind[href='/portal/venue/slots']")
+
+
+async def join_the_relay(owner, code, is_certified):
+    """The step "Address": paste the code, agree to the authority's terms, restart, test."""
+    await owner.click("nav.setup a[href='/portal/box/address']")
+    await owner.fill("[name=code]", code)
+    await owner.click("main form[action$='/address/relay'] [name=agree]")
+    await owner.click("main form[action$='/address/relay'] button")
+    await owner.click("main form[action$='/box/restart'] button")
+    await owner.wait("main form[action$='/address/test'] button")
+    await asyncio.to_thread(until, is_certified, "no certificate by way of the relay")
+    await owner.click("main form[action$='/address/test'] button")
+    await owner.wait("#test .checks li.ok")
+
+
+async def create_a_key(owner):
+    """Create the partner's key, which the owner sends to the partner."""
+    await owner.click("nav.areas a[href='/portal/integrations']")
+    await owner.click("a[href='/portal/integrations/keys/new']")
+    await owner.fill("[name=name]", "Partenaire")
+    await owner.click("main form[action$='/integrations/keys'] button")
+    return await owner.page.text_content("#secret")
+
+
+async def cancel(page, reservation_id):
+    """Cancel in the portal."""
+    await page.goto(f"/portal/reservations/{reservation_id}")
+    button = page.locator("form[action$='/cancel'] button")
+    await page.locator("details.sure", has=button).locator("summary").click()
+    await button.click()
+    await button.wait_for(state="detached")
+
+
+class Internet:
+    """What is outside: a partner beside the relay, and a phone on mobile data."""
+
+    def __init__(self, venue, root):
+        self.trusted = ssl.create_default_context(cadata=root)
+        self.from_partner = self._calling(venue, venue.stranger)
+        self.from_phone = self._calling(venue, venue.guest)
+        at_http = (venue.STRANGER, 80), None, NAME
+        self.in_plain = partial(within, venue.guest, call, *at_http)
+
+    def _calling(self, venue, network):
+        return partial(within, network, call, (venue.STRANGER, 443), self.trusted, NAME)
+
+    def is_reached(self):
+        return is_reached(self.from_phone)
+
+    def book(self, key, table):
+        """Book as the partner; return the reservation."""
+        day = time.strftime("%Y-%m-%d", time.gmtime(time.time() + 3 * 86_400))
+        tables = self.from_partner("GET", "/v1/venue", None, key).json["tables"]
+        wish = {"tableId": tables[table]["id"], "date": day, "slot": "19:30", "guests": 2,
+                "idempotencyKey": f"outside-{table}", "customer": GUEST}  # fmt: skip
+        made = self.from_partner("POST", "/v1/reservations", wish, key)
+        assert made.status == 201, made.body
+        return made.json
+
+    def register(self, key):
+        """Register the partner's receiver; return its secret."""
+        url = f"https://{PARTNER}:{HOOK_PORT}/live"
+        made = self.from_partner("POST", "/v1/webhooks", {"url": url}, key)
+        assert made.status == 201, made.body
+        return made.json["secret"]
+
+    def check_tries(self):
+        """The phone uses up the tries of its own address, and of no other."""
+        tries = [self.from_phone("GET", "/v1/venue").status for _ in range(3)]
+        assert tries == [401, 401, 429]
+        assert self.from_partner("GET", "/v1/venue").status == 401
+
+    def check_plain(self):
+        """Plain http ends at the relay."""
+        plain = self.in_plain("GET", "/access/plain")
+        assert (plain.status, plain.location) == (308, f"https://{NAME}/access/plain")
+
+
+def words_of(booking):
+    """What nobody but the box, the partner and the guest may know of a booking."""
+    token = booking["guestAccessUrl"].removeprefix(f"https://{NAME}/access/")
+    return {booking["serviceReservationId"], booking["accessCode"], token}
+
+
+@pytest.mark.slow
+@pytest.mark.network
+@pytest.mark.proves("decision: What can the relay read?", "S34")
+async def test_a_new_box_is_reached_from_outside_within_two_minutes_of_clicks(
+    venue, authority, relay, box, resolver, partner, tmp_path
+):
+    root = within(venue.stranger, authority.root)
+    internet = Internet(venue, root)
+    link = next(word for word in " ".join(box.lines).split() if word.startswith("https:"))
+    laptop = browser_in(tmp_path / "laptop", venue.phone, resolver)
+    mobile = browser_in(tmp_path / "mobile", venue.guest, resolver, root)
+    at_home = {"ignore_https_errors": True, "base_url": f"https://{venue.BOX}:{TLS_PORT}"}
+    listener = within(venue.stranger, socket.create_server, (venue.PARTNER, HOOK_PORT))
+    async with (
+        running_chromium() as chromium,
+        a_page(chromium, laptop, **at_home) as desk,
+        a_page(chromium, mobile, **PHONE) as phone,
+        Receiver().running(listener, partner.tls) as receiver,
+    ):
+        with Capture(venue.stranger) as capture:
+            owner, began = Person(desk), time.monotonic()
+            await set_up(owner, link)
+            await join_the_relay(owner, relay.invite(NAME), internet.is_reached)
+            key = await create_a_key(owner)
+            made = await asyncio.to_thread(internet.book, key, 0)
+            assert (await phone.goto(made["guestAccessUrl"])).status == 200
+            took = time.monotonic() - began
+            print(f"\n{owner.clicks} clicks, {owner.fields} fields: {owner.seconds} s of a person, "
+                  f"{took:.1f} s of the machine")  # fmt: skip
+            assert await phone.get_attribute("[data-pass]", "data-pass")
+            assert owner.seconds < TWO_MINUTES
+
+            receiver.secrets["live"] = secret = await asyncio.to_thread(internet.register, key)
+            second = await asyncio.to_thread(internet.book, key, 1)
+            told = await receiver.wait_for("reservation.created", second["serviceReservationId"])
+            assert told.signature_held
+            internet.check_tries()
+
+            venue.cut_the_line()
+            assert not await asyncio.to_thread(internet.is_reached)
+            await cancel(desk, second["serviceReservationId"])
+            venue.restore_the_line()
+            await asyncio.to_thread(until, internet.is_reached, "not back with the line")
+
+            third = await asyncio.to_thread(internet.book, key, 2)
+            assert (await phone.goto(third["guestAccessUrl"])).status == 200
+            for event, booking in (("created", third), ("cancelled", second)):
+                reservation = booking["serviceReservationId"]
+                told = await receiver.wait_for(
+                    f"reservation.{event}", reservation, seconds=PATIENCE
+                )
+                assert told.signature_held
+            internet.check_plain()
+
+    public = {NAME, "GET /access/plain"}  # in the TLS hello, and in plain http
+    secrets = {*GUEST.values(), key, secret, "Bearer", "X-Service-Signature"}
+    secrets |= words_of(made) | words_of(second) | words_of(third)
+    assert capture.find(public | secrets) == public
