@@ -53,8 +53,10 @@ from web.rendering import STATIC_ROUTES, prepare_pages
 from web.routes import GUEST_ROUTES, PARTNER_ROUTE_TABLE
 from web.sandbox import Sandbox
 
-_PHONES_PER_MINUTE = 30  # per terminal, so that trying all four-digit endings takes over five hours
-_STOP_WITHIN = 3.0  # time in seconds for deliveries in progress when the application stops
+# Searches by phone number, per terminal. At this rate, trying all four-digit endings takes over
+# five hours.
+_PHONES_PER_MINUTE = 30
+_STOP_WITHIN = 3.0  # seconds that deliveries in progress may take when the application stops
 
 
 def build_application(
@@ -62,8 +64,8 @@ def build_application(
 ) -> web.Application:
     """Build the application that serves both environments of `box`.
 
-    `certificates` is None without TLS. The nightly jobs store backups in `directory`, and do not
-    run if it is None. The caller must close the box.
+    `certificates` is None if the box does not serve TLS. `directory` is the data directory. If it
+    is None, there are no backups and no nightly work. The caller must close the box.
     """
     app = web.Application(client_max_size=BODY_LIMIT)
 
@@ -111,7 +113,7 @@ def build_application(
 
 
 def _add_shared_routes(app: web.Application, box: Box) -> None:
-    """Add the public routes that exist only once, not per environment."""
+    """Add the public routes that exist only once, not in each environment."""
     health = Health(box)
     app.cleanup_ctx.append(health.running)
     shared = (
@@ -219,7 +221,7 @@ def _background(
 
 
 async def _run_scanners(app: web.Application) -> AsyncIterator[None]:
-    """Run the scanners attached to this computer. On exit, they stop before the other jobs."""
+    """Run the scanners attached to this computer. At shutdown, they stop before the other jobs."""
     await app[READERS].start()
     yield
     await app[READERS].close()

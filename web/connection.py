@@ -1,7 +1,7 @@
 """HTTP connections: limits, timeouts, and documented responses to malformed requests.
 
-aiohttp's own responses and log entries are replaced, because they quote the request, which may
-contain a key, a guest's link or a name.
+aiohttp's own responses and log entries are replaced, because they contain parts of the
+request, which may be a key, a guest's link or a name.
 """
 
 import asyncio
@@ -16,15 +16,17 @@ from appliance.core.errors import InternalError, MalformedRequest, log_exception
 from appliance.http.request import caller_key, is_in, is_loopback, networks_of, refuse
 from web.middleware import set_headers
 
-# aiohttp parses each read in one step, which would take 50 ms for 256 KiB of tiny chunks.
+# Maximum number of bytes per read. aiohttp parses them all in one step, which blocks the event
+# loop: 256 KiB of tiny chunks would take 50 ms.
 READ_AT_ONCE = 16 * 1024
 KEEP_ALIVE = 30.0  # seconds that an idle connection stays open
-# Longer than Caddy, nginx and Go keep an idle connection (60 to 120 s). Otherwise a proxy may send
-# a request while the box closes, and answers 502.
+# Seconds that an idle connection from a proxy stays open. This is longer than Caddy, nginx and Go
+# keep idle connections (60 to 120 s). Otherwise, a proxy could send a request on a connection that
+# the box is just closing, and answer 502 to its client.
 PROXY_KEEP_ALIVE = 150.0
 _FILES_WANTED = 4096
 _PER_ADDRESS = 200
-_DEVICES_OF_A_NETWORK = 4
+_DEVICES_OF_A_NETWORK = 4  # the limit for an IPv6 /64 network, as a multiple of _PER_ADDRESS
 
 
 class ConnectionLimit:
@@ -49,7 +51,7 @@ class ConnectionLimit:
         self._address_of: dict[asyncio.BaseTransport, str] = {}
 
     def enter(self, connection: asyncio.BaseTransport) -> bool:
-        """Count a new connection. If the limit is reached, abort it and return False."""
+        """Count a new connection. If a limit is reached, abort the connection and return False."""
         address = caller_key(_peer_of(connection))
         held = len(self._open.get(address, ()))
         limit = self._per_address * (_DEVICES_OF_A_NETWORK if ":" in address else 1)
@@ -75,9 +77,10 @@ class ConnectionLimit:
                 del self._open[address]
 
     def _make_room(self, held: int) -> bool:
-        """Return whether an address with `held` connections may open another.
+        """Return whether an address with `held` connections may open another connection.
 
-        Evict one if needed.
+        If the total is reached, abort the oldest connection from the address with the most
+        connections, provided that this address has more than `held`.
         """
         if len(self._address_of) < self._total:
             return True
@@ -95,10 +98,11 @@ def _peer_of(connection: asyncio.BaseTransport) -> str:
 
 
 def affordable_connections() -> int:
-    """Return half of the process's open file limit, after raising the soft limit.
+    """Return the maximum number of connections, which is half of the limit on open files.
 
-    The other half is for databases, deliveries and emails. Without this limit, `accept` would
-    fail at the system's limit and log errors endlessly.
+    First raises the soft limit to 4096 files, if the hard limit allows. Returns at most 2048. The
+    other files are for databases, deliveries and emails. Without a maximum, `accept` would fail at
+    the system's limit and log errors endlessly.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < _FILES_WANTED and soft < hard:
@@ -123,7 +127,7 @@ class Connection(web.RequestHandler):
 
         The first request must arrive within `patience`, and each later request within `keep_alive`,
         or within PROXY_KEEP_ALIVE from a proxy. The connection is closed if `limit` rejects it, or
-        if the client reads none of a response for `reading_patience`.
+        if the client reads nothing of a response for `reading_patience`.
         """
         super().__init__(
             server,
@@ -148,7 +152,7 @@ class Connection(web.RequestHandler):
             self._keepalive_timeout = max(self._keepalive_timeout, PROXY_KEEP_ALIVE)
         cast("Any", transport).max_size = READ_AT_ONCE
         super().connection_made(transport)
-        # With these limits, `pause_writing` is called as soon as data remains unsent.
+        # With these limits, asyncio calls `pause_writing` as soon as any data remains unsent.
         cast("asyncio.Transport", transport).set_write_buffer_limits(high=1, low=0)
         self._head_timer = self._loop.call_later(self._patience, self._close_without_request)
 
@@ -189,7 +193,7 @@ class Connection(web.RequestHandler):
         request: web.BaseRequest,
         status: int = InternalError.status,
         exc: BaseException | None = None,
-        message: str | None = None,  # noqa: ARG002 - unused, because it quotes the request
+        message: str | None = None,  # noqa: ARG002 - not used, because it contains parts of the request
     ) -> web.StreamResponse:
         """Return the documented error for a failed request, and close the connection.
 
@@ -205,7 +209,7 @@ class Connection(web.RequestHandler):
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
-        """Replace aiohttp's response to an unknown `Expect` header with the documented error."""
+        """Send the response. For an unknown `Expect` header, send the documented error instead."""
         if isinstance(resp, web.HTTPExpectationFailed):
             resp = _closing_answer(MalformedRequest())
         return await super().finish_response(request, resp, start_time)

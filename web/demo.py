@@ -44,7 +44,7 @@ from web.listeners import listen
 from web.serve import serve_directory
 
 FREE_TABLE, FREE_SLOT = "T2", "22:00"
-# The sample reservations, each with its channel, table, time, party size and name.
+# Tonight's sample reservations: source, table, time, number of guests and name.
 _TONIGHT = {
     "live": (
         ("partner", "T1", "19:30", 3, "Salma Bennani"),
@@ -215,9 +215,9 @@ def _serve(
     with listen(host, port, _PORT_OPTIONS) as listener:
         if not (arguments.keep and _read_mark(directory)):
             _create_box(directory, console)
-        lifetime = "keeps its data" if arguments.keep else "forgets everything when it stops"
+        lifetime = "keeps its data" if arguments.keep else "deletes its data when it stops"
         if arguments.data is not None and not arguments.keep:
-            lifetime = "begins anew at the next start (--keep continues it)"
+            lifetime = "starts from scratch at the next start (--keep continues it)"
         on_open = partial(_print_guide, directory=directory, lifetime=lifetime)
         settings = _demo_settings(settings)
         return serve_directory(directory, settings, console, listener, host=host, on_open=on_open)
@@ -226,10 +226,10 @@ def _serve(
 async def _print_guide(box: Box, *, directory: DataDirectory, lifetime: str) -> None:
     """Print the guide, with each command on a single line.
 
-    At a demo's first start, prepare both environments, print the steps too and store the values.
+    At a demo's first start, also prepare both environments, print the steps and store the values.
     """
     stored, guide = _read_mark(directory), _PLACES
-    if stored:  # it may have another port now
+    if stored:  # the port may have changed since
         values = json.loads(stored.replace(json.loads(stored)["live"]["base"], box.live.links.base))
     else:
         values, guide = await _prepare_box(box), _STEPS + _PLACES
@@ -247,7 +247,7 @@ async def _print_guide(box: Box, *, directory: DataDirectory, lifetime: str) -> 
 
 
 async def _prepare_box(box: Box) -> dict[str, Any]:
-    """Prepare both environments. Return the guide's values, which JSON can store."""
+    """Prepare both environments. Return the values for the guide, in a form that JSON can store."""
     token = box.test.keyring.echo_token(box.tokens.new_id(box.clock.now()))
     receiver = f"{box.test.links.base}/echo/{token}"
     live, test = await _prepare(box.live, None), await _prepare(box.test, receiver)

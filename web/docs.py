@@ -68,7 +68,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A document as HTML, without its title. `contents` are pairs of fragment and title."""
+    """A document as HTML, without its title. `contents` has each section's fragment and title."""
 
     document: Document
     body: Markup
@@ -76,7 +76,7 @@ class Page:
 
 
 class Documents:
-    """The Markdown files in a folder, which are read once."""
+    """The Markdown files in a folder. The constructor reads them all."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -101,13 +101,14 @@ class Documents:
     def sections(self) -> Sequence[tuple[str, Sequence[Document]]]:
         """Return each section's title and documents. The front page comes first.
 
-        Documents are sorted in the order of the links on the front page, then by name.
+        In a section, documents follow the order of their links on the front page. Documents without
+        a link come last, sorted by name.
         """
         grouped = groupby(self._documents.values(), key=lambda each: each.section)
         return [(title, list(documents)) for title, documents in grouped]
 
     def page(self, name: str, prefix: str) -> Page | None:
-        """Return a document as a page whose links use `prefix`, or None if there is none."""
+        """Return a document as a page whose links use `prefix`, or None if it is unknown."""
         document = self._documents.get(name)
         if document is None:
             return None
@@ -116,7 +117,7 @@ class Documents:
         return self._pages[name, prefix]
 
     def _render(self, document: Document, prefix: str) -> Page:
-        """Render a document. HTML in its text is escaped, and wide tables scroll."""
+        """Render a document. HTML in its text is escaped, and wide tables can be scrolled."""
         markdown = _markdown()
         tokens = markdown.parse(self._texts[document.name])
         contents = [(name, title) for tag, name, title in _name_headings(tokens) if tag == "h2"]
@@ -218,7 +219,7 @@ def _title(text: str, name: str) -> str:
 
 
 _DAYS_AHEAD, _DAYS_TRIED, _PARTY = 7, 14, 2
-# Where the guides have the values of ExampleBooking: in strings, variables and a number.
+# The forms in which the guides' HTML contains the values of ExampleBooking.
 _TEXT, _DAY, _SLOT = Markup("&quot;{}&quot;"), Markup("DAY={}"), Markup("SLOT={}")
 _EXAMPLE_PLACES = (_TEXT, _DAY, _SLOT, Markup("&quot;guests&quot;: {}"))
 
@@ -285,7 +286,7 @@ def _base(request: web.Request) -> str:
     """Return the live environment's base URL.
 
     This is `server.app_url` if the request used that host, otherwise the request's origin, because
-    a page may only call its own origin.
+    browsers let a page call only its own origin.
     """
     base = request[ENVIRONMENT].settings.server.app_url
     if base and urlsplit(base).netloc == request.host:

@@ -1,7 +1,7 @@
 """The door app's page, manifest and service worker, and their routes.
 
-The page is the same for every caller and contains no secret and no reservations, so the service
-worker may cache it. The page loads its data through the terminal protocol.
+The page is the same for every caller and contains neither secrets nor reservations, so the service
+worker may cache it. The app loads its data through the terminal protocol.
 """
 
 import hashlib

@@ -17,10 +17,11 @@ _SHOWN = {kind.status: kind for kind in (FormTooLarge, Unavailable)}
 
 
 def error_page(request: web.Request, error: Exception) -> web.StreamResponse | None:
-    """Return the page for a 404, 413 or 5xx, or a redirect if a form's URL was opened with GET.
+    """Return the error page for a 404, 413, 500 or 503.
 
-    Return None for other errors. The caller then sends the documented response. Logs
-    unexpected exceptions.
+    If a URL that only accepts forms was opened with GET, redirect to the nearest page above it. For
+    other errors, return None, and the caller sends the documented response. Logs unexpected
+    exceptions.
     """
     is_read = request.method in {"GET", "HEAD"}
     if isinstance(error, web.HTTPNotFound):

@@ -27,7 +27,7 @@ from web.mdns import in_url
 
 @dataclass(slots=True)
 class Listening:
-    """The box's listening sockets. `tls` is None without TLS."""
+    """The box's listening sockets. `tls` is None if the box does not serve TLS."""
 
     host: str
     plain: socket.socket
@@ -40,7 +40,7 @@ class Listening:
 
     @contextmanager
     def bind_tls(self, tls_port: int) -> Iterator[None]:
-        """Bind the TLS port during the block. Raises OperatorError if it is in use."""
+        """During the block, bind the TLS port. Raises OperatorError if the port is in use."""
         if not serves_tls(self.host, tls_port):
             yield
             return
@@ -69,8 +69,8 @@ def listen(host: str, port: int, option: str = "--host and --port") -> socket.so
         )
         if isinstance(error, PermissionError):
             sentence += (
-                f" Only root may use ports below {_FIRST_FREE_PORT}. Let the router forward 443 to "
-                "8443."
+                f" Only root may use ports below {_FIRST_FREE_PORT}. Let the router forward port "
+                "443 to port 8443."
             )
         raise OperatorError(sentence) from None
     listener.setblocking(False)  # noqa: FBT003 - the library's API
@@ -79,7 +79,8 @@ def listen(host: str, port: int, option: str = "--host and --port") -> socket.so
 
 _FIRST_FREE_PORT = 1024
 HANDSHAKE_SECONDS = 10
-# A TLS handshake computes a signature, so a thousand at once would delay scans.
+# Accept few connections at once. Each TLS handshake computes a signature, so a thousand handshakes
+# in a row would delay scans.
 _BACKLOG, _ACCEPTED_AT_ONCE = 1024, 4
 _DAY_MS = 86_400_000
 
@@ -135,7 +136,7 @@ async def accept_tls(
 
 
 def open_certificates(directory: DataDirectory, box: Box) -> Certificates:
-    """Return the box's certificates, and create missing certificates.
+    """Return the box's certificates. Creates those that are missing.
 
     Raises OperatorError if the files are damaged.
     """

@@ -19,15 +19,15 @@ from appliance.logs import ConsoleLines, print_error, stderr_is_journal
 
 _USAGE = 2
 _NO_ROOM = "{what} cannot be written, because the disk is full. Free some space, then try again."
-_CLOSED = "{user} has no access to {what}. Give another path, or run this as a user with access."
+_CLOSED = "{user} cannot access {what}. Specify another path, or run the command as another user."
 _REMEDIES = {
     errno.EROFS: "{what} is on a read-only volume. Check the disk, then try again.",
     errno.EACCES: _CLOSED,
     errno.EPERM: _CLOSED,
     errno.ENOENT: "{what} does not exist. Correct the path, or create its folder first.",
-    errno.ENOTDIR: "{what} is not a path, because one of its folders is a file. Correct the path.",
-    errno.EEXIST: "{what} already exists. Give another path.",
-    errno.EISDIR: "{what} is a folder. Give a file in it.",
+    errno.ENOTDIR: "{what} is not a valid path: one of its folders is a file. Correct the path.",
+    errno.EEXIST: "{what} already exists. Specify another path.",
+    errno.EISDIR: "{what} is a folder. Specify a file.",
     errno.ENOSPC: _NO_ROOM,
     errno.EDQUOT: _NO_ROOM,
     errno.EIO: "{what} cannot be read or written. Check the disk, and replace it if necessary.",
@@ -48,14 +48,14 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = 
         arguments = make_parser(serves=list(words[:1]) == ["serve"]).parse_args(words)
         status = int(arguments.run(arguments, console))
         sys.stdout.flush()
-    except SystemExit as leaving:  # argparse has printed the error
+    except SystemExit as leaving:  # argparse has already printed the help or the error
         return int(leaving.code or 0)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # output was piped to a program that has ended, such as `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except Exception as error:  # noqa: BLE001 - print one sentence on the console
+    except Exception as error:  # noqa: BLE001 - every error is printed as one sentence
         print_error(_sentence(error), console.environ)
         return _USAGE if isinstance(error, WrongUsage) else 1
     return status
@@ -64,7 +64,8 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = 
 def make_parser(*, serves: bool = False) -> argparse.ArgumentParser:
     """Return the parser for all commands.
 
-    With `serves`, it only knows `serve`, and the modules of other commands are not imported.
+    If `serves` is true, the parser accepts only `serve`, and does not import the modules of the
+    other commands.
     """
     parser: argparse.ArgumentParser = _Parser(
         prog="venuebox", description="runs a venue's reservations, guest passes and door"
@@ -91,9 +92,9 @@ def _add_others(commands: Commands) -> None:
         update,
         webhooks,
     )
-    from appliance.commands import door_log as doorlog  # noqa: PLC0415 - not needed by `serve`
-    from terminal_bridge import agent as bridge  # noqa: PLC0415 - not needed by `serve`
-    from web.relay import commands as relay  # noqa: PLC0415 - not needed by `serve`
+    from appliance.commands import door_log as doorlog  # noqa: PLC0415 - `serve` does not need it
+    from terminal_bridge import agent as bridge  # noqa: PLC0415 - `serve` does not need it
+    from web.relay import commands as relay  # noqa: PLC0415 - `serve` does not need it
 
     for command in (
         init, keys, terminal, staff, guest, webhooks, health, doorlog, tls, bridge, backup, service,
@@ -114,7 +115,7 @@ class _Version(argparse.Action):
     """Prints the version on one line. `venuebox version` also lists the components."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        from appliance.environment import own_version  # noqa: PLC0415 - not needed by `serve`
+        from appliance.environment import own_version  # noqa: PLC0415 - `serve` does not need it
 
         print(f"{parser.prog} {own_version()}")
         parser.exit()
@@ -127,13 +128,13 @@ def _add_serve(commands: Commands) -> None:
     parser.add_argument(
         "--demo", action="store_true", help="serve a demo venue, on this machine only"
     )
-    parser.add_argument("--keep", action="store_true", help="continue the demo of --data DIR")
+    parser.add_argument("--keep", action="store_true", help="continue the demo in --data DIR")
     parser.add_argument("--qr", action="store_true", help="also print the setup link as a QR code")
 
 
 def _serve(arguments: argparse.Namespace, console: Console) -> int:
     if arguments.keep and not (arguments.demo and arguments.data):
-        raise OperatorError("--keep continues a demo: add --demo --data DIR")
+        raise OperatorError("--keep continues an earlier demo. Add --demo and --data DIR.")
     # Imported here because other commands start much faster without the web package.
     with _importing():
         if arguments.demo:
@@ -147,9 +148,10 @@ def _serve(arguments: argparse.Namespace, console: Console) -> int:
 def _importing() -> Iterator[None]:
     """Disable garbage collection and set environment variables for aiohttp during an import.
 
-    SSL_CERT_FILE saves 2 MB and 40 ms, because it stops aiohttp's client, which is not used here,
-    from loading the system's certificates. appliance/webhooks/client.py loads them when needed.
-    AIOHTTP_NOSENDFILE disables sendfile(2), which waits forever for a client that does not read.
+    SSL_CERT_FILE prevents aiohttp's client from loading the system's certificates. The box does not
+    use this client, so this saves 2 MB and 40 ms. appliance/webhooks/client.py loads the
+    certificates when they are needed. AIOHTTP_NOSENDFILE disables sendfile(2), which waits forever
+    for a client that does not read.
     """
     changed = {"SSL_CERT_FILE": os.devnull, "AIOHTTP_NOSENDFILE": "1"}
     before = dict(os.environ)

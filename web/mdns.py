@@ -1,7 +1,8 @@
-"""Announce the box by mDNS. Update links and certificate when the machine's addresses change.
+"""Announce the box by mDNS, and follow changes of the machine's IP addresses.
 
-After a power cut, the box may start before the router and have no address yet. zeroconf is
-imported only where it is needed, because a box on loopback does not use it.
+After a power cut, for example, the box may start before the router and get its address later. Links
+and the certificate are then updated. zeroconf is imported only where it is needed, because a box
+that listens only on loopback does not use it.
 """
 
 import asyncio
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-ANY = ("0.0.0.0", "::")  # noqa: S104 - only compared
+ANY = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
 _LOOPBACK = "127.0.0.1"
-_LOOK_SECONDS = 60.0
-_LOOK_WITHOUT_SECONDS = 5.0  # used while the box has no address
+_LOOK_SECONDS = 60.0  # between two checks of the addresses
+_LOOK_WITHOUT_SECONDS = 5.0  # the same, while the box has no address
 
 
 def find_address(host: str, port: int, remembered: str | None) -> str:
@@ -66,7 +67,7 @@ def in_url(host: str) -> str:
 async def following(
     box: Box, directory: DataDirectory, host: str, port: int
 ) -> AsyncIterator[None]:
-    """Check the box's addresses every minute and announce them by mDNS during the block."""
+    """During the block, check the box's addresses every minute and announce them by mDNS."""
     if is_loopback_host(host):
         yield
         return
@@ -105,7 +106,7 @@ class _AddressWatch:
                         log_exception("addresses: check", error)
                     failure = str(error)
                 seconds = _LOOK_SECONDS if self._addresses else _LOOK_WITHOUT_SECONDS
-                if failure:  # `_move` has set the event, so waiting for it would return immediately
+                if failure:  # `_move` may have set the event, so sleep instead of waiting for it
                     await asyncio.sleep(seconds)
                     continue
                 with suppress(TimeoutError):
@@ -130,7 +131,7 @@ class _AddressWatch:
         address = find_address(self._host, self._port, self._directory.remembered_address())
         if is_first and box.live.links.address == address:
             return
-        log.info("addresses: now %s", ", ".join(addresses) or "none")
+        log.info("addresses: changed to %s", ", ".join(addresses) or "none")
         box.move(address)
         box.look_for_changes()  # also renews the certificate, which contains the addresses
         self._directory.remember_address(address)
@@ -174,7 +175,7 @@ def describe(
 
 @asynccontextmanager
 async def announced(info: "AsyncServiceInfo", addresses: Sequence[str]) -> AsyncIterator[None]:
-    """Announce `info` on `addresses` by multicast DNS during the block.
+    """During the block, announce `info` by multicast DNS from the interfaces with `addresses`.
 
     Raises OSError or zeroconf's Error if this fails.
     """

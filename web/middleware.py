@@ -59,7 +59,8 @@ SETUP_PATH = "/portal/setup"
 _OPEN_AT_FIRST_START = frozenset({SETUP_PATH, "/health", "/ready"})
 _OPEN_FOLDERS = ("/static/", CHALLENGE_PATH)
 _HOST = re.compile(r"(?:([a-z0-9._-]+)|\[([0-9a-f:.]+)\])(?::\d{1,5})?", re.ASCII | re.IGNORECASE)
-_API_PATHS = re.compile(r"(?:/test)?/*(?:v1|terminal|static)(?:/|\Z)")  # without error pages
+# Errors under these paths are never HTML pages.
+_API_PATHS = re.compile(r"(?:/test)?/*(?:v1|terminal|static)(?:/|\Z)")
 _PORTAL_PATHS = re.compile(r"(?:/test)?/portal(?:/|\Z)")
 _PARTNER_PATHS = re.compile(r"(?:/test)?/+v1(?:/|\Z)")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._~-]{1,64}")
@@ -75,7 +76,7 @@ _ONE_YEAR = "max-age=31536000"
 
 @dataclass(slots=True)
 class Requests:
-    """Counts the application's requests, and waits for the last request at shutdown."""
+    """Counts the application's requests, and waits for requests in progress at shutdown."""
 
     total: int = 0
     in_progress: int = 0
@@ -85,13 +86,13 @@ class Requests:
         """Wait up to `seconds` for all requests to finish. Return whether they did.
 
         Call this before aiohttp's own cleanup, which stops reading immediately and would cut off
-        a booking whose body is still arriving. Meanwhile, a new request on a keep-alive connection
-        is still handled, and then its connection is closed.
+        a booking whose body is still arriving. While this waits, new requests on keep-alive
+        connections are still handled. Their connections are then closed.
         """
         self.is_draining = True
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while self.in_progress:  # noqa: ASYNC110 - only at shutdown
+                while self.in_progress:  # noqa: ASYNC110 - polls only at shutdown
                     await asyncio.sleep(_DRAIN_STEP_SECONDS)
         return self.in_progress == 0
 
@@ -107,7 +108,7 @@ class Hosts:
     def __init__(
         self, addresses: tuple[str, ...], names: tuple[str, ...], slug: Callable[[], str]
     ) -> None:
-        """Allow the hosts in the URLs `addresses`, and `names`.
+        """Allow the hosts in the URLs `addresses`, and the host names `names`.
 
         `slug` returns the venue's slug, because the box is also called `<slug>.local`.
         """
@@ -134,7 +135,7 @@ class Hosts:
 
 
 class HttpsPolicy:
-    """Finds the box's https address, and decides which requests need https."""
+    """Finds the box's https URL, and decides who needs https and who may see the portal."""
 
     def __init__(self, server: ServerSettings, tls_port: int) -> None:
         """Read the settings. `tls_port` is the port where this box serves TLS, or 0 for none."""
@@ -149,8 +150,8 @@ class HttpsPolicy:
         self._has_public_portal = server.public_portal
         self._guests_name = url.hostname if self._has_public_address else None
         is_strict = is_https and self._has_public_address and not server.allow_http
-        # HSTS applies to all ports of a host name, so plain http on another port would stop
-        # working.
+        # Send HSTS only if the public URL uses port 443. HSTS applies to all ports of a host name,
+        # so plain http on another port of this name would stop working.
         self._hsts_host = url.hostname if is_strict and url.port in {None, 443} else None
 
     def is_private(self, request: web.Request) -> bool:
@@ -170,10 +171,12 @@ class HttpsPolicy:
         """Return whether the caller is on this machine.
 
         A loopback connection alone does not prove this, because it may come from a proxy or tunnel
-        on the box, or from a page whose host name resolves to loopback. Host must therefore name
-        this machine, and there must be no forwarding headers. On a box with a public address,
-        return False, because a tunnel could forward any header. Also return False for HTTP/1.0,
-        with which nginx forwards by default, without any header.
+        on the box, or from a page whose host name resolves to loopback. Therefore, the Host header
+        must contain `localhost` or a loopback address, and there must be no forwarding headers.
+
+        On a box with a public address, return False, because a tunnel could forward any header.
+        Also return False for HTTP/1.0: by default, nginx forwards requests with this version and
+        adds no header.
         """
         if self._has_public_address or request.version < HttpVersion11:
             return False
@@ -185,9 +188,10 @@ class HttpsPolicy:
     def shows_portal(self, request: web.Request) -> bool:
         """Return whether the portal may be shown to this caller.
 
-        Unless `server.public_portal` is set, only callers in the local network see it: not under
-        the public name, not through a proxy, and not over loopback on a box with a public address,
-        because a tunnel connects from there.
+        Unless `server.public_portal` is set, only callers in the local network may see the portal.
+        Requests for the public host name and requests through a proxy do not count as local. On a
+        box with a public address, neither do loopback connections, because they may come from a
+        tunnel.
         """
         if self._has_public_portal:
             return True
@@ -208,7 +212,7 @@ class HttpsPolicy:
             response.headers["Strict-Transport-Security"] = _ONE_YEAR
 
     def base_for(self, request: web.Request) -> str | None:
-        """Return the box's https base URL for this request, or None without https.
+        """Return the box's https base URL for this request, or None if it has no https.
 
         If the request used the public name, or the box has no TLS port, return the public URL.
         Otherwise return the URL of the box's own TLS port.
@@ -270,8 +274,9 @@ class FirstStart:
     def redirect(self, request: web.Request) -> web.Response | None:
         """Return a redirect to the setup page, or None if the request is allowed.
 
-        The setup page itself is redirected from plain http to https. Browsers keep the secret after
-        the #. Raises NotSetUp for a request that cannot be redirected.
+        The setup page itself is redirected from plain http to https. The link's secret follows `#`,
+        and browsers keep this part of the URL. Raises NotSetUp for a request that cannot be
+        redirected.
         """
         self._is_closed = self._is_closed and self._database.peek(is_closed)
         if not self._is_closed:
@@ -339,7 +344,8 @@ async def answer_everything(request: web.Request, handler: Handler) -> web.Strea
         set_headers(response)
         if REQUEST_ID in request:
             response.headers["X-Request-ID"] = request[REQUEST_ID]
-    # In HTTP/1.0, a proxy in between may see another end of a chunked request (RFC 9112, 6.1).
+    # Do not reuse HTTP/1.0 connections. A proxy and the box may disagree about where a chunked
+    # request ends (RFC 9112, section 6.1).
     if requests.is_draining or request.version < HttpVersion11:
         response.force_close()
     return response
@@ -371,7 +377,7 @@ async def show_error_pages(request: web.Request, handler: Handler) -> web.Stream
 
 @web.middleware
 async def keep_portal_local(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer 404 to callers to whom the portal is not shown (see `HttpsPolicy.shows_portal`)."""
+    """Return 404 for portal pages if `HttpsPolicy.shows_portal` does not allow the caller."""
     resource = request.match_info.route.resource
     is_portal = resource is not None and _PORTAL_PATHS.match(resource.canonical)
     if is_portal and not request.app[SECURE].shows_portal(request):
@@ -446,7 +452,7 @@ def in_environment(
 ) -> Handler:
     """Wrap a handler that is public or authenticates its caller itself.
 
-    `check` runs first. If it returns a response, the handler is not called.
+    `check` runs first. If it returns a response, this response is sent instead.
     """
 
     async def handle(request: web.Request) -> web.StreamResponse:

@@ -31,7 +31,7 @@ from web.middleware import REQUESTS, SECURE, requested_name
 from web.portal.guard import find_living_session
 
 _DEADLINE_SECONDS = 2.0
-_FRESH_SECONDS = 1.0
+_FRESH_SECONDS = 1.0  # how long a result is reused
 _FREE_BYTES_MIN = 1 << 20  # with less free space, the next commits may fail
 
 
@@ -49,7 +49,7 @@ class Health:
         free: Callable[[Path], int] = free_bytes,
         deadline: float = _DEADLINE_SECONDS,
     ) -> None:
-        """Create the checks. `free` returns a volume's free bytes. `deadline` is in seconds."""
+        """`free` returns the free bytes on a folder's volume. `deadline` is in seconds."""
         self._box = box
         self._free = free
         self._deadline = deadline
@@ -59,7 +59,7 @@ class Health:
         self._is_serving = False
 
     async def running(self, _app: web.Application) -> AsyncIterator[None]:
-        """Report the box as ready from when it has started until it begins to shut down."""
+        """Report the box as ready from the end of its start to the beginning of its shutdown."""
         self._is_serving = True
         yield
         self._is_serving = False
@@ -111,8 +111,8 @@ class Metrics:
     async def show(self, request: web.Request) -> web.Response:
         """`GET /metrics`: return the metrics for Prometheus.
 
-        Allowed for the owner, with the metrics token, or from this machine. Otherwise, returns
-        404. Raises HttpsRequired if the token came over plain http.
+        The caller must be signed in as the owner, send the metrics token, or be on this machine.
+        Raises NotFound for other callers, and HttpsRequired if the token came over plain http.
         """
         if not self._is_allowed(request):
             raise NotFound
@@ -219,9 +219,10 @@ _MINUTE = 60.0
 class ProxyWatch:
     """Detects misconfigured proxies. Writes at most one alert per address and minute.
 
-    All callers behind such a proxy count as one caller. The proxy is either not listed in
-    `server.trusted_proxies`, or does not send both the client's address and the scheme. `doctor`
-    and the portal show what to configure (docs/operations/https.md).
+    A proxy is misconfigured if it is not listed in `server.trusted_proxies`, or if it does not send
+    both the client's address and the scheme. The box may then count all callers behind the proxy as
+    one caller, or treat their https requests as plain http. `doctor` and the portal show what to
+    configure (docs/operations/https.md).
     """
 
     def __init__(self, box: Box) -> None:
@@ -241,7 +242,10 @@ class ProxyWatch:
         app.cleanup_ctx.append(self._run)
 
     async def _run(self, _app: web.Application) -> AsyncIterator[None]:
-        """Delete the previous run's alerts, because the settings may have changed."""
+        """Delete the alerts of the previous run, because the settings may have changed since.
+
+        At the end, wait for the pending writes.
+        """
         with suppress(Unavailable):
             await self._database.write(drop_alerts, {PROXY_UNKNOWN, PROXY_SILENT})
         yield
@@ -263,8 +267,8 @@ class ProxyWatch:
                 self._note(PROXY_SILENT, remote, NGINX, is_active=True)
         elif is_forwarded or any(name in headers for name in _FORWARDED_HEADERS):
             line = f"trusted_proxies = {json.dumps([*self._trusted, remote])}"
-            # Internet clients may forge these headers, but the venue's proxies have private
-            # addresses.
+            # Internet clients may forge these headers, so ignore them from public addresses. The
+            # venue's proxies have private addresses.
             address = address_of(remote)
             if address is not None and not address.is_global:
                 self._note(PROXY_UNKNOWN, remote, line, is_active=True)

@@ -17,7 +17,7 @@ from web.middleware import SECURE
 from web.rendering import LANGUAGES, public_page
 
 CERTIFICATES: web.AppKey[Certificates | None] = web.AppKey("certificates")
-# User-Agent substrings that identify a device. Other devices choose from a list on the page.
+# User-Agent substrings that identify a device. On other devices, the visitor chooses from a list.
 _KINDS = (
     ("iphone", ("iPhone", "iPad", "iPod")),
     ("android", ("Android",)),
@@ -28,7 +28,7 @@ _KINDS = (
 
 
 async def show_home(request: web.Request) -> web.Response:
-    """`GET /`: the start page."""
+    """`GET /`: show the start page."""
     venue = await request[ENVIRONMENT].database.read(get_venue)
     hidden = set() if request[ENVIRONMENT].settings.booking.enabled else {"/book"}
     hidden |= set() if request.app[SECURE].shows_portal(request) else {"/portal"}
@@ -37,7 +37,7 @@ async def show_home(request: web.Request) -> web.Response:
 
 
 async def show_guide(request: web.Request) -> web.Response:
-    """`GET /trust`: show the steps to trust the box on this device, and whether they are done."""
+    """`GET /trust`: show how to make this device trust the box, and whether it already does."""
     certificates = request.app[CERTIFICATES]
     base = request.app[SECURE].base_for(request)
     venue = await request[ENVIRONMENT].database.read(get_venue)
@@ -75,9 +75,10 @@ async def send_profile(request: web.Request) -> web.Response:
 
 
 async def answer_challenge(request: web.Request) -> web.Response:
-    """`GET /.well-known/acme-challenge/{token}`: prove to an authority that the name is ours.
+    """`GET /.well-known/acme-challenge/{token}`: prove that the box controls its host name.
 
-    There is an answer only while a certificate is ordered with `acme.challenge = "http-01"`.
+    A certificate authority requests this while the box orders a certificate with `acme.challenge =
+    "http-01"`. At other times, raises NotFound.
     """
     certificates = request.app[CERTIFICATES]
     files = certificates.challenges.files if certificates is not None else {}
@@ -108,7 +109,10 @@ async def prove_identity(request: web.Request) -> web.Response:
 
 
 def profile(venue: str, der: bytes) -> bytes:
-    """Return a configuration profile with the authority. The same input gives the same profile."""
+    """Return a configuration profile that installs the authority's certificate `der` on iPhones.
+
+    The same input always gives the same profile.
+    """
     digest = x509.load_der_x509_certificate(der).fingerprint(hashes.SHA256())
     authority = {
         **_payload("com.apple.security.root", digest[:16], venue),

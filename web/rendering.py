@@ -23,7 +23,7 @@ _KEEP = "public, max-age=31536000, immutable"
 
 
 class StaticFiles:
-    """The static files in the given folders, which are listed once, at the start."""
+    """The static files in the given folders. Files that are added later are not found."""
 
     def __init__(self, *folders: Path) -> None:
         self._files = {
@@ -81,7 +81,7 @@ def prepare_pages(app: web.Application) -> None:
 
 
 def make_templates(asset_url: Callable[[str], str] = "/static/{}".format) -> jinja2.Environment:
-    """Return the templates, which escape values and raise errors for undefined names.
+    """Return the Jinja environment. Its templates escape values and reject undefined names.
 
     `asset_url` returns a static file's URL by name.
     """
@@ -118,9 +118,9 @@ def public_page(
     language: Language | None = None,
     **sources: str,
 ) -> web.Response:
-    """Return a page that loads only this box's own files, in English by default.
+    """Return a page that loads only this box's own files. The default language is English.
 
-    `sources` is passed to `content_policy`.
+    `sources` adds or replaces directives of the Content-Security-Policy, as in `content_policy`.
     """
     own = {"default_src": "'none'", "form_action": "'none'"}
     own |= dict.fromkeys(("script_src", "style_src", "img_src", "connect_src"), "'self'")

@@ -59,7 +59,7 @@ PARTNER_ROUTE_TABLE: tuple[Route, ...] = (
     Route("POST", "/v1/webhooks/{id}/replay", "webhooks:manage", replay_webhook, "replayWebhook"),
 )  # fmt: skip
 
-# `{token:.*}` matches any text, so a damaged link also leads to an error page for guests.
+# `{token:.*}` matches any text, so that a damaged link also shows the guests' error page.
 GUEST_ROUTES = (
     ("GET", "/access/service-worker.js", service_worker),
     ("GET", "/access/{token}/calendar.ics", calendar_file),

@@ -45,7 +45,9 @@ BODY_SHOWN = 16 * 1024
 # The HTTP status returned in each mode. The mode `slow` first waits SLOW_SECONDS.
 MODES = {"normal": 204, "slow": 204, "fail": 500}
 SLOW_SECONDS = 5.0
-_HEADERS_KEPT, _HEADER_KEPT = 50, 1024  # a delivery has ten headers
+# Maximum number of headers stored, and maximum length of a name or value. Deliveries have ten
+# headers.
+_HEADERS_KEPT, _HEADER_KEPT = 50, 1024
 _REQUESTS_A_MINUTE = 240  # limit per client address; a page sends one request per second
 _TOLERANCE_SECONDS = 300
 _DIGITS_MAX = 15
@@ -55,7 +57,7 @@ _HANG_UP_SECONDS = 0.1  # aiohttp interprets 0 as no limit
 def verify(secrets: Sequence[str], header: str, raw: bytes, now_ms: int) -> dict[str, Any]:
     """Check the `X-Service-Signature` header for the body `raw` against each secret.
 
-    Return the steps of the check, and the verdict: "valid", "missing", "too old" or "wrong".
+    Return the values of each step, and the verdict: "valid", "missing", "too old" or "wrong".
     `ageSeconds` is negative if the sender's clock is ahead. `expected` has a digest per secret.
     """
     parts = [part.strip().partition("=") for part in header.split(",")]
@@ -100,7 +102,7 @@ class EchoReceiver:
 class Sandbox:
     """The box's echo receivers and their HTTP handlers.
 
-    The box delivers to its own receivers through socket pairs, without a network connection.
+    The box delivers to its echo receivers through socket pairs instead of network connections.
     """
 
     def __init__(self, test: Environment, clock: Clock, tokens: Tokens) -> None:
@@ -134,7 +136,7 @@ class Sandbox:
         return self._base + token
 
     async def show(self, request: web.Request) -> web.Response:
-        """`GET /test`: the sandbox page."""
+        """`GET /test`: show the sandbox page."""
         values = {**page_addresses(request), "kept": KEPT_DELIVERIES}
         return public_page(request, "sandbox.html", values)
 
@@ -148,7 +150,7 @@ class Sandbox:
         return answer({"url": self.url(token), "token": token, "watch": watch}, 201)
 
     async def receive(self, request: web.Request) -> web.StreamResponse:
-        """`POST /test/echo/{token}`: record a delivery, or any other request with the token."""
+        """`POST /test/echo/{token}`: record the request, which is usually a webhook delivery."""
         token = self._token_of(request)
         raw = await read_body(request)
         if raw is None:
@@ -156,7 +158,7 @@ class Sandbox:
         return await self._receive(request, token, raw)
 
     async def list_deliveries(self, request: web.Request) -> web.Response:
-        """`GET /test/echo/{token}`: list the deliveries after number `?after=`, newest first.
+        """`GET /test/echo/{token}`: list deliveries with a number above `?after=`, newest first.
 
         Browsers are redirected to the sandbox page.
         """

@@ -42,21 +42,22 @@ from web.relay.client import RelayClient
 log = logging.getLogger(__name__)
 
 _BLACK_ON_WHITE, _RESET = "\x1b[97;40m", "\x1b[0m"
-# Needed if a large box is on a slow volume.
+# Makes systemd wait up to 10 more minutes. One step of the backup before an upgrade may take that
+# long if the box is large and its volume slow.
 _MORE_TIME = f"EXTEND_TIMEOUT_USEC={10 * 60 * 1_000_000}"
 _UMASK = 0o077
 _BACKLOG = 1024
 _ACCEPTED_AT_ONCE = 16
-# These limits and the time to close the databases must add up to less than the promised 10 s.
+# A shutdown must take less than 10 s. That includes these times and closing the databases.
 _DRAIN_SECONDS = 5.5  # a booking may wait 5 s for the mail server
 _CLEAN_UP_SECONDS = 4.0
 _CUT_OFF_SECONDS = 0.5
-_SWITCH_SECONDS = 0.0005  # allows 5,700 writes/s; the default allows 4,700
+_SWITCH_SECONDS = 0.0005  # 5,700 writes/s instead of 4,700 with Python's default
 
 
 @dataclass(slots=True)
 class Stopping:
-    """A request to stop or restart the process. A signal or disk failure always stops it."""
+    """Whether the box should stop or restart. After a signal or a disk failure, it always stops."""
 
     may_restart: bool
     requested: asyncio.Event = field(default_factory=asyncio.Event)
@@ -77,7 +78,7 @@ class Stopping:
 
     def on_broken(self, error: BaseException) -> None:
         """Stop with status 1 after a disk failure. The next start checks the files."""
-        sentence = f"the disk failed ({error}). The box stops. Check the disk, then restart it."
+        sentence = f"the disk failed ({error}). The box stops. Check the disk, then start the box."
         print_error(sentence, os.environ)
         self.status = 1
         self.on_signal()
@@ -121,11 +122,11 @@ def serve_directory(
     on_open: OnOpen,
     may_restart: bool = False,
 ) -> int:
-    """Serve the box in `directory` on `listener` until a signal. Return the exit status.
+    """Serve the box in `directory` on `listener` until a signal arrives. Return the exit status.
 
     Awaits `on_open` with the open box, then prints `ready http://H:P` and accepts requests. With
-    `may_restart`, the owner may restart the box to apply settings. Meanwhile, new connections wait.
-    Raises OperatorError if another process already serves the directory.
+    `may_restart`, the owner may restart the box to apply settings. New connections wait during
+    the restart. Raises OperatorError if another process already serves the directory.
     """
     os.umask(_UMASK)
     sys.setswitchinterval(_SWITCH_SECONDS)
@@ -224,7 +225,8 @@ async def _accept_until_stopped(
             connection, sock=listening.plain, backlog=_ACCEPTED_AT_ONCE
         )
         servers = [plain]
-        # Not set above, because asyncio would accept `backlog` connections before it counts any.
+        # Set the length of the queue only now. The `backlog` above also limits how many connections
+        # asyncio accepts before the first of them is counted.
         listening.plain.listen(_BACKLOG)
         if listening.tls and certificates:
             uncounted = ConnectionLimit(sys.maxsize, proxies, per_address=sys.maxsize)
@@ -245,18 +247,18 @@ async def _accept_until_stopped(
             server.close()
         relay.stop_accepting()
         if not await app[REQUESTS].drain(_DRAIN_SECONDS):
-            log.warning("serve: requests did not finish in time and are closed")
+            log.warning("serve: some requests did not finish in time and were aborted")
     finally:
         try:
             async with asyncio.timeout(_CLEAN_UP_SECONDS):
                 await relay.close()
                 await runner.cleanup()
         except TimeoutError:
-            log.warning("serve: deliveries did not finish in time and will be retried")
+            log.warning("serve: some deliveries did not finish in time and will be retried")
 
 
 def _prepare_upgrade(directory: DataDirectory, settings: Settings, console: Console) -> None:
-    """Back up the box if this new version will change a schema. Log the result.
+    """Back up the box if this version will upgrade the database schema. Log the result.
 
     Shows the progress and extends systemd's start timeout. The caller must hold the lock.
     """
@@ -290,8 +292,8 @@ async def show_setup_link(box: Box, local: str, *, as_qr: bool) -> None:
     if elsewhere.startswith("https:") and elsewhere != local:
         link = f"{elsewhere}{SETUP_PATH}#{secret}"
         lines += [
-            "From another machine, whose browser warns once if it does not know this box",
-            "(venuebox tls show prints the fingerprint to compare):",
+            "Or set it up from another machine. Its browser may warn once that it does not trust",
+            "this box (venuebox tls show prints the fingerprint to compare):",
             f"\n  {link}\n",
         ]
     if as_qr:
@@ -299,4 +301,4 @@ async def show_setup_link(box: Box, local: str, *, as_qr: bool) -> None:
         if sys.stdout.isatty():
             code = "\n".join(f"{_BLACK_ON_WHITE}{line}{_RESET}" for line in code.split("\n"))
         lines.append(f"{code}\n")
-    print(*lines, "Too late? Start venuebox again: it shows a new link.", sep="\n", flush=True)
+    print(*lines, "If the link expires, restart venuebox to get a new one.", sep="\n", flush=True)

@@ -31,9 +31,9 @@ class Gate:
         self._clock = clock
         self._key_limit = RateLimit(clock, api.rate_limit_per_minute)
         self._address_limit = RateLimit(clock, api.unauthenticated_per_minute)
-        # Monotonic time (s) by key id.
+        # Monotonic time of the latest write, in seconds, by key id.
         self._written_at: dict[str, float] = {}
-        # By key id, (time of the first unwritten call in ms since 1970, number of unwritten calls).
+        # By key id: the time of the first unwritten call (ms since 1970), and their number.
         self._unwritten: dict[str, tuple[int, int]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -80,9 +80,9 @@ class Gate:
         return key
 
     def _remember_use(self, key: ApiKey) -> None:
-        """Count a call with `key`. Each key causes at most one write per minute.
+        """Count a call with `key`. The counts of a key are written at most once a minute.
 
-        Calls in between are counted in memory and stored by the next write.
+        Until the next write, its calls are counted in memory.
         """
         now = self._clock.monotonic()
         if now - self._written_at.get(key.id, float("-inf")) < _WRITE_SECONDS:
@@ -96,7 +96,7 @@ class Gate:
     def _write_soon(
         self, key_id: str, counts: Sequence[tuple[int, int]], *, just_now: bool
     ) -> None:
-        """Write `counts` in a background task. With `just_now`, also set `lastUsedAt` to now."""
+        """Write `counts` in a background task. If `just_now`, also set `last_used_at` to now."""
 
         async def write() -> None:
             try:

@@ -53,8 +53,8 @@ _EVENT_EXAMPLES: Mapping[str, Mapping[str, str]] = {
 class Section:
     """A section in openapi.md. `members` maps member names to descriptions.
 
-    `json` contains an object's example, a call's parameters, or headers. `schema` is only set for
-    request objects. `web.api.schemas` defines the response schemas.
+    `json` contains an object's example, a call's parameters, or headers. `schema` is set only for
+    request objects, because `web.api.schemas` defines the response schemas.
     """
 
     paragraphs: tuple[str, ...]
@@ -76,7 +76,7 @@ class ExampleBooking:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A call's details that are not in openapi.md. `refusals` are the errors specific to it."""
+    """A call's details that are not in openapi.md. `refusals` are the errors of only this call."""
 
     tag: str
     answers: Mapping[int, type[schemas.Answer]]
@@ -303,7 +303,7 @@ def _schemas(refusals: Iterable[ApiError]) -> Schema:
         _describe(sections[name], schema)
     lists = {**_ENUMS, "ErrorCode": list(dict.fromkeys(refusal.code for refusal in refusals))}
     for name, values in lists.items():
-        # A client that knows only today's values must be able to read a later one.
+        # Later versions may add values. With `examples`, older clients still accept them.
         kind = "examples" if name in _OPEN else "enum"
         text = sections[name].paragraphs[0]
         components[name] = {"type": "string", kind: list(values), "description": text}
@@ -311,7 +311,7 @@ def _schemas(refusals: Iterable[ApiError]) -> Schema:
 
 
 def _describe(section: Section, schema: Schema) -> None:
-    """Add descriptions to msgspec's schema, and simplify it for client generators."""
+    """Add descriptions to a schema from msgspec, and simplify it for client generators."""
     schema.pop("title", None)
     schema["description"] = section.paragraphs[0]
     for name, part in schema["properties"].items():
@@ -403,9 +403,10 @@ def _delivery(event_type: str) -> Schema:
 
 
 def _all_refusals() -> list[ApiError]:
-    """Return one error for each error code in the API, ordered by HTTP status."""
+    """Return one error for each error code of the API, sorted by HTTP status."""
     specific = [refusal for call in _CALLS.values() for refusal in call.refusals]
-    # Partners can get a 405 too, but an operation's method is right.
+    # A 405 belongs to no operation, because the document contains only allowed methods. Its code
+    # is listed anyway, because a partner may use another method.
     common = (errors.InvalidJson(), errors.HttpsRequired(), errors.ScopeMissing(scope=""),
               errors.MethodNotAllowed())  # fmt: skip
     shared = [kind() for kinds in _SHARED_RESPONSES.values() for kind in kinds]
@@ -416,7 +417,7 @@ def _all_refusals() -> list[ApiError]:
 
 
 def _refusal_responses(call: _Call, scope: str) -> dict[str, Schema]:
-    """Return a call's error responses by status, both specific and shared."""
+    """Return all of a call's error responses by status: its own and the shared ones."""
     refusals = [errors.HttpsRequired(), errors.ScopeMissing(scope=scope), *call.refusals]
     shared = ["Unauthorized", "Misdirected", "RateLimited", "InternalError", "Unavailable"]
     if call.body:

@@ -67,7 +67,7 @@ async def list_reservations(request: web.Request) -> web.Response:
 
 
 async def show_reservation(request: web.Request) -> web.Response:
-    """Return one reservation from any source, in the list's form.
+    """Return one reservation from any source, with the same fields as in the list.
 
     Raises NotFound if there is none.
     """
@@ -76,7 +76,7 @@ async def show_reservation(request: web.Request) -> web.Response:
 
 
 async def create_reservation(request: web.Request) -> web.Response:
-    """Reserve a table, or return the original result if the idempotency key is known."""
+    """Reserve a table, or return the original result if the idempotency key was used before."""
     booking = parse_booking(await read_object(request))
     services, key = request[SERVICES], request[KEY]
     name = (key.lineage, booking.idempotency_key)
@@ -138,7 +138,7 @@ def _whole_number(query: Mapping[str, str], name: str, default: int, largest: in
 def _read_page(
     reader: Reader, wanted: Wanted, page: int, limit: int, lineage: str
 ) -> ReservationPage:
-    """Return a page, with contact details if the venue shows them (interface, section 4)."""
+    """Return a page, with contact details if the venue allows this (interface, section 4)."""
     shows_contacts = get_venue(reader).shows_contacts
     found, total = page_found(reader, wanted, page, limit)
     items = [_list_item(each, lineage, shows_contacts=shows_contacts) for each in found]
@@ -176,7 +176,7 @@ async def _grant_and_notify(services: Services, key: ApiKey, booking: Booking) -
     outcome = await services.email_worker.send_now(granted.email_id)
     try:
         settled = await environment.database.write(settle_email, granted.issued, outcome)
-    except Unavailable:  # the booking is committed, so return the same result as a replay
+    except Unavailable:  # the booking is committed, and a replay also returns `failed`
         settled = replace(granted.issued, email_outcome="failed")
     return Granted(settled, replayed=False)
 

@@ -44,9 +44,9 @@ Reference = Annotated[str, Meta(min_length=1, max_length=REFERENCE_MAX)]
 def read_query(request: web.Request, allowed: Sequence[str] = ()) -> dict[str, str]:
     """Return the query parameters. A repeated parameter's values are joined with commas.
 
-    Only `status` accepts a comma-separated list; other parameters reject the joined value. If there
-    are `allowed` names, raises ValidationError for another one: a misspelt filter would return
-    everything.
+    Only `status` accepts a comma-separated list. Other parameters reject the joined value. If
+    `allowed` is not empty, raises ValidationError for any other name. Otherwise, a misspelt filter
+    would be ignored and the call would return everything.
     """
     for name in request.query:
         if allowed and name not in allowed:
@@ -63,7 +63,7 @@ def read_id(text: str) -> str:
 
 
 class Answer(Struct, rename="camel"):
-    """An object in a response. Later versions may add members, which its schema allows."""
+    """An object in a response. Its schema allows more members: later versions may add some."""
 
     @classmethod
     def of(cls, row: object, **others: Any) -> Self:

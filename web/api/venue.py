@@ -37,7 +37,7 @@ async def show_venue(request: web.Request) -> web.Response:
 
 
 async def show_availability(request: web.Request) -> web.Response:
-    """Return whether each table is free on a date or in a slot. This does not reserve it.
+    """Return whether each table is free on a date or in a slot. Does not reserve a table.
 
     Raises InvalidDate, DateOutOfRange or InvalidSlot if a parameter is invalid.
     """

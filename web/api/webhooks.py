@@ -91,8 +91,8 @@ async def send_test_webhook(request: web.Request) -> web.Response:
 async def list_deliveries(request: web.Request) -> web.Response:
     """Return a page of the deliveries to an endpoint of this key, newest event first.
 
-    Raises ValidationError for an invalid or unknown parameter, and NotFound for another endpoint or
-    an unknown delivery in `before`.
+    Raises ValidationError for an invalid or unknown parameter, and NotFound if the endpoint is
+    unknown or another lineage's, or if the delivery `before` is unknown.
     """
     database, query = request[ENVIRONMENT].database, read_query(request, ("state", "before"))
     state, before = query.get("state"), query.get("before")
@@ -106,10 +106,10 @@ async def list_deliveries(request: web.Request) -> web.Response:
 
 
 async def replay_webhook(request: web.Request) -> web.Response:
-    """Send one delivery to an endpoint of this key again, or all that are dead.
+    """Replay one delivery to an endpoint of this key, or all its dead deliveries.
 
-    Sends nothing to a deactivated endpoint. Raises ValidationError if a member is invalid, and
-    NotFound if the endpoint or the delivery is another's or unknown.
+    Replays nothing if the endpoint is deactivated. Raises ValidationError if a member is invalid,
+    and NotFound if the endpoint is unknown or another lineage's, or if it has no such delivery.
     """
     body, database = await read_object(request, optional=True), request[ENVIRONMENT].database
     delivery_id, since = _optional_id(body, "deliveryId"), parse_instant(body.get("since"), "since")
@@ -136,7 +136,10 @@ def _own_endpoint_id(request: web.Request) -> str:
 
 
 def _optional_id(body: Mapping[str, Any], name: str) -> str | None:
-    """Return a UUID member, or None. Raises ValidationError for other types, else NotFound."""
+    """Return the UUID in the member `name`, or None if there is none.
+
+    Raises ValidationError if the value is not a string, and NotFound if it is not a UUID.
+    """
     value = body.get(name)
     if value is None:
         return None
@@ -157,7 +160,10 @@ def _delivery(delivery: delivery_log.ListedDelivery) -> schemas.Delivery:
 
 
 def _list_item(endpoint: endpoints.Endpoint, lineage: str) -> schemas.WebhookEndpoint:
-    """Return a list item. For other lineages, omit the URL's query: it may be a secret."""
+    """Return a list item for a key of `lineage`.
+
+    The query of another lineage's URL is omitted, because it may contain a secret.
+    """
     own = endpoint.lineage == lineage
     return schemas.WebhookEndpoint.of(
         endpoint,

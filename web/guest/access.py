@@ -30,7 +30,7 @@ _FILES = ("guest.css", "guest.js", "icon.svg")
 _WORKER = "guest-service-worker.js"
 # The picture is 784 pixels wide, enough for the full width of a phone.
 _PIXELS_PER_MODULE = 16
-# Cached, because phones request the same picture repeatedly.
+# The codes of 1000 passes are cached, because phones request the same one repeatedly.
 _svg, _png = lru_cache(1000)(qr_svg), lru_cache(1000)(qr_png)
 
 
@@ -38,7 +38,7 @@ _svg, _png = lru_cache(1000)(qr_svg), lru_cache(1000)(qr_png)
 async def access_page(request: web.Request) -> web.Response:
     """`GET /access/{token}`: show the reservation's card with the guest pass.
 
-    The open page polls this address with its `ETag` to detect changes.
+    While the page is open, it polls this URL with its `ETag` to detect changes.
     """
     opened = await open_link(request, Keyring.read_access_token)
     environment, language = environment_of(request), language_of(request)
@@ -68,8 +68,8 @@ async def access_page(request: web.Request) -> web.Response:
 async def calendar_file(request: web.Request) -> web.Response:
     """`GET /access/{token}/calendar.ics`: return the reservation as a calendar file with one event.
 
-    SEQUENCE increases with each change. A booking for the whole evening lasts from the start of
-    the weekday's first slot to the end of its last slot, or all day if there are no slots.
+    The event's SEQUENCE increases with each change. A booking for the whole evening lasts from the
+    start of the weekday's first slot to the end of its last slot, or all day if there are no slots.
     """
     opened, language = await open_link(request, Keyring.read_access_token), language_of(request)
     card = make_card(opened, language)

@@ -108,10 +108,10 @@ async def _book(request: web.Request, environment: Environment, form: BookingFor
 def _book_within_limit(
     tx: Transaction, booking: Booking, booked: set[str], most: int
 ) -> Reservation:
-    """Book a table and add the reservation to `booked`, the ids booked from the same address.
+    """Book a table and add the reservation's id to `booked`.
 
-    Raises TooManyBookings, without booking, if at least `most` other reservations in `booked` are
-    active and not past.
+    `booked` has the ids of the reservations made from the same address. If at least `most` others
+    of them are active and not past, raises TooManyBookings and books nothing.
     """
     made, tonight = book_table(tx, booking), find_tonight(tx).isoformat()
     others = find_reservations(tx, booked - {made.id}).values()
@@ -172,6 +172,6 @@ async def _show(
 
 
 async def _closed(request: web.Request) -> web.Response:
-    """Return the page that is shown if the venue takes no online bookings."""
+    """Return the page that says that the venue takes no online bookings."""
     venue = await environment_of(request).database.read(get_venue)
     return page(request, "guest/no_booking.html", {"venue": venue}, status=404)

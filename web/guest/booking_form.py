@@ -47,7 +47,7 @@ from appliance.venue.rows import get_venue, list_closings, list_slots, list_tabl
 from web.guest.card import evening_in_words, refusal_in_words
 from web.portal.forms import read_form
 
-TRAP = "website"  # the hidden form field, which only programs fill in
+TRAP = "website"  # a hidden form field: people cannot see it, but programs fill it in
 WHOLE_EVENING = "evening"  # the value of the field `when` for the whole evening
 _NEXT_DAYS = 7
 _FASTEST = 2_000  # in ms; a form that is sent faster probably comes from a program
@@ -82,8 +82,8 @@ class Choice:
 class Offer:
     """The times that `guests` people can choose on the evening of `day`.
 
-    `most` is the capacity of the largest bookable table. `next_days` has tonight and the following
-    days, without closing days.
+    `most` is the capacity of the largest bookable table. `next_days` has tonight and the next six
+    days, except days on which the venue is closed.
     """
 
     venue: Venue
@@ -97,12 +97,12 @@ class Offer:
 
     @property
     def is_free(self) -> bool:
-        """Return whether the guests can book any of the times."""
+        """Return whether the guests can book at least one of the times."""
         return any(choice.is_free for choice in self.choices)
 
     @property
     def starts(self) -> int | None:
-        """Return when the first slot starts, in minutes after midnight, or None without slots."""
+        """Return the first slot's start in minutes after midnight, or None if there is no slot."""
         slots = [choice.slot for choice in self.choices if choice.slot]
         return min((interval(slot, self.venue.evening_ends_at)[0] for slot in slots), default=None)
 
@@ -112,7 +112,7 @@ class Offer:
 
 
 def takes_bookings(environment: Environment) -> bool:
-    """Return whether online booking is enabled, which is always true in test."""
+    """Return whether online booking is enabled. In test, it always is."""
     return environment.name == "test" or environment.settings.booking.enabled
 
 
@@ -252,9 +252,9 @@ def find_errors(form: BookingForm, language: Language) -> dict[str, str]:
 
 
 def find_doubt(form: BookingForm, language: Language) -> str | None:
-    """Return a message if a program may have sent the form, or if the form is stale.
+    """Return a message if the form is stale or may have been sent by a program.
 
-    Otherwise return None.
+    Otherwise, return None.
     """
     gettext = language.gettext
     if form.is_trapped or (form.age is not None and 0 <= form.age < _FASTEST):

@@ -44,7 +44,7 @@ _NOTICES = {
     "cancelled": _("The table has been released. We hope to welcome you another evening."),
     "declined": _("We are sorry. Perhaps another evening?"),
 }
-_HEADLINES = {  # headlines that replace the pass
+_HEADLINES = {  # shown instead of the pass
     "cancelled": _("This reservation is cancelled"),
     "declined": _("The venue could not accept this request"),
 }
@@ -102,10 +102,11 @@ def make_card(opened: OpenedLink, language: Language) -> dict[str, Any]:
 def evening_in_words(
     day: date, tonight: date, language: Language, starts: int | None
 ) -> tuple[str, str | None]:
-    """Return (`Ce soir`, `sam. 21 nov.`), or (`Sam. 28 nov.`, None) if the evening is not near.
+    """Return (`Ce soir`, `sam. 21 nov.`), or (`Sam. 28 nov.`, None).
 
-    The result always includes the date, because a card may be printed and read on a later day. For
-    lunch it is `Aujourd’hui`: `starts` is in minutes after midnight, or None for a whole evening.
+    The first form is for yesterday, today and tomorrow. Both forms include the date, because a card
+    may be printed and read on a later day. `starts` is the slot's start in minutes after midnight,
+    or None for the whole evening. A slot before 17:00 is `Aujourd’hui` instead of `Ce soir`.
     """
     nears = {-1: _("Last night"), 0: _("Tonight"), 1: _("Tomorrow")}
     if starts is not None and starts < _EVENINGS_START:

@@ -24,7 +24,7 @@ async def claim_page(request: web.Request) -> web.Response:
 async def claim(request: web.Request) -> web.Response:
     """`POST /claim-guest/{token}`: store the reservation in this browser's "my reservations".
 
-    The form may also correct the guest's details. A second POST gets the same response.
+    The form may also correct the guest's details. Sending it again gets the same response.
     """
     opened = await open_link(request, Keyring.read_claim_token)
     database, device = environment_of(request).database, device_for(request)

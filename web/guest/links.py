@@ -1,4 +1,4 @@
-"""Find the reservations that a guest may open with a link's token or the browser's cookie."""
+"""Find the reservations that a guest may open, by a link's token or the browser's cookie."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from web.guest.responses import PARTNERS_LANGUAGE, DeadLink, environment_of
 from web.middleware import SECURE
 
 _LISTED_FOR = timedelta(days=60)  # how long reservations stay listed after the evening
-_PUNCTUATION = ".,;:!?)]>\"'»”’"  # messengers take what follows a link for a part of it
+_PUNCTUATION = ".,;:!?)]>\"'»”’"  # messengers may treat punctuation after a link as part of it
 _COOKIE_SECONDS = 400 * 24 * 3600  # the maximum that browsers allow
 
 
@@ -169,7 +169,7 @@ class Device:
 
 
 def find_device(request: web.Request) -> Device | None:
-    """Return the browser that the request's cookie identifies, or None without a valid cookie."""
+    """Return the browser that the request's cookie identifies, or None if no cookie is valid."""
     token = request.cookies.get(_cookie_name(request), "")
     device_id = environment_of(request).keyring.read_device_token(token)
     return Device(token, hash_token(device_id), is_new=False) if device_id else None
@@ -178,7 +178,7 @@ def find_device(request: web.Request) -> Device | None:
 def device_for(request: web.Request) -> Device | None:
     """Return the browser that the request's cookie identifies, or else a new browser.
 
-    Return None if it has no cookie and none can be set because the connection is plain HTTP.
+    Return None if the browser has no cookie and plain http prevents setting one.
     """
     device = find_device(request)
     if device is not None or not request.app[SECURE].is_private(request):

@@ -33,7 +33,10 @@ PARTNERS_LANGUAGE: web.RequestKey[str | None] = web.RequestKey("partners_languag
 
 
 class GuestLimits:
-    """Rate limits for guests' forms in one environment. Methods raise RateLimited if exceeded."""
+    """Rate limits for guests' forms in one environment.
+
+    The methods raise RateLimited if a limit is exceeded.
+    """
 
     def __init__(self, environment: Environment, clock: Clock) -> None:
         booking = environment.settings.booking

@@ -26,7 +26,7 @@ def directory_of(box: Box) -> DataDirectory:
 
 
 class BackingUp:
-    """Makes backups like the nightly backups. The result is recorded in the data directory."""
+    """Makes backups on request. Like the nightly work, records the result on disk."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
@@ -81,12 +81,13 @@ def summarise_backups(box: Box, venue_id: str) -> tuple[Path | None, int]:
 
 
 def find_copies(box: Box) -> CopyRecord:
-    """Return the state of the backup target, or an empty record if none is set."""
+    """Return the record of the copies at the backup target, or an empty record if there is none."""
     record = read_copy_record(directory_of(box).root)
     return record if record.target == box.settings.backup.target else CopyRecord()
 
 
-# Time in seconds that a page waits for the checks; slower checks appear after a reload.
+# Time in seconds that a page waits for the checks. If they take longer, their results appear after
+# a reload.
 _DEADLINE = 8.0
 _FRESH_MS = 60_000
 

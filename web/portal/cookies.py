@@ -1,4 +1,4 @@
-"""A signed-in browser's cookies, and the app and request keys that the portal uses."""
+"""Staff cookies, and the keys for the portal's objects in the application and its requests."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ _SESSION = "__Host-venuebox-session"
 _DEVICE = "__Host-venuebox-device"
 _A_YEAR = 365 * 24 * 3600
 _SECRET_MAX = 64
-# Browsers and systems by the text in the User-Agent header. The first match counts.
+# The name of a browser or system by a text in its User-Agent header. The first match is used.
 _BROWSERS = {
     "Edg": "Edge", "OPR": "Opera", "SamsungBrowser": "Samsung Internet", "Firefox": "Firefox",
     "FxiOS": "Firefox", "CriOS": "Chrome", "Chrome": "Chrome", "Safari": "Safari",

@@ -96,9 +96,10 @@ def _endpoint_id(form: Form) -> str | None:
 def _instant(
     form: Form, name: str, zone: tzinfo, pattern: str = "%Y-%m-%d", days: int = 0
 ) -> int | None:
-    """Return the date or time in a field, plus `days`, in ms since 1970, or None.
+    """Return the date or time in the field `name`, plus `days` days, in ms since 1970.
 
-    The field is in venue time, in the format `pattern`. Raises InvalidDate if it is invalid.
+    The field has the format `pattern` and is in venue time. Returns None if it is empty. Raises
+    InvalidDate if it is invalid.
     """
     text = form.text(name)
     if not text:
@@ -217,9 +218,9 @@ async def replay_one(request: web.Request, _form: Form) -> web.Response:
 
 
 async def ask_replay(request: web.Request) -> web.Response:
-    """`GET …/replay`: show the form that selects deliveries to replay, and their number.
+    """`GET …/replay`: show the form that selects deliveries to replay, and how many it selects.
 
-    `?replayed=` is the number of deliveries that the previous form has replayed.
+    `?replayed=` is the number of deliveries that were replayed when the form was last sent.
     """
     database, form = request[ENVIRONMENT].database, Form(request.query)
     selection = _read_selection(form, database.peek(find_zone))

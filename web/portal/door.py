@@ -80,7 +80,7 @@ async def show_terminal(request: web.Request) -> web.Response:
 
 
 async def edit(request: web.Request) -> web.Response:
-    """`POST …/terminals/{id}`: change a terminal's name and role from its next request on."""
+    """`POST …/terminals/{id}`: change a terminal's name and role as of its next request."""
     terminal_id, form = _terminal_id(request), request[FORM]
     name, role = _read_terminal(form)
     await write_as_staff(request, edit_terminal, terminal_id, form.text("seen", 64), name, role)
@@ -120,7 +120,7 @@ async def offer(request: web.Request) -> web.Response:
 
 
 async def show_state(request: web.Request) -> web.Response:
-    """`GET …/pairings/{mark}`: show the state of a pairing. The page polls this until it ends."""
+    """`GET …/pairings/{mark}`: show a pairing's state. The page polls it until the pairing ends."""
     mark = request.match_info["mark"]
     try:
         found = request[ENVIRONMENT].database.peek(find_offer, bytes.fromhex(mark))
@@ -164,7 +164,7 @@ async def rotate(request: web.Request) -> web.Response:
 async def replace_leaked(request: web.Request) -> web.Response:
     """`POST …/keys/leaked`: replace a leaked signing key. Existing passes become invalid.
 
-    The guests' links show new passes.
+    Guests get their new pass when they open their link.
     """
     return await _rotate(request, leaked=True)
 

@@ -63,7 +63,7 @@ class _Cell:
 def _read_board(
     reader: Reader, day: date | None, position: str, tables: frozenset[str] | None = None
 ) -> dict[str, Any]:
-    """Return the board for `day` (default: tonight), limited to the table ids `tables` if given.
+    """Return the board for `day` (default: tonight). `tables` limits it to these table ids.
 
     `position` is the live feed's position before this read. In the result, a row's `place` is the
     table's index in the venue, `waiting` lists the reservations that still need an answer from
@@ -238,7 +238,8 @@ class _BoardStream(web.StreamResponse):
 
     def _concerns(self, change: Change) -> bool:
         found = change.reservation
-        # The board counts all open requests, and "platform" reservations may be requests.
+        # The board shows the number of open requests for all evenings. Only reservations with the
+        # source "platform" can be requests, so their changes matter on every evening.
         if found is None or change.moved or found.source == "platform":
             return True
         return found.date == (self._day or change.evening)
@@ -246,8 +247,8 @@ class _BoardStream(web.StreamResponse):
     async def _send(self, listener: Listener) -> bool:
         """Send the next changes, or a heartbeat, and return whether the stream continues."""
         changes = await listener.take(_HEARTBEAT_SECONDS)
-        # The live feed stops automatically when a session is revoked. Check here whether the
-        # session has expired or, in test, was revoked.
+        # A revoked session automatically ends the feed of the live environment. Check here for
+        # expired sessions and, in test, also for revoked ones.
         session = find_living_session(self._request, self._request[LIVE])
         if not listener.over.done() and session is None:
             changes = [Change(listener.position, "revoked")]

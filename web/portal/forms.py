@@ -1,4 +1,4 @@
-"""Read forms and query parameters. Run a form once, even if the browser sends it twice."""
+"""Read forms and query parameters. Process a form once, even if the browser sends it twice."""
 
 import asyncio
 import re
@@ -52,8 +52,8 @@ class Form:
     def needed(self, name: str, rule_fr: str, rule: str, longest: int = 200) -> str:
         """Return a required field as one line, like `text`.
 
-        Raises ValidationError if the field is empty. Its message quotes `rule` (`rule_fr` in
-        French).
+        Raises ValidationError if the field is empty. The error message contains `rule`, or
+        `rule_fr` in French.
         """
         value = self.text(name, longest)
         if not value:
@@ -102,7 +102,7 @@ class Form:
         return tuple(sorted({int(day) for day in days}))
 
     def pairs(self) -> list[tuple[str, str]]:
-        """Return all (name, value) pairs in form order, for submitting the form again."""
+        """Return all (name, value) pairs in form order, for a page that submits the form again."""
         return list(self._fields.items())
 
     def checked(self, name: str) -> bool:
@@ -180,7 +180,7 @@ def _unquoted(text: bytes) -> str:
 
 
 def _parts_of(raw: bytes, boundary: bytes) -> Iterable[tuple[str, str]]:
-    """Yield the (name, UTF-8 text) parts of a multipart form. Raises ValueError otherwise."""
+    """Yield a multipart form's (name, UTF-8 text) parts. Raises ValueError if it is malformed."""
     _, *parts, end = (b"\r\n" + raw).split(b"\r\n--" + boundary, _PARTS_MAX + 1)
     if not end.startswith(b"--"):
         raise ValueError("too many parts, or no closing boundary")
@@ -235,10 +235,10 @@ _Act = Callable[[], Awaitable[web.StreamResponse]]
 
 
 class Once:
-    """Stores, per session, the responses to recent forms and new secrets until they are shown.
+    """Stores each session's responses to recent forms, and its new secrets until they are shown.
 
-    Entries are kept in memory only and expire after two minutes. Secrets never appear in a URL, a
-    file or a log.
+    Entries are kept in memory only and expire after two minutes. This way, secrets never appear in
+    a URL, a file or a log.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -253,14 +253,14 @@ class Once:
         """Run `act()` once per form and return its response.
 
         `token` identifies the form. If the form is sent again, returns the stored response, or the
-        response of `show()` if the stored response has expired. A form that was rejected with an
-        error runs `act()` again.
+        response of `show()` if the stored response has expired. If the form was rejected with an
+        error, `act()` runs again.
         """
         key = (session_id, token)
         if key not in self._done:
             return await self._do(key, act)
         await asyncio.wait({self._done[key]})
-        if key not in self._done:  # the form was rejected, so run it again
+        if key not in self._done:  # the first attempt was rejected, so process this one
             return await self.answer(session_id, token, act, show)
         self._drop_expired()
         if key in self._answers:
@@ -275,7 +275,10 @@ class Once:
             self._secrets.popitem(last=False)
 
     def take_secret(self, request: web.Request, subject: str) -> str | None:
-        """Return and delete this session's secret for `subject`, or None without a valid secret."""
+        """Delete this session's secret for `subject` and return it.
+
+        Returns None if there is none or it has expired.
+        """
         self._drop_expired()
         found = self._secrets.pop((request[SESSION].id, subject), None)
         return None if found is None else found[1]

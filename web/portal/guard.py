@@ -97,7 +97,7 @@ def staff_of(request: web.Request) -> StaffMember:
 
 
 def actor_of(request: web.Request) -> str:
-    """Return the signed-in staff member's `actor` for the history and the audit log."""
+    """Return the `actor` that identifies the staff member in the history and the audit log."""
     return f"staff:{staff_of(request).id}"
 
 
@@ -139,7 +139,8 @@ def _redirect_to_sign_in(request: web.Request) -> web.StreamResponse:
     return web.Response(status=303, headers={"Location": target})
 
 
-# Maximum number of queued checks, which take one or two seconds together.
+# Maximum number of queued password checks for browsers that are unknown to the account. Ten checks
+# take one or two seconds.
 _UNKNOWN_BROWSERS_MAX = 10
 
 
@@ -147,7 +148,7 @@ class Passwords:
     """Hashes passwords one at a time, because each hash needs 64 MiB and a whole CPU core."""
 
     def __init__(self) -> None:
-        # The second option that RFC 9106 recommends, with 64 MiB.
+        # The defaults are the second option that RFC 9106 recommends, with 64 MiB.
         self._hasher = argon2.PasswordHasher()
         self._lock = asyncio.Lock()
         self._unknown_browsers = 0

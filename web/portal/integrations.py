@@ -58,7 +58,10 @@ _EVENT_TYPES = (*EVENT_TYPES, *EXTRA_TYPES)
 def integrations_page(
     request: web.Request, template: str, values: dict[str, object]
 ) -> web.Response:
-    """Return the page `portal/integrations/<template>.html` with the variables that all need."""
+    """Return the page `portal/integrations/<template>.html`.
+
+    The template gets `values` and the variables that all these pages use.
+    """
     environment = request[ENVIRONMENT]
     common = {
         "moment": moment_formatter(request),
@@ -92,7 +95,7 @@ async def show_overview(request: web.Request) -> web.Response:
 def _read_overview(
     reader: Reader,
 ) -> tuple[list[tuple[ApiKey, KeyUse]], list[tuple[Any, ...]], int]:
-    """Return the (key, use) pairs, (endpoint, queue, health) triples and number of mismatches.
+    """Return (key, use) pairs, (endpoint, queue, health) triples, and the number of mismatches.
 
     A mismatch is an idempotency key that was reused with a different body.
     """
@@ -256,7 +259,8 @@ async def new_endpoint(request: web.Request) -> web.Response:
 async def create_endpoint(request: web.Request, form: Form) -> web.Response:
     """`POST …/endpoints`: register a webhook endpoint and show its secret once.
 
-    The URL and the event types are validated in the same way as in the partner API.
+    The URL is checked in the same way as in the partner API. Unlike there, the event types in
+    EXTRA_TYPES are also allowed.
     """
     environment, dispatcher = request[ENVIRONMENT], request[SERVICES].dispatcher
     url = await dispatcher.check_url(form.text("url", _URL_MAX))
@@ -342,7 +346,7 @@ async def restrict_one(request: web.Request) -> web.Response:
 async def roll_one(request: web.Request, form: Form) -> web.Response:
     """`POST …/roll`: create a new secret and show it once.
 
-    The old secret also signs for 24 hours.
+    For 24 hours, deliveries are also signed with the old secret.
     """
     keyring, endpoint_id = request[ENVIRONMENT].keyring, id_of(request)
     secret = await write_as_staff(request, _roll_seen, keyring, endpoint_id, form.text("seen"))
@@ -352,7 +356,7 @@ async def roll_one(request: web.Request, form: Form) -> web.Response:
 def _roll_seen(
     tx: Transaction, keyring: Keyring, endpoint_id: str, seen: str, *, actor: str
 ) -> str:
-    """Replace the secret. Raises ChangedMeanwhile if it has changed since the form was shown."""
+    """Roll the secret. Raises ChangedMeanwhile if it has changed since the form was shown."""
     if seen != _secret_fingerprint(get_endpoint(tx, endpoint_id)):
         raise ChangedMeanwhile
     return roll_secret(tx, keyring, endpoint_id, actor=actor)
@@ -364,7 +368,7 @@ def _secret_fingerprint(endpoint: Endpoint) -> str:
 
 
 async def revoke_old(request: web.Request) -> web.Response:
-    """`POST …/revoke-old-secret`: stop signing with an endpoint's old secret at once."""
+    """`POST …/revoke-old-secret`: immediately stop signing with an endpoint's old secret."""
     await write_as_staff(request, revoke_old_secret, id_of(request))
     return _to_endpoint(request, "old-secret-revoked")
 

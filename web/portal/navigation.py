@@ -1,4 +1,4 @@
-"""Portal navigation: areas, routes, and the lookup of a form's page."""
+"""Portal navigation: the areas, the routes, and the page to which a form belongs."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ StaffRole = Literal["owner", "manager", "host", "door"]
 class PortalRoute:
     """A portal route. `path` starts with `/portal`.
 
-    `role` is the lowest role that may use the route. A `live_only` route, such as staff accounts or
-    the box, exists only in live. Other routes also exist under `/test`. `takes_files` is true if
-    the form may be multipart.
+    `role` is the lowest role that may use the route. If `live_only` is true, the route exists only
+    in live, like the routes for staff accounts. Other routes also exist under `/test`.
+    `takes_files` is true if the form may be multipart.
     """
 
     method: Literal["GET", "POST"]
@@ -33,7 +33,7 @@ class PortalRoute:
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """An entry in the navigation. `label` is the English msgid."""
+    """An entry in the navigation. `label` is the English text, which is translated for display."""
 
     name: str
     label: str

@@ -82,7 +82,7 @@ def _part(message: EmailMessage, kind: str) -> str:
 
 
 def _html_part(message: EmailMessage) -> str:
-    """Return the HTML part, with its pictures as data URLs and links that open in a new tab."""
+    """Return the HTML part. Pictures become data URLs, and links open in a new tab."""
     html = _part(message, "html")
     for part in message.walk():
         if part.get_content_maintype() == "image" and part["Content-ID"]:

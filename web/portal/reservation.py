@@ -59,7 +59,7 @@ _OPEN = frozenset({"requested", "pending", "partial", "confirmed"})
 
 
 class _NotAdmitted(Declined):
-    """Raised after a red or amber verdict. Staff may repeat the check-in with a reason."""
+    """Raised after a verdict that staff may override, by repeating the check-in with a reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +135,9 @@ def _read(reader: Reader, reservation_id: str) -> dict[str, Any]:
 
 
 def _is_own_page(request: web.Request) -> bool:
-    """Return whether the browser shows the reservation's own page, not the board with its drawer.
+    """Return whether the reservation is shown on its own page, not in the drawer on the board.
 
-    For requests that htmx sends, the header HX-Current-URL has the address of the page.
+    Requests from htmx contain the URL of the page in the header HX-Current-URL.
     """
     if "HX-Request" in request.headers:
         shown_on = urlsplit(request.headers.get("HX-Current-URL", "")).path
@@ -216,7 +216,7 @@ async def void(request: web.Request, form: Form) -> None:
 
 @_form
 async def check_in_one(request: web.Request, form: Form) -> None:
-    """`POST …/check-in`: check the guests in. An amber or red verdict requires a reason."""
+    """`POST …/check-in`: check the guests in. A reason overrides the verdict, if allowed."""
     environment = request[ENVIRONMENT]
     decided = await environment.database.write(
         check_in_by_staff,

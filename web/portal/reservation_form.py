@@ -80,7 +80,8 @@ async def show_new(request: web.Request) -> web.Response:
     text = typed.get("guests", "")
     guests = int(text) if text.isdecimal() and len(text) <= _GUESTS_DIGITS_MAX else None
     offer = await environment.database.read(_offer, typed, guests)
-    # If the chosen table is not free, the form keeps its id and selects it once it is free again.
+    # If the chosen table is not free, the form keeps its id, and selects the table again as soon as
+    # it is free.
     wanted = typed.get("table") or typed.get("wanted", "")
     values = {
         "typed": typed,
@@ -99,7 +100,7 @@ async def show_new(request: web.Request) -> web.Response:
 
 @show_errors_on(show_new)
 async def make_new(request: web.Request, form: Form) -> web.StreamResponse:
-    """`POST …/new`: create a reservation. If `offer` is set, only show the free tables."""
+    """`POST …/new`: create a reservation, or only show the free tables if `offer` is set."""
     environment, letter = request[ENVIRONMENT], form.checked("letter")
     if form.checked("offer"):
         return await show_new(request)
@@ -135,7 +136,7 @@ def read_guest(form: Form) -> Amendment:
 
 
 def _read_booking(form: Form, language: str) -> Booking:
-    """Return the entered booking. Raises an error about the first invalid field, if any."""
+    """Return the entered booking. If a field is invalid, raises an ApiError for the first one."""
     day = parse_date(form.text("date"))
     if day is None:
         raise InvalidDate(field="date")

@@ -1,4 +1,4 @@
-"""The portal's responses: pages, partial pages for htmx, error messages, redirects and files."""
+"""Build the portal's responses: pages, parts of pages for htmx, errors, redirects and files."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
@@ -55,7 +55,7 @@ _LABELS: Mapping[str, str] = {
 
 
 HEADERS = page_headers(img_src="'self' data:")
-_WRITE_SECONDS = 5.0  # a browser that stops reading must not delay a shutdown
+_WRITE_SECONDS = 5.0  # per write; a browser that stops reading must not delay a shutdown
 
 
 class Declined(Exception):
@@ -70,16 +70,17 @@ class Declined(Exception):
 
 
 REFUSED: web.RequestKey["ApiError | Declined"] = web.RequestKey("refused")
-"""The error to show in the response. Set only if the request has failed."""
+"""The error that the response shows. Set only if the request has failed."""
 _FIELDS: web.RequestKey[Collection[str]] = web.RequestKey("fields")
 Act = Callable[[web.Request, Form], Awaitable[web.StreamResponse]]
 
 
 def show_errors_on(page: Handler, *fields: str) -> Callable[[Act], Handler]:
-    """Wrap a form's handler so that an error shows `page` with the entered values and the error.
+    """Wrap a form's handler. If it fails, show `page` with the entered values and the error.
 
-    The error is shown beside its field (template variable `wrong`) if that is one of `fields`, or
-    else at the top of the page (`problem`). `typed` has the entered values.
+    If the error's field is one of `fields`, the error is shown beside it (template variable
+    `wrong`), otherwise at the top of the page (`problem`). The variable `typed` has the entered
+    values.
     """
 
     def around(act: Act) -> Handler:
@@ -201,7 +202,11 @@ def _fill(french: str, english: str, blanks: Mapping[str, object], language: Lan
 
 
 def _in_arabic(name: str, value: object, language: Language) -> object:
-    """Return a value for an Arabic sentence. Rules are translated, other strings bidi-isolated."""
+    """Return a value for an Arabic sentence.
+
+    Rules are translated. Other strings are enclosed in Unicode isolates, because their text may run
+    from left to right.
+    """
     if name == "rule":
         return language.words.gettext(str(value))
     return isolate(value) if isinstance(value, str) else value

@@ -1,8 +1,8 @@
 """Sign-in, sign-out, and the pages behind one-time links that set a password.
 
 There are two kinds of link. Invitations are valid for 72 hours. The setup link, which creates a new
-box's first owner, is valid for 30 minutes. The link's secret follows `#`, so it does not appear in
-any request, log or referrer until the form is sent (docs/security.md, S6 to S9 and S31).
+box's first owner, is valid for 30 minutes. A link's secret follows `#`, so browsers send it only
+with the form, and it appears in no log and no referrer (docs/security.md, S6 to S9 and S31).
 """
 
 from collections.abc import Awaitable, Callable
@@ -53,9 +53,9 @@ _HOME = "/portal"
 _SIGN_INS_PER_MINUTE = 60  # limit per caller, because each password check needs 64 MiB
 _LINKS_PER_MINUTE = 10
 _SECRET_MAX = 100
-# The field also accepts the whole pasted link.
+# The field for the link's secret also accepts the whole link.
 _LINK_MAX = 2000
-# On a redirect, browsers keep the old fragment, here the secret, unless the target has its own.
+# Without the fragment `begin`, browsers would keep the setup link's fragment, which is its secret.
 _FIRST_STEP = "/portal/venue/rules#begin"
 
 
@@ -90,7 +90,8 @@ class SignIn:
     async def enter(self, request: web.Request) -> web.StreamResponse:
         """`POST /portal/sign-in`: sign in. Wrong names and wrong passwords get the same error.
 
-        For accounts with two-factor sign-in, a second form asks for a code. It is also sent here.
+        For accounts with two-factor sign-in, a second form asks for a code. This handler also
+        receives the second form.
         """
         if not is_from_our_page(request, environment_of(request).links.base):
             response = await self._form(request)
@@ -235,7 +236,7 @@ Take = Callable[[web.Request, Form, bytes], Awaitable[web.Response | None]]
 
 
 class _LinkPage:
-    """The page that a one-time link opens. Its form sets a password. Attempts are rate-limited.
+    """The page behind a one-time link. Its form sets a password. Attempts are rate-limited.
 
     `template` shows the form, and `dead` is the template for invalid links. `take(request, form,
     link_hash)` sets the password, where `link_hash` is the hash of the link's secret. It returns
@@ -325,7 +326,7 @@ async def _create_owner(request: web.Request, form: Form, link_hash: bytes) -> w
 
 
 def _private_only(handler: Handler) -> Handler:
-    """Wrap a handler. Without TLS, except on loopback, show a page that explains the problem."""
+    """Wrap a handler. Unless the connection is TLS or loopback, show an explanation instead."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
         if not request.app[SECURE].is_private(request):
@@ -336,7 +337,7 @@ def _private_only(handler: Handler) -> Handler:
 
 
 def public_portal_routes(clock: Clock) -> tuple[tuple[str, str, Handler], ...]:
-    """Return the portal's public routes. They exist only in live, as staff accounts do."""
+    """Return the portal's public routes. Like staff accounts, they exist only in live."""
     sign_in = SignIn(clock)
     welcome = _LinkPage(clock, "portal/welcome.html", "portal/dead_link.html", _welcome)
     first = _LinkPage(

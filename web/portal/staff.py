@@ -62,8 +62,8 @@ async def show_people(
 ) -> web.Response:
     """`GET /portal/people`: list all staff accounts.
 
-    `link` is a staff member's name and new invitation, to be shown once. If a form about one
-    account is rejected, the error is shown on that account's card.
+    `link` contains the name of a staff member and their new invitation, which is shown once. If a
+    form about one account is rejected, the error is shown on that account's card.
     """
     live = request[LIVE]
     inside = staff_base(live.links, live.settings.server)

@@ -111,13 +111,13 @@ async def show_tables(request: web.Request) -> web.Response:
 def _list_page(
     request: web.Request, text: str, found: PastedTables, status: int = 200
 ) -> web.Response:
-    """Return a page that shows a pasted list, the tables found in it and its invalid lines."""
+    """Return a page with a pasted list, the tables that it contains and its invalid lines."""
     values = {"text": text, "found": found}
     return portal_page(request, "portal/venue/preview.html", values, status)
 
 
 async def _show_list(request: web.Request) -> web.Response:
-    """Show the list that was entered, after an error."""
+    """Show the entered list again after an error."""
     return _list_page(request, request[FORM].typed()["list"], PastedTables((), ()))
 
 
@@ -170,7 +170,7 @@ async def show_table(request: web.Request) -> web.Response:
 
 
 async def edit(request: web.Request) -> web.Response:
-    """`POST …/tables/{id}`: save the table, or list the affected reservations to confirm."""
+    """`POST …/tables/{id}`: save the table, or ask to confirm if reservations are affected."""
     form = request[FORM]
     number = form.text("number", NUMBER_MAX)
     entry = Table(
@@ -195,7 +195,7 @@ async def remove(request: web.Request) -> web.Response:
 
 
 async def show_slots(request: web.Request) -> web.Response:
-    """`GET …/slots`: list all slots in evening order, with a form for adding a slot."""
+    """`GET …/slots`: list all slots, earliest in the evening first, and a form to add one."""
     values = await request[ENVIRONMENT].database.read(_read_slots)
     values |= {**_days(request), "steps": await steps_of(request)}
     return portal_page(request, "portal/venue/slots.html", values)
@@ -217,14 +217,14 @@ async def add_one_slot(request: web.Request, form: Form) -> web.Response:
 
 @show_errors_on(show_slot, *_SLOT_FIELDS)
 async def edit_one_slot(request: web.Request, form: Form) -> web.Response:
-    """`POST …/slots/{id}`: save the slot, or list the affected reservations to confirm."""
+    """`POST …/slots/{id}`: save the slot, or ask to confirm if reservations are affected."""
     return await _save_or_ask(
         request, "/venue/slots", edit_slot, id_of(request), form.text("seen", 64), _slot(form)
     )
 
 
 async def remove_one_slot(request: web.Request) -> web.Response:
-    """`POST …/slots/{id}/remove`: remove a slot, or list the affected reservations to confirm."""
+    """`POST …/slots/{id}/remove`: remove a slot, or ask to confirm if reservations are affected."""
     seen = request[FORM].text("seen", 64)
     return await _save_or_ask(request, "/venue/slots", remove_slot, id_of(request), seen)
 
@@ -236,7 +236,7 @@ async def show_closings(request: web.Request) -> web.Response:
 
 
 async def close(request: web.Request) -> web.Response:
-    """`POST …/closings`: add a closing, or list the affected reservations to confirm."""
+    """`POST …/closings`: add a closing, or ask to confirm if reservations are affected."""
     form = request[FORM]
     first = parse_date(form.text("first", 10))
     last = parse_date(form.text("last", 10)) if form.text("last", 10) else first
@@ -259,7 +259,7 @@ async def show_rules(request: web.Request) -> web.Response:
     stored = request[ENVIRONMENT].database.peek(get_venue)
     policies = stored.policies or {}
     venue, typed = stored, request[FORM].typed() if REFUSED in request else {}
-    if stored.name == UNFURNISHED.name:  # on a new box, saving the venue's name also activates it
+    if stored.name == UNFURNISHED.name:  # on a new box, saving the name also activates the venue
         venue = replace(stored, name="", slug="", status="active")
     values = {
         # Only the rules form has a `slug`. If that form was rejected, show the entered values.
@@ -298,7 +298,7 @@ async def save_rules(request: web.Request, form: Form) -> web.Response:
 
 @show_errors_on(show_rules, *_KNOWN, "others")
 async def save_policies(request: web.Request, form: Form) -> web.Response:
-    """`POST …/policies`: save the policies. Empty fields are omitted."""
+    """`POST …/policies`: save the policies. Empty fields are not stored."""
     venue, seen = request[ENVIRONMENT].database.peek(get_venue), form.text("seen", 64)
     if fingerprint(venue) != seen:
         raise ChangedMeanwhile
@@ -323,9 +323,9 @@ def _make_slug(name: str) -> str:
 async def _save_or_ask(
     request: web.Request, back: str, action: Callable[..., Clashes], *args: object
 ) -> web.Response:
-    """Run `action` and redirect to `back`, or list the affected reservations to confirm.
+    """Run `action` and redirect to `back`, or ask for confirmation if reservations are affected.
 
-    The form field `accepted` identifies the list of reservations that has been confirmed.
+    The form field `accepted` identifies the affected reservations that staff have confirmed.
     """
     form = request[FORM]
     clashes = await _write(request, action, *args, form.text("accepted", 64) or None)
@@ -342,7 +342,7 @@ async def _save_or_ask(
 
 
 async def _write(request: web.Request, action: Callable[..., T], *args: object) -> T:
-    """Run `action`. Repeat a change to live in test if both environments were identical before."""
+    """Run `action`. A change to live is also made in test if both were identical before."""
     box, environment = request.app[BOX], request[ENVIRONMENT]
     before = await environment.database.read(_parts)
     result = await environment.database.write(action, *args)
@@ -381,7 +381,7 @@ def _days(request: web.Request) -> dict[str, object]:
     """Return template values for the weekday check boxes.
 
     `week` has the (number, short name) of each day from Monday on. `ticked` has the numbers that
-    were selected in a rejected form; and is None otherwise.
+    were selected in a rejected form. If no form was rejected, `ticked` is None.
     """
     names = language_of(request).locale.days["stand-alone"]["abbreviated"]
     return {
