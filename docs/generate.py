@@ -1,9 +1,8 @@
 """Write docs/reference/ and docs/contributing/traceability.md from the code.
 
-`python docs/generate.py` writes them; with `--check` it changes nothing, shows every difference
-and exits with status 1 where there is one.
+With `--check`, write nothing, but print all differences and exit with status 1 if there are any.
 """
-# ruff: noqa: D103, INP001, T201 - a program of the build: no package, and it says what it found
+# ruff: noqa: D103, INP001, T201 - a build script, not a package; it prints its results
 
 import argparse
 import ast
@@ -46,19 +45,19 @@ from web.routes import PARTNER_ROUTE_TABLE
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 TEST = path_prefix("test")
-GENERATED = "This page is generated from the code: `make docs` writes it, nobody edits it."
+GENERATED = "`make docs` generates this page from the code. Do not edit it."
 
 
 def main() -> int:
-    """Write the pages, or compare them: 0 where all are as the code says."""
+    """Write the pages, or compare them with `--check`. Return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="compare, and write nothing")
+    parser.add_argument("--check", action="store_true", help="only compare the pages")
     only_compare = parser.parse_args().check
     pages = make_pages()
     stale = sorted({str(path.relative_to(DOCS)) for path in DOCS.glob("reference/*")} - set(pages))
     differs = bool(stale)
     for name in stale:
-        print(f"docs/{name}: nothing generates this file")
+        print(f"docs/{name}: this file is no longer generated. Delete it.")
     for name, text in pages.items():
         path = DOCS / name
         present = path.read_text("utf-8") if path.exists() else ""
@@ -73,12 +72,15 @@ def main() -> int:
             path.write_text(text, "utf-8")
             print(f"docs/{name}: written")
     if only_compare and differs:
-        print("docs: run `make docs` and commit what it writes", file=sys.stderr)
+        print(
+            "docs: generated pages are out of date. Run `make docs` and commit the changes.",
+            file=sys.stderr,
+        )
     return int(only_compare and differs)
 
 
 def make_pages() -> dict[str, str]:
-    """The text of each page, by its path below docs/."""
+    """Return the text of each page by its path below docs/."""
     addresses, metrics = asyncio.run(ask_a_box())
     return {
         "reference/addresses.md": addresses,
@@ -97,12 +99,12 @@ def make_pages() -> dict[str, str]:
 
 
 def page(title: str, *blocks: str) -> str:
-    """A page with its title; empty blocks are left out."""
+    """Return a page with a title. Empty blocks are left out."""
     return "\n\n".join(block for block in (f"# {title}", *blocks, GENERATED) if block) + "\n"
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table; a bar in a cell is escaped."""
+    """Return a Markdown table. Bars in cells are escaped."""
     lines = [list(head), *(list(row) for row in rows)]
     texts = [[" ".join(cell.split()).replace("|", "\\|") for cell in line] for line in lines]
     texts.insert(1, ["---"] * len(texts[0]))
@@ -110,7 +112,7 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def plain(text: str) -> str:
-    """Text that is not Markdown yet: code hosts read `<name>` as HTML."""
+    """Escape plain text for Markdown, in which `<name>` would be HTML and `*` emphasis."""
     return re.sub(r"([<*])", r"\\\1", text)
 
 
@@ -127,7 +129,7 @@ def as_json(value: object) -> str:
 
 
 def sentence(text: str) -> str:
-    """As a sentence of its own: with a capital and a full stop."""
+    """Return the text with a capital letter at the start and a full stop at the end."""
     return text[:1].upper() + text[1:].rstrip(".") + "." if text else ""
 
 
@@ -142,15 +144,15 @@ def describe_command_line() -> str:
         blocks += describe_command(below, f"venuebox {name}", level=2)
     return page(
         "Command line",
-        "`venuebox COMMAND --help` says the same as this page. Exit status: 0 when the command "
-        "did what was asked, 2 for wrong usage, 1 for anything else. An error is one sentence on "
-        "standard error. `venuebox --version` prints the version.",
+        "`venuebox COMMAND --help` prints the information on this page. The exit status is 0 on "
+        "success, 2 for wrong usage, 130 after an interrupt with Ctrl-C, and 1 otherwise. Error "
+        "messages are printed to standard error. `venuebox --version` prints the version.",
         *blocks,
     )
 
 
 def subcommands(parser: argparse.ArgumentParser) -> list[Mapping[str, argparse.ArgumentParser]]:
-    groups = parser._actions  # noqa: SLF001 - argparse has no public list of them
+    groups = parser._actions  # noqa: SLF001 - argparse has no public list of a parser's actions
     return [each.choices for each in groups if isinstance(each, argparse._SubParsersAction)]  # noqa: SLF001
 
 
@@ -171,7 +173,7 @@ def describe_command(parser: argparse.ArgumentParser, name: str, level: int) -> 
 
 
 def usage(parser: argparse.ArgumentParser, actions: list[argparse.Action]) -> Iterator[str]:
-    """Each option as a usage line shows it; of those that exclude one another, the choice."""
+    """Yield each option as in a usage line. Mutually exclusive options are joined by bars."""
     exclusive = parser._mutually_exclusive_groups  # noqa: SLF001 - as above
     of_action = {id(each): group for group in exclusive for each in group._group_actions}  # noqa: SLF001
     shown: set[int] = set()
@@ -188,7 +190,7 @@ def usage(parser: argparse.ArgumentParser, actions: list[argparse.Action]) -> It
 
 
 def spelling(action: argparse.Action) -> str:
-    """`--port P`, `--json`, or `ID` where it is no option."""
+    """Return the option with its value, such as `--port P`, or the argument, such as `ID`."""
     value = "|".join(map(str, action.choices)) if action.choices else action.metavar or action.dest
     if not action.option_strings:
         return str(value)
@@ -211,13 +213,15 @@ def describe_settings_page() -> str:
         blocks += [f"## {section}", purpose, table(head, cells)]
     return page(
         "Settings",
-        "Settings are in `settings.toml` in the data directory. `venuebox init` writes the file "
-        "with every setting switched off. An environment variable goes before the file; a list is "
-        "given there with commas. Settings are read at the start: restart the box after a change. "
-        "An unknown setting or a value that is not allowed stops the start with one sentence.",
+        "Settings are stored in `settings.toml` in the data directory. `venuebox init` creates "
+        "this file with all settings commented out. Environment variables override the file. In "
+        "an environment variable, separate the items of a list with commas. Settings are read at "
+        "startup, so restart the box after a change. If a setting is unknown or its value is not "
+        "allowed, the box does not start and prints the reason.",
         *blocks,
         "## readers",
-        "Scanners at this computer. Each is a table of its own and has no environment variables.",
+        "Scanners that this computer reads. Each scanner has its own `[[readers]]` table. There "
+        "are no environment variables for these settings.",
         fenced("toml", re.sub(r"^# ?", "", EXAMPLE.strip().split("\n", 1)[1], flags=re.MULTILINE)),
     )
 
@@ -241,18 +245,19 @@ def describe_api() -> str:
     ]
     return page(
         "Partner interface",
-        "Every box serves the same description for programs at `/openapi.json` (OpenAPI 3.1), and "
-        "a page to try each call at `/docs/reference`.",
-        "Paths are relative to the base address of the environment: the box for live, the box "
-        f"followed by `{TEST}` for test. Each call carries `Authorization: Bearer <key>`.",
-        table(("call", "scope", "does"), rows),
+        "Every box also serves this description as an OpenAPI 3.1 document at `/openapi.json`. At "
+        "`/docs/reference`, it serves a page on which you can try each call.",
+        "Paths are relative to the base URL of the environment. For live, this is the URL of the "
+        f"box. For test, it is the URL of the box followed by `{TEST}`. Each call must have the "
+        "header `Authorization: Bearer <key>`.",
+        table(("call", "scope", "purpose"), rows),
         *(block for route, each in operations
           for block in describe_operation(document, route.method, route.path, each)),
     )  # fmt: skip
 
 
 def fragment(method: str, path: str) -> str:
-    """The anchor of the heading `METHOD /path`, as code hosts make it."""
+    """Return the anchor that code hosts generate for the heading `METHOD /path`."""
     return re.sub(r"[^\w -]", "", f"{method} {path}".lower()).replace(" ", "-")
 
 
@@ -298,7 +303,7 @@ def resolve(document: Any, part: Any) -> Any:
 
 
 def members(document: Any, schema: Any, before: str = "") -> Iterator[tuple[str, str, str]]:
-    """Each member of an object and of the objects in it: path, required or not, meaning."""
+    """Yield (path, required or optional, meaning) of each member, also of nested objects."""
     known = resolve(document, schema)
     for name, part in known.get("properties", {}).items():
         below = resolve(document, part)
@@ -323,18 +328,19 @@ def describe_errors() -> str:
     others = [each for each in kinds if each.__module__ == house_errors.__name__]
     return page(
         "Errors",
-        'Every error body is `{"error": <French>, "error_en": <English>, "code": <CODE>}`. A 400 '
-        "may also have `field`, the JSON path of the member at fault. Test on `code`: sentences "
-        "may change. Names in braces stand for details of the request.",
+        'Every error response has the body `{"error": <French>, "error_en": <English>, "code": '
+        "<CODE>}`. With status 400, the body may also have `field`, the JSON path of the invalid "
+        "member. Programs should check `code`, because the messages may change. Names in braces "
+        "are placeholders for details of the request.",
         "## In the partner interface",
         error_table(partners),
-        "Headers beside the body:",
+        "Additional response headers:",
         header_list(partners),
         "## At the door, in the portal and for guests",
-        "The same codes with sentences for people. Programs of the terminal protocol get them as "
-        "JSON, browsers as a page.",
+        "The same codes with messages for guests and staff. Terminals receive them as JSON, and "
+        "browsers as a page.",
         error_table(others),
-        "Headers that only these have:",
+        "Response headers that only these errors have:",
         "\n".join(
             line
             for line in header_list(others).splitlines()
@@ -344,7 +350,7 @@ def describe_errors() -> str:
 
 
 def refusals(kind: type[ApiError] = ApiError) -> Iterator[type[ApiError]]:
-    """Every documented refusal: a subclass with a status and a code."""
+    """Yield every subclass that has a code, i.e. every documented error."""
     for below in kind.__subclasses__():
         if hasattr(below, "code"):
             yield below
@@ -371,6 +377,11 @@ def header_list(kinds: Iterable[type[ApiError]]) -> str:
 
 # Events.
 
+EXTRA_TYPE = (
+    "This event type is not part of the interface. Only endpoints that subscribe to it in the "
+    "portal receive it."
+)
+
 
 def describe_events() -> str:
     callbacks = describe_callbacks()
@@ -380,7 +391,7 @@ def describe_events() -> str:
         blocks += [
             f"## {code(name)}",
             f"{sentence(request['summary'])} {request['description']}",
-            "" if name in EVENT_TYPES else "Beyond the standard types: subscribed in the portal.",
+            "" if name in EVENT_TYPES else EXTRA_TYPE,
             as_json(request["requestBody"]["content"]["application/json"]["example"]),
         ]
     [sample] = (each["post"] for each in callbacks[EVENT_TYPES[0]].values())
@@ -388,9 +399,9 @@ def describe_events() -> str:
     answers = [(code(status), each["description"]) for status, each in sample["responses"].items()]
     return page(
         "Events",
-        "An event is sent to a webhook endpoint as a POST with a JSON body.",
+        "An event is sent to a webhook endpoint as a POST request with a JSON body.",
         table(("header", "meaning"), headers),
-        table(("answer of the receiver", "meaning"), answers),
+        table(("receiver's response", "meaning"), answers),
         *blocks,
     )
 
@@ -414,15 +425,16 @@ def describe_verdicts() -> str:
     head = ("result", "colour", "to the staff", "to the guest", "may be overridden")
     return page(
         "Verdicts",
-        "Every decided scan is answered with status 200, a `result` and its `colour`. `say` has "
-        "one sentence for the staff and one for the guest, in French, English or Arabic; the "
-        "sentences here are examples. Test on `result`. Staff whose role allows it may override a "
-        "verdict with a reason, which the door log keeps.",
+        "The response to every decided scan has status 200, a `result` and a `colour`. `say` has "
+        "one sentence for the staff and one for the guest, in French, English or Arabic. The "
+        "sentences below are examples, so programs should check `result`. At a terminal with the "
+        "role `override`, staff may override some verdicts. They must give a reason, which is "
+        "stored in the door log.",
         table(head, rows),
     )
 
 
-# Addresses and metrics: what a box with two empty databases says.
+# Addresses and metrics, from a box with two empty databases.
 
 
 async def ask_a_box() -> tuple[str, str]:
@@ -430,7 +442,7 @@ async def ask_a_box() -> tuple[str, str]:
         directory, clock = Path(scratch), StoppedClock("2026-11-21T19:00:00Z")
         for name in ("live", "test"):
             migrate(directory / f"{name}.db", create=True)
-        write_record(directory, Record(at=clock.now()))  # so that its age is among the metrics
+        write_record(directory, Record(at=clock.now()))  # adds the backup's age to the metrics
         box = open_box(
             directory, bytes(32), Settings(), address="https://box.example", clock=clock,
             tokens=Tokens(), zones=newest_zone_database(),
@@ -465,31 +477,37 @@ def describe_addresses(app: web.Application) -> str:
             if principal.kind == kind:
                 blocks += [
                     f"### {needs(principal)}" if principal.needs else "",
-                    table(("address", "also at", "does"), rows),
+                    table(("address", "also at", "purpose"), rows),
                 ]
     return page(
         "Addresses",
-        "Every address that the box answers, and who may call it.",
-        f"An address of both environments is at `{TEST}` too: `/v1/venue` and `{TEST}/v1/venue`. "
-        "The others exist once. What may be read with GET may be asked for with HEAD, except in "
-        "the portal.",
+        "All addresses of the box, and who may call them.",
+        f'An address with `{TEST}` in the column "also at" exists in both environments, for '
+        f"example as `/v1/venue` and `{TEST}/v1/venue`. Addresses that accept GET also accept "
+        "HEAD, except in the portal.",
         *blocks,
     )
 
 
 _CALLERS = (
-    ("Anybody", "Pages and files, and links whose token is the permission.", "anybody"),
-    ("Partners", "A key with the scope, as `Authorization: Bearer <key>`.", "key"),
+    ("Anybody", "Pages, files, and links whose token grants access.", "anybody"),
+    (
+        "Partners",
+        """These calls require an API key with the scope in the heading, sent as
+`Authorization: Bearer <key>`.""",
+        "key",
+    ),
     (
         "Terminals",
-        """A paired terminal: its token, or its browser's cookie. `POST /terminal/v1/pair` takes a
-one-time code instead.""",
+        """These calls require a paired terminal's token or its browser's cookie. Only
+`POST /terminal/v1/pair` requires a one-time code instead.""",
         "terminal",
     ),
     (
         "Staff",
-        """Somebody who is signed in to the portal. Each role may do what those after it may: owner,
-manager, host, door.""",
+        """These addresses require a person who is signed in to the portal and has the role in the
+heading. The roles are owner, manager, host and door. Each role includes the rights of the roles
+after it.""",
         "staff",
     ),
 )
@@ -507,7 +525,7 @@ def needs(principal: Principal) -> str:
 
 
 def purpose(handler: Any) -> str:
-    """The first sentences of the docstring of the handler below what the application put around."""
+    """Return the first paragraph of the docstring of the handler inside the wrappers."""
     while inspect.isfunction(inspect.unwrap(handler)):
         around = inspect.getclosurevars(inspect.unwrap(handler)).nonlocals
         if "route" in around:
@@ -529,14 +547,14 @@ def describe_metrics(box: Box) -> str:
         rows.append((code(name), family.type, labels, plain(sentence(family.documentation))))
     return page(
         "Metrics",
-        "`GET /metrics` answers in the text format of Prometheus: to the owner who is signed in, "
-        "to this machine, and to whoever sends `server.metrics_token` as a bearer token. Anybody "
-        "else gets 404.",
+        "`GET /metrics` returns the metrics in the Prometheus text format. It requires an owner "
+        "who is signed in, a request from the box's own machine, or `server.metrics_token` as a "
+        "bearer token. Other requests get a 404.",
         table(("metric", "type", "labels", "meaning"), rows),
     )
 
 
-# What the tests prove.
+# The labels of the tests.
 
 _KINDS = (
     ("The partner interface", re.compile(r"interface (\d+): ")),
@@ -566,16 +584,17 @@ def describe_labels() -> str:
             blocks += [f"## {title}", "\n".join(tests)]
     return page(
         "Traceability",
-        '`@pytest.mark.proves("label")` says what a test shows. The labels `S…` and `V…` are '
-        "rows of [Security](../security.md), `I…` and `G…` of [Promises](../promises.md). "
-        "`interface N` is a section of the [interface](../partners/interface.md), `decision` a "
-        "question in the [decisions](../decisions/README.md).",
+        '`@pytest.mark.proves("label")` names the requirement that a test verifies. Labels `S…` '
+        "and `V…` are rows in [Security](../security.md), and labels `I…` and `G…` are rows in "
+        "[Promises](../promises.md). `interface N` is a section of the "
+        "[interface](../partners/interface.md), and `decision` is a question in the "
+        "[decisions](../decisions/README.md).",
         *blocks,
     )
 
 
 def labels_in(path: Path) -> Iterator[tuple[str, str]]:
-    """(label, path::test) of each marker, of those of its module and its class too."""
+    """Yield (label, path::test) for each marker of a test, its class and its module."""
     tree = ast.parse(path.read_text("utf-8"))
     name = path.relative_to(ROOT).as_posix()
     marks = [
@@ -597,7 +616,7 @@ def labels_below(
 
 
 def proven(mark: ast.expr) -> Iterator[str]:
-    """The labels of every `proves(…)` in a marker, such as that of a `pytest.param`."""
+    """Yield the labels of every `proves(…)` in `mark`, also inside a `pytest.param`."""
     for node in ast.walk(mark):
         is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
         if is_call and node.func.attr == "proves":
@@ -605,7 +624,7 @@ def proven(mark: ast.expr) -> Iterator[str]:
 
 
 def natural(label: str) -> list[tuple[int, int | str]]:
-    """S2 before S10."""
+    """Return a sort key that compares numbers by value, so that S2 comes before S10."""
     parts = re.split(r"(\d+)", label)
     return [(0, int(part)) if part.isdigit() else (1, part) for part in parts]
 

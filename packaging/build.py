@@ -1,6 +1,6 @@
-"""Build dist/venuebox: one file with everything inside, the same bytes from the same inputs.
+"""Build dist/venuebox, a single reproducible file that contains everything the program needs.
 
-Called by `make binary`, with the Python of build/python.
+`make binary` runs this script with the Python in build/python.
 """
 
 import hashlib
@@ -14,14 +14,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SPEC = ROOT / "packaging" / "venuebox.spec"
-# Nothing inside tells when it was built; what needs an instant gets this one.
+# A fixed build time, so that the file does not depend on when it was built.
 EPOCH = "1767225600"  # 2026-01-01
-# What stands in the bootloader in place of the hash; as long as the hash.
+# The placeholder for the program's hash in the bootloader. It has the same length as the hash.
 UNNAMED = b"venuebox-build-venuebox-build-venuebox-build-venuebox-build-venu"
 
 
 def main() -> int:
-    """Build dist/venuebox, or with `--again` prove that another folder gives the same bytes."""
+    """Build dist/venuebox. With `--again`, check that another folder gives an identical file."""
     with tempfile.TemporaryDirectory(prefix="venuebox-build-") as scratch:
         if sys.argv[1:] == ["--again"]:
             return build_elsewhere(Path(scratch))
@@ -29,7 +29,10 @@ def main() -> int:
 
 
 def build_elsewhere(scratch: Path) -> int:
-    """Copy the tree to a folder of another name and length, build there, compare."""
+    """Build in a copy of the source tree and compare the result with dist/venuebox.
+
+    The path of the copy has a different length. Returns the exit status.
+    """
     copy = scratch / "another" / "place" / "for-the-same-tree"
     aside = shutil.ignore_patterns(".*", "node_modules", "__pycache__", "dist", "build", "tests")
     shutil.copytree(ROOT, copy, ignore=aside)
@@ -38,19 +41,19 @@ def build_elsewhere(scratch: Path) -> int:
     subprocess.run([sys.executable, copy / "packaging" / "build.py"], check=True)
     found = [hash_of(tree / "dist" / "venuebox") for tree in (ROOT, copy)]
     if found[0] != found[1]:
-        print("the same inputs gave another file in another folder", file=sys.stderr)
+        print("the build is not reproducible: another folder gave other bytes", file=sys.stderr)
         return 1
-    print("the same inputs gave the same bytes in another folder")
+    print("the build is reproducible: another folder gave the same bytes")
     return 0
 
 
 def hash_of(path: Path) -> str:
-    """SHA-256, in hexadecimal."""
+    """Return the SHA-256 hash of a file, in hexadecimal."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def build(target: Path, scratch: Path) -> int:
-    """Build in `scratch`, put the file into `target`, and say what it is."""
+    """Build in `scratch`, move the file to `target`, and print its hash and requirements."""
     environ = {
         **os.environ,
         "PYTHONHASHSEED": "0",
@@ -81,15 +84,18 @@ def build(target: Path, scratch: Path) -> int:
 
 
 def name(built: Path) -> None:
-    """Write the program's hash into it, as the name of its unpacked folder (runtime_place.c)."""
+    """Write the program's hash into the program, which unpacks to a folder with this name.
+
+    See runtime_place.c. Raises RuntimeError if the placeholder for the hash is not found once.
+    """
     program = built.read_bytes()
     if program.count(UNNAMED) != 1:
-        raise RuntimeError("the bootloader has no place for the program's hash")
+        raise RuntimeError("the bootloader does not contain one placeholder for the program's hash")
     built.write_bytes(program.replace(UNNAMED, hash_of(built).encode()))
 
 
 def newest_glibc(work: Path, built: Path) -> str:
-    """The newest version of the C library that anything inside asks for."""
+    """Return the newest glibc version that the program or one of its libraries requires."""
     table = (work / "Analysis-00.toc").read_text("utf-8")
     libraries = {path for path in re.findall(r"'(/[^']+)'", table) if ".so" in Path(path).name}
     found = {(2, 0)}

@@ -1,6 +1,6 @@
-"""What is inside the one file: a CycloneDX bill of materials, and every licence in full.
+"""List the contents of the built file: a CycloneDX bill of materials and all licence texts.
 
-Called by venuebox.spec once PyInstaller knows what it takes along.
+venuebox.spec calls `make_inventory()` when PyInstaller has determined the contents.
 """
 
 import json
@@ -20,7 +20,7 @@ from typing import Any
 import apsw
 
 ROOT = Path(__file__).resolve().parents[1]
-# Whose code reaches a browser; the other npm packages only work at build time.
+# The npm packages whose code is sent to browsers. The others are only needed for the build.
 BUNDLED_NPM = ("@noble/ed25519", "htmx.org", "idb", "swagger-ui-dist", "zxing-wasm")
 LICENCE_FILE = re.compile(r"(LICEN[CS]E|COPYING|NOTICE|AUTHORS)", re.IGNORECASE)
 
@@ -30,7 +30,8 @@ Texts = dict[str, str]
 def make_inventory(folder: Path, libraries: Iterable[str]) -> None:
     """Write `sbom.json` and `licences.txt` into `folder`.
 
-    `libraries` are the paths of the shared libraries that are taken from this machine.
+    `libraries` are the paths of this machine's shared libraries that the built file contains.
+    Exits with an error if a component has no licence text.
     """
     texts: Texts = {}
     bill = python_bill()
@@ -58,7 +59,7 @@ def make_inventory(folder: Path, libraries: Iterable[str]) -> None:
 
 
 def python_bill() -> dict[str, Any]:
-    """The bill of this Python environment, with nothing that changes from run to run."""
+    """Return a reproducible CycloneDX bill of materials of this Python environment."""
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch, "sbom.json")
         subprocess.run(
@@ -68,23 +69,23 @@ def python_bill() -> dict[str, Any]:
         )  # fmt: skip
         bill: dict[str, Any] = json.loads(file.read_text("utf-8"))
     for component in bill["components"]:
-        component.pop("externalReferences", None)  # where it was fetched from here
+        component.pop("externalReferences", None)  # they depend on where packages came from
     return bill
 
 
 def run_names() -> set[str]:
-    """The names of what the program needs when it runs."""
+    """Return the names of the Python packages that the program needs at run time."""
     text = (ROOT / "requirements" / "run.txt").read_text("utf-8")
     return {normal(name) for name in re.findall(r"^([A-Za-z0-9._-]+)==", text, re.MULTILINE)}
 
 
 def normal(name: str) -> str:
-    """One spelling of a package's name."""
+    """Return the normalised form of a package name, so that names can be compared."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def python_licence(name: str) -> str:
-    """The licence files that a Python package brought along, else what its metadata says."""
+    """Return the licence files of a Python package, or the licence named in its metadata."""
     found: Distribution = distribution(name)
     files = [f for f in found.files or [] if LICENCE_FILE.match(Path(f).name)]
     text = "\n\n".join(Path(str(f.locate())).read_text("utf-8", "replace") for f in sorted(files))
@@ -99,7 +100,7 @@ def python_licence(name: str) -> str:
 
 
 def own_parts() -> list[tuple[dict[str, Any], str]]:
-    """Python itself, and the SQLite inside apsw."""
+    """Return CPython and the SQLite library in apsw, each with its licence text."""
     licence = Path(sys.base_prefix, "lib", f"python{sys.version_info[0]}.{sys.version_info[1]}")
     candidates = (licence / "LICENSE.txt", Path(f"/usr/share/doc/{licence.name}/copyright"))
     text = next((path.read_text("utf-8", "replace") for path in candidates if path.exists()), "")
@@ -113,7 +114,7 @@ def own_parts() -> list[tuple[dict[str, Any], str]]:
 
 
 def npm_parts() -> list[tuple[dict[str, Any], str]]:
-    """What is bundled into the pages."""
+    """Return the npm packages in the bundled scripts, each with its licence text."""
     found = []
     for name in BUNDLED_NPM:
         home = ROOT / "web" / "frontend" / "node_modules" / name
@@ -127,7 +128,10 @@ def npm_parts() -> list[tuple[dict[str, Any], str]]:
 
 
 def system_parts(libraries: Iterable[str]) -> list[tuple[dict[str, Any], str]]:
-    """The packages of this machine whose shared libraries are taken along."""
+    """Return the Debian packages that own `libraries`, each with its licence text.
+
+    If none is found, as on other systems, returns only OpenSSL.
+    """
     owners = {owner for path in libraries if (owner := debian_owner(Path(path)))}
     found = []
     for name, version in sorted(owners):
@@ -141,7 +145,7 @@ def system_parts(libraries: Iterable[str]) -> list[tuple[dict[str, Any], str]]:
 
 
 def debian_owner(path: Path) -> tuple[str, str] | None:
-    """The Debian package that a library belongs to, and its version; None for any other."""
+    """Return the name and version of the Debian package that owns `path`, or None."""
     if shutil.which("dpkg-query") is None:
         return None
     for spelling in (path.resolve(), Path(str(path.resolve()).removeprefix("/usr"))):
@@ -159,7 +163,7 @@ def debian_owner(path: Path) -> tuple[str, str] | None:
 
 
 def part(name: str, version: str, url: str, licence: str | None) -> dict[str, Any]:
-    """A component of CycloneDX."""
+    """Return a CycloneDX component."""
     purl = f"{url}@{version.replace('+', '%2B').replace(':', '%3A').replace('~', '%7E')}"
     licences = {"licenses": [{"license": {"id": licence}}]} if licence else {}
     return {"type": "library", "name": name, "version": version, "purl": purl, "bom-ref": purl,

@@ -1,9 +1,10 @@
-"""What the built file weighs, how fast it answers, how much memory it idles in.
+"""Measure the built file: its size, the time to its first response, and its idle memory.
 
-Run by `make binary`; ends with status 1 when a promise is not kept. Needs nothing but Python.
+`make binary` runs this script, which needs only Python. It exits with status 1 if a limit is
+exceeded.
 
-Seconds are those of this machine, which may be slow or busy: it is said when they are too many,
-and only processor time far beyond the promise is a fault of the file.
+The start time also depends on this machine, which may be slow or busy. If it exceeds its limit,
+this is printed, but the script only fails if the CPU time exceeds `FAULT_SECONDS` too.
 """
 
 import http.client
@@ -19,7 +20,8 @@ MEGABYTES = 40
 START_SECONDS = 1.2
 FAULT_SECONDS = 3.6
 MEMORY_MEGABYTES = 90
-STARTS, PAUSE_SECONDS = 20, 3.0  # the best counts; a busy machine is given a minute to calm down
+# The fastest of up to 20 starts counts. The pauses give a busy machine about a minute to calm down.
+STARTS, PAUSE_SECONDS = 20, 3.0
 SETTLE_SECONDS = 3.0
 VENUE = """
 name = "Riad Atlas"
@@ -34,7 +36,7 @@ minimum_spend = 500
 
 
 def main() -> int:
-    """Measure the file that is named; the exit status."""
+    """Measure the file in the first argument and return the exit status."""
     program = Path(sys.argv[1]).resolve()
     size = program.stat().st_size / 1e6
     with tempfile.TemporaryDirectory(prefix="venuebox-measure-") as folder:
@@ -63,7 +65,7 @@ def main() -> int:
 
 
 def say(what: str, found: str, value: float, limit: float, unit: str) -> bool:
-    """One line; whether the value is below its limit."""
+    """Print a line with the value and its limit. Return whether the value is below the limit."""
     kept = value < limit
     print(f"{what:22} {found:>9}  (below {limit} {unit}){'' if kept else '  NOT KEPT'}")
     return kept
@@ -72,7 +74,10 @@ def say(what: str, found: str, value: float, limit: float, unit: str) -> bool:
 def measure(
     program: Path, data: Path, environ: dict[str, str], *, idle: bool
 ) -> tuple[tuple[float, float], float]:
-    """One start: seconds to the first answer, those it computed, and its megabytes when `idle`."""
+    """Start the box once. Return ((start time, CPU time) in seconds, idle memory in megabytes).
+
+    The start time ends with the first response. The memory is only measured with `idle`, else 0.
+    """
     began = time.monotonic()
     box = subprocess.Popen(
         [program, "serve", "--data", data, "--host", "127.0.0.1", "--port", "0"],
@@ -81,12 +86,12 @@ def measure(
     try:
         assert box.stdout is not None
         ready = re.search(r":(\d+)$", box.stdout.readline().rstrip())
-        assert ready is not None, "it did not become ready"
+        assert ready is not None, "the box did not start"
         connection = http.client.HTTPConnection("127.0.0.1", int(ready[1]), timeout=10)
         connection.request("GET", "/health")
         status = connection.getresponse().status
         took = time.monotonic() - began
-        assert status == 200, f"/health answered {status}"
+        assert status == 200, f"GET /health returned status {status}"
         connection.close()
         start = took, seconds_of(box.pid)
         if not idle:
@@ -99,13 +104,13 @@ def measure(
 
 
 def seconds_of(pid: int) -> float:
-    """Processor time that a process has used."""
+    """Return the CPU time that a process has used, in seconds."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def memory_of(pid: int) -> float:
-    """Megabytes of memory that a process has in use."""
+    """Return the resident memory of a process, in megabytes."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 

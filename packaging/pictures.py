@@ -1,7 +1,7 @@
-"""Take the pictures of the README from the demo: `make pictures`.
+"""Take the screenshots for the README from the demo. `make pictures` runs this script.
 
-Needs Chromium (CHROMIUM names another than /usr/bin/chromium) and writes three PNG files of at
-most 60 kB into docs/pictures.
+It writes three PNG files of at most 60 kB each to docs/pictures. It needs Chromium at
+/usr/bin/chromium, or at the path in the environment variable CHROMIUM.
 """
 
 import asyncio
@@ -20,11 +20,11 @@ from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 
 ROOT = Path(__file__).parents[1]
 PICTURES = ROOT / "docs" / "pictures"
-LIMIT = 60_000  # bytes; what a README may weigh
+LIMIT = 60_000  # maximum size of a picture in bytes, so that the README loads fast
 COLOURS = (256, 128, 64, 32)
 PHONE = {"width": 360, "height": 640}
 DESK = {"width": 1200, "height": 700}
-WIDTHS = {"door": 540, "guest": 540, "portal": 1200}  # of the files, in pixels
+WIDTHS = {"door": 540, "guest": 540, "portal": 1200}  # widths of the PNG files in pixels
 _COME = """async () => {
   const evening = await (await fetch("/terminal/v1/evening")).json();
   const others = evening.items.filter((guest) => guest.customerFirstName !== "Salma");
@@ -39,7 +39,7 @@ _COME = """async () => {
 
 @contextmanager
 def demo() -> Iterator[dict[str, str]]:
-    """The demo on a free port; the links that it prints, by the words beside them."""
+    """Run the demo on a free port. Yield the links that it prints, by their labels."""
     program = Path(sys.executable).with_name("venuebox")
     argv = [str(program), "serve", "--demo", "--port", "0"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, cwd=ROOT) as box:
@@ -58,7 +58,7 @@ def demo() -> Iterator[dict[str, str]]:
 
 
 async def take(browser: Browser, links: dict[str, str]) -> None:
-    """A guest's pass, the green verdict on it at the door, and the evening in the portal."""
+    """Take the three pictures: a guest's pass, its green verdict, and the portal's evening."""
     phone = await browser.new_context(
         viewport=PHONE, device_scale_factor=1.5, locale="en-GB", has_touch=True
     )
@@ -76,7 +76,7 @@ async def take(browser: Browser, links: dict[str, str]) -> None:
     await door.fill("#code", code or "")
     await door.click("#code-go")
     await door.wait_for_selector("#verdict[open][data-result=checked_in]")
-    await door.wait_for_timeout(600)  # the animation
+    await door.wait_for_timeout(600)  # the animation must have ended
     await keep(door, "door")
 
     desk = await browser.new_context(viewport=DESK, locale="en-GB")
@@ -84,7 +84,7 @@ async def take(browser: Browser, links: dict[str, str]) -> None:
 
 
 async def tonight(desk: BrowserContext, link: str) -> Page:
-    """The portal's first page, as its owner sees it after the invitation."""
+    """Accept the owner's invitation, sign in, and return the portal's evening page in English."""
     page, password = await desk.new_page(), secrets.token_urlsafe()
     await page.goto(link)
     await fill_in(page, password=password)
@@ -99,7 +99,7 @@ async def tonight(desk: BrowserContext, link: str) -> Page:
 
 
 async def fill_in(page: Page, **fields: str) -> None:
-    """Fill the page's form in, send it, and wait for the answer."""
+    """Fill in the page's form, submit it, and wait for the next page."""
     for name, value in fields.items():
         await page.fill(f"input[name={name}]", value)
     async with page.expect_navigation():
@@ -107,7 +107,10 @@ async def fill_in(page: Page, **fields: str) -> None:
 
 
 async def keep(page: Page, name: str) -> None:
-    """Write a screenshot in as many colours as the limit allows."""
+    """Write a screenshot with as many colours as the size limit allows.
+
+    Raises SystemExit if the file is too large even with the fewest colours.
+    """
     await page.evaluate("document.fonts.ready.then(() => true)")
     shot = Image.open(io.BytesIO(await page.screenshot())).convert("RGB")
     shot = shot.resize((WIDTHS[name], round(shot.height * WIDTHS[name] / shot.width)))
@@ -117,7 +120,7 @@ async def keep(page: Page, name: str) -> None:
         if file.tell() <= LIMIT:
             break
     else:
-        raise SystemExit(f"{name}.png would have {file.tell()} bytes, over {LIMIT}")
+        raise SystemExit(f"{name}.png is too large: {file.tell()} bytes, at most {LIMIT} allowed")
     (PICTURES / f"{name}.png").write_bytes(file.getvalue())
     print(f"docs/pictures/{name}.png: {file.tell() // 1000} kB, {colours} colours")
 

@@ -1,8 +1,9 @@
 """Sign dist/venuebox as a release for `venuebox update`.
 
-Called by `make release KEY=…` with an Ed25519 private key in PEM. Its public half stands in
-packaging/release.pub, which the binary contains: a box accepts only releases signed with the key
-that its own program contains. `--key` writes that file, and a new key if KEY does not exist.
+`make release KEY=…` runs this script with an Ed25519 private key in PEM format. The public key is
+in packaging/release.pub, which is built into the program. A box only accepts releases that are
+signed with this key. With `--key`, write packaging/release.pub, and first generate the private
+key if it does not exist.
 """
 
 import argparse
@@ -32,7 +33,7 @@ PUBLIC = ROOT / "packaging" / "release.pub"
 
 
 def main() -> int:
-    """Write the public key, or the release."""
+    """Write the release or, with `--key`, the public key. Return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("key", type=Path)
     parser.add_argument("--key", dest="only_key", action="store_true")
@@ -41,7 +42,7 @@ def main() -> int:
         return write_public_key(arguments.key)
     key = read_key(arguments.key)
     if PUBLIC.read_text("ascii").strip() != public_half(key):
-        print(f"{arguments.key} is not the key of {PUBLIC.name}", file=sys.stderr)
+        print(f"{arguments.key} does not match {PUBLIC.name}. Use another key.", file=sys.stderr)
         return 1
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
     target = ROOT / "dist" / f"venuebox-{project}-{os.uname().machine}.release"
@@ -52,16 +53,22 @@ def main() -> int:
 
 
 def write_public_key(path: Path) -> int:
-    """Make the key if it is missing, and write its public half to packaging/release.pub."""
+    """Generate the private key if it is missing. Write the public key to packaging/release.pub.
+
+    Returns the exit status, which is 1 if release.pub contains a different key.
+    """
     if not path.exists():
         private = Ed25519PrivateKey.generate()
         pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
         with open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
             file.write(pem)
-        print(f"made {path}: keep it offline; who has it can replace every box's program")
+        print(f"Created {path}. Keep it offline: it allows replacing the program of every box.")
     found = public_half(read_key(path))
     if PUBLIC.exists() and PUBLIC.read_text("ascii").strip() != found:
-        print(f"{PUBLIC.name} has a different key, which the boxes expect", file=sys.stderr)
+        print(
+            f"{PUBLIC.name} contains a different key. Boxes accept only releases signed with it.",
+            file=sys.stderr,
+        )
         return 1
     PUBLIC.write_text(f"{found}\n", "ascii")
     return 0
@@ -103,7 +110,7 @@ def make_release(
 
 
 def notes_of(version: str) -> str:
-    """Return what CHANGELOG.md says about the version, or nothing."""
+    """Return the section about the version in CHANGELOG.md, or an empty string."""
     text = (ROOT / "CHANGELOG.md").read_text("utf-8")
     found = re.search(
         rf"^## \[{re.escape(version)}\][^\n]*\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL

@@ -1,4 +1,4 @@
-"""Where the one-file program begins."""
+"""The entry point of the one-file program."""
 
 import os
 import stat
@@ -9,10 +9,10 @@ from appliance.core.files import sync
 
 
 def keep(unpacked: Path, name: str) -> None:
-    """Sync the unpacked program and rename it to `name` (runtime_place.c).
+    """Sync the folder of the unpacked program to disk and rename it to `name`.
 
-    It is open to all users if the folder around it is: root continues as another user, who reads
-    it too.
+    See runtime_place.c. If other users may enter the parent folder, they may also read the program,
+    because a box that root has started continues as another user.
     """
     is_open = unpacked.parent.stat().st_mode & stat.S_IXOTH
     for path in (*unpacked.rglob("*"), unpacked):
@@ -20,7 +20,7 @@ def keep(unpacked: Path, name: str) -> None:
             path.chmod(0o755)
     os.sync()  # one by one, a thousand files take a minute on a slow card
     unpacked.rename(unpacked.with_name(name))
-    unpacked.mkdir()  # PyInstaller's first process removes it at the end
+    unpacked.mkdir()  # because PyInstaller's first process deletes this folder at the end
     sync(unpacked.parent)
 
 

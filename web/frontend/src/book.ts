@@ -16,7 +16,10 @@ const slotInputs = (): HTMLInputElement[] => [
 ];
 const checkedSlot = (): string | undefined => slotInputs().find((input) => input.checked)?.value;
 
-/** Load the page for this date and party size, and show the tables that it offers. */
+/**
+ * Load the page for this date and party size, and show the tables that it offers. If the form's
+ * one-time token `isSpent`, replace it too.
+ */
 async function loadOffer(date: string, guests: string, isSpent: boolean): Promise<void> {
   if (!evening || !booking) return;
   pendingRequest?.abort();
@@ -102,8 +105,8 @@ if (evening && booking) {
     if (booking.dataset["sent"]) event.preventDefault();
     booking.dataset["sent"] = "yes";
   });
-  // If the back button restores a page whose form was sent, it needs a new token and current
-  // tables.
+  // If the back button restores a page whose form was sent, the form needs a new token and the list
+  // of tables that are still free.
   addEventListener("pageshow", (event) => {
     const wasSent = booking.dataset["sent"] !== undefined;
     delete booking.dataset["sent"];

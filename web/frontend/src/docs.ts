@@ -1,7 +1,7 @@
 /**
- * The documents. On the reference page, start Swagger UI in `#swagger-ui` with the OpenAPI document
- * at its `data-url`. The page first loads `docs/swagger-ui-bundle.js`, which defines the global. On
- * other pages, show example programs as tabs and add copy buttons.
+ * The documentation pages. On the API reference page, start Swagger UI in `#swagger-ui` with the
+ * OpenAPI document at `data-url`. That page loads `docs/swagger-ui-bundle.js` first, which defines
+ * `SwaggerUIBundle`. On other pages, show example programs as tabs and add copy buttons.
  */
 
 interface SwaggerOptions {
@@ -20,7 +20,7 @@ function start(place: HTMLElement, url: string): void {
   SwaggerUIBundle({
     domNode: place,
     url,
-    // The public validator would receive the address of this box.
+    // Do not use the public validator, because it would receive this box's address.
     validatorUrl: null,
     deepLinking: true,
     displayRequestDuration: true,

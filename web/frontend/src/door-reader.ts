@@ -1,4 +1,4 @@
-/** The worker that reads QR codes, with the WebAssembly module that the box serves. */
+/** The worker that reads QR codes. It uses a WebAssembly module, which it loads from the box. */
 import {
   prepareZXingModule, readBarcodes, type ReaderOptions, type ReadResult,
 } from "zxing-wasm/reader";
@@ -20,7 +20,7 @@ const post = postMessage as unknown as (answer: unknown) => void;
 
 let canvas: OffscreenCanvas | null = null;
 
-/** Return a picture's pixels. Bitmaps come only from browsers with OffscreenCanvas. */
+/** Return a picture's pixels. The page sends bitmaps only if the browser has OffscreenCanvas. */
 function pixels(picture: ImageBitmap | ImageData): ImageData {
   if (picture instanceof ImageData) return picture;
   const { width, height } = picture;
@@ -28,7 +28,7 @@ function pixels(picture: ImageBitmap | ImageData): ImageData {
     canvas = new OffscreenCanvas(width, height);
   }
   const context = canvas.getContext("2d", { willReadFrequently: true });
-  if (!context) throw new Error("this worker cannot draw");
+  if (!context) throw new Error("the worker's canvas has no 2D context");
   context.drawImage(picture, 0, 0);
   picture.close();
   return context.getImageData(0, 0, width, height);

@@ -72,7 +72,7 @@ worker.addEventListener("fetch", (event) => {
   const url = new URL(request.url);
   if (url.origin !== location.origin) return;
   if (url.pathname === page) return event.respondWith(cached(request, page));
-  // A page of an older version gets the newest file, which the box would also return.
+  // If a page of an older version requests a file, return the newest version, as the box would.
   const asset = assets.find((path) => path.replace(/\?.*/, "") === url.pathname);
   if (asset) event.respondWith(cached(request, asset));
 });

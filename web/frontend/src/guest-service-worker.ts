@@ -1,7 +1,8 @@
 /**
- * Caches the latest version of each of the guest's cards, and its files, for offline use. Only a
- * response from the box replaces a card, not the error page of a tunnel or a captive portal. A card
- * whose link is dead (404) is deleted at once.
+ * Caches the latest version of each card that the guest has opened, with its files, for offline
+ * use. Only responses from the box replace a cached card, not error pages from a tunnel or a
+ * captive portal. If the box responds with 404, the link is not valid any more, and the card is
+ * deleted.
  */
 
 interface Shell {
@@ -44,14 +45,17 @@ const isExpired = (answer: Response): boolean =>
 
 let lastChange: Promise<void> = Promise.resolve();
 
-/** Run one change at a time, because no card must be added to a cache that is being deleted. */
+/** Run one change at a time, so that no card is added to a cache that is being deleted. */
 function runExclusively(change: (cache: Cache) => Promise<unknown>): Promise<void> {
   const done = lastChange.then(async () => void (await change(await caches.open(name))));
   lastChange = done.catch(() => undefined);
   return done;
 }
 
-/** Cache a card by its path, in the language last shown. Delete it after a 404. */
+/**
+ * Cache a card under its path without the query, so that only the language last shown is cached.
+ * After a 404, delete the card.
+ */
 async function remember(path: string, answer: Response): Promise<void> {
   if (!isFromBox(answer)) return;
   if (answer.status === 404) await runExclusively((cache) => cache.delete(path));

@@ -149,7 +149,7 @@ if (worker) {
   void keepScreenOn();
   scheduleUpdate();
   document.addEventListener("visibilitychange", () => {
-    // The browser releases the lock when the page is hidden.
+    // The browser released the wake lock when the page was hidden, so request it again.
     void keepScreenOn();
     if (isVisible()) void update().finally(scheduleUpdate);
   });

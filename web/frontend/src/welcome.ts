@@ -12,7 +12,7 @@ function takeSecret(): void {
 }
 
 takeSecret();
-// Opening another link on this page changes only the fragment and does not reload.
+// Opening another link to this page changes only the fragment, so the page is not reloaded.
 addEventListener("hashchange", takeSecret);
 
 export {};

@@ -21,7 +21,7 @@ import { listenToWedge } from "./wedge";
 import { Words } from "./words";
 
 const SLOW_MS = 150;
-// While a sheet is open, the camera reads nothing.
+// A sheet that covers the camera. While one is open, codes from the camera are ignored.
 const OPEN_SHEET = "dialog.sheet[open]:not(#conflict)";
 
 export class App {
@@ -83,7 +83,7 @@ export class App {
   async start(): Promise<void> {
     if (!isSecureContext) return this.explainInsecure();
     await this.doorState.load();
-    this.installAppShell(); // the pairing screen works offline too
+    this.installAppShell(); // even if unpaired, because the pairing screen must load offline too
     if (this.doorState.me) return this.startDoor();
     try {
       await this.paired(await this.box.me(3000));
@@ -105,7 +105,7 @@ export class App {
     this.draw();
     this.connection = new BoxConnection(this.doorState, () => this.words.say("reason.undone"));
     this.connection.start();
-    this.installAppShell(); // ending a pairing removes the installed files
+    this.installAppShell(); // again, because the end of an earlier pairing deleted the files
     // Persistent storage is not evicted when the phone runs out of space.
     void navigator.storage?.persist?.().catch(() => undefined);
     void this.keepScreenOn();
@@ -144,8 +144,8 @@ export class App {
     const slow = setTimeout(() => document.body.classList.add("deciding"), SLOW_MS);
     try {
       const verdict = await this.doorState.decide(request);
-      // If a different verdict is on screen, staff could mistake this green for that guest's
-      // verdict.
+      // If the verdict to correct is no longer on screen, only record a green verdict. On screen,
+      // staff could mistake it for another guest's verdict.
       const isLate = instead && instead !== this.verdict.current && verdict.colour === "green";
       if (isLate) this.recordVerdict(verdict);
       else this.showVerdict(verdict, request);
@@ -254,7 +254,8 @@ export class App {
 
   /**
    * End the pairing and delete the evening's data from this phone. With `keepQueue`, unsent scans
-   * are kept and sent after the next pairing. It is for phones that only lost their cookie.
+   * are kept and sent after the next pairing. Use it for phones that lost their cookie and were not
+   * revoked.
    */
   private async endPairing(why: string | null, keepQueue = false): Promise<void> {
     if (!this.connection) return;

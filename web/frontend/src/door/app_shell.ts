@@ -5,7 +5,10 @@ const LOOK_EVERY_MS = 3600_000;
 let isWatched = false;
 let registration: ServiceWorkerRegistration | null = null;
 
-/** Install the app's files. Reload for a newer version when `idle` returns true. */
+/**
+ * Install the app's files. Once a newer version is installed, reload the page when it is hidden and
+ * `idle` returns true.
+ */
 export async function installAppShell(start: string, idle: () => boolean): Promise<void> {
   if (!("serviceWorker" in navigator)) return;
   const { serviceWorker } = navigator;
@@ -38,7 +41,7 @@ function watch(idle: () => boolean): void {
   });
 }
 
-/** Remove the installed files. */
+/** Delete the installed files and unregister the service worker. */
 export async function removeAppShell(environment: string, start: string): Promise<void> {
   if ("caches" in globalThis) {
     const prefix = `venuebox-door-${environment}-`;

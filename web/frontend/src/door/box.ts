@@ -1,7 +1,10 @@
 /** Calls to the box. They throw BoxUnreachable, Refused or NotPaired. */
 import type { Conflict, Guest, Me, Queued, Scan, SignedSnapshot, Totals, Verdict } from "./types";
 
-/** The box did not respond in time, or a proxy responded instead. Scans are decided offline. */
+/**
+ * The box did not respond in time, or the response was a server error (5xx) or not JSON. The phone
+ * then decides scans offline.
+ */
 export class BoxUnreachable extends Error {}
 /** This phone is not paired. If `revoked` is true, staff have revoked its token. */
 export class NotPaired extends Error {
@@ -81,7 +84,10 @@ export class Box {
     return this.call("POST", path, reason === undefined ? {} : { reason });
   }
 
-  /** Undo the latest check-in of a party. Refused unless exactly `arrived` guests are in. */
+  /**
+   * Undo the latest check-in of a party. The box refuses unless exactly `arrived` guests are
+   * checked in.
+   */
   undoLatest(reservationId: string, arrived: number, reason: string): Promise<Verdict> {
     const path = `/check-ins/${encodeURIComponent(reservationId)}/undo`;
     return this.call("POST", path, { arrived, reason });

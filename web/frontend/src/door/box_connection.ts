@@ -67,7 +67,10 @@ export class BoxConnection {
     return this.stopped.signal.aborted;
   }
 
-  /** Synchronise, one run at a time, because an older guest list must not replace a newer one. */
+  /**
+   * Synchronise with the box. If a run is active, start the next one after it, because parallel
+   * runs could replace a newer guest list with an older one.
+   */
   connect(): void {
     clearTimeout(this.retryTimer);
     if (this.isStopped) return;
@@ -83,7 +86,10 @@ export class BoxConnection {
     });
   }
 
-  /** Fetch the data without feed events again: the terminal, time, keys and snapshot. */
+  /**
+   * Synchronise again if the box is reachable. The feed does not report changes to the terminal,
+   * the time, the keys and the snapshot.
+   */
   private refresh(): void {
     if (this.doorState.isOnline) this.connect();
   }
@@ -170,8 +176,8 @@ export class BoxConnection {
   }
 
   /**
-   * Send one batch. If it is refused, send its scans one by one. A refused scan stays queued and
-   * its reason is shown. A malformed scan is dropped.
+   * Send one batch. If the box refuses it, send its scans one by one. A scan that is then refused
+   * stays queued, and the box's reason is shown. A malformed scan is dropped.
    */
   private async send(batch: readonly Queued[]): Promise<Synced[]> {
     const [only] = batch;
@@ -198,11 +204,11 @@ export class BoxConnection {
       const undone = await this.doorState.box.undo(sent.scanId, reason);
       this.doorState.updateGuest(undone.reservation);
     } catch (error) {
-      if (!(error instanceof Refused)) throw error; // refused, because the box had admitted nobody
+      if (!(error instanceof Refused)) throw error; // the box refuses if it admitted nobody
     }
   }
 
-  /** Show a conflict once if this terminal is one of the two doors. */
+  /** Show a conflict once, and only if this terminal made one of its admissions. */
   private async reportConflict(conflict: Conflict, guest: Guest | null): Promise<void> {
     const ownId = this.doorState.me?.terminal.id ?? "";
     const concernsUs = conflict.admissions.some((admission) => admission.terminalId === ownId);

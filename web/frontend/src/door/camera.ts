@@ -1,13 +1,13 @@
-/** The camera. It starts on a tap, restarts after the lock screen, and is read frame by frame. */
+/** The camera. It starts after a tap, restarts after the lock screen and is read frame by frame. */
 import type { Reader } from "./reader";
 
 export type CameraFault = "refused" | "none" | "busy" | "failed" | "insecure";
 
-const LONGEST_SIDE = 960; // pixels; enough for a QR code of 49 modules
-// Every fourth frame is read thoroughly, for small and inverted codes. It takes longer.
+const LONGEST_SIDE = 960; // in pixels; enough for a QR code with 49 modules per side
+// Every fourth frame is read thoroughly, to find small and inverted codes. This takes longer.
 const THOROUGH_EVERY = 4;
 const THOROUGH_SIDE = 1280;
-const IDLE_AFTER_MS = 5000; // without a code for so long, read fewer frames to save the battery
+const IDLE_AFTER_MS = 5000; // after this time without a code, read fewer frames to save power
 const IDLE_PAUSE_MS = 100;
 const WANTED = { width: { ideal: 1280 }, height: { ideal: 720 }, frameRate: { ideal: 30 } };
 const canDrawInWorker = "OffscreenCanvas" in globalThis && "createImageBitmap" in globalThis;
@@ -123,7 +123,8 @@ export class Camera {
       if (!frame) continue;
       const texts = await this.reader.read(frame, isThorough);
       if (this.currentRun === run) this.found(texts);
-      // A code that was found thoroughly must stay in sight until it is gone.
+      // After a thorough read that found a code, read the next frame thoroughly too. A quick read
+      // could miss the code, which would then count as removed.
       if (texts.length > 0) foundAt = performance.now();
       else isThorough = frames % THOROUGH_EVERY === 0 && this.reader.works;
     }

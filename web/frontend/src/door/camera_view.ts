@@ -1,5 +1,6 @@
 /**
- * The camera screen. It shows the video, or a start button and the reason for the missing video.
+ * The camera screen. It shows the video. If there is no video, it shows a start button and, after
+ * an error, the reason.
  */
 import type { Camera, CameraFault } from "./camera";
 import { byId, showText } from "./dom";
@@ -48,7 +49,7 @@ export class CameraView {
     if (!on) this.drawPlaceholder();
     else void this.camera.hasSeveral().then((more) => (byId("turn").hidden = !more));
     if (!on) byId("turn").hidden = true;
-    const isLost = this.fault === "busy"; // also said above a verdict, which covers this screen
+    const isLost = this.fault === "busy"; // shown above a verdict too, which covers this screen
     showText(byId("camera-lost"), isLost ? this.words.say("camera.busy") : null);
   }
 

@@ -1,11 +1,11 @@
-/** Show a conflict. A party was admitted at two doors, or the box would have refused it. */
+/** Show conflicts: parties that were admitted at two doors or that the box would have refused. */
 import { byId } from "./dom";
 import type { DoorState } from "./door_state";
 import type { StoredConflict } from "./types";
 import { clockOf } from "./venue_time";
 import type { Words } from "./words";
 
-const DISABLED_MS = 600; // an earlier tap was meant for the previous content
+const DISABLED_MS = 600; // a tap within this time was meant for the previous content
 
 export class ConflictView {
   private readonly dialog = byId<HTMLDialogElement>("conflict");
@@ -13,8 +13,8 @@ export class ConflictView {
   private disabledTimer = 0;
 
   /**
-   * `doorState` returns null while the phone is unpaired. `appeared` is called for each new
-   * conflict.
+   * `doorState` returns null while the phone is unpaired. `appeared` is called when the dialog
+   * opens.
    */
   constructor(
     private readonly words: Words,
@@ -27,7 +27,7 @@ export class ConflictView {
     byId("verdict").addEventListener("close", () => this.dialog.open && this.disableBriefly());
   }
 
-  /** Show the oldest conflict that is not dismissed. */
+  /** Show the next conflict that is not dismissed. If there is none, close the dialog. */
   async show(): Promise<void> {
     const stored = (await this.doorState()?.storage.conflicts()) ?? [];
     const conflict = stored.find((conflict) => !conflict.dismissed);

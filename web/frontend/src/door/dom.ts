@@ -49,7 +49,7 @@ export function closeSheets(): void {
   for (const sheet of document.querySelectorAll<HTMLDialogElement>("dialog[open]")) sheet.close();
 }
 
-/** A number from 1 to a maximum: a list to choose from, between − and + buttons. */
+/** A control to choose a number from 1 to a maximum, with a select list and − and + buttons. */
 export class Stepper {
   private value = 1;
   private most = 1;
@@ -71,7 +71,7 @@ export class Stepper {
     });
   }
 
-  /** Whether the list may be open. */
+  /** Whether the list has the focus and may therefore be open. */
   get isChoosing(): boolean {
     return document.activeElement === this.list;
   }
@@ -99,8 +99,9 @@ const WITHIN_MS = 350;
 const NEAR_PX = 30;
 
 /**
- * Ignore the second tap of a double tap on `place` if the content changed between the taps, because
- * it was not meant for the new content. `shownAt` returns when the content last changed.
+ * Ignore the second tap of a double tap on `place` if the content changed between the two taps,
+ * because the user did not mean to tap the new content. `shownAt` returns the time of the last
+ * change, on the clock of `performance.now()`.
  */
 export function ignoreSecondTaps(place: HTMLElement, shownAt: () => number): void {
   let before: MouseEvent | null = null;

@@ -12,7 +12,8 @@ import type {
 } from "./types";
 
 const CLOCK_MS = 1000; // a smaller clock difference may be network delay
-const SAME_SCAN_MS = 60_000; // time during which a reloaded page resumes a scan without a response
+// If the same request is made within this time, it resumes an unanswered scan, even after a reload.
+const SAME_SCAN_MS = 60_000;
 const CODE_MAX = 2048; // in characters, the box's limit
 
 /** Callbacks of the app. */
@@ -30,7 +31,7 @@ export class DoorState {
   pendingPeople = 0;
   /** The box's error for the latest pending scan that it refused. */
   refusal: Refused | null = null;
-  /** True if the box's newest snapshot has no valid signature, so that an older one is in use. */
+  /** True if the newest snapshot from the box was not valid, so an older one is still in use. */
   listRefused = false;
   readonly guests = new Map<string, Guest>();
   private signed: SignedSnapshot | null = null;
@@ -177,8 +178,9 @@ export class DoorState {
   }
 
   /**
-   * Undo a check-in. Returns null if the box has nothing to undo. `lateReason` is sent if the box
-   * requires a reason. The box's ten seconds for an undo without a reason end before this phone's.
+   * Undo a check-in. Returns null if the box refuses. The box requires a reason more than ten
+   * seconds after the check-in. This phone's ten seconds end later than the box's, so `lateReason`
+   * is sent if the box asks for a reason.
    */
   async undo(verdict: Verdict, lateReason: string): Promise<Verdict | null> {
     const undone = await this.exclusively(() => this.undoLocally(verdict, lateReason));
@@ -285,7 +287,10 @@ export class DoorState {
     if (!this.hasRole("search") || !this.hasTonightsGuests()) this.fillFromSnapshot();
   }
 
-  /** Whether this evening's list from the box, which has more fields than a snapshot, is loaded. */
+  /**
+   * Whether guests of the current evening are loaded. If so, a snapshot does not replace them,
+   * because the box's list has more fields than a snapshot.
+   */
   private hasTonightsGuests(): boolean {
     return [...this.guests.values()].some((guest) => guest.date === this.me?.evening);
   }
@@ -307,7 +312,7 @@ export class DoorState {
     this.listeners.conflict(conflict);
   }
 
-  /** Acknowledge a conflict at the box. If that fails, the next synchronisation repeats it. */
+  /** Acknowledge a conflict at the box. If that fails, the next synchronisation tries again. */
   async acknowledge(conflictId: string): Promise<void> {
     if (!this.isOnline || !this.hasRole("override")) return;
     try {
@@ -342,14 +347,14 @@ export class DoorState {
   }
 }
 
-/** Whether this is the scan that the page had sent before it was reloaded. */
+/** Whether `now` repeats the request of `before` within SAME_SCAN_MS. */
 function isSameRequest(before: Scan, now: Scan): boolean {
   const request = ({ scanId: _id, at: _at, ...rest }: Scan) => JSON.stringify(rest);
   const age = Date.parse(now.at) - Date.parse(before.at);
   return request(before) === request(now) && age < SAME_SCAN_MS;
 }
 
-/** The first check-ins that this phone knows of. Only the box knows all of them. */
+/** The first check-ins known on this phone. Check-ins at other doors may be missing. */
 class FirstCheckIns {
   private readonly known = new Map<string, FirstCheckIn>();
 
@@ -357,12 +362,12 @@ class FirstCheckIns {
     if (first) this.known.set(guestId, first);
   }
 
-  /** Take the first check-ins from a snapshot. */
+  /** Record the first check-ins in a snapshot. */
   readSnapshot(list: Snapshot): void {
     for (const pass of list.passes) this.record(pass.reservationId, pass.firstCheckIn);
   }
 
-  /** Take the first check-ins from this phone's unsent scans, oldest first. */
+  /** Record first check-ins from this phone's unsent scans. `queue` is sorted, oldest first. */
   readQueue(queue: readonly Queued[], door: string): void {
     for (const { guestId, admitted, undone, at } of queue) {
       if (guestId === null || admitted <= 0 || undone || this.known.has(guestId)) continue;
@@ -370,7 +375,10 @@ class FirstCheckIns {
     }
   }
 
-  /** Return the first check-in of the verdict's party. The verdict was given at `now` at `door`. */
+  /**
+   * Return the first check-in of the verdict's party, or null if it is unknown. `now` is the time
+   * of the verdict, and `door` is the name of this terminal.
+   */
   of(verdict: Verdict, now: string, door: string): FirstCheckIn | null {
     const { reservation: guest, firstCheckIn, admitted } = verdict;
     if (!guest) return firstCheckIn;

@@ -1,7 +1,7 @@
 /**
- * Guest passes, access codes, and the keyboard layouts that a scanner may type them with.
- * Implements the same rules as appliance/door/guest_pass.py
- * (docs/decisions/guest-pass-and-links.md).
+ * Decode guest passes and access codes. A pass is recognised even if the keyboard layout of the
+ * host changed the characters that a scanner typed. The rules are the same as in
+ * appliance/door/guest_pass.py (docs/decisions/guest-pass-and-links.md).
  */
 import { westernDigits } from "../shared/text_folding";
 
@@ -52,7 +52,10 @@ export function resemblesPass(text: string): boolean {
   });
 }
 
-/** The text, and the text without the identifier, such as "]Q1", that some scanners send first. */
+/**
+ * Return `text`, and `text` without its first three characters, because some scanners send an
+ * identifier such as "]Q1" first.
+ */
 function starts(text: string): string[] {
   return [text.trim(), [...text.trim()].slice(IDENTIFIER_LENGTH).join("")];
 }
@@ -124,7 +127,8 @@ export function isLookalike(typed: string, stored: string): boolean {
   });
 }
 
-// Keyboard layouts of the host, which change what a keyboard-wedge scanner types
+// Keyboard layouts. A keyboard-wedge scanner acts as a US keyboard. On a host with another keyboard
+// layout, its keys produce other characters.
 
 type Keys = ReadonlyMap<string, string>;
 
@@ -155,8 +159,8 @@ const PAIR = "لا"; // typed with the key B, or with G followed by H
 const MOST_GUESSES = 128;
 
 /**
- * Yield every text of `length` characters that a scanner may have typed as `text`, most likely
- * first.
+ * Yield every text of `length` characters that a scanner may have read if the host received `text`,
+ * most likely first.
  */
 function* spellings(text: string, length: number): Generator<string> {
   const typed = text.replace(/\s+/gu, "").toUpperCase();
@@ -181,7 +185,8 @@ function* arabic(typed: string, length: number): Generator<string> {
 }
 
 /**
- * Yield every reading of `typed` with exactly `length` keys. Each PAIR is one key (B) or two keys.
+ * Yield every text of `length` characters that results if some of the PAIRs in `typed` are replaced
+ * by B. Each PAIR was typed with one key (B) or with two keys.
  */
 function* withPairs(typed: string, length: number): Generator<string> {
   const pieces = typed.split(PAIR);

@@ -48,7 +48,7 @@ export class GuestRows {
     if (button && document.activeElement !== button) this.focus(button, focused);
   }
 
-  /** Return the focus to its row, or to the row that is now at that position. */
+  /** Focus `button` again. If its row was removed, focus the row that is now at index `at`. */
   private focus(button: HTMLElement, at: number): void {
     const there = this.place.children[Math.min(at, this.place.children.length - 1)];
     const target = button.isConnected ? button : there?.querySelector("button") ?? this.place;

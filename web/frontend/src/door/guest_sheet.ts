@@ -62,11 +62,12 @@ export class GuestSheet {
     ].filter(Boolean).join(" · ");
     showText(byId("guest-note"), guest.notes);
     const isAsked = !byId("guest-reasons").hidden;
-    if (isAsked && guest.arrived === 0) this.showReasons(false); // another door undid it
+    // If another door has undone the check-in, there is nothing left to undo.
+    if (isAsked && guest.arrived === 0) this.showReasons(false);
     byId("guest-undo").hidden = guest.arrived === 0 || !byId("guest-reasons").hidden;
   }
 
-  /** Ask one question at a time: the reason for an undo, or how many guests have come. */
+  /** Ask for the reason for an undo if `why` is true. Otherwise, ask how many guests have come. */
   private showReasons(why: boolean): void {
     this.changedAt = performance.now();
     byId("guest-reasons").hidden = !why;

@@ -62,7 +62,8 @@ export class ListView {
   }
 
   /**
-   * Search on this phone first, then at the box, which also knows family names and phone numbers.
+   * Search this phone's list at once. Then ask the box, which also searches family names and phone
+   * numbers.
    */
   private search(): void {
     this.foundByBox.clear();
@@ -122,7 +123,10 @@ function isExpected(guest: Guest): boolean {
   return holds(guest) && guest.arrived < guest.guests;
 }
 
-/** Sort by slot, whole evenings first, then by table in numeric order. */
+/**
+ * Return a function that compares guests by slot and then by table name. Guests without a slot come
+ * first. "Table 2" comes before "Table 10".
+ */
 function byTime(me: Me | null): (first: Guest, second: Guest) => number {
   const startOf = ({ slot }: Guest) => (me && slot !== null ? minutesOfEvening(slot, me) : -1);
   return (first, second) =>

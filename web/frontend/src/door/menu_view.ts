@@ -6,7 +6,9 @@ import type { Feedback } from "./feedback";
 import { clockOf } from "./venue_time";
 import type { Words } from "./words";
 
-const TRUST_HINT_MS = 60_000; // a changed certificate looks as if the box were unreachable
+// After this long without the box, show a hint about its certificate. If the certificate was
+// changed, the box seems to be unreachable.
+const TRUST_HINT_MS = 60_000;
 
 export class MenuView {
   private readonly sheet = byId<HTMLDialogElement>("menu-sheet");

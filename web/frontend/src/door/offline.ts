@@ -1,7 +1,7 @@
 /**
- * Offline decisions, with the checks in the order of docs/decisions/door.md. A verdict is only
- * green if the guest is in the snapshot and not checked in, and the snapshot is less than 12 hours
- * old.
+ * Decide scans offline. The order of the checks is given in docs/decisions/door.md. Without an
+ * override, a verdict is green only if the party is in the snapshot and not completely checked in,
+ * and the snapshot is less than 12 hours old.
  */
 import { fold } from "../shared/text_folding";
 import {
@@ -12,9 +12,10 @@ import type { Colour, Guest, Me, Queued, Scan, Snapshot, Verdict } from "./types
 import { isTooEarly, tonight } from "./venue_time";
 
 const OLDEST_MS = 12 * 3600_000;
-const AHEAD_MS = 10 * 60_000; // how far in the future a snapshot may be
-const DAMAGED_BYTES = 2; // up to this many different bytes count as damage to our venue tag
-// With the pass id, this is the id of a guest who is not in the snapshot.
+const AHEAD_MS = 10 * 60_000; // maximum time that a snapshot's `madeAt` may be in the future
+// If at most this many bytes of a venue tag differ from ours, the tag is damaged, not foreign.
+const DAMAGED_BYTES = 2;
+// A guest who is not in the snapshot has an id that consists of this prefix and the pass id.
 export const UNLISTED = "pass:";
 const LINK = /\/access\/[\w-]+/;
 // This pattern is the same as in appliance/door/scan.py.
@@ -75,7 +76,7 @@ export function listGuests(data: OfflineData): Listed[] {
   }));
 }
 
-/** Decide a scan. This changes nothing, because the caller stores the admission. */
+/** Decide a scan without storing anything. The caller must store the admission. */
 export async function decideOffline(scan: Scan, data: OfflineData): Promise<Verdict> {
   if (scan.reservationId !== undefined) {
     const guest = listGuests(data).find((guest) => guest.id === scan.reservationId);
@@ -114,8 +115,10 @@ async function decidePass(scan: Scan, data: OfflineData, code: string): Promise<
 }
 
 /**
- * Decide a typed code, name or link. Only the box can resolve a link. A name always shows a choice,
- * because the snapshot has only first names. The box may know a name that is not found here.
+ * Decide a typed code, name or link. A link gives `needs_box`, because only the box can resolve it.
+ * A name that matches gives `ambiguous`, even with a single match, because the snapshot has only
+ * first names. A name without a match gives `needs_box`, because the box also has family names. A
+ * terminal with the role "scan" cannot search by name.
  */
 function decideText(scan: Scan, data: OfflineData, text: string): Verdict {
   if (LINK.test(text)) return makeVerdict(scan, data, "needs_box", null);
@@ -185,8 +188,9 @@ function resultFor(scan: Scan, data: OfflineData, guest: Listed, read: ReadPass 
 }
 
 /**
- * Decide a genuine pass that is not in the snapshot. Its date tells whether it is for tonight. If
- * staff override the verdict, the admission is counted under the pass id.
+ * Decide a genuine pass that is not in the snapshot, from the evening and the number of guests that
+ * the pass contains. If staff override the verdict, the arrivals are stored under an id made from
+ * the pass id.
  */
 function decideUnlisted(scan: Scan, data: OfflineData, read: ReadPass): Verdict {
   const evening = tonight(data.now, data.me);
@@ -203,7 +207,7 @@ function decideUnlisted(scan: Scan, data: OfflineData, read: ReadPass): Verdict 
   return guestVerdict(scan, data, guest, found);
 }
 
-/** Whether the snapshot is complete enough to say that a code is unknown. */
+/** Whether the snapshot is tonight's and recent. Any other snapshot may lack a valid code. */
 function isTonights(data: OfflineData): boolean {
   return data.snapshot?.evening === tonight(data.now, data.me) && isFresh(data);
 }
@@ -237,14 +241,14 @@ function makeVerdict(scan: Scan, data: OfflineData, result: string, guest: Guest
 }
 
 /**
- * Return the queue entry for an offline decision. For a typed code, it contains the reservation,
- * because the box may match the text to a different guest. A pass is sent as scanned, because the
- * box knows about newer passes. After an override, the entry contains the number admitted, which
- * the box cannot infer.
+ * Return the queue entry for an offline decision. If a typed code admitted guests, the entry also
+ * contains the reservation's id, because the box may match the code to another reservation. A pass
+ * is sent without this id, so that the box can check whether the pass was replaced. After an
+ * override, the entry contains the number of guests admitted, because the box cannot infer it.
  */
 export function queueEntry(scan: Scan, verdict: Verdict, reached: boolean): Queued {
   const { admitted } = verdict;
-  const shown = verdict.overrode ?? verdict.result; // the verdict that staff have overridden
+  const shown = verdict.overrode ?? verdict.result; // after an override, the overridden result
   const guestId = verdict.reservation?.id ?? null;
   const queued: Queued = { ...scan, shown, guestId, admitted, reached };
   if (admitted <= 0 || guestId === null) return queued;

@@ -1,4 +1,4 @@
-/** Pair with the secret in the portal's QR code, or with typed digits. */
+/** The pairing screen. It pairs with the secret from the portal's QR code, or with typed digits. */
 import { westernDigits } from "../shared/text_folding";
 import { type Box, NotPaired, Refused } from "./box";
 import { byId, showText } from "./dom";
@@ -41,7 +41,7 @@ export class PairingView {
     this.secret = null;
   }
 
-  /** Take the secret from the URL fragment, which is never sent, and remove it from the URL. */
+  /** Read the secret from the URL fragment, which browsers never send, and remove the fragment. */
   private takeSecret(): void {
     const found = LINKED.exec(location.hash)?.[1];
     if (found && !byId("pairing").hidden) this.secret = found;
@@ -66,7 +66,7 @@ export class PairingView {
     } catch (error) {
       if (error instanceof Refused && error.code === TOO_MANY) return this.refuse("pair.later");
       const isNo = error instanceof NotPaired || error instanceof Refused;
-      if (isNo) this.secret = null; // the link was used, so the user may type digits
+      if (isNo) this.secret = null; // the link's secret is not valid, so show the digits field
       this.refuse(isNo ? "pair.refused" : "pair.away");
     } finally {
       if (button) button.disabled = false;

@@ -3,7 +3,7 @@
 type Answer = { id: number; texts: string[] } | { failed: string };
 
 const TIMEOUT_MS = 8000;
-const GRACE_MS = 1000; // extra time, because page and worker may have been suspended
+const GRACE_MS = 1000; // extra time, in case the page and the worker were suspended
 const RESTART_MS = [500, 1000, 2000, 4000, 8000, 15_000];
 
 export class Reader {
@@ -19,12 +19,12 @@ export class Reader {
     private readonly wasm: string,
   ) {}
 
-  /** False from a failure until a picture has been read. */
+  /** False after a failure, until the next picture has been read. */
   get works(): boolean {
     return this.faults === 0;
   }
 
-  /** Start the worker before the first picture. */
+  /** Start the worker if it is not running. Call this early, so that the first read is fast. */
   load(): void {
     if (this.worker) return;
     const worker = new Worker(this.script);
@@ -35,8 +35,10 @@ export class Reader {
   }
 
   /**
-   * Read the texts in a picture, the nearest to its centre first. The picture is consumed.
-   * `thorough`: slower and more tolerant. Does not wait while the worker restarts.
+   * Return the texts of the codes in a picture, the code nearest to the centre first. The picture
+   * cannot be used afterwards. A `thorough` read is slower, but also finds codes that are hard to
+   * read. After a failure, a thorough read starts the worker at once. Other reads wait until the
+   * restart delay has passed and then return no texts.
    */
   async read(picture: ImageBitmap | ImageData, thorough = false): Promise<string[]> {
     if (this.restarting && !thorough) {

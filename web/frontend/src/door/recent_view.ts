@@ -1,4 +1,4 @@
-/** Show the latest green verdict in a strip above the camera, and the last five in a list. */
+/** Show the latest green verdict in a strip above the camera, and list the last five verdicts. */
 import { byId, create } from "./dom";
 import type { Guest, Me, Verdict } from "./types";
 import { clockOf } from "./venue_time";

@@ -6,8 +6,11 @@ import { isForeign } from "./offline";
 import type { ScanRequest } from "./types";
 import type { VerdictView } from "./verdict_view";
 
-const OUT_OF_SIGHT_MS = 700; // a code that shakes or glares is not read in every frame
-const SAME_SCAN_MS = 3000; // a USB scanner repeats a code and does not report its removal
+// A code counts as removed if it has not been read for this long. A shorter time would not be
+// enough, because a moving or glaring code is not readable in every frame.
+const OUT_OF_SIGHT_MS = 700;
+// A USB scanner repeats a code that stays in front of it. Ignore repetitions within this time.
+const SAME_SCAN_MS = 3000;
 
 export class ScanQueue {
   private lastScan: Promise<void> = Promise.resolve();
@@ -15,7 +18,7 @@ export class ScanQueue {
   private deciding = false;
   /** Codes in the camera's view. The value is the time when the code disappeared, or null. */
   private readonly inSight = new Map<string, number | null>();
-  /** The time when each scanned code was decided, or Infinity until then. */
+  /** Codes from USB scanners. The value is the time of the decision, or Infinity until then. */
   private readonly scanned = new Map<string, number>();
 
   /**
@@ -28,7 +31,7 @@ export class ScanQueue {
     private readonly decide: (request: ScanRequest) => Promise<void>,
   ) {}
 
-  /** Decide after the previous verdicts were shown. Resolves when this verdict is shown. */
+  /** Decide `request` after all earlier requests. Resolves when its verdict is shown. */
   add(request: ScanRequest): Promise<void> {
     this.changeWaiting(1);
     this.lastScan = this.lastScan
@@ -44,8 +47,8 @@ export class ScanQueue {
 
   /**
    * Take the codes of one camera frame, sorted by distance from the centre. Only the first code
-   * counts. While a scan is waiting, codes are ignored, because the camera will see them again. A
-   * code is decided once until it leaves the camera's view.
+   * counts. While a scan is waiting, codes are ignored, because the camera will see them again. As
+   * long as a code stays in the camera's view, it is decided only once.
    */
   addCameraCodes(codes: readonly string[]): void {
     this.track(codes);
@@ -56,7 +59,8 @@ export class ScanQueue {
     if (this.view.isFresh && isForeign(code)) return;
     const isSeen = () => void this.inSight.set(code, null);
     isSeen();
-    void this.add({ code }).then(isSeen); // gaps while the scan waited do not count
+    // Ignore the time during which the code was out of view while its scan was in the queue.
+    void this.add({ code }).then(isSeen);
   }
 
   /** Take a code from a USB scanner. */

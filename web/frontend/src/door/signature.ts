@@ -1,4 +1,4 @@
-/** Verify Ed25519 signatures in the browser or, in older browsers, with a library. */
+/** Verify Ed25519 signatures with the Web Crypto API or, in older browsers, with a library. */
 import { verifyAsync } from "@noble/ed25519";
 import type { PublicKey } from "./types";
 
@@ -45,7 +45,7 @@ export async function verify(publicKey: Bytes, message: Bytes, signature: Bytes)
   return verifyByLibrary(publicKey, message, signature);
 }
 
-/** Verify a signature without the browser's Ed25519. */
+/** Verify a signature with the library. Returns false if the key or the signature is malformed. */
 export async function verifyByLibrary(
   publicKey: Bytes, message: Bytes, signature: Bytes,
 ): Promise<boolean> {

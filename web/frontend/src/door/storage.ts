@@ -82,9 +82,9 @@ export class Storage {
   }
 
   /**
-   * Replace the snapshot. It includes earlier arrivals, so only the counts of queued scans and
-   * `recentCounts`, which arrived after the request, are kept. Returns the counts, or null if they
-   * could not be stored.
+   * Replace the snapshot and delete the arrival counts that it already includes. Keep the counts of
+   * guests with queued scans, and add `recentCounts`, the counts received since the snapshot was
+   * requested. Returns the kept counts, or null if they could not be stored.
    */
   replaceSnapshot(
     snapshot: SignedSnapshot, recentCounts: ReadonlyMap<string, number>,
@@ -149,8 +149,8 @@ export class Storage {
   }
 
   /**
-   * Mark a queued scan as undone and set the party's count to `arrived`. Returns false if it is no
-   * longer queued. An undone scan is still sent, for the door log.
+   * Mark a queued scan as undone and set the party's count to `arrived`. Returns false if the scan
+   * is no longer queued. An undone scan is still sent, for the door log.
    */
   undo(queued: Queued, arrived: number, reason: string): Promise<boolean> {
     return this.write(async (tx) => {
@@ -210,7 +210,10 @@ export class Storage {
     );
   }
 
-  /** Delete everything. Clear the stores first, because another tab may block the deletion. */
+  /**
+   * Delete everything. Clear the stores first, because another tab may block the deletion of the
+   * database.
+   */
   async wipe(): Promise<void> {
     this.fallback.clear();
     await this.write(
@@ -223,7 +226,7 @@ export class Storage {
     await Promise.race([deleted, new Promise((done) => setTimeout(done, 500))]);
   }
 
-  /** Run a read. Returns null if it fails again after the database was reopened. */
+  /** Run `ask` as in `withRetry()`, but return null if the second attempt fails too. */
   private async read<T>(ask: (database: IDBPDatabase<Door>) => Promise<T>): Promise<T | null> {
     try {
       return await this.withRetry(ask);
@@ -232,7 +235,10 @@ export class Storage {
     }
   }
 
-  /** Run a change and earlier unstored changes in one transaction. On failure, run `otherwise`. */
+  /**
+   * Run `change` in one transaction, together with earlier changes that could not be stored. If the
+   * transaction fails twice, run `otherwise`. With `durable`, wait until the data is on disk.
+   */
   private async write<T>(
     change: (tx: Writing) => Promise<T>, otherwise: () => T, durable = false,
   ): Promise<T> {

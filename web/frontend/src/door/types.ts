@@ -44,12 +44,15 @@ export interface Verdict {
   candidates?: Guest[];
   overrode?: string;
   offline?: boolean;
-  /** True if it could not be stored and will be lost when the page closes. */
+  /** True if the admission could not be stored and will be lost when the page closes. */
   unsaved?: boolean;
   conflict?: Conflict | null;
 }
 
-/** An admission that the box would have refused. `admissions` are in chronological order. */
+/**
+ * An offline admission that the box would have refused, or that happened twice. `admissions` are in
+ * chronological order.
+ */
 export interface Conflict {
   id: string;
   kind: string;
@@ -58,7 +61,7 @@ export interface Conflict {
   /** The role that the terminal lacks for its override. */
   roleMissing?: string | null;
   /**
-   * Null or empty if the box does not know the reservation. No arrival was counted in that case.
+   * Null or empty if the reservation could not be identified. In that case, no arrival was counted.
    */
   reservationId: string | null;
   other: Admission;
@@ -70,7 +73,7 @@ export interface Conflict {
 
 export interface StoredConflict extends Conflict {
   guest: Guest | null;
-  /** True if staff have confirmed it. It stays stored, so that it is not shown again. */
+  /** True if staff have dismissed the conflict. It stays stored, so that it is not shown again. */
   dismissed?: boolean;
 }
 
@@ -80,7 +83,7 @@ export interface Admission {
   at: string;
 }
 
-/** A scan request. A repeated `scanId` is the same scan. */
+/** A scan request. Requests with the same `scanId` count as one scan. */
 export interface Scan {
   scanId: string;
   code?: string;
@@ -93,16 +96,19 @@ export interface Scan {
 /** A scan before it has an id and a time. */
 export type ScanRequest = Omit<Scan, "scanId" | "at">;
 
-/** A scan that was sent but has no response yet. `heard` is its check-in from the feed. */
+/**
+ * A scan that was sent but has no response yet. `heard` is its verdict if the feed has reported the
+ * check-in.
+ */
 export interface UnansweredScan {
   scan: Scan;
   heard: Verdict | null;
 }
 
 /**
- * A scan decided offline that the box has not received. `reached` is true if it was sent and may
- * have arrived. For a typed text, `reservationId` identifies the guest, because the box may match
- * the text to a different guest.
+ * A scan that was decided offline and that the box has not acknowledged. `reached` is true if the
+ * scan was sent, so that the box may have received it. For typed text, `reservationId` identifies
+ * the guest, because the box may match the text to a different guest.
  */
 export interface Queued extends Scan {
   shown: string;

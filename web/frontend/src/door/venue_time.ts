@@ -23,19 +23,22 @@ function dayBefore(date: string): string {
   return new Date(Date.parse(`${date}T00:00:00Z`) - DAY * MINUTE).toISOString().slice(0, 10);
 }
 
-/** Return the date of the current evening. It is yesterday's date until evenings end. */
+/** Return the date of the current evening. Before `eveningEndsAt`, it is yesterday's date. */
 export function tonight(now: number, me: Me): string {
   const { date, minutes } = wall(now, me);
   return minutes < minutesOf(me.venue.eveningEndsAt) ? dayBefore(date) : date;
 }
 
-/** Return the minutes since the start of the evening's date. After midnight, they exceed 1440. */
+/**
+ * Return the minutes from the start of the evening's date to `clock`. For times after midnight,
+ * they are 1440 or more.
+ */
 export function minutesOfEvening(clock: string, me: Me): number {
   const minutes = minutesOf(clock);
   return minutes < minutesOf(me.venue.eveningEndsAt) ? minutes + DAY : minutes;
 }
 
-/** Whether the guest's slot starts in more than `earlyMinutes`. */
+/** Whether the guest's slot starts more than `earlyMinutes` minutes from now. */
 export function isTooEarly(
   now: number, guest: { slot: string | null }, me: Me, earlyMinutes: number,
 ): boolean {

@@ -24,8 +24,9 @@ interface Shown {
 
 const UNDO_MS = 10_000;
 const COUNT_DELAY_MS = 700;
-const SEEN_MS = 2000; // how long a verdict must be on screen
-const AUTO_CLOSE_MS = 3000; // a green left on screen could be mistaken for the next guest's
+const SEEN_MS = 2000; // a verdict counts as seen after this time on screen
+// A green verdict that stays on screen could be mistaken for the next guest's verdict.
+const AUTO_CLOSE_MS = 3000;
 const BUTTONS = ["picks", "reasons", "fewer-here", "undo", "override"];
 
 export class VerdictView {
@@ -72,18 +73,20 @@ export class VerdictView {
     return this.shown?.verdict ?? null;
   }
 
-  /** Whether the verdict has not been on screen long enough yet. */
+  /** Whether a verdict is on screen and staff may not have seen it yet. */
   get isFresh(): boolean {
     return this.dialog.open && !this.isSeen;
   }
 
-  /** Whether staff are entering the reason of an override. */
+  /** Whether staff are entering the reason for an override. */
   get isEnteringReason(): boolean {
     return this.dialog.open && !byId("reasons").hidden;
   }
 
   /**
-   * Resolve when another verdict may replace this one, i.e. it was seen and no action is running.
+   * Resolve when another verdict may replace the one on screen. No action may be running, and staff
+   * must not be entering a reason. Staff must also have seen a protected verdict. If the next scan
+   * `isForeign`, staff must have seen any verdict.
    */
   whenFree(isForeign: boolean): Promise<void> {
     const isBlocked = () => this.dialog.open && (this.acting !== null || this.isEnteringReason ||
@@ -103,7 +106,7 @@ export class VerdictView {
   }
 
   show(verdict: Verdict, request: ScanRequest, sentence?: string, at = performance.now()): void {
-    // A request with a corrected count has `arrivals`. Its verdict is not protected.
+    // The verdict on a corrected count, whose request has `arrivals`, may be replaced at once.
     const isStaffAction = this.acting !== null && request.arrivals === undefined;
     const isProtected = isStaffAction || verdict.colour === "amber" || verdict.colour === "red";
     this.applyCount();
@@ -193,7 +196,10 @@ export class VerdictView {
     );
   }
 
-  /** A terminal with the role "scan" may not check in by id, so use the access code. */
+  /**
+   * Return the request for the picked guest. A terminal with the role "scan" may not check in by
+   * reservation id, so its request contains the access code.
+   */
   private pickOf(guest: Guest): ScanRequest {
     const mayPick = this.me()?.terminal.role !== "scan" || !guest.accessCode;
     return mayPick ? { reservationId: guest.id } : { code: guest.accessCode ?? "" };
@@ -274,7 +280,7 @@ export class VerdictView {
   private onTap(target: Element): void {
     const reason = target.closest<HTMLElement>("[data-reason]")?.dataset["reason"];
     if (reason) return this.override(this.words.say(reason));
-    if (this.acting) return; // inert buttons let taps through to the dialog
+    if (this.acting) return; // a tap on an inert button reaches the dialog, but must not close it
     if (!target.closest("button, input, form, .stepper, .reasons")) this.dialog.close();
   }
 
@@ -310,7 +316,7 @@ function sentenceOf(verdict: Verdict, words: Words, me: Me | null): string {
     time: first && me ? clockOf(first.at, me) : "",
     door: [first?.terminal, first?.by].filter(Boolean).join(" · "),
   };
-  // The box's message does not name the door.
+  // Use the app's messages, because only the app has a message for an unknown door.
   if (result === "already_checked_in" && first) {
     return words.say(values.door ? "say.already_since" : "say.already_at", values);
   }

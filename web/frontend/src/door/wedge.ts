@@ -1,13 +1,13 @@
 /**
- * Read a keyboard-wedge scanner, wherever the focus is: a burst of keys that ends with Enter, or,
- * after a whole pass, with a pause. Text that the burst typed into a field is removed, and its keys
- * press no buttons.
+ * Read codes from a keyboard-wedge scanner, wherever the focus is. The scanner types each code as a
+ * burst of keys that ends with Enter or Tab. After a whole pass, a pause also ends the burst. Text
+ * that a burst typed into a field is removed, and the keys of a burst do not press buttons.
  */
 import { decodePasses, resemblesPass } from "./guest_pass";
 
-// The longest time between two keys of a burst. In a field, it must be shorter than between keys
-// that a person types. Nobody types outside fields, and text that starts like a pass comes from a
-// scanner.
+// Maximum time in ms between two keys of a burst. In a field, the limit must be shorter than the
+// time between two keys that a person types. Outside fields, nobody types, and text that starts
+// like a pass can only come from a scanner, so the other two limits can be longer.
 const IN_FIELD_MS = 90;
 const ELSEWHERE_MS = 250;
 const IN_PASS_MS = 600;
@@ -41,7 +41,7 @@ export function listenToWedge(read: (code: string) => void): void {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const isEnd = event.key === "Enter" || (event.key === "Tab" && typed.length >= SHORTEST);
     const gap = event.timeStamp - last;
-    if (!isCharacter(event.key) && !isEnd) return; // Shift or Caps Lock, which may occur in a burst
+    if (!isCharacter(event.key) && !isEnd) return; // such as Shift, which does not end a burst
     if (gap > longestGap(typed, before)) {
       if (isEnd) return reset();
       reset();
@@ -69,7 +69,7 @@ export function listenToWedge(read: (code: string) => void): void {
   }, { capture: true });
 }
 
-/** Whether the keys were typed outside a field, so a space or Enter comes from the scanner. */
+/** Whether keys were typed outside a field. If so, a space or Enter also comes from the scanner. */
 function isBurst(typed: string, before: Field | null): boolean {
   return typed.trim() !== "" && !before;
 }
@@ -79,7 +79,7 @@ function longestGap(typed: string, before: Field | null): number {
   return before ? IN_FIELD_MS : ELSEWHERE_MS;
 }
 
-/** Return the typed text or the text by key positions, whichever is a pass. */
+/** Return `pressedKeys`, the text by key positions, if only that is a pass. Else return `typed`. */
 function likelierCode(typed: string, pressedKeys: string): string {
   return !isPass(typed) && isPass(pressedKeys) ? pressedKeys : typed;
 }

@@ -39,7 +39,8 @@ export class Words {
   }
 
   /**
-   * Return the text of `key` with its `{placeholders}` filled. Text values are isolated for bidi.
+   * Return the text for `key`, with its `{placeholders}` replaced by `values`. Text values are
+   * wrapped in bidi isolates.
    */
   say(key: string, values: Readonly<Record<string, string | number>> = {}): string {
     const text = this.all[this.code]?.words[key] ?? "";
@@ -54,7 +55,7 @@ export class Words {
     return key in (this.all[this.code]?.words ?? {});
   }
 
-  /** Return the text of a refusal, i.e. the app's translation or else the box's message. */
+  /** Return the app's text for a refusal. If the app has none, return the box's message. */
   refusalText(refusal: { code: string; message: string }): string {
     const known = `refused.${refusal.code}`;
     return this.has(known) ? this.say(known) : refusal.message;

@@ -24,7 +24,7 @@ export function followDrawer(): void {
   });
   document.addEventListener("htmx:after:swap", () => {
     if (drawer()?.hasChildNodes() && !drawer()?.contains(document.activeElement)) focusDetail();
-    // The swap removed the focused button, so focus the reservation to keep the keyboard usable.
+    // If the swap removed the focused button, focus the reservation, so that Tab continues there.
     if (document.activeElement === document.body) focusDetail();
   });
 }

@@ -1,6 +1,6 @@
 // Submit forms only once, show refusals beside the field, and report an unreachable box.
 
-// Double submits. A form is not sent again before its response or the timeout.
+// Double submits. A form is not sent again until its response arrives or the timeout passes.
 
 const TIMEOUT_MS = 10_000;
 let pending = new WeakSet<EventTarget>();

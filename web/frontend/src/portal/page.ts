@@ -37,8 +37,8 @@ export function removeSecrets(): void {
 }
 
 /**
- * Show a flash message only once. Remove it at the next action, and remove its parameter from the
- * URL, so that a reload does not show it again.
+ * Show a flash message only once. Remove its parameter from the URL, so that a reload does not show
+ * it again. Remove the message itself when a form is sent.
  */
 export function showFlashOnce(): void {
   document.addEventListener("submit", ({ target }) => {
@@ -52,8 +52,8 @@ export function showFlashOnce(): void {
 }
 
 /**
- * Reload a page that the back button restores after its form was sent, because the form contains a
- * used one-time token. A page whose form was not sent does not change.
+ * If the back button restores a page whose form was sent, reload the page, because the form's
+ * one-time token has been used. A page whose form was not sent is not reloaded.
  */
 export function reloadSentForms(): void {
   let wasSent = false;
@@ -108,8 +108,8 @@ export function keepChosenTable(): void {
   });
 }
 
-// Show dates in words. A date field uses the browser's locale, so 11/12 may be in November or in
-// December. The date in words, in the page's language, is shown beside the field's label.
+// Show dates in words. A date field uses the browser's locale, so 11/12 may mean 11 December or
+// November 12. Therefore, the field's label also shows the date in words, in the page's language.
 
 const LOCALES: Record<string, string> = { ar: "ar-MA", en: "en-GB", fr: "fr-MA" };
 const FIELDS = "input[type=date], input[type=time]";
@@ -122,7 +122,10 @@ export function labelDates(): void {
   });
 }
 
-/** Fields with `data-said` already show the date in words. Screen readers read the field itself. */
+/**
+ * Show the field's date or time in its label. Skip fields with `data-said`, whose date in words is
+ * already on the page. Hide the text from screen readers, because they read the field itself.
+ */
 function label(field: HTMLInputElement): void {
   const caption = field.closest("label.field")?.querySelector("span");
   if (!caption || "said" in field.dataset) return;

@@ -68,7 +68,7 @@ class LiveBoard {
     window.addEventListener("pagehide", () => source.close());
   }
 
-  /** Refresh the rows that now show the reservation, because it may have moved to another table. */
+  /** Refresh the rows that still show the reservation. It may have moved to another table. */
   private refreshRowsOf(reservation: string): void {
     const chips = this.board.querySelectorAll(`[data-reservation="${CSS.escape(reservation)}"]`);
     for (const chip of chips) this.refreshRow(chip.closest("tr")?.dataset["table"] ?? "");
@@ -155,7 +155,7 @@ function enableSearch(): void {
 function highlightMatches(): void {
   const field = document.querySelector<HTMLInputElement>("[data-board-search]");
   const wanted = fold(field?.value.trim() ?? "");
-  // True for part of a phone number, with or without separators and the first 0.
+  // The search text may be part of a phone number. Ignore its separators and leading zeros.
   const isNumber = /^[\d+./() -]{3,}$/.test(wanted);
   const number = isNumber ? wanted.replace(/\D/g, "").replace(/^0+/, "") : "";
   let found = 0;
@@ -175,8 +175,9 @@ function highlightMatches(): void {
 }
 
 /**
- * A key in `data-key`, such as "ArrowLeft", follows the link or focuses the field, except in
- * inputs.
+ * Enable keyboard shortcuts. The key in an element's `data-key`, such as "ArrowLeft", focuses the
+ * element if it is an input. Otherwise, it clicks the element. Shortcuts do not work while a form
+ * field has the focus.
  */
 function enableShortcuts(): void {
   document.addEventListener("keydown", (event) => {

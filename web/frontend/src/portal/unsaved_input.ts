@@ -1,5 +1,5 @@
 // Unsaved input in the drawer's forms. It is kept while another form of the reservation is sent and
-// while the drawer shows another reservation, and it defers reloading the page.
+// while the drawer shows another reservation. The page is not reloaded while it would be lost.
 
 type Control = HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement;
 
@@ -74,7 +74,10 @@ function shownDetail(): HTMLElement | null {
   return document.querySelector<HTMLElement>("#drawer [data-detail]");
 }
 
-/** Collect the input of the other forms, unless the guest was erased. */
+/**
+ * Before a swap, collect the unsaved input in the reservation's other forms. If the guest was
+ * erased, collect nothing.
+ */
 function collectBeforeSwap(event: CustomEvent<Answered>): void {
   const sent = event.detail.ctx?.sourceElement;
   const detail = sent?.closest<HTMLElement>("[data-detail]");

@@ -1,4 +1,7 @@
-/** Fold text to compare names, with the same rules and test vectors as appliance/core/text.py. */
+/**
+ * Fold text, so that names can be compared. The rules and test vectors are the same as those of
+ * appliance/core/text.py.
+ */
 
 const ALIKE: Readonly<Record<string, string>> = {
   "ة": "ه", "ى": "ي", "ی": "ي", "ک": "ك", "ٱ": "ا", "ـ": "", "ß": "ss", "ς": "σ",
