@@ -24,8 +24,6 @@ from aiohttp import web
 from appliance.backup.catalogue import Record, write_record
 from appliance.box import Box, open_box
 from appliance.clock import StoppedClock, newest_zone_database
-from appliance.core import errors
-from appliance.core import errors as house_errors
 from appliance.core.errors import ApiError
 from appliance.core.scanner_settings import EXAMPLE
 from appliance.core.settings import Settings, describe_settings
@@ -324,28 +322,16 @@ def codes_of(document: Any, operation: Any) -> Iterator[tuple[str, str]]:
 
 def describe_errors() -> str:
     kinds = list(refusals())
-    partners = [each for each in kinds if each.__module__ == errors.__name__]
-    others = [each for each in kinds if each.__module__ == house_errors.__name__]
     return page(
         "Errors",
         'Every error response has the body `{"error": <French>, "error_en": <English>, "code": '
         "<CODE>}`. With status 400, the body may also have `field`, the JSON path of the invalid "
         "member. Programs should check `code`, because the messages may change. Names in braces "
-        "are placeholders for details of the request.",
-        "## In the partner interface",
-        error_table(partners),
+        "are placeholders for details of the request. The same code has other messages for guests "
+        "and staff than for partners. Terminals receive them as JSON, and browsers as a page.",
+        error_table(kinds),
         "Additional response headers:",
-        header_list(partners),
-        "## At the door, in the portal and for guests",
-        "The same codes with messages for guests and staff. Terminals receive them as JSON, and "
-        "browsers as a page.",
-        error_table(others),
-        "Response headers that only these errors have:",
-        "\n".join(
-            line
-            for line in header_list(others).splitlines()
-            if line not in header_list(partners).splitlines()
-        ),
+        header_list(kinds),
     )
 
 
