@@ -7,9 +7,11 @@ from functools import partial, update_wrapper
 from aiohttp import web
 
 from appliance.box import Box
+from appliance.commands.service import takes_requests
 from appliance.core.data_directory import DataDirectory
 from appliance.doctor.outside import OutsideWatch
 from appliance.email.worker import EmailWorker
+from appliance.environment import own_version
 from appliance.http.rate_limit import RateLimit
 from appliance.http.request import (
     ANYBODY,
@@ -22,6 +24,7 @@ from appliance.http.request import (
 )
 from appliance.jobs.backups import BackupCopies, FrequentBackups
 from appliance.jobs.nightly import NightlyWork, Retention
+from appliance.jobs.relay_updates import RelayUpdates
 from appliance.jobs.reservation_states import make_reservation_jobs
 from appliance.privacy import Erasures
 from appliance.scheduler import Scheduler
@@ -48,6 +51,7 @@ from web.portal.guard import PASSWORDS, Passwords, guarded
 from web.portal.outbox import OUTBOX_ROUTES
 from web.portal.routes import PORTAL_ROUTES
 from web.portal.sign_in import public_portal_routes
+from web.portal.update import RELEASES, ReleaseWatch
 from web.public_pages import CERTIFICATES, PUBLIC_ROUTES
 from web.rendering import STATIC_ROUTES, prepare_pages
 from web.routes import GUEST_ROUTES, PARTNER_ROUTE_TABLE
@@ -92,6 +96,7 @@ def build_application(
     make_guest_limits(app, box)
     app.on_shutdown.append(end_feeds)
     app[OUTSIDE] = OutsideWatch(box.live)
+    app[RELEASES] = ReleaseWatch(box.settings.update.url, own_version())
     sandbox = Sandbox(box.test, box.clock, box.tokens)
     app.cleanup_ctx.append(sandbox.running)
     served = []
@@ -197,6 +202,8 @@ def _background(
         night = NightlyWork(box, directory, retentions)
         jobs += (*night.jobs, FrequentBackups(box, directory, night.busy).job)
         jobs.append(BackupCopies(box, directory).job)
+        may_run = served[0].dispatcher.clock_gate.may_expire
+        jobs.append(RelayUpdates(box, directory, takes_requests, may_run).job)
 
     async def run(app: web.Application) -> AsyncIterator[None]:
         for services, erasure in zip(served, erasures, strict=True):

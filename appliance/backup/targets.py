@@ -1,4 +1,4 @@
-"""Where backups are copied to: a folder on an SFTP server, or a bucket of S3-compatible storage.
+"""Where backups are copied to: an SFTP server, S3-compatible storage, or the box's relay.
 
 The libraries are imported when they are used, because they would delay the start of the box.
 """
@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from appliance.backup.catalogue import SUFFIX, slug_of
@@ -17,11 +17,13 @@ from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.files import PART, atomic_write, make_folder
 from appliance.core.settings import BackupSettings, is_target
+from appliance.relay_access import BOX_USER, Access, access_file
 
 if TYPE_CHECKING:
     import asyncssh
     from obstore.store import S3Store
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 _CONNECT_SECONDS = 30.0
@@ -61,9 +63,11 @@ def open_target(
     """Connect to `settings.target`. During the block too, raises TargetError if it fails."""
     if not is_target(settings.target):
         raise TargetError(
-            "this is not the address of a backup target: use sftp://user@host/folder or "
-            "s3://bucket/folder?endpoint=https://host, without a password"
+            "this is not the address of a backup target: use sftp://user@host/folder, "
+            "s3://bucket/folder?endpoint=https://host or relay:, without a password"
         )
+    if settings.target == "relay:":
+        return _open_relay(directory)
     url = urlsplit(settings.target)
     if url.scheme == "sftp":
         return _explaining(_open_sftp(url, settings, directory), url.hostname or "")
@@ -72,9 +76,7 @@ def open_target(
 
 
 @asynccontextmanager
-async def _explaining(
-    opened: AbstractAsyncContextManager[Target], host: str
-) -> AsyncIterator[Target]:
+async def _explaining(opened: AbstractAsyncContextManager[T], host: str) -> AsyncIterator[T]:
     import asyncssh  # noqa: PLC0415 - see above
     from obstore.exceptions import BaseError  # noqa: PLC0415 - see above
 
@@ -141,18 +143,69 @@ async def _open_sftp(
             **({"client_keys": [str(key)], "agent_path": None} if key.exists() else {}),
             keepalive_interval=15,
         )  # fmt: skip
-    try:
+    async with _session(connection) as sftp:
         if shown and not expected:
             line = f"{label} {shown[0].export_public_key().decode().strip()}\n"
             make_folder(secrets)
             atomic_write(pins, (pins.read_bytes() if pins.exists() else b"") + line.encode())
             log.warning("backup: trusting host key %s of %s", shown[0].get_fingerprint(), label)
+        yield _Sftp(sftp, unquote(url.path))
+
+
+@asynccontextmanager
+async def _session(
+    connection: "asyncssh.SSHClientConnection",
+) -> AsyncIterator["asyncssh.SFTPClient"]:
+    """Start SFTP on the connection, and end both."""
+    try:
         async with asyncio.timeout(_SMALL_SECONDS):
             sftp = await connection.start_sftp_client()
-        yield _Sftp(sftp, unquote(url.path))
+        yield sftp
     finally:
         connection.abort()  # a polite end could wait for a server that no longer answers
         await connection.wait_closed()
+
+
+@asynccontextmanager
+async def _open_relay(directory: DataDirectory) -> AsyncIterator[Target]:
+    async with connect_relay(directory) as sftp:
+        yield _Sftp(sftp, ".")
+
+
+@asynccontextmanager
+async def connect_relay(directory: DataDirectory) -> AsyncIterator["asyncssh.SFTPClient"]:
+    """Connect to the relay that the box has joined, with the key that it has there.
+
+    Raises TargetError if that fails, during the block too. The block must set its own deadlines.
+    """
+    access = Access.load(access_file(directory.root))
+    if access is None:
+        raise TargetError("this box has joined no relay: see venuebox relay join")
+    async with _explaining(_open_relay_session(access), access.relay.host) as sftp:
+        yield sftp
+
+
+@asynccontextmanager
+async def _open_relay_session(access: Access) -> AsyncIterator["asyncssh.SFTPClient"]:
+    import asyncssh  # noqa: PLC0415 - see above
+
+    class Client(asyncssh.SSHClient):
+        """Accepts the host key that the invitation named."""
+
+        def validate_host_public_key(
+            self, host: str, addr: str, port: int, key: asyncssh.SSHKey
+        ) -> bool:
+            del host, addr, port
+            return bool(key.get_fingerprint() == access.relay.fingerprint)
+
+    async with asyncio.timeout(_CONNECT_SECONDS):
+        connection = await asyncssh.connect(
+            access.relay.host, access.relay.port, client_factory=Client, username=BOX_USER,
+            client_keys=[asyncssh.import_private_key(access.key)], agent_path=None, config=None,
+            known_hosts=([], [], []), server_host_key_algs=["ssh-ed25519"], keepalive_interval=15,
+        )  # fmt: skip
+    async with _session(connection) as sftp:
+        yield sftp
 
 
 @dataclass(frozen=True, slots=True)

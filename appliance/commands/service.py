@@ -16,12 +16,30 @@ from appliance.commands.console import Commands, Console, add_command, add_group
 from appliance.core.data_directory import DataDirectory, choose_data_directory
 from appliance.core.errors import OperatorError
 from appliance.core.files import acting_as, find_owner
+from appliance.release import REQUEST
 
 UNIT = Path("/etc/systemd/system/venuebox.service")
+_UPDATE_PATH, _UPDATE_SERVICE = "venuebox-update.path", "venuebox-update.service"
 BOOTED = Path("/run/systemd/system")  # exists if systemd is the init system, see sd_booted(3)
 _SCANNER_GROUPS = ("dialout", "input")
 _SYSTEM_USER = ("--system", "--no-create-home", "--shell", "/usr/sbin/nologin")
 _HOMES = ("/home", "/root", "/run/user")
+_PATH_TEXT = """\
+# Starts venuebox-update.service when the owner asks for an update in the portal.
+[Path]
+PathChanged={request}
+
+[Install]
+WantedBy=multi-user.target
+"""
+_SERVICE_TEXT = """\
+# Installs the release that the portal requested, if it is signed by the program's release key.
+# It runs as root, because the box itself may not replace its program or restart its service.
+[Service]
+Type=oneshot
+ExecStart={program} update --data {data}
+PrivateTmp=yes
+"""
 _HOME_HIDDEN = "# Hide home directories from the service.\nProtectHome=yes\n"
 
 
@@ -65,9 +83,12 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
                 "as /opt or /srv, or name your own user with --user."
             )
     _give_to(directory, user)
-    UNIT.write_text(unit, "utf-8")
+    _write_units(unit, *make_update_units(directory.root, program))
     # A running service must be restarted for the new unit to take effect.
-    for words in (("daemon-reload",), ("enable", UNIT.name), ("restart", UNIT.name)):
+    for words in (
+        ("daemon-reload",), ("enable", _UPDATE_PATH), ("restart", _UPDATE_PATH),
+        ("enable", UNIT.name), ("restart", UNIT.name),
+    ):  # fmt: skip
         _must(f"systemctl {words[0]} failed", systemctl, *words)
     print(f"{UNIT} written and started. Check it with systemctl status venuebox.")
     if backups and not _may(user, os.W_OK, backups):
@@ -89,6 +110,32 @@ def make_unit(data: Path, user: str, program: str, backups: str = "") -> str:
         backups=f"ReadWritePaths=-{_quoted(backups)}\n" if backups else "",
         home="" if is_at_home else _HOME_HIDDEN,
     )  # fmt: skip
+
+
+def _write_units(*texts: str) -> None:
+    for name, text in zip((UNIT.name, _UPDATE_PATH, _UPDATE_SERVICE), texts, strict=True):
+        path = UNIT.with_name(name)
+        path.write_text(text, "utf-8")
+        path.chmod(0o644)  # whatever the umask is, because the box reads the units of updates
+
+
+def make_update_units(data: Path, program: str) -> tuple[str, str]:
+    """Return the texts of the units that let the portal ask for an update."""
+    path = _PATH_TEXT.format(request=_watched(data))
+    service = _SERVICE_TEXT.format(program=_quoted(program), data=_quoted(str(data)))
+    return path, service
+
+
+def takes_requests(data: Path) -> bool:
+    """Whether systemd installs the releases that the box in `data` requests."""
+    try:
+        return f"={_watched(data)}\n" in UNIT.with_name(_UPDATE_PATH).read_text("utf-8")
+    except OSError:
+        return False
+
+
+def _watched(data: Path) -> str:
+    return str(data / REQUEST).replace("%", "%%")  # such a line needs no other escapes
 
 
 def _quoted(path: str) -> str:

@@ -1,8 +1,5 @@
 """`venuebox update`: replace the program with a signed release, and go back if it fails.
 
-A release is a tar file with three members: `manifest.json`, its Ed25519 signature `manifest.sig`,
-and the program. packaging/release.py makes it. The program contains the public key of its releases.
-
 All work on the data directory is done by the program's own commands, which run as its owner.
 """
 
@@ -10,7 +7,6 @@ import argparse
 import hashlib
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -18,45 +14,44 @@ import tarfile
 import time
 import urllib.request
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from importlib import resources
+from http.client import HTTPException
 from pathlib import Path
 from typing import IO
 
-import msgspec
-from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from appliance.clock import Clock
 from appliance.commands.console import Commands, Console, add_command
 from appliance.commands.service import BOOTED, UNIT, find_program
-from appliance.core.data_directory import choose_data_directory
+from appliance.core.data_directory import DataDirectory, choose_data_directory
 from appliance.core.errors import OperatorError
-from appliance.core.files import sync
+from appliance.core.files import acting_as, find_owner, sync
 from appliance.database.migrate import list_migrations
 from appliance.environment import own_version
+from appliance.release import (
+    OUTCOMES,
+    PROGRAM_MEMBER,
+    Manifest,
+    Stage,
+    UpdateRecord,
+    check_manifest,
+    open_archive,
+    read_manifest,
+    read_release_key,
+    read_request,
+    update_lock,
+    write_update_record,
+)
 
-KEY_FILE = "release.pub"  # the public key in hex; the binary contains it
-PROGRAM_MEMBER = "venuebox"
-_MANIFEST_MAX = 64 * 1024
 _PROGRAM_MAX = 200 << 20
 _BLOCK = 1 << 20
 _READ_SECONDS = 30.0
+_DOWNLOAD_SECONDS = 3600.0
 _COMMAND_SECONDS = 1800.0  # a backup of a large box on a slow disk
 _WATCH_SECONDS = 60.0
 _PAUSE_SECONDS = 1.0
-_NUMBERS = re.compile(r"\d+(?:\.\d+)*")
-
-
-class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
-    """What a release contains. `schema` is the database schema that the program writes."""
-
-    version: str
-    minimum: str
-    machine: str
-    schema: int
-    sha256: str
-    size: int
-    notes: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +64,54 @@ class Service:
     watch_seconds: float = _WATCH_SECONDS
 
 
+class Progress:
+    """Prints the stages of an update, and records them in the data directory for the portal."""
+
+    def __init__(self, directory: DataDirectory, clock: Clock) -> None:
+        self._root = directory.root if directory.holds_a_box() else None
+        self._clock = clock
+        self._stage: Stage = "asked"
+        self.version = ""
+
+    def note(self, stage: Stage, sentence: str, trouble: str = "") -> None:
+        """Record that `stage` begins. A full disk does not end the update."""
+        self._stage = stage
+        if sentence:
+            print(sentence, flush=True)
+        if self._root is not None:
+            record = UpdateRecord(stage, self._clock.now(), self.version, trouble)
+            with suppress(OSError):
+                write_update_record(self._root, record)
+
+    def fail(self, trouble: str) -> None:
+        """Record a failure that changed nothing, unless there is an outcome already."""
+        if self._stage not in OUTCOMES:
+            self.note("failed", "", trouble)
+
+
 def add(commands: Commands) -> None:
     """Add the command to the command line."""
     meaning = "replace the program with a signed release, and go back if it fails"
     parser = add_command(commands, "update", run, meaning, "--data")
-    parser.add_argument("release", metavar="FILE|URL", help="the release, or its https address")
+    meaning = "the release, or its https address (default: the one that the portal requested)"
+    parser.add_argument("release", metavar="FILE|URL", nargs="?", help=meaning)
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """Update the program of the systemd service. Only the binary can be updated."""
+    directory = choose_data_directory(arguments.data, console.environ)
+    progress = Progress(directory, console.clock)
+    with update_lock(Path(find_program())):
+        try:
+            _update_service(arguments.release, directory.root, progress)
+        except (OperatorError, OSError) as error:
+            progress.fail(str(error))
+            raise OperatorError(str(error)) from None
+    return 0
+
+
+def _update_service(release: str | None, data: Path, progress: Progress) -> None:
     key, program = read_release_key(), Path(find_program())
-    data = choose_data_directory(arguments.data, console.environ).root
     systemctl = shutil.which("systemctl")
     if systemctl is None or not BOOTED.is_dir() or not UNIT.exists():
         raise OperatorError(
@@ -96,21 +128,14 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         return is_box_healthy(program, data)
 
     service = Service(control("restart"), control("stop"), is_healthy)
-    with open_release(arguments.release, program.parent) as file:
-        update(file, key, program, data, service, own_version())
-    return 0
-
-
-def read_release_key() -> Ed25519PublicKey:
-    """Return the public key in this program. Raises OperatorError if it has none."""
-    file = resources.files("appliance").joinpath("inventory", KEY_FILE)
-    try:
-        return Ed25519PublicKey.from_public_bytes(bytes.fromhex(file.read_text("ascii").strip()))
-    except (FileNotFoundError, ValueError):
-        raise OperatorError(
-            "this program has no release key. Install the first release by hand "
-            "(docs/operations/upgrade.md)"
-        ) from None
+    source = release or read_request(data)
+    progress.note("download", f"reading {source}")
+    # A request comes from the box, so a file is opened with no more than the box's rights.
+    is_own = release is not None or "://" in source
+    with acting_as(os.geteuid() if is_own else find_owner(data)):
+        file = open_release(source, program.parent)
+    with file:
+        update(file, key, program, data, service, own_version(), progress)
 
 
 def open_release(source: str, folder: Path) -> IO[bytes]:
@@ -127,7 +152,7 @@ def open_release(source: str, folder: Path) -> IO[bytes]:
     try:
         with urllib.request.urlopen(source, timeout=_READ_SECONDS) as answer:  # noqa: S310 - https only, see above
             _copy(answer, file, int(answer.headers.get("Content-Length") or 0))
-    except OSError as error:
+    except (OSError, HTTPException) as error:
         file.close()
         raise OperatorError(f"the release cannot be downloaded ({error})") from None
     file.seek(0)
@@ -135,11 +160,13 @@ def open_release(source: str, folder: Path) -> IO[bytes]:
 
 
 def _copy(source: IO[bytes], target: IO[bytes], expected: int) -> None:
-    done = 0
+    done, until = 0, time.monotonic() + _DOWNLOAD_SECONDS
     while block := source.read(_BLOCK):
         done += len(block)
         if done > _PROGRAM_MAX:
             raise OperatorError("the release is larger than 200 MB")
+        if time.monotonic() > until:
+            raise OperatorError("the release did not arrive within an hour")
         target.write(block)
         if sys.stderr.isatty():
             percent = 100 * done // max(expected, done)
@@ -148,7 +175,7 @@ def _copy(source: IO[bytes], target: IO[bytes], expected: int) -> None:
 
 def update(
     release: IO[bytes], key: Ed25519PublicKey, program: Path, data: Path, service: Service,
-    installed: str,
+    installed: str, progress: Progress,
 ) -> None:  # fmt: skip
     """Check the release, back up, try it on a copy, replace `program`, restart, and watch.
 
@@ -156,18 +183,19 @@ def update(
     one, complete. Raises OperatorError if nothing was changed, or if the new program failed: the
     message says which program is in use.
     """
-    with _open_archive(release) as archive:
-        manifest = read_manifest(archive, key)
-        check_manifest(manifest, installed)
-        new = program.with_name(f".{program.name}.new")
-        _unpack(archive, manifest, new)
-    if manifest.notes:
-        print(manifest.notes)
+    new = program.with_name(f".{program.name}.new")
     try:
-        print("making a backup", flush=True)
+        with open_archive(release) as archive:
+            manifest = read_manifest(archive, key)
+            check_manifest(manifest, installed)
+            progress.version = manifest.version
+            _unpack(archive, manifest, new)
+        if manifest.notes:
+            print(manifest.notes)
+        progress.note("backup", "making a backup")
         made = call([program, "backup", "--data", data])
         backup = made.partition(": ")[0]
-        print(f"trying {manifest.version} on a copy", flush=True)
+        progress.note("trial", f"trying {manifest.version} on a copy")
         call([new, "verify", backup, "--upgrade", "--data", data])
         previous = program.with_name(f".{program.name}.previous")
         previous.unlink(missing_ok=True)
@@ -176,64 +204,32 @@ def update(
         sync(program.parent)
     finally:
         new.unlink(missing_ok=True)
-    print(f"starting {manifest.version} and watching it", flush=True)
+    progress.note("start", f"starting {manifest.version} and watching it")
     is_well, was_well = _watch(service)
-    if not is_well:
-        _go_back(program, previous, data, manifest, service, installed, was_well=was_well)
-    print(f"{program} is now {manifest.version}")
-
-
-def _open_archive(release: IO[bytes]) -> tarfile.TarFile:
-    try:
-        return tarfile.open(fileobj=release, mode="r:")
-    except tarfile.TarError:
-        raise OperatorError("this file is not a release") from None
-
-
-def read_manifest(archive: tarfile.TarFile, key: Ed25519PublicKey) -> Manifest:
-    """Return the signed manifest. Raises OperatorError if the signature is not by `key`."""
-    try:
-        content, signature = (_member(archive, f"manifest.{end}") for end in ("json", "sig"))
-        key.verify(signature, content)
-        return msgspec.json.decode(content, type=Manifest)
-    except (InvalidSignature, KeyError, tarfile.TarError, msgspec.DecodeError):
-        raise OperatorError(
-            "this file is not a release for this program: its signature is not valid"
-        ) from None
-
-
-def _member(archive: tarfile.TarFile, name: str) -> bytes:
-    file = archive.extractfile(name)
-    if file is None:
-        raise KeyError(name)
-    return file.read(_MANIFEST_MAX)
-
-
-def check_manifest(manifest: Manifest, installed: str) -> None:
-    """Raise OperatorError if the release is not newer, or is for other boxes than this one."""
-    machine = os.uname().machine
-    if manifest.machine != machine:
-        raise OperatorError(f"this release is for {manifest.machine}, this machine is {machine}")
-    if _order(manifest.version) <= _order(installed):
-        raise OperatorError(
-            f"this release is {manifest.version}, but {installed} is installed. To go back, see "
-            "docs/operations/upgrade.md"
-        )
-    if _order(manifest.minimum) > _order(installed):
-        raise OperatorError(f"install {manifest.minimum} first: this release upgrades from it")
-
-
-def _order(version: str) -> list[int]:
-    found = _NUMBERS.match(version)
-    return [int(part) for part in found[0].split(".")] if found else [0]
+    if is_well:
+        progress.note("done", f"{program} is now {manifest.version}")
+    else:
+        is_upgraded = manifest.schema != list_migrations()[-1][0]
+        if is_upgraded and was_well:
+            progress.note("stays", "")
+            raise OperatorError(
+                f"{manifest.version} stopped answering. It stays installed, because {installed} "
+                "cannot read the bookings made meanwhile. See venuebox doctor"
+            )
+        _go_back(program, previous, data, service, is_upgraded=is_upgraded)
+        progress.note("went_back", "")
+        raise OperatorError(f"{manifest.version} did not work, so {installed} is in use again")
 
 
 def _unpack(archive: tarfile.TarFile, manifest: Manifest, target: Path) -> None:
     """Write the program to `target` and sync it. Raises OperatorError if it is damaged."""
     target.unlink(missing_ok=True)
-    source = archive.extractfile(PROGRAM_MEMBER)
     digest = hashlib.sha256()
-    with open(target, "xb", opener=lambda path, flags: os.open(path, flags, 0o755)) as file:
+    with (
+        suppress(KeyError, tarfile.TarError),  # the program is missing or cut off
+        open(target, "xb", opener=lambda path, flags: os.open(path, flags, 0o755)) as file,
+    ):
+        source = archive.extractfile(PROGRAM_MEMBER)
         while source is not None and (block := source.read(_BLOCK)):
             digest.update(block)
             file.write(block)
@@ -241,7 +237,6 @@ def _unpack(archive: tarfile.TarFile, manifest: Manifest, target: Path) -> None:
         file.flush()
         os.fsync(file.fileno())
     if digest.hexdigest() != manifest.sha256:
-        target.unlink()
         raise OperatorError("the release is damaged. Download it again")
 
 
@@ -274,7 +269,7 @@ def is_box_healthy(program: Path, data: Path) -> bool:
 
 def _watch(service: Service) -> tuple[bool, bool]:
     """Restart the box and watch it. Returns whether it is healthy at the end, and ever was."""
-    service.restart()
+    _restart(service)
     until, is_well, was_well = time.monotonic() + service.watch_seconds, False, False
     while time.monotonic() < until:
         time.sleep(_PAUSE_SECONDS)
@@ -284,24 +279,22 @@ def _watch(service: Service) -> tuple[bool, bool]:
 
 
 def _go_back(
-    program: Path, previous: Path, data: Path, manifest: Manifest, service: Service,
-    installed: str, *, was_well: bool,
-) -> None:  # fmt: skip
+    program: Path, previous: Path, data: Path, service: Service, *, is_upgraded: bool
+) -> None:
     """Put the previous program back, and restore the backup if the schema was upgraded.
 
-    If the box was healthy meanwhile, it may have confirmed bookings in the new schema, which the
-    previous program cannot read. Then the new program stays. Always raises OperatorError.
+    Do not call this if the new program may have confirmed bookings in a new schema, which the
+    previous program cannot read.
     """
-    is_upgraded = manifest.schema != list_migrations()[-1][0]
-    if is_upgraded and was_well:
-        raise OperatorError(
-            f"{manifest.version} stopped answering. It stays installed, because {installed} "
-            "cannot read the bookings made meanwhile. See venuebox doctor"
-        )
     service.stop()
     previous.replace(program)
     sync(program.parent)
     if is_upgraded:
         call([program, "restore", "--latest", "--data", data])
-    service.restart()
-    raise OperatorError(f"{manifest.version} did not work, so {installed} is in use again")
+    _restart(service)
+
+
+def _restart(service: Service) -> None:
+    """Restart the box. systemctl fails if it does not start; whether it is healthy is seen then."""
+    with suppress(OperatorError):
+        service.restart()

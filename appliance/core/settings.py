@@ -63,7 +63,9 @@ def _is_https_or_empty(url: str) -> bool:
 
 
 def is_target(text: str) -> bool:
-    """Whether `text` is a valid URL for backup copies: sftp://user@host/folder or s3://bucket."""
+    """Whether `text` is a valid `backup.target`: sftp://user@host/folder, s3://bucket or relay:."""
+    if text == "relay:":
+        return True
     try:
         url = urlsplit(text)
         options = dict(parse_qsl(url.query, strict_parsing=bool(url.query)))
@@ -231,10 +233,11 @@ class BackupSettings:
     )
     target: str = _setting(
         "",
-        "where backups are copied to: sftp://user@host/folder or "
-        "s3://bucket/folder?endpoint=https://host&region=name; empty: nowhere",
+        "where backups are copied to: sftp://user@host/folder, "
+        "s3://bucket/folder?endpoint=https://host&region=name, or relay: for the box's relay; "
+        "empty: nowhere",
         (
-            "sftp://user@host/folder or s3://bucket/folder, without a password",
+            "sftp://user@host/folder, s3://bucket/folder or relay:, without a password",
             lambda text: not text or is_target(text),
         ),
     )
@@ -242,6 +245,18 @@ class BackupSettings:
     target_secret: str = _setting(
         "", "secret access key of s3 storage, or password of the sftp user; empty: the box's key"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateSettings:
+    """Where the box finds new releases of its program."""
+
+    url: str = _setting(
+        "",
+        "https address of the newest release file, which the portal then offers; empty: none",
+        ("an address such as https://example.com/venuebox.release", _is_https_or_empty),
+    )
+    from_relay: bool = _flag("install signed releases that the operator of the relay stages")
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +298,7 @@ class Settings:
     mail: MailSettings = field(default_factory=MailSettings)
     door: DoorSettings = field(default_factory=DoorSettings)
     backup: BackupSettings = field(default_factory=BackupSettings)
+    update: UpdateSettings = field(default_factory=UpdateSettings)
     guest: GuestSettings = field(default_factory=GuestSettings)
     booking: BookingSettings = field(default_factory=BookingSettings)
     readers: tuple[ReaderSettings, ...] = ()

@@ -10,6 +10,7 @@ from appliance.backup.catalogue import Record, write_record
 from appliance.backup.recovery_key import ensure_recovery_key, key_rows
 from appliance.core.data_directory import DataDirectory
 from appliance.core.tokens import Tokens
+from appliance.release import UpdateRecord, write_update_record
 from tests.app.processes import Serving
 from tests.browser.accessibility import violations
 from tests.browser.keyboard import enter_room, follow, is_within, press, reach, write
@@ -50,6 +51,28 @@ async def test_health_backups_and_mail_are_seen_and_tried_by_keyboard(portal, tm
 
     assert "36\u202fko" in told
     assert portal.complaints == []
+
+
+async def test_an_update_is_followed_while_the_box_is_away(portal, tmp_path):
+    now, missed = portal.box.clock.now(), []
+
+    async def cut(route):
+        missed.append(route.request.url)
+        await route.abort()
+
+    write_update_record(tmp_path, UpdateRecord("start", now, "0.2.0"))
+    page = await portal.desk(viewport=TABLET)
+    await page.goto("/portal/box")
+    await page.locator("#update [role=status]").wait_for()
+    assert await violations(page) == []
+    await page.route("**/portal/box/update", cut)
+    while len(missed) < 2:
+        await page.wait_for_timeout(200)
+    assert await page.locator("#problem p").count() == 0  # the page says that the box may be away
+    write_update_record(tmp_path, UpdateRecord("went_back", now, "0.2.0"))
+    await page.unroute("**/portal/box/update")
+    await page.locator("#update .warning").wait_for()
+    assert await page.locator("#update [role=status]").count() == 0
 
 
 async def test_a_backup_is_made_now_and_the_owner_prints_the_kit(portal, tmp_path):

@@ -5,20 +5,23 @@ import json
 import re
 import socket
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import aiohttp
+import asyncssh
 import pytest
 
 from appliance.backup.copies import read_copy_record
 from appliance.backup.recovery_key import find_recovery_key
 from appliance.backup.targets import TargetError, ensure_sftp_key, open_target
 from appliance.core.data_directory import DataDirectory
+from appliance.relay_access import Access, RelayAddress, access_file
 from tests.conftest import with_settings
 from tests.journeys.backup_servers import KEY_ID, SECRET, an_s3_server, an_sftp_server
 from tests.journeys.box_process import PROGRAM, BoxProcess, clean_environ, found_box, venuebox
 from tests.journeys.partner_side import calling
+from tests.journeys.relay_process import RelayProcess
 from tests.ports import held_port
 from tests.promises.leaping_time import LeapingTime
 
@@ -67,7 +70,15 @@ def s3():
         yield Elsewhere(f"s3://backups/houses/riad?endpoint={endpoint}", environ, endpoint)
 
 
-@pytest.fixture(params=["sftp", "s3"])
+@pytest.fixture
+def relay(founded, tmp_path):
+    """The disk of the relay that the box has joined."""
+    with RelayProcess(tmp_path / "relay", "127.0.0.1", log=tmp_path / "relay.log") as server:
+        venuebox("relay", "join", server.invite("box.example"), data=founded.data)
+        yield Elsewhere("relay:", {}, server)
+
+
+@pytest.fixture(params=["sftp", "s3", "relay"])
 def elsewhere(request):
     return request.getfixturevalue(request.param)
 
@@ -110,7 +121,11 @@ async def test_a_running_box_copies_each_backup_and_a_new_machine_is_made_of_the
         elsewhere.server.admit_user(home / ".ssh" / "id_ed25519")
         elsewhere.environ["HOME"] = str(home)
     key = find_recovery_key(DataDirectory(founded.data)).text
-    elsewhere.run("restore", "--from", elsewhere.url, "--key", key, data=new)
+    if elsewhere.url == "relay:":  # its operator hands out the file
+        source = [max((elsewhere.server.data / "backups" / "box.example").iterdir())]
+    else:
+        source = ["--from", elsewhere.url]
+    elsewhere.run("restore", *source, "--key", key, data=new)
 
     with BoxProcess(new, log=tmp_path / "new.log") as box:
         async with calling(box, founded, "live") as (partner, _):
@@ -201,7 +216,7 @@ async def test_a_host_key_that_is_given_is_the_only_one_trusted(sftp, founded):
     assert not (founded.data / "secrets" / "known_hosts").exists()
 
 
-@pytest.mark.parametrize("kind", ["sftp", "s3"])
+@pytest.mark.parametrize("kind", ["sftp", "s3", "relay"])
 async def test_a_server_that_never_answers_does_not_hold_up_the_box(founded, monkeypatch, kind):
     for name in ("_CONNECT_SECONDS", "_SMALL_SECONDS"):
         monkeypatch.setattr(f"appliance.backup.targets.{name}", 0.2)
@@ -210,9 +225,31 @@ async def test_a_server_that_never_answers_does_not_hold_up_the_box(founded, mon
         url = {
             "sftp": f"sftp://box@127.0.0.1:{port}/backups",
             "s3": f"s3://backups?endpoint=http://127.0.0.1:{port}",
+            "relay": "relay:",
         }
+        key = asyncssh.generate_private_key("ssh-ed25519").export_private_key().decode()
+        access = Access(RelayAddress("127.0.0.1", port, "SHA256:x"), "box.example", key)
+        access.save(access_file(founded.data))
         with pytest.raises(TargetError):
             await files_at(Elsewhere(url[kind], {}, None), founded.data)
+
+
+@pytest.mark.proves("S34")
+async def test_a_relay_is_known_by_the_host_key_of_the_invitation(relay, founded):
+    assert await files_at(relay, founded.data) == {}
+    file = access_file(founded.data)
+    access = Access.load(file)
+    other = replace(access.relay, fingerprint=f"SHA256:{'A' * 43}")
+    replace(access, relay=other).save(file)
+    with pytest.raises(TargetError):
+        await files_at(relay, founded.data)
+    access.save(file)
+    relay.server.revoke("box.example")
+    with pytest.raises(TargetError):
+        await files_at(relay, founded.data)
+    file.unlink()
+    with pytest.raises(TargetError):
+        await files_at(relay, founded.data)
 
 
 async def test_what_a_target_refuses_is_told_without_the_secret(s3, founded):

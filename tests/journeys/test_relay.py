@@ -16,13 +16,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from appliance.alerts import list_alerts
 from appliance.core.network import own_addresses
 from appliance.database.connection import Reader, open_for_command
+from appliance.relay_access import Access, access_file
 from tests.app.relay.relay_world import a_relay
 from tests.journeys.box_process import PROGRAM, BoxProcess, clean_environ, found_box, venuebox
 from tests.journeys.relay_process import RelayProcess
 from tests.ports import kept_port
 from tests.unit.tls.test_importing import a_certificate, pem_of
 from web.relay import router
-from web.relay.enrolment import Access, access_file
 
 NAME = "box.example"
 PATIENCE = 60.0

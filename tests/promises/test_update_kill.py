@@ -16,7 +16,9 @@ from runpy import run_path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from appliance.commands.update import Service, update
+from appliance.clock import SystemClock
+from appliance.commands.update import Progress, Service, update
+from appliance.core.data_directory import DataDirectory
 from tests.journeys.box_process import PROGRAM
 from tests.soak.scale import FULL, tell
 from tests.unit.commands.conftest import VENUE
@@ -31,7 +33,9 @@ def run(release, key, program, data):
     public = Ed25519PublicKey.from_public_bytes(bytes.fromhex(key))
     service = Service(lambda: None, lambda: None, lambda: True, watch_seconds=0.1)
     with Path(release).open("rb") as file:
-        update(file, public, Path(program), Path(data), service, "1.0")
+        directory = DataDirectory(Path(data))
+        progress = Progress(directory, SystemClock())
+        update(file, public, Path(program), directory.root, service, "1.0", progress)
 
 
 def start(*words):

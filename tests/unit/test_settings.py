@@ -82,7 +82,8 @@ def test_every_setting_can_be_given_as_a_variable():
                    "backup.directory": "/mnt/usb", "backup.target": "s3://bucket",
                    "acme.directory": "https://x.example/dir",
                    "acme.challenge": "http-01", "acme.dns_hook": "/opt/hook",
-                   "acme.ca_file": "/etc/ca.pem"}  # fmt: skip
+                   "acme.ca_file": "/etc/ca.pem",
+                   "update.url": "https://x.example/a.release"}  # fmt: skip
         text = special.get(name, texts[type(default)])
         text = "false" if default is True else text
         section, _, setting = name.partition(".")

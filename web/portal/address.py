@@ -10,6 +10,7 @@ from appliance.box import Box
 from appliance.core.data_directory import wake_box
 from appliance.core.errors import OperatorError
 from appliance.core.files import atomic_write
+from appliance.relay_access import Access, access_file
 from appliance.staff.audit_log import record_audit
 from appliance.tls.acme import REQUESTED, read_plan
 from web.portal.box import (
@@ -31,7 +32,7 @@ from web.portal.responses import (
     show_errors_on,
 )
 from web.relay.commands import join_relay
-from web.relay.enrolment import Access, Invitation, access_file
+from web.relay.enrolment import Invitation
 
 _PAGE = "/box/address"
 _LETS_ENCRYPT = "https://acme-v02.api.letsencrypt.org/directory"

@@ -63,6 +63,7 @@ from web.portal.responses import (
     see_other,
     show_errors_on,
 )
+from web.portal.update import read_update_state
 
 _EMAIL_ERRORS_SHOWN = 5
 # The numeric settings that the owner can change.
@@ -124,6 +125,7 @@ async def show_box(
         "may_restart": RESTART in request.app,
         "steps": await steps_of(request),
         **await _read_backups(request),
+        **await read_update_state(request),
     }
     return portal_page(request, "portal/box/page.html", values)
 

@@ -18,6 +18,7 @@ from web.portal import (
     reservation_list,
     sign_in,
     staff,
+    update,
     venue,
 )
 from web.portal.navigation import PortalRoute
@@ -140,6 +141,8 @@ PORTAL_ROUTES: tuple[PortalRoute, ...] = (
     _get_live("/portal/box", "manager", box.show_box),
     _get_live("/portal/box/backup", "manager", box.show_backups),
     _post_live("/portal/box/backup", "manager", box.back_up),
+    _get_live("/portal/box/update", "manager", update.show_update),
+    _post_live("/portal/box/update", "owner", update.install),
     _post_live("/portal/box/clock", "owner", box.confirm),
     _post_live("/portal/box/mail", "owner", box.save_mail),
     _post_live("/portal/box/recovery-kit", "owner", box.show_recovery_kit),

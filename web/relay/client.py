@@ -16,7 +16,7 @@ from appliance.box import Box
 from appliance.core.errors import OperatorError, Unavailable, log_exception
 from appliance.database.database import ChangedBeside
 from appliance.http.request import networks_of
-from web.relay.enrolment import Access, access_file
+from appliance.relay_access import Access, access_file
 
 if TYPE_CHECKING:
     from web.relay.dial import Dialled

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import io
 from pathlib import Path
 
 from appliance.clock import format_instant
@@ -10,13 +11,14 @@ from appliance.core.data_directory import DataDirectory, wake_box
 from appliance.core.errors import OperatorError
 from appliance.core.files import atomic_write, become_owner, sync
 from appliance.core.settings import change_settings, parse_settings
+from appliance.relay_access import access_file
+from appliance.release import read_release_key
 from web.relay.enrolment import (
     INVITATION_HOURS,
     SECRET_BYTES,
     WAKEUP_PIPE,
     Enrolments,
     Invitation,
-    access_file,
 )
 
 _RELAY_DATA = "the relay's data directory (default: VENUEBOX_DATA)"
@@ -39,6 +41,10 @@ def add(commands: cli.Commands) -> None:
     )
     parser = _add(group, "list", list_boxes, "list the boxes and the open invitations")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser = _add(group, "release", release, "offer a signed release to boxes that allow it")
+    parser.add_argument("file", metavar="FILE", help="the release")
+    meaning = "percent of the boxes that may install it (default: 100; 0: none)"
+    parser.add_argument("--share", type=int, default=100, metavar="N", help=meaning)
     parser = _add(group, "revoke", revoke, "cut a box, and end its invitation")
     parser.add_argument("name", metavar="NAME", help="public host name of the box")
     parser = cli.add_command(group, "join", join, "connect this box to a relay", "--data")
@@ -68,6 +74,8 @@ def _add_serve(group: cli.Commands) -> None:
     add("--box-connections", type=int, default=200, metavar="N", help=meaning)
     meaning = "kilobytes a second of one box, in both directions together (default: 4096)"
     add("--box-kilobytes", type=int, default=4096, metavar="N", help=meaning)
+    meaning = "megabytes of backups that one box may keep here (default: 2000; 0: none)"
+    add("--box-backup-megabytes", type=int, default=2000, metavar="N", help=meaning)
     meaning = "open connections of one client address (default: 200)"
     add("--source-connections", type=int, default=200, metavar="N", help=meaning)
     meaning = "new connections a minute of one client address (default: 600)"
@@ -95,7 +103,10 @@ def serve(arguments: argparse.Namespace, console: cli.Console) -> int:
             arguments.host, arguments.tls_port, arguments.http_port, arguments.ssh_port,
             arguments.status_host, arguments.status_port,
         ),
-        Limits(arguments.box_connections, arguments.box_kilobytes * 1024),
+        Limits(
+            arguments.box_connections, arguments.box_kilobytes * 1024,
+            max(0, arguments.box_backup_megabytes) * 1_000_000,
+        ),
         relay.SourceLimits(arguments.source_connections, arguments.source_per_minute),
         Patience(),
         token,
@@ -131,6 +142,19 @@ def revoke(arguments: argparse.Namespace, console: cli.Console) -> int:
     if not Enrolments(root).revoke(arguments.name.lower()):
         raise OperatorError(f"there is no box {arguments.name}: see venuebox relay list")
     wake_box(root / WAKEUP_PIPE)
+    return 0
+
+
+def release(arguments: argparse.Namespace, console: cli.Console) -> int:
+    """Stage a release. Raises OperatorError if it is not signed by the key of this program."""
+    from web.relay.releases import stage_release  # noqa: PLC0415 - rarely needed
+
+    if not 0 <= arguments.share <= 100:
+        raise OperatorError("--share is a number of percent, 0 to 100")
+    content = cli.read_argument(arguments.file)  # before this process becomes the owner
+    enrolments = _enrolments(arguments, console)
+    found = stage_release(enrolments, io.BytesIO(content), read_release_key(), arguments.share)
+    print(f"{found.version} for {found.machine} is offered to {arguments.share} % of the boxes")
     return 0
 
 

@@ -10,15 +10,13 @@ import asyncssh
 
 from appliance.core.errors import OperatorError, log_exception
 from appliance.http.request import Networks, address_of, is_in
+from appliance.relay_access import BOX_USER, Access, RelayAddress
 from web.connection import READ_AT_ONCE
 from web.relay.enrolment import (
-    BOX_USER,
     HTTP_PORT,
     JOIN_USER,
     TLS_PORT,
-    Access,
     Invitation,
-    RelayAddress,
 )
 from web.relay.server import REPLACED, SSH_OPTIONS
 

@@ -18,29 +18,20 @@ from typing import Any, Self
 
 from appliance.core import files
 from appliance.core.errors import OperatorError
+from appliance.relay_access import RelayAddress
 from web.relay.hello import is_name
 
 TLS_PORT, HTTP_PORT = 443, 80
 """The ports that a box asks the relay to forward. They name the kind of traffic; the relay may
 listen on other ports."""
-BOX_USER = "box"
 JOIN_USER = "join-"
-"""The SSH user name of an enrolled box, and of one that joins, with the secret behind it. A user
-name is sent encrypted, after the relay has proved its host key."""
+"""The SSH user name of a box that joins, with the secret behind it. A user name is sent encrypted,
+after the relay has proved its host key."""
 _PREFIX = "vbrelay-"
 SECRET_BYTES = 16
 INVITATION_HOURS = 24  # how long a code is valid, unless the operator says otherwise
 WAKEUP_PIPE = "poke"
 """The pipe in the data directory through which commands wake the relay (`wake_box`)."""
-
-
-@dataclass(frozen=True, slots=True)
-class RelayAddress:
-    """The address at which boxes reach the relay, and the SHA-256 fingerprint of its host key."""
-
-    host: str
-    port: int
-    fingerprint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,40 +69,6 @@ class Invitation:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
-    """What a box keeps in its secrets: the relay, its own public name, and its private key."""
-
-    relay: RelayAddress
-    name: str
-    key: str
-
-    def save(self, file: Path) -> None:
-        """Write it to `file`. Another process then never sees a part of it."""
-        files.atomic_write(file, json.dumps(asdict(self)).encode())
-
-    @classmethod
-    def load(cls, file: Path) -> Self | None:
-        """Read it from `file`; None if the box has joined no relay.
-
-        Raises OperatorError if the file is damaged or readable by other users.
-        """
-        try:
-            fields = json.loads(files.read_private(file))
-            return cls(RelayAddress(**fields["relay"]), fields["name"], fields["key"])
-        except FileNotFoundError:
-            return None
-        except (ValueError, TypeError, KeyError):
-            raise OperatorError(
-                f"{file} is damaged: join the relay again with a new code"
-            ) from None
-
-
-def access_file(root: Path) -> Path:
-    """Return the file in the box's data directory that holds its access to the relay."""
-    return root / "secrets" / "relay.json"
-
-
-@dataclass(frozen=True, slots=True)
 class EnrolledBox:
     """A box that may use a name. `key` is its public key in OpenSSH's format."""
 
@@ -134,7 +91,18 @@ class Enrolments:
 
     def __init__(self, root: Path) -> None:
         self._boxes, self._invitations = root / "boxes", root / "invitations"
+        self._backups, self._releases = root / "backups", root / "releases"
         self._address = root / "address.json"
+
+    @property
+    def backups(self) -> Path:
+        """The folder that contains a folder of backups for each box, by name."""
+        return self._backups
+
+    @property
+    def releases(self) -> Path:
+        """The folder of the staged releases."""
+        return self._releases
 
     def make_folders(self) -> None:
         """Create the folders, readable only by this user."""

@@ -17,13 +17,15 @@ from appliance.core.data_directory import listen_for_wakeups
 from appliance.core.errors import OperatorError
 from appliance.http.rate_limit import RateLimit
 from appliance.jobs.watchdog import sd_notify
+from appliance.relay_access import RelayAddress
 from web.connection import ConnectionLimit, affordable_connections
 from web.listeners import listen
 from web.mdns import in_url
-from web.relay.enrolment import WAKEUP_PIPE, Enrolments, RelayAddress
+from web.relay.enrolment import WAKEUP_PIPE, Enrolments
 from web.relay.router import Patience, Router
 from web.relay.server import Boxes, Limits, listen_for_boxes
 from web.relay.status import build_status
+from web.relay.storage import BoxFiles
 
 _HOST_KEY = "ssh_host_key"
 _BACKLOG = 1024
@@ -86,7 +88,7 @@ async def _run(
     runner = web.AppRunner(build_status(boxes, router, token), access_log=None)
     with listen_for_wakeups(root / WAKEUP_PIPE, boxes.reload):
         try:
-            ssh = await listen_for_boxes(boxes, ports.host, ports.ssh, key)
+            ssh = await listen_for_boxes(boxes, ports.host, ports.ssh, key, BoxFiles)
         except OSError as error:
             raise OperatorError(
                 f"cannot listen on {in_url(ports.host)}:{ports.ssh} ({error.strerror}): choose "

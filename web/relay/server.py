@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -11,8 +13,8 @@ from appliance.clock import Clock
 from appliance.core.errors import RateLimited
 from appliance.http.rate_limit import RateLimit
 from appliance.http.request import caller_key
+from appliance.relay_access import BOX_USER
 from web.relay.enrolment import (
-    BOX_USER,
     HTTP_PORT,
     JOIN_USER,
     TLS_PORT,
@@ -39,10 +41,11 @@ _DIALS_PER_MINUTE = 120  # from one address, which may be that of many boxes beh
 
 @dataclass(slots=True)
 class Limits:
-    """What one box may use: concurrent connections, and bytes a second in both directions."""
+    """What one box may use: concurrent connections, bytes a second, and bytes of backups."""
 
     connections: int = 200
     bytes_per_second: int = 4 * 1024 * 1024
+    backup_bytes: int = 2_000_000_000
 
 
 @dataclass(slots=True)
@@ -74,6 +77,7 @@ class Boxes:
         self.enrolments = enrolments
         self.clock = clock
         self.traffic: dict[str, Traffic] = {}
+        self.storage: dict[str, Traffic] = defaultdict(Traffic)  # of the backups
         self._connected: dict[str, asyncssh.SSHServerConnection] = {}
         self._enrolled: dict[str, EnrolledBox] = {}
         self.dials = RateLimit(clock, _DIALS_PER_MINUTE)
@@ -137,8 +141,14 @@ class Boxes:
             connection.disconnect(reason, "replaced" if reason == REPLACED else "revoked")
 
 
+FilesFactory = Callable[[Boxes, "asyncssh.SSHServerChannel[bytes]"], asyncssh.SFTPServer]
+
+
 class BoxConnection(asyncssh.SSHServer):
-    """One SSH connection to the relay. It may only ask for the connections to its own name."""
+    """One SSH connection to the relay.
+
+    It may only ask for the connections to its own name, and for its own backups.
+    """
 
     def __init__(self, boxes: Boxes) -> None:
         self._boxes = boxes
@@ -154,6 +164,12 @@ class BoxConnection(asyncssh.SSHServer):
             self._boxes.dials.spend(caller_key(str((conn.get_extra_info("peername") or ("",))[0])))
         except RateLimited:
             conn.abort()
+
+    def auth_completed(self) -> None:
+        """Tell the SFTP sessions of this connection which box it is."""
+        if self._connection is not None and not self._secret:
+            name = self._boxes.find_by_key(self._key) or ""
+            self._connection.set_extra_info(box=(name, self._key))
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the library's API
         """Forget the connection."""
@@ -214,15 +230,19 @@ class _Forward(asyncssh.SSHListener):
 
 
 async def listen_for_boxes(
-    boxes: Boxes, host: str, port: int, key: asyncssh.SSHKey
+    boxes: Boxes, host: str, port: int, key: asyncssh.SSHKey, files: FilesFactory
 ) -> asyncssh.SSHAcceptor:
-    """Start the SSH server. `key` is its host key. Raises OSError if it cannot listen."""
+    """Start the SSH server. `key` is its host key; `files` makes the SFTP server of a session.
+
+    Raises OSError if it cannot listen.
+    """
     asyncssh.set_log_level(logging.ERROR)  # its other lines contain user names, i.e. secrets
     return await asyncssh.listen(
         host, port, server_factory=partial(BoxConnection, boxes),
         server_host_keys=[key], reuse_address=True,
         login_timeout=_LOGIN_SECONDS, keepalive_interval=_KEEPALIVE_SECONDS,
         keepalive_count_max=_KEEPALIVE_MISSES, allow_scp=False, agent_forwarding=False,
+        allow_pty=False, sftp_factory=partial(files, boxes),
         **SSH_OPTIONS,
     )  # fmt: skip
 

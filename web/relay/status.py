@@ -14,12 +14,15 @@ from appliance.http.request import (
 from appliance.http.security_headers import COMMON_HEADERS
 from web.middleware import requested_name
 from web.monitoring import render_metrics
+from web.relay.releases import is_stopped, list_stages, read_report
 from web.relay.router import Router
 from web.relay.server import Boxes
+from web.relay.storage import used_bytes
 
 _STYLE = "body{font-family:sans-serif}td,th{padding:.3em 1em;text-align:left}"
 _COLUMNS = (
     "Name", "State", "Connected since", "Open", "Total", "Refused", "Bytes in", "Bytes out",
+    "Latest update",
 )  # fmt: skip
 
 
@@ -43,6 +46,7 @@ def build_status(boxes: Boxes, router: Router, token: str) -> web.Application:
             f"<!doctype html><html lang=en><meta charset=utf-8><title>venuebox relay</title>"
             f"<style>{_STYLE}</style><h1>venuebox relay</h1>"
             f"<table><tr>{_cells('th', _COLUMNS)}</tr>{rows}</table>"
+            f"<ul>{_list_releases(boxes)}</ul>"
         )
         policy = "default-src 'none'; style-src 'unsafe-inline'"
         headers = {**COMMON_HEADERS, "Content-Security-Policy": policy}
@@ -80,6 +84,9 @@ def collect_metrics(boxes: Boxes, router: Router) -> Iterator[Any]:
         "open": GaugeMetricFamily(
             "venuebox_relay_open_connections", "connections passed on now", labels=["name"]
         ),
+        "backups": GaugeMetricFamily(
+            "venuebox_relay_backup_bytes", "bytes of backups that the box keeps", labels=["name"]
+        ),
     }
     counters = {
         kind: CounterMetricFamily(f"venuebox_relay_{kind}", meaning, labels=["name"])
@@ -95,6 +102,7 @@ def collect_metrics(boxes: Boxes, router: Router) -> Iterator[Any]:
         traffic = boxes.traffic[name]
         families["up"].add_metric([name], boxes.connection(name) is not None)
         families["open"].add_metric([name], traffic.open)
+        families["backups"].add_metric([name], used_bytes(boxes.enrolments.backups / name))
         for kind, family in counters.items():
             family.add_metric([name], getattr(traffic, kind))
     yield from (*families.values(), *counters.values())
@@ -103,11 +111,22 @@ def collect_metrics(boxes: Boxes, router: Router) -> Iterator[Any]:
 def _row(boxes: Boxes, name: str) -> tuple[object, ...]:
     traffic = boxes.traffic[name]
     since = "" if traffic.connected_at is None else format_instant(traffic.connected_at)
+    report = read_report(boxes.enrolments, name)
     state = "away" if boxes.connection(name) is None else "connected"
     return (
         name, state, since, traffic.open, traffic.connections, traffic.refused, traffic.bytes_in,
-        traffic.bytes_out,
+        traffic.bytes_out, f"{report.version} {report.stage}" if report else "",
     )  # fmt: skip
+
+
+def _list_releases(boxes: Boxes) -> str:
+    lines = []
+    for machine, stage in list_stages(boxes.enrolments).items():
+        state = "stopped by a failure" if is_stopped(boxes.enrolments, stage) else "offered"
+        lines.append(
+            f"Release {stage.version} for {machine}: {state}, {stage.share} % of the boxes"
+        )
+    return "".join(f"<li>{escape(line)}</li>" for line in lines)
 
 
 def _cells(tag: str, values: tuple[object, ...]) -> str:

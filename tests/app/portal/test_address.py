@@ -4,13 +4,14 @@ import pytest
 
 from appliance.core.errors import OperatorError
 from appliance.core.settings import read_settings
+from appliance.relay_access import RelayAddress
 from appliance.tls.acme import REQUESTED, State, _write_state
 from tests.app.portal.people import a_person
 from tests.conftest import running_box, with_settings
 from web.portal import address
 from web.portal.box_jobs import OUTSIDE, directory_of
 from web.portal.cookies import RESTART
-from web.relay.enrolment import Invitation, RelayAddress
+from web.relay.enrolment import Invitation
 
 PAGE = "/portal/box/address"
 CODE = Invitation(

@@ -8,14 +8,16 @@ from aiohttp import web
 
 from appliance.clock import SystemClock
 from appliance.http.rate_limit import RateLimit
+from appliance.relay_access import RelayAddress
 from tests.app.relay.test_hello import hello_for
 from web.connection import ConnectionLimit
 from web.relay.dial import dial, join
-from web.relay.enrolment import Enrolments, RelayAddress
+from web.relay.enrolment import Enrolments
 from web.relay.relay import fingerprint_of
 from web.relay.router import Patience, Router
 from web.relay.server import Boxes, Limits, listen_for_boxes
 from web.relay.status import build_status
+from web.relay.storage import BoxFiles
 
 HERE = "127.0.0.1"
 SECONDS = 30.0
@@ -67,7 +69,7 @@ class World:
         self.secrets = 0
 
     async def start(self):
-        self.ssh = await listen_for_boxes(self.boxes, self.host, 0, self.key)
+        self.ssh = await listen_for_boxes(self.boxes, self.host, 0, self.key, BoxFiles)
         self.address = RelayAddress(self.host, self.ssh.get_port(), fingerprint_of(self.key))
         self.enrolments.set_address(self.address)
         self.public = [

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from appliance.alerts import list_alerts
+from appliance.relay_access import access_file
 from tests.app.relay.relay_world import HERE, Answering, a_relay
 from tests.app.relay.test_hello import hello_for
 from tests.conftest import opened_box
@@ -16,7 +17,6 @@ from web.listeners import CountedTls
 from web.relay import client
 from web.relay.client import RelayClient
 from web.relay.dial import dial
-from web.relay.enrolment import access_file
 
 A = "a.example"
 

@@ -10,10 +10,11 @@ import pytest
 from appliance.core.errors import OperatorError
 from appliance.core.network import own_addresses
 from appliance.http.request import networks_of
+from appliance.relay_access import Access, access_file
 from tests.app.relay.relay_world import HERE, SECONDS, TOKEN, a_relay
 from tests.app.relay.test_hello import HELLO, hello_for
 from web.relay.dial import Refused, is_believable, join
-from web.relay.enrolment import Access, Invitation, access_file
+from web.relay.enrolment import Invitation
 from web.relay.router import Patience
 from web.relay.server import Limits
 

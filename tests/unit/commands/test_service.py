@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from appliance.commands import service
-from appliance.commands.service import make_unit
+from appliance.commands.service import make_unit, make_update_units, takes_requests
 from appliance.core.data_directory import DataDirectory
 from tests.unit.commands.open_folders import let_everybody_enter
 
@@ -64,6 +64,17 @@ if ANALYZE is not None:  # elsewhere the words above have to do
     def test_systemd_finds_nothing_wrong_with_the_unit(unit):
         done = subprocess.run([ANALYZE, "verify", unit], capture_output=True, text=True,
                               check=False)  # fmt: skip
+
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+    def test_systemd_finds_nothing_wrong_with_the_units_of_an_update(tmp_path):
+        data = tmp_path / "50 % box"
+        names = ("venuebox-update.path", "venuebox-update.service")
+        for name, text in zip(names, make_update_units(data, "/usr/bin/true"), strict=True):
+            (tmp_path / name).write_text(text, "utf-8")
+
+        done = subprocess.run([ANALYZE, "verify", *(tmp_path / name for name in names)],
+                              capture_output=True, text=True, check=False)  # fmt: skip
 
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
@@ -133,12 +144,16 @@ if os.geteuid() == 0:  # root alone installs a service
         assert installing() == 0, box.err
 
         calls = (tmp_path / "calls").read_text().splitlines()
-        assert calls[-3:] == [
+        assert calls[-5:] == [
             "daemon-reload",
+            "enable venuebox-update.path",
+            "restart venuebox-update.path",
             "enable venuebox.service",
             "restart venuebox.service",
         ]
         assert "User=nobody" in (tmp_path / "venuebox.service").read_text()
+        assert takes_requests(box.data)
+        assert not takes_requests(tmp_path)
         nobody = pwd.getpwnam("nobody").pw_uid
         assert {path.stat().st_uid for path in (box.data, *box.data.rglob("*"))} == {nobody}
 

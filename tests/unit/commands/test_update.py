@@ -1,14 +1,27 @@
 """A signed release replaces the program only if it works; otherwise the old one continues."""
 
+import os
+from functools import partialmethod
 from pathlib import Path
 from runpy import run_path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from appliance.commands.update import Service, open_release, read_release_key, update
+from appliance.clock import SystemClock
+from appliance.commands import service as service_command
+from appliance.commands import update as update_command
+from appliance.commands.update import Progress, Service, open_release, update
+from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.database.migrate import list_migrations
+from appliance.release import (
+    is_running,
+    read_release_key,
+    read_update_record,
+    request_update,
+    update_lock,
+)
 
 release = run_path(str(Path(__file__).parents[3] / "packaging" / "release.py"))["make_release"]
 KEY, STRANGER = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
@@ -17,6 +30,7 @@ echo "{version} $*" >> {log}
 case "$1" in
     {fails}) echo "venuebox: it failed" >&2; exit 1 ;;
     backup) echo "/backups/b.venuebox-backup: 1 MB, verified" ;;
+    doctor) echo '{{"checks": [{{"name": "box", "status": "ok"}}]}}' ;;
 esac
 """
 
@@ -26,7 +40,12 @@ class Host:
 
     def __init__(self, folder):
         self.program, self.log, self.folder = folder / "venuebox", folder / "log", folder
-        self.healthy, self.done = [True], []
+        self.healthy, self.done, self.refused = [True], [], 0
+        self.data = DataDirectory(folder / "data")
+        self.data.make_folders()
+        for path in (*self.data.databases, self.data.master_key_file):
+            path.touch()
+        folder.mkdir(exist_ok=True)
         self.program.write_bytes(self.script("1.0"))
         self.program.chmod(0o755)
 
@@ -36,16 +55,26 @@ class Host:
     def is_healthy(self):
         return self.healthy.pop(0) if len(self.healthy) > 1 else self.healthy[0]
 
+    def restart(self):
+        self.done.append("restart")
+        if self.refused > 0:
+            self.refused -= 1
+            raise OperatorError("Job for venuebox.service failed")
+
+    def stage(self):
+        record = read_update_record(self.data.root)
+        return (record.stage, record.version) if record else None
+
     def update(self, content):
         path = self.folder / "a.release"
         path.write_bytes(content)
         service = Service(
-            lambda: self.done.append("restart"), lambda: self.done.append("stop"),
-            self.is_healthy, watch_seconds=2.5,
+            self.restart, lambda: self.done.append("stop"), self.is_healthy, watch_seconds=2.5,
         )  # fmt: skip
+        progress = Progress(self.data, SystemClock())
         with open_release(str(path), self.folder) as file:
-            data = self.folder / "data"
-            update(file, KEY.public_key(), self.program, data, service, "1.0")
+            data = self.data.root
+            update(file, KEY.public_key(), self.program, data, service, "1.0", progress)
 
     def calls(self):
         """Which program was called with which command, in order."""
@@ -68,6 +97,7 @@ def test_a_release_is_tried_on_a_backup_before_it_replaces_the_program(host):
     assert host.program.read_bytes() == host.script("1.1")
     assert host.program.stat().st_mode & 0o777 == 0o755
     assert (host.done, host.left()) == (["restart"], [".venuebox.previous"])
+    assert host.stage() == ("done", "1.1")
 
 
 @pytest.mark.proves("S27")
@@ -121,6 +151,25 @@ def test_a_program_that_never_answers_is_replaced_by_the_previous_one(host, sche
     assert host.program.read_bytes() == host.script("1.0")
     assert host.done == ["restart", "stop", "restart"]
     assert (("1.0", "restore") in host.calls()) is restores
+    assert host.stage() == ("went_back", "1.1")
+
+
+@pytest.mark.parametrize("refused", [1, 2])
+def test_a_program_that_the_service_cannot_start_is_replaced_by_the_previous_one(host, refused):
+    host.healthy, host.refused = [False], refused
+    with pytest.raises(OperatorError):
+        host.update(release(host.script("1.1"), KEY, version="1.1"))
+    assert host.program.read_bytes() == host.script("1.0")
+    assert host.done == ["restart", "stop", "restart"]
+    assert host.stage() == ("went_back", "1.1")
+
+
+@pytest.mark.parametrize("length", [600, 12_000, 25_000])
+def test_a_release_that_is_cut_off_changes_nothing(host, length):
+    content = release(host.script("1.1") + b"#" * 30_000, KEY, version="1.1")
+    with pytest.raises(OperatorError):
+        host.update(content[:length])
+    assert (host.calls(), host.done, host.left()) == ([], [], [])
 
 
 @pytest.mark.parametrize(("schema", "stays"), [(0, "1.0"), (1, "1.1")])
@@ -131,6 +180,7 @@ def test_bookings_of_a_new_schema_are_not_lost_by_going_back(host, schema, stays
         host.update(release(host.script("1.1"), KEY, version="1.1", schema=newest))
     assert host.program.read_bytes() == host.script(stays)
     assert ("1.0", "restore") not in host.calls()
+    assert host.stage()[0] == {"1.0": "went_back", "1.1": "stays"}[stays]
 
 
 def test_only_https_is_downloaded_from(tmp_path):
@@ -142,6 +192,61 @@ def test_only_https_is_downloaded_from(tmp_path):
 def test_a_program_without_release_key_cannot_be_updated():
     with pytest.raises(OperatorError):
         read_release_key()
+
+
+@pytest.fixture
+def served(box, tmp_path, monkeypatch):
+    """A box in a systemd service; `venuebox update` installs what was signed with KEY."""
+    host = Host(tmp_path / "host")
+    host.data = DataDirectory(box.data)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    systemctl = programs / "systemctl"
+    systemctl.write_text(f'#!/bin/sh\necho "$@" >> {host.folder}/systemctl\n')
+    systemctl.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    for module in (update_command, service_command):
+        monkeypatch.setattr(module, "UNIT", tmp_path)
+        monkeypatch.setattr(module, "BOOTED", tmp_path)
+    monkeypatch.setattr(update_command, "find_program", lambda: str(host.program))
+    monkeypatch.setattr(update_command, "read_release_key", KEY.public_key)
+    monkeypatch.setattr(update_command, "own_version", lambda: "1.0")
+    monkeypatch.setattr(Service, "__init__", partialmethod(Service.__init__, watch_seconds=1.5))
+    return host
+
+
+def test_the_release_that_the_portal_requested_is_installed(box, served):
+    path = served.folder / "a.release"
+    path.write_bytes(release(served.script("1.1"), KEY, version="1.1"))
+    request_update(box.data, str(path), 1)
+    assert served.stage() == ("asked", "")
+    assert box("update") == 0
+    assert served.program.read_bytes() == served.script("1.1")
+    assert served.stage() == ("done", "1.1")
+
+
+@pytest.mark.proves("S27")
+def test_a_request_that_fails_leaves_its_reason(box, served):
+    path = served.folder / "a.release"
+    path.write_bytes(release(served.script("1.1"), STRANGER, version="1.1"))
+    for source in (str(path), str(served.folder / "missing"), "http://example.org/a.release"):
+        request_update(box.data, source, 1)
+        assert box("update") == 1
+        record = read_update_record(box.data)
+        assert (record.stage, record.version) == ("failed", "")
+        assert record.trouble
+        assert record.trouble in box.err
+    assert served.program.read_bytes() == served.script("1.0")
+
+
+def test_two_updates_do_not_run_at_once(box, served, monkeypatch):
+    monkeypatch.setattr("appliance.release._LOCK_SECONDS", 0)
+    with update_lock(served.program):
+        request_update(box.data, "/nowhere", 1)
+        assert is_running(read_update_record(box.data), served.program, 10**9)
+        assert box("update") == 1
+    assert read_update_record(box.data).stage == "asked"
+    assert not is_running(read_update_record(box.data), served.program, 10**9)
 
 
 def test_the_trial_checks_the_backup_and_the_settings(box):

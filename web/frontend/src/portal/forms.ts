@@ -97,6 +97,8 @@ function clearRefusals(form: HTMLFormElement): void {
 
 export function showNetworkErrors(): void {
   document.addEventListener("htmx:error", (event) => {
+    // During an update the box restarts, and the page says so.
+    if ((event.target as Element).closest("[data-may-be-away]")) return;
     // Without `ctx.text`, there was no response. A refusal has its own message.
     const { ctx } = (event as CustomEvent<{ ctx?: { text?: string } }>).detail;
     if (ctx && ctx.text === undefined) showUnreachable();

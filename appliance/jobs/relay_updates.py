@@ -1,0 +1,123 @@
+"""Install the releases that the relay stages for this box, at night, if the owner allows it."""
+
+import asyncio
+import io
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from appliance.backup.targets import connect_relay
+from appliance.box import Box
+from appliance.core.data_directory import DataDirectory
+from appliance.core.files import atomic_file
+from appliance.database.connection import Reader
+from appliance.environment import own_version
+from appliance.jobs.nightly import next_night
+from appliance.release import (
+    HEAD_BYTES,
+    OUTCOMES,
+    UpdateRecord,
+    check_manifest,
+    is_newer,
+    open_archive,
+    read_manifest,
+    read_release_key,
+    read_update_record,
+    request_update,
+)
+from appliance.scheduler import Job
+
+if TYPE_CHECKING:
+    import asyncssh
+
+log = logging.getLogger(__name__)
+
+REPORT = "last-update.json"  # at the relay
+_RELEASE = "relay.release"  # in the data directory, until it is installed
+_LATE_MS = 2 * 3_600_000  # so long after the quiet hour an update may still begin
+_LOOK_MS = 60_000
+_RELEASE_SECONDS = 3600.0
+_REPORT_SECONDS = 60.0
+_BLOCK = 1 << 20
+
+
+class RelayUpdates:
+    """Tells the relay how the latest update went, and requests the one that it stages.
+
+    It looks for one an hour after the nightly jobs. systemd installs it, as from the portal.
+    """
+
+    def __init__(
+        self, box: Box, directory: DataDirectory, can_install: Callable[[Path], bool],
+        may_run: Callable[[], bool],
+    ) -> None:  # fmt: skip
+        self._box, self._root, self._can_install = box, directory.root, can_install
+        self._directory = directory
+        self._looked_at = box.clock.now()
+        self._reported: UpdateRecord | None = None
+        self.job = Job("relay updates", box.live.database, self._next_due, self.run, may_run)
+
+    def _next_due(self, reader: Reader) -> int | None:
+        if not self._box.settings.update.from_relay:
+            return None
+        record = read_update_record(self._root)
+        if record is not None and record != self._reported:
+            # An update that is under way has an outcome soon.
+            return 0 if record.stage in OUTCOMES else reader.now + _LOOK_MS
+        return self._quiet_hour(reader)
+
+    def _quiet_hour(self, reader: Reader) -> int:
+        hour = (self._box.settings.backup.hour + 1) % 24
+        return next_night(reader, self._looked_at, hour)
+
+    async def run(self) -> None:
+        """Report the latest update; in the quiet hour, request what the relay stages.
+
+        Raises OperatorError if the relay does not answer.
+        """
+        now = self._box.clock.now()
+        due = await self._box.live.database.read(self._quiet_hour)
+        async with connect_relay(self._directory) as sftp:
+            await self._report(sftp)
+            if due <= now < due + _LATE_MS and self._can_install(self._root):
+                await self._request(sftp)
+        if due <= now:
+            self._looked_at = now
+
+    async def _report(self, sftp: "asyncssh.SFTPClient") -> None:
+        record = read_update_record(self._root)
+        if record is None or record == self._reported or record.stage not in OUTCOMES:
+            return
+        async with asyncio.timeout(_REPORT_SECONDS), sftp.open(REPORT, "wb") as file:
+            await file.write((self._root / REPORT).read_bytes())
+        self._reported = record
+        (self._root / _RELEASE).unlink(missing_ok=True)
+
+    async def _request(self, sftp: "asyncssh.SFTPClient") -> None:
+        """Fetch the staged release and request its installation, if it is newer and signed."""
+        import asyncssh  # noqa: PLC0415 - takes 5 MB, and only boxes with a relay need it
+
+        target, key = self._root / _RELEASE, read_release_key()
+        try:
+            async with (
+                asyncio.timeout(_RELEASE_SECONDS),
+                sftp.open(f"release/{os.uname().machine}", "rb") as file,
+            ):
+                head = cast("bytes", await file.read(HEAD_BYTES, 0))
+                with open_archive(io.BytesIO(head)) as archive:
+                    manifest = read_manifest(archive, key)
+                latest = read_update_record(self._root)
+                was_tried = latest is not None and latest.version == manifest.version
+                if was_tried or not is_newer(manifest.version, own_version()):
+                    return
+                check_manifest(manifest, own_version())
+                with atomic_file(target) as copy:
+                    await file.seek(0)
+                    while block := cast("bytes", await file.read(_BLOCK)):
+                        copy.write(block)
+        except asyncssh.SFTPNoSuchFile:  # nothing is staged for this box
+            return
+        log.warning("update: the relay stages version %s, which is installed now", manifest.version)
+        await asyncio.to_thread(request_update, self._root, str(target), self._box.clock.now())

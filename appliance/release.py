@@ -1,0 +1,185 @@
+"""Signed releases of the program, and the record of the latest update.
+
+A release is a tar file with three members in this order: `manifest.json`, its Ed25519 signature
+`manifest.sig`, and the program. packaging/release.py makes it. The program contains the public key
+of its releases.
+
+The box runs without the right to replace its own program. To install a release, it writes a request
+into the data directory. systemd then runs `venuebox update` as root, which records its progress.
+"""
+
+import os
+import re
+import tarfile
+from contextlib import AbstractContextManager
+from importlib import resources
+from pathlib import Path
+from typing import IO, Literal
+
+import msgspec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from appliance.core.errors import OperatorError
+from appliance.core.files import acting_as, atomic_write, exclusive, find_owner
+
+KEY_FILE = "release.pub"  # the public key in hex; the binary contains it
+PROGRAM_MEMBER = "venuebox"
+HEAD_BYTES = 160 * 1024  # more than what comes before the program in a release
+_MANIFEST_MAX = 64 * 1024
+_NUMBERS = re.compile(r"\d+(?:\.\d+)*")
+REQUEST = "update-request"
+_RECORD = "last-update.json"
+_LOCK_SECONDS = 5.0
+_START_MS = 60_000  # systemd starts an update much sooner
+
+Stage = Literal[
+    "asked", "download", "backup", "trial", "start", "done", "went_back", "stays", "failed"
+]
+OUTCOMES: frozenset[Stage] = frozenset({"done", "went_back", "stays", "failed"})
+
+
+class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
+    """What a release contains. `schema` is the database schema that the program writes."""
+
+    version: str
+    minimum: str
+    machine: str
+    schema: int
+    sha256: str
+    size: int
+    notes: str = ""
+
+
+class UpdateRecord(msgspec.Struct, frozen=True):
+    """The stage that the latest update has reached, and since when (ms since 1970).
+
+    Outcomes: `done`; `failed`, with the reason in `trouble`; `went_back` to the previous program;
+    `stays` if the new program failed, but the previous one cannot read what was booked since.
+    """
+
+    stage: Stage
+    at: int
+    version: str = ""  # of the release; "" until its signature is checked
+    trouble: str = ""
+
+
+def read_release_key() -> Ed25519PublicKey:
+    """Return the public key in this program. Raises OperatorError if it has none."""
+    file = resources.files("appliance").joinpath("inventory", KEY_FILE)
+    try:
+        return Ed25519PublicKey.from_public_bytes(bytes.fromhex(file.read_text("ascii").strip()))
+    except (FileNotFoundError, ValueError):
+        raise OperatorError(
+            "this program has no release key. Install the first release by hand "
+            "(docs/operations/upgrade.md)"
+        ) from None
+
+
+def open_archive(release: IO[bytes]) -> tarfile.TarFile:
+    """Open a release. Raises OperatorError if it is no tar file."""
+    try:
+        return tarfile.open(fileobj=release, mode="r:")
+    except tarfile.TarError:
+        raise OperatorError("this file is not a release") from None
+
+
+def read_manifest(archive: tarfile.TarFile, key: Ed25519PublicKey) -> Manifest:
+    """Return the signed manifest. Reads nothing behind it, so the archive may be cut off there.
+
+    Raises OperatorError if the signature is not by `key`.
+    """
+    try:
+        content, signature = (_next(archive, f"manifest.{end}") for end in ("json", "sig"))
+        key.verify(signature, content)
+        return msgspec.json.decode(content, type=Manifest)
+    except (InvalidSignature, KeyError, tarfile.TarError, msgspec.DecodeError):
+        raise OperatorError(
+            "this file is not a release for this program: its signature is not valid"
+        ) from None
+
+
+def _next(archive: tarfile.TarFile, name: str) -> bytes:
+    member = archive.next()
+    file = archive.extractfile(member) if member and member.isreg() else None
+    if member is None or member.name != name or file is None:
+        raise KeyError(name)
+    return file.read(_MANIFEST_MAX)
+
+
+def check_manifest(manifest: Manifest, installed: str) -> None:
+    """Raise OperatorError if the release is not newer, or is for other boxes than this one."""
+    machine = os.uname().machine
+    if manifest.machine != machine:
+        raise OperatorError(f"this release is for {manifest.machine}, this machine is {machine}")
+    if not is_newer(manifest.version, installed):
+        raise OperatorError(
+            f"this release is {manifest.version}, but {installed} is installed. To go back, see "
+            "docs/operations/upgrade.md"
+        )
+    if is_newer(manifest.minimum, installed):
+        raise OperatorError(f"install {manifest.minimum} first: this release upgrades from it")
+
+
+def is_newer(version: str, other: str) -> bool:
+    """Whether `version` is newer than `other`. Compares their leading numbers."""
+    return _order(version) > _order(other)
+
+
+def _order(version: str) -> list[int]:
+    found = _NUMBERS.match(version)
+    return [int(part) for part in found[0].split(".")] if found else [0]
+
+
+def request_update(root: Path, source: str, now: int) -> None:
+    """Ask systemd to install the release at `source`, an https address or a file.
+
+    `root` is the data directory. `now` is in ms since 1970.
+    """
+    write_update_record(root, UpdateRecord("asked", now))
+    (root / REQUEST).write_text(source, "utf-8")  # in place: systemd watches for the write
+
+
+def read_request(root: Path) -> str:
+    """Return the source that was requested. Raises OperatorError if there is none."""
+    try:
+        with acting_as(find_owner(root)):
+            return (root / REQUEST).read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise OperatorError("name the release: its file or its https address") from None
+
+
+def write_update_record(root: Path, record: UpdateRecord) -> None:
+    """Store `record` in the data directory, as its owner. Raises OSError on failure."""
+    with acting_as(find_owner(root)):
+        atomic_write(root / _RECORD, msgspec.json.encode(record))
+
+
+def read_update_record(root: Path) -> UpdateRecord | None:
+    """Return the record of the latest update, or None if there is none."""
+    try:
+        return msgspec.json.decode((root / _RECORD).read_bytes(), type=UpdateRecord)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def update_lock(program: Path, patience: float | None = None) -> AbstractContextManager[None]:
+    """Hold the lock of an update of `program`, waiting at most `patience` seconds (5).
+
+    Raises OperatorError if another update holds it for longer.
+    """
+    waits = _LOCK_SECONDS if patience is None else patience
+    return exclusive(program.parent, waits, "another update is running")
+
+
+def is_running(record: UpdateRecord, program: Path, now: int) -> bool:
+    """Whether the recorded update runs, or was requested within the last minute."""
+    if record.stage in OUTCOMES:
+        return False
+    if abs(now - record.at) < _START_MS:
+        return True
+    try:
+        with update_lock(program, 0):
+            return False
+    except OperatorError:
+        return True

@@ -1,0 +1,156 @@
+"""The section `update` of the page `/portal/box`: a newer release, and how the update goes."""
+
+import asyncio
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+from aiohttp import web
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from appliance.commands.service import find_program, takes_requests
+from appliance.core.errors import OperatorError
+from appliance.release import (
+    HEAD_BYTES,
+    OUTCOMES,
+    Manifest,
+    check_manifest,
+    is_newer,
+    is_running,
+    open_archive,
+    read_manifest,
+    read_release_key,
+    read_update_record,
+    request_update,
+)
+from appliance.staff.audit_log import record_audit
+from appliance.webhooks.client import SystemTrust, Trust
+from web.portal.box_jobs import directory_of
+from web.portal.cookies import BOX, LIVE
+from web.portal.guard import actor_of
+from web.portal.responses import moment_formatter, portal_page, see_other
+
+_DEADLINE_SECONDS = 10.0
+_FRESH_SECONDS = 600.0
+_OK = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is at `update.url`: a newer release, the reason why it cannot be used, or neither."""
+
+    manifest: Manifest | None = None
+    trouble: str = ""
+
+
+class ReleaseWatch:
+    """Looks for a newer release at `update.url`, at most every ten minutes."""
+
+    def __init__(self, url: str, installed: str, trust: Trust | None = None) -> None:
+        self.url, self.installed = url, installed
+        self.key = _own_key()
+        self.trust = trust or SystemTrust()
+        self.found: Found | None = None
+        self._looked_at = 0.0
+        self._looking = asyncio.Lock()
+
+    async def look(self) -> None:
+        """Set `found`, within 10 s. Does nothing without an address or a release key."""
+        async with self._looking:
+            now = asyncio.get_running_loop().time()
+            is_known = self.found is not None and not self.found.trouble
+            is_fresh = is_known and now - self._looked_at < _FRESH_SECONDS
+            if not self.url or self.key is None or is_fresh:
+                return
+            self._looked_at = now
+            try:
+                manifest = await fetch_manifest(self.url, self.key, self.trust)
+                self.found = Found()
+                if is_newer(manifest.version, self.installed):
+                    check_manifest(manifest, self.installed)
+                    self.found = Found(manifest)
+            except OperatorError as error:
+                self.found = Found(trouble=str(error))
+
+
+RELEASES = web.AppKey("releases", ReleaseWatch)
+
+
+def _own_key() -> Ed25519PublicKey | None:
+    try:
+        return read_release_key()
+    except OperatorError:
+        return None
+
+
+async def fetch_manifest(url: str, key: Ed25519PublicKey, trust: Trust) -> Manifest:
+    """Read the beginning of the release at `url` and return its manifest, within 10 s.
+
+    Raises OperatorError if nothing answers there, or if it is not signed by `key`.
+    """
+    head = b""
+    try:
+        async with asyncio.timeout(_DEADLINE_SECONDS):
+            connector = aiohttp.TCPConnector(ssl=await trust())
+            async with (
+                aiohttp.ClientSession(connector=connector) as session,
+                session.get(url) as response,
+            ):
+                if response.status != _OK:
+                    raise OperatorError(f"{url} answers with status {response.status}")
+                async for block in response.content.iter_any():
+                    head += block
+                    if len(head) >= HEAD_BYTES:
+                        break
+    except TimeoutError:
+        raise OperatorError(f"{url} does not answer in time") from None
+    except (aiohttp.ClientError, OSError) as error:
+        raise OperatorError(f"{url} cannot be read ({error})") from None
+    with open_archive(io.BytesIO(head)) as archive:
+        return read_manifest(archive, key)
+
+
+async def show_update(request: web.Request) -> web.Response:
+    """`GET /portal/box/update`: look for a newer release, and show the section.
+
+    The page polls it during an update, also while the box restarts.
+    """
+    state = await read_update_state(request)
+    if not state["is_updating"]:
+        await request.app[RELEASES].look()
+    return portal_page(request, "portal/box/update.html", {**state, "is_looked_up": True})
+
+
+async def read_update_state(request: web.Request) -> dict[str, object]:
+    """Return the values of the section, without looking for a newer release."""
+    watch, root = request.app[RELEASES], directory_of(request.app[BOX]).root
+    record = await asyncio.to_thread(read_update_record, root)
+    now = request.app[BOX].clock.now()
+    is_updating = record is not None and await asyncio.to_thread(
+        is_running, record, Path(find_program()), now
+    )
+    return {
+        "releases": watch,
+        "record_of_update": record,
+        "is_updating": is_updating,
+        "was_interrupted": record and not is_updating and record.stage not in OUTCOMES,
+        "box": request.app[BOX],
+        "can_install": await asyncio.to_thread(takes_requests, root),
+        "update_command": f"sudo venuebox update {watch.url} --data {root}",
+        "in_words": moment_formatter(request),
+    }
+
+
+async def install(request: web.Request) -> web.StreamResponse:
+    """`POST /portal/box/update`: request the newest release. The page shows its progress."""
+    watch, root = request.app[RELEASES], directory_of(request.app[BOX]).root
+    state = await read_update_state(request)
+    await watch.look()
+    manifest = watch.found.manifest if watch.found else None
+    if manifest is not None and state["can_install"] and not state["is_updating"]:
+        await request[LIVE].database.write(
+            record_audit, actor_of(request), "update_requested", name=manifest.version
+        )
+        await asyncio.to_thread(request_update, root, watch.url, request.app[BOX].clock.now())
+    return see_other(request, "/box#update")

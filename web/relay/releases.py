@@ -1,0 +1,118 @@
+"""Releases that the relay's operator stages for a share of the boxes that allow it.
+
+There is one release for each machine, such as x86_64, as a file in the relay's data directory. A
+box reports how its latest update went. If one fails with the staged release, no other box gets it
+until the operator stages it again.
+"""
+
+import hashlib
+import shutil
+import tarfile
+from pathlib import Path
+from typing import IO, Any, cast
+
+import msgspec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from appliance.core.errors import OperatorError
+from appliance.core.files import atomic_file, atomic_write, make_folder
+from appliance.release import (
+    OUTCOMES,
+    PROGRAM_MEMBER,
+    Manifest,
+    UpdateRecord,
+    open_archive,
+    read_manifest,
+    read_update_record,
+)
+from web.relay.enrolment import Enrolments
+
+_REPORT_MAX = 64 * 1024
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """A staged release: its version, the share of the boxes in percent, and failures to ignore."""
+
+    version: str
+    share: int
+    ignored: list[str] = []  # names of boxes that had failed when it was staged
+
+
+def stage_release(
+    enrolments: Enrolments, release: IO[bytes], key: Ed25519PublicKey, share: int
+) -> Manifest:
+    """Offer the open file `release` to `share` percent of the boxes. Replaces an earlier one.
+
+    Raises OperatorError if it is not signed by `key`, or damaged.
+    """
+    try:
+        with open_archive(release) as archive:
+            manifest = read_manifest(archive, key)
+            program = archive.extractfile(PROGRAM_MEMBER)
+            found = hashlib.file_digest(cast("Any", program), "sha256") if program else None
+    except (KeyError, tarfile.TarError):
+        found = None
+    if found is None or found.hexdigest() != manifest.sha256:
+        raise OperatorError("the release is damaged. Download it again")
+    make_folder(enrolments.releases)
+    state, copy = _files(enrolments, manifest.machine)
+    release.seek(0)
+    with atomic_file(copy) as target:
+        shutil.copyfileobj(release, target)
+    failed = find_failures(enrolments, manifest.version)
+    stage = Stage(manifest.version, share, failed)
+    atomic_write(state, msgspec.json.encode(stage))
+    return manifest
+
+
+def find_release(enrolments: Enrolments, name: str, machine: str) -> Path | None:
+    """Return the release that the box `name` may install on its machine, or None."""
+    state, copy = _files(enrolments, machine)
+    stage = _read_stage(state)
+    if stage is None or is_stopped(enrolments, stage):
+        return None
+    # Another release chooses other boxes, so the same ones do not always come first.
+    drawn = int.from_bytes(hashlib.sha256(f"{stage.version} {name}".encode()).digest()) % 100
+    return copy if drawn < stage.share else None
+
+
+def list_stages(enrolments: Enrolments) -> dict[str, Stage]:
+    """Return the staged releases by machine."""
+    found = {path.stem: _read_stage(path) for path in sorted(enrolments.releases.glob("*.json"))}
+    return {machine: stage for machine, stage in found.items() if stage is not None}
+
+
+def is_stopped(enrolments: Enrolments, stage: Stage) -> bool:
+    """Whether a box has failed with this release since it was staged."""
+    return not set(find_failures(enrolments, stage.version)) <= set(stage.ignored)
+
+
+def find_failures(enrolments: Enrolments, version: str) -> list[str]:
+    """Return the names of the boxes whose update to `version` failed."""
+    reports = {name: read_report(enrolments, name) for name in enrolments.boxes()}
+    return [
+        name for name, report in reports.items()
+        if report and report.version == version and report.stage in OUTCOMES - {"done"}
+    ]  # fmt: skip
+
+
+def read_report(enrolments: Enrolments, name: str) -> UpdateRecord | None:
+    """Return how the latest update of the box went, as it told. None if it has told nothing."""
+    folder = enrolments.backups / name
+    try:
+        is_small = (folder / "last-update.json").stat().st_size <= _REPORT_MAX
+    except OSError:
+        return None
+    return read_update_record(folder) if is_small else None
+
+
+def _files(enrolments: Enrolments, machine: str) -> tuple[Path, Path]:
+    folder = enrolments.releases
+    return folder / f"{machine}.json", folder / f"{machine}.release"
+
+
+def _read_stage(path: Path) -> Stage | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Stage)
+    except (OSError, msgspec.DecodeError):
+        return None

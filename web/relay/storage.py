@@ -1,0 +1,166 @@
+"""SFTP for the boxes: a flat folder with a quota for the backups of each, and staged releases.
+
+A box logs in with the key of its enrolment. It can only name files in its own folder: there are no
+subfolders and no links. The backups are encrypted by the box.
+"""
+
+import asyncio
+import os
+import posixpath
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import IO, NoReturn, cast
+
+import asyncssh
+
+from appliance.core.files import make_folder, sync
+from web.relay.releases import find_release
+from web.relay.server import Boxes
+
+_NAME = re.compile(rb"[A-Za-z0-9._-]{1,200}")
+_RELEASE = re.compile(rb"/?release/([a-z0-9_]{1,32})")
+_REPORT_BYTES = 64 * 1024  # what a box may store if the relay keeps no backups
+_FILES_MAX = 1000  # of one box; the box itself keeps about 60
+_OPEN_MAX = 16  # open files of one box
+_READ_MAX = 4 << 20  # bytes at once, as the library advertises
+_FREE_LEAST = 256 << 20  # bytes of the disk that no box may use
+
+
+def used_bytes(folder: Path) -> int:
+    """Return the size in bytes of all files in a box's folder."""
+    return sum(_sizes(folder).values())
+
+
+def _sizes(folder: Path) -> dict[str, int]:
+    try:
+        with os.scandir(folder) as entries:
+            return {entry.name: entry.stat(follow_symlinks=False).st_size for entry in entries}
+    except FileNotFoundError:  # there is no folder yet
+        return {}
+
+
+class BoxFiles(asyncssh.SFTPServer):
+    """One SFTP session of a box. Once the box is revoked, it refuses everything.
+
+    Each method raises SFTPError for what is not allowed, as the library expects. The library
+    handles one request of a session at a time, so waiting in `read` and `write` slows the box down.
+    """
+
+    def __init__(self, boxes: Boxes, channel: "asyncssh.SSHServerChannel[bytes]") -> None:
+        super().__init__(channel)
+        self._boxes = boxes
+        # A box that only joins is not known by its key, and is refused.
+        self._name, self._key = channel.get_extra_info("box", ("", ""))
+        self._folder = boxes.enrolments.backups / self._name
+        self._traffic = boxes.storage[self._name]
+        self._rate = max(1, boxes.limits.bytes_per_second // 2)  # besides that of its callers
+
+    def map_path(self, path: bytes) -> bytes:
+        """Return the path of the box's folder or of a file in it. Every operation calls this."""
+        self._check()
+        name = posixpath.normpath(posixpath.join(b"/", path)).lstrip(b"/")
+        if name and not _NAME.fullmatch(name):
+            _refuse("this name is not allowed")
+        make_folder(self._folder)
+        return os.fsencode(self._folder / os.fsdecode(name))
+
+    def _check(self) -> None:
+        if not self._name or self._boxes.find_by_key(self._key) != self._name:
+            _refuse("the box is not enrolled")
+
+    def open(self, path: bytes, pflags: int, attrs: asyncssh.SFTPAttrs) -> object:
+        """Open a file. Appending is refused, because the offset would not tell where it writes."""
+        del attrs  # such as a mode
+        if machine := _RELEASE.fullmatch(path):
+            return self._open_release(machine[1].decode(), pflags)
+        if pflags & asyncssh.FXF_APPEND:
+            _refuse("files cannot be appended to")
+        place = Path(os.fsdecode(self.map_path(path)))
+        if self._traffic.open >= _OPEN_MAX:
+            _refuse("too many open files")
+        if not place.exists() and len(_sizes(self._folder)) >= _FILES_MAX:
+            _refuse("too many files")
+        file = super().open(path, pflags, asyncssh.SFTPAttrs(permissions=0o600))
+        self._traffic.open += 1
+        return file
+
+    def _open_release(self, machine: str, pflags: int) -> object:
+        """Open the release that is staged for this box, for reading only."""
+        self._check()
+        if pflags & ~asyncssh.FXF_READ or self._traffic.open >= _OPEN_MAX:
+            _refuse("a release can only be read")
+        path = find_release(self._boxes.enrolments, self._name, machine)
+        if path is None:
+            raise asyncssh.SFTPNoSuchFile("no release is staged for this box")
+        file = path.open("rb", buffering=0)
+        self._traffic.open += 1
+        return file
+
+    def close(self, file_obj: object) -> None:
+        """Close a file. The library calls this at the end of the session too."""
+        self._traffic.open -= 1
+        cast("IO[bytes]", file_obj).close()
+
+    async def read(self, file_obj: object, offset: int, size: int) -> bytes:
+        """Read at most 4 MB, at the rate of the box."""
+        self._check()
+        data = cast("bytes", super().read(file_obj, offset, min(size, _READ_MAX)))
+        self._traffic.bytes_out += len(data)
+        await self._traffic.spend(len(data), self._rate)
+        return data
+
+    async def write(self, file_obj: object, offset: int, data: bytes) -> int:
+        """Write, at the rate of the box, unless its quota or the disk is used up."""
+        await self._traffic.spend(len(data), self._rate)
+        self._check()
+        handle = cast("IO[bytes]", file_obj).fileno()
+        growth = offset + len(data) - os.fstat(handle).st_size
+        if growth > 0:
+            quota = max(self._boxes.limits.backup_bytes, _REPORT_BYTES)
+            if used_bytes(self._folder) + growth > quota:
+                _refuse(f"the {quota >> 20} MB for backups of this box are used up")
+            disk = os.fstatvfs(handle)
+            if disk.f_bavail * disk.f_frsize - growth < _FREE_LEAST:
+                _refuse("the disk of the relay is full")
+        self._traffic.bytes_in += len(data)
+        return cast("int", super().write(file_obj, offset, data))
+
+    async def rename(self, oldpath: bytes, newpath: bytes) -> None:
+        """Rename a file, which is on the disk before it has its new name."""
+        old = Path(os.fsdecode(self.map_path(oldpath)))
+        await asyncio.to_thread(sync, old)
+        super().rename(oldpath, newpath)
+        await asyncio.to_thread(sync, self._folder)
+
+    async def scandir(self, path: bytes) -> AsyncIterator[asyncssh.SFTPName]:
+        """List the folder, without keeping it open."""
+        self.map_path(path)
+        for name, size in _sizes(self._folder).items():
+            yield asyncssh.SFTPName(os.fsencode(name), attrs=asyncssh.SFTPAttrs(size=size))
+
+    def realpath(self, path: bytes) -> bytes:
+        """Return the path as the box names it."""
+        place = Path(os.fsdecode(self.map_path(path)))
+        return b"/" + os.fsencode("" if place == self._folder else place.name)
+
+    def mkdir(self, path: bytes, attrs: asyncssh.SFTPAttrs) -> NoReturn:
+        """Refuse it. With this error, a client looks whether the folder is there already."""
+        del path, attrs
+        raise asyncssh.SFTPFailure("there are no folders here")
+
+
+def _refuse_always(*_arguments: object) -> NoReturn:
+    _refuse("this is not allowed")
+
+
+# Attributes could lengthen a file, links could leave the folder, and nothing else is needed.
+for _operation in (
+    "open56", "setstat", "lsetstat", "fsetstat", "rmdir", "symlink", "link", "readlink",
+    "posix_rename", "lock", "unlock", "statvfs", "fstatvfs", "fsync",
+):  # fmt: skip
+    setattr(BoxFiles, _operation, _refuse_always)
+
+
+def _refuse(reason: str) -> NoReturn:
+    raise asyncssh.SFTPPermissionDenied(reason)
