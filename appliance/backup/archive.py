@@ -41,7 +41,7 @@ _LEVEL = 3  # this zlib level reduces the size to a quarter, ten times faster th
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The unencrypted header: venue, time, program version, schema and key check."""
+    """The unencrypted header: venue, time, program version, schema, key check and number."""
 
     venue: str
     slug: str
@@ -51,17 +51,25 @@ class Header:
     schema: int
     key_check: str
     salt: str  # hexadecimal
+    # The box counts its backups, because its clock may be wrong. Older versions wrote no number.
+    number: int = 0
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """A sort key: the later of two backups of a box has the greater one."""
+        return self.number, parse_instant(self.made_at)
 
 
 def read_header(file: BinaryIO) -> tuple[Header, bytes]:
     """Return the header and its raw bytes, and leave `file` at the first chunk.
 
-    Raises OperatorError if the file is not a backup or its header is damaged.
+    Raises OperatorError if the file is not a backup, or its header is damaged or cannot be read.
     """
-    file.seek(0)
-    if file.read(len(_MAGIC)) != _MAGIC:
+    with _reading():
+        file.seek(0)
+        magic, line = file.read(len(_MAGIC)), file.readline(_LONGEST_HEADER)
+    if magic != _MAGIC:
         raise OperatorError("this file is not a venuebox backup, or its header is damaged")
-    line = file.readline(_LONGEST_HEADER)
     try:
         # `convert` checks the types.
         header = msgspec.convert(asdict(Header(**json.loads(line))), Header)
@@ -95,6 +103,17 @@ def open_backup(path: Path) -> Iterator[BinaryIO]:
         with contextlib.suppress(OSError):  # not all file systems support the hint
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         yield file
+
+
+@contextlib.contextmanager
+def _reading() -> Iterator[None]:
+    """Raise OperatorError if the disk cannot read the backup, so that a different one is tried."""
+    try:
+        yield
+    except OSError as error:
+        raise OperatorError(
+            f"this backup cannot be read ({error.strerror}). Use a different backup."
+        ) from None
 
 
 class SealedWriter:
@@ -138,7 +157,8 @@ class SealedReader:
     def __init__(self, file: BinaryIO, key: RecoveryKey) -> None:
         """Read the header.
 
-        Raises OperatorError if the file is not a backup or was encrypted with a different key.
+        Raises OperatorError if the file is not a backup, cannot be read or was encrypted with a
+        different key.
         """
         self.header, line = read_header(file)
         if self.header.key_check != key.check:
@@ -150,14 +170,14 @@ class SealedReader:
         self._cipher, self._associated_data = _cipher(self.header, line, key)
         self._decompressor = zlib.decompressobj()
         self._ready = b""
-        self._next = file.read(_CHUNK + _TAG)
+        self._next = self._read_chunk()
         self._number = 0
         self._ended = False
 
     def read(self, size: int) -> bytes:
         """Return at most `size` bytes, or b"" at the end.
 
-        Raises OperatorError if the backup is damaged.
+        Raises OperatorError if the backup is damaged or cannot be read.
         """
         while not self._ready and not self._ended:
             self._open_chunk()
@@ -169,8 +189,12 @@ class SealedReader:
         while self.read(_CHUNK):
             pass
 
+    def _read_chunk(self) -> bytes:
+        with _reading():
+            return self._file.read(_CHUNK + _TAG)
+
     def _open_chunk(self) -> None:
-        sealed, self._next = self._next, self._file.read(_CHUNK + _TAG)
+        sealed, self._next = self._next, self._read_chunk()
         is_last = not self._next
         try:
             opened = self._cipher.decrypt(

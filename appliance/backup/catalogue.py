@@ -3,11 +3,12 @@
 import contextlib
 import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
 
 from appliance.backup.archive import Header, show_header
+from appliance.backup.recovery_key import RecoveryKey, find_recovery_key
 from appliance.clock import Clock, parse_instant
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
@@ -20,6 +21,7 @@ _QUARTER_MS, HOUR_MS, DAY_MS = 900_000, 3_600_000, 86_400_000
 OVERDUE_MS = DAY_MS + 6 * HOUR_MS
 _NAME = re.compile(rf"([a-z0-9-]+)-\d{{4}}-\d{{2}}-\d{{2}}T\d{{6}}Z(-\d+)?{re.escape(SUFFIX)}")
 _RECORD = "last-backup.json"
+_NUMBERS_PER_RESTORE = 1_000_000  # a backup every 15 minutes for 28 years
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,8 @@ class Record:
     made_at: int | None = None  # when the latest one was verified in any way, in ms since 1970
     seconds: float = 0.0  # how long the latest one took
     mark: str = ""  # the state of the live database in it, as `find_mark` returns it
+    number: int = 0  # the greatest number that a backup of this box has
+    key_check: str = ""  # identifies the recovery key in the printed kit, as in backups' headers
 
     @property
     def latest(self) -> int | None:
@@ -90,7 +94,7 @@ def list_backups(folder: Path, venue_id: str | None = None) -> list[tuple[Path, 
             header = show_header(path)
             if _NAME.fullmatch(path.name) and venue_id in {None, header.venue_id}:
                 found.append((path, header))
-    return sorted(found, key=lambda backup: parse_instant(backup[1].made_at), reverse=True)
+    return sorted(found, key=lambda backup: backup[1].order, reverse=True)
 
 
 def slug_of(name: str) -> str:
@@ -100,16 +104,16 @@ def slug_of(name: str) -> str:
 
 
 def choose_old(backups: list[tuple[Path, Header]]) -> list[Path]:
-    """Return the backups to delete. `backups` must be sorted, latest first.
+    """Return the backups to delete. `backups` must be sorted by `Header.order`, latest first.
 
-    Keeps the latest backup of each quarter of the hour before the latest one, of each of the 24
-    hours before it, and of the last 14 days, 8 weeks and 2 schema versions. The latest backup with
-    the previous schema contains the state before an upgrade. Days and weeks without a backup do not
-    count, so a box that was off for a year keeps its backups. A box that restarts again and again
-    before an upgrade fills no disk.
+    Never returns the first. Keeps the latest backup of each quarter of the hour before it, of each
+    of the 24 hours before it, and of the last 14 days, 8 weeks and 2 schema versions. The latest
+    backup with the previous schema contains the state before an upgrade. Days and weeks without a
+    backup do not count, so a box that was off for a year keeps its backups. A box that restarts
+    again and again before an upgrade fills no disk.
     """
     made = {path: parse_instant(header.made_at) for path, header in backups}
-    latest_at = max(made.values(), default=0)
+    latest_at = next(iter(made.values()), 0)
     kept: set[Path] = set()
     for count, within, period in (
         (None, HOUR_MS, lambda header: parse_instant(header.made_at) // _QUARTER_MS),
@@ -120,18 +124,19 @@ def choose_old(backups: list[tuple[Path, Header]]) -> list[Path]:
     ):
         latest: dict[object, Path] = {}
         for path, header in backups:
-            if within is None or latest_at - made[path] < within:
+            # A clock that was ahead may have dated older backups later.
+            if within is None or abs(latest_at - made[path]) < within:
                 latest.setdefault(period(header), path)
         kept.update(list(latest.values())[:count])
     return [path for path, _header in backups if path not in kept]
 
 
-def rotate(folder: Path, venue_id: str) -> list[Path]:
-    """Delete the venue's old backups and return their paths.
+def rotate(made: Path, venue_id: str) -> list[Path]:
+    """Delete the venue's old backups in the folder of `made`, the latest, and return their paths.
 
-    Call it only after `prove` succeeded.
+    Call it only after `prove` succeeded. `made` is never deleted.
     """
-    old = choose_old(list_backups(folder, venue_id))
+    old = [path for path in choose_old(list_backups(made.parent, venue_id)) if path != made]
     for path in old:
         path.unlink(missing_ok=True)
     return old
@@ -148,6 +153,42 @@ def read_record(root: Path) -> Record:
 def write_record(root: Path, record: Record) -> None:
     """Store `record` atomically for the box in `root`."""
     atomic_write(root / _RECORD, json.dumps(asdict(record)).encode())
+
+
+def next_number(directory: DataDirectory, folder: Path, venue_id: str) -> int:
+    """Return the number of the next backup of the box, which is made in `folder`."""
+    known = [read_record(directory.root).number]
+    for each in {directory.root / "backups", folder}:
+        known += [header.number for _path, header in list_backups(each, venue_id)]
+    return max(known) + 1
+
+
+def continue_numbers(root: Path, restored: Header) -> None:
+    """Let the next backups of the box in `root` count as later than all before its restore.
+
+    Its earlier box may have made backups after `restored`, which are known only elsewhere.
+    """
+    record = read_record(root)
+    number = max(record.number, restored.number + _NUMBERS_PER_RESTORE)
+    key_check = record.key_check or restored.key_check
+    write_record(root, replace(record, number=number, key_check=key_check))
+
+
+def needs_new_kit(directory: DataDirectory) -> bool:
+    """Whether the recovery key in the printed kit was lost, so that the kit opens no new backup.
+
+    Raises OperatorError if the key file is damaged or cannot be read.
+    """
+    expected, key = read_record(directory.root).key_check, find_recovery_key(directory)
+    return bool(expected) and (key is None or key.check != expected)
+
+
+def record_kit(root: Path, key: RecoveryKey) -> None:
+    """Record that the recovery kit with `key` was shown to be printed."""
+    record = read_record(root)
+    if record.key_check != key.check:
+        with contextlib.suppress(OSError):  # an alert already reports a full disk
+            write_record(root, replace(record, key_check=key.check))
 
 
 def is_overdue(record: Record, clock: Clock) -> bool:

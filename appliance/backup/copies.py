@@ -4,15 +4,16 @@ import asyncio
 import contextlib
 import io
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 from appliance.backup import archive, catalogue
 from appliance.backup.recovery_key import find_recovery_key
-from appliance.backup.restore import prove, scratch_folder
+from appliance.backup.restore import prove, require_room, scratch_folder
 from appliance.backup.targets import Target, TargetError, ensure_sftp_key, open_target
-from appliance.clock import Clock, ZoneDatabase, parse_instant
+from appliance.clock import Clock, ZoneDatabase
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.files import atomic_write
@@ -99,8 +100,12 @@ class Copier:
                     await target.put(path, size)
                 record = replace(record, file=path.name, at=now)
                 self._remember(record)
-                await _thin(target, dict(catalogue.list_backups(folder)), header.venue_id)
+                here = dict(catalogue.list_backups(folder))
+                await _thin(target, here, header.venue_id, path.name)
                 if is_trial:
+                    databases = sum(path.stat().st_size for path in self.directory.databases)
+                    failure = "no copy can be restored on trial"
+                    require_room(self.directory, size + databases, failure)
                     await target.get(path.name, scratch / path.name)
             if is_trial:
                 self._prove(scratch / path.name, scratch)
@@ -128,21 +133,39 @@ class Copier:
             atomic_write(self.directory.root / _RECORD, json.dumps(asdict(record)).encode())
 
 
-async def _thin(target: Target, here: dict[Path, archive.Header], venue_id: str) -> None:
+async def _thin(
+    target: Target, here: dict[Path, archive.Header], venue_id: str, latest: str
+) -> None:
     """Delete old copies of this venue's backups, by the same rule as in the box's own folder.
 
-    `here` are the box's own backups, whose headers need not be read at the target.
+    `here` are the box's own backups, whose headers need not be read at the target. The copy
+    named `latest` is never deleted.
     """
     known = {path.name: header for path, header in here.items()}
-    found: list[tuple[Path, archive.Header]] = []
-    for name in filter(catalogue.slug_of, await target.list()):
-        with contextlib.suppress(OperatorError):  # not a backup
-            header = known.get(name) or archive.read_header(io.BytesIO(await target.head(name)))[0]
-            if header.venue_id == venue_id:
-                found.append((Path(name), header))
-    found.sort(key=lambda backup: parse_instant(backup[1].made_at), reverse=True)
+    found = [
+        (path, header)
+        for path, header in await _list_copies(target, await target.list(), known)
+        if header.venue_id == venue_id
+    ]
     for path in catalogue.choose_old(found):
-        await target.delete(path.name)
+        if path.name != latest:
+            await target.delete(path.name)
+
+
+async def _list_copies(
+    target: Target, names: Iterable[str], known: dict[str, archive.Header]
+) -> list[tuple[Path, archive.Header]]:
+    """List those files at the target that are backups, latest first.
+
+    `known` are headers, by name, that need not be read there. Adds those that are read.
+    """
+    found: list[tuple[Path, archive.Header]] = []
+    for name in filter(catalogue.slug_of, names):
+        with contextlib.suppress(OperatorError):  # not a backup
+            if name not in known:
+                known[name] = archive.read_header(io.BytesIO(await target.head(name)))[0]
+            found.append((Path(name), known[name]))
+    return sorted(found, key=lambda backup: backup[1].order, reverse=True)
 
 
 def fetch_latest(
@@ -166,15 +189,29 @@ async def _fetch(
     settings: BackupSettings, directory: DataDirectory, folder: Path, wanted: str
 ) -> Path:
     async with open_target(settings, directory) as target:
-        names = [name for name in await target.list() if catalogue.slug_of(name)]
-        venues = {catalogue.slug_of(name) for name in names}
-        if not wanted and len(venues) > 1:
-            raise TargetError(
-                f"{settings.target} has backups of several venues ({', '.join(sorted(venues))}): "
-                "add the name of one backup to the address"
-            )
-        latest = wanted or max(names, default="")  # the name contains the time
-        if latest not in names:
-            raise TargetError(f"{settings.target} has no backup {wanted}".rstrip())
+        latest = await find_latest(target, settings.target, {}, wanted)
         await target.get(latest, folder / latest)
     return folder / latest
+
+
+async def find_latest(
+    target: Target, where: str, known: dict[str, archive.Header], wanted: str = ""
+) -> str:
+    """Return the name of the latest backup at the target, or `wanted`, if it is given and there.
+
+    `where` is the target's address. `known` are headers, by name, that need not be read there; adds
+    those that are read. Raises TargetError if there are backups of several venues, or none.
+    """
+    names = [name for name in await target.list() if catalogue.slug_of(name)]
+    venues = {catalogue.slug_of(name) for name in names}
+    if not wanted and len(venues) > 1:
+        raise TargetError(
+            f"{where} has backups of several venues ({', '.join(sorted(venues))}): "
+            "add the name of one backup to the address"
+        )
+    # The name contains the time, but the clock may have been wrong.
+    copies = [] if wanted else await _list_copies(target, names, known)
+    latest = wanted or next((path.name for path, _header in copies), "")
+    if latest not in names:
+        raise TargetError(f"{where} has no backup {wanted}".rstrip())
+    return latest

@@ -16,7 +16,7 @@ import apsw
 from appliance.backup import archive, catalogue
 from appliance.backup.catalogue import SUFFIX, Record, find_volume
 from appliance.backup.recovery_key import RecoveryKey, ensure_recovery_key
-from appliance.backup.restore import Proven, check_copies, prove, scratch_folder
+from appliance.backup.restore import Proven, check_copies, prove, require_room, scratch_folder
 from appliance.clock import Clock, ZoneDatabase, format_instant
 from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
 from appliance.core.errors import OperatorError
@@ -75,7 +75,7 @@ class Maker:
                 return self._make_for_the_box(may_rotate=may_rotate, is_frequent=is_frequent)
             return self._make(to, is_frequent=False)[:2]
         except (OperatorError, OSError, apsw.Error) as error:
-            trouble = _describe(error)
+            trouble = _describe(error, self.directory.root)
             if to is None:
                 before = catalogue.read_record(self.directory.root)
                 self._remember(replace(before, tried_at=self.clock.now(), trouble=trouble))
@@ -91,16 +91,19 @@ class Maker:
             started = time.monotonic()
             path, proven, mark = self._make(folder, is_frequent=is_frequent)
             seconds, now = time.monotonic() - started, self.clock.now()
-            restored_at = catalogue.read_record(self.directory.root).at if is_frequent else now
+            before = catalogue.read_record(self.directory.root)
+            restored_at = before.at if is_frequent else now
+            key_check = before.key_check or proven.header.key_check
             size, volume = path.stat().st_size, str(find_volume(folder))
             self._remember(
                 Record(
                     restored_at, path.name, size, proven.reservations, now, volume=volume,
-                    made_at=now, seconds=seconds, mark=mark,
+                    made_at=now, seconds=seconds, mark=mark, number=proven.header.number,
+                    key_check=key_check,
                 )
             )  # fmt: skip
             if may_rotate:
-                catalogue.rotate(folder, proven.header.venue_id)
+                catalogue.rotate(path, proven.header.venue_id)
         return path, proven
 
     def _make(self, folder: Path, *, is_frequent: bool) -> tuple[Path, Proven, str]:
@@ -110,7 +113,7 @@ class Maker:
         with scratch_folder(self.directory) as scratch:
             copies = self._copy(scratch)
             mark = self._mark(copies["live"])
-            header = self._header(copies["live"], key)
+            header = self._header(copies["live"], key, folder)
             with open_part(folder / f"{header.slug}-{header.salt[:16]}{SUFFIX}") as file:
                 files = archive.list_files(self.directory, copies)
                 sealed = archive.SealedWriter(file, header, key)
@@ -145,21 +148,27 @@ class Maker:
 
     def _copy(self, scratch: Path) -> dict[EnvironmentName, Path]:
         copies: dict[EnvironmentName, Path] = {}
+        sizes = [path.stat().st_size for path in self.directory.databases if path.exists()]
+        # `write_copy` writes a database twice. The copies and the backup itself need less.
+        needed = max(sizes, default=0) + sum(sizes)
+        require_room(self.directory, needed, "the backup cannot be made")
         for number, name in enumerate(ENVIRONMENTS):
             self.tell("copy", number, len(ENVIRONMENTS))
             copies[name] = scratch / f"{name}.db"
             copy_database(self.directory.database(name), copies[name])
         return copies
 
-    def _header(self, live: Path, key: RecoveryKey) -> archive.Header:
+    def _header(self, live: Path, key: RecoveryKey, folder: Path) -> archive.Header:
+        venue, slug, venue_id = describe_venue(live)
         return archive.Header(
-            *describe_venue(live),
+            venue, slug, venue_id,
             made_at=format_instant(self.clock.now()),
             version=own_version(),
             schema=read_schema_number(live),
             key_check=key.check,
             salt=self.tokens.random_bytes(32).hex(),
-        )
+            number=catalogue.next_number(self.directory, folder, venue_id),
+        )  # fmt: skip
 
     def _remember(self, record: Record) -> None:
         with contextlib.suppress(OSError):  # an alert already reports a full disk
@@ -190,7 +199,7 @@ def back_up_before_upgrade(maker: Maker) -> str:
             ) from None
         with contextlib.suppress(OSError):
             # If the upgrade fails repeatedly, each start creates a backup.
-            catalogue.rotate(own, proven.header.venue_id)
+            catalogue.rotate(path, proven.header.venue_id)
     return f"schema {old} becomes {new}; the backup from before the upgrade is {path}"
 
 
@@ -239,12 +248,16 @@ def _reserve_name(folder: Path, header: archive.Header) -> Path:
     return path
 
 
-def _describe(error: Exception) -> str:
+def _describe(error: Exception, root: Path) -> str:
     if isinstance(error, apsw.FullError):
         return f"the backup could not be written: {_NO_ROOM}"
     if isinstance(error, apsw.Error):
         return f"the backup could not be made ({error}). Run venuebox doctor."
     if not isinstance(error, OSError):
         return str(error)
+    path = Path(error.filename) if isinstance(error.filename, str) else None
+    if error.errno == errno.EACCES and path is not None and path.is_relative_to(root):
+        found = path if os.path.exists(path) else path.parent  # noqa: PTH110 - never raises
+        return f"the box's user has no access to {found}. Make that user its owner."
     why = _EXPLANATIONS.get(error.errno or 0, error.strerror or str(error))
     return f"the backup could not be written: {why}"

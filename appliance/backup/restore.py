@@ -14,7 +14,7 @@ from appliance.backup.recovery_key import RecoveryKey, keep_recovery_key, recove
 from appliance.clock import Clock, ZoneDatabase, format_instant
 from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
 from appliance.core.errors import OperatorError
-from appliance.core.files import atomic_write, make_folder, sync
+from appliance.core.files import atomic_write, make_folder, require_space, sync
 from appliance.core.settings import Settings
 from appliance.core.tokens import EnvironmentName, Keyring, Tokens
 from appliance.database.connection import Reader, open_connection, open_for_command
@@ -26,6 +26,8 @@ from appliance.door.signing_keys import get_signing_key, pass_text
 from appliance.reservations.rows import find_reservation
 from appliance.staff.accounts import is_closed
 from appliance.staff.audit_log import CONSOLE, record_audit
+
+_BOOKINGS_BYTES = 16 << 20  # more than bookings add to the write-ahead log during a backup
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,14 @@ def scratch_folder(directory: DataDirectory) -> Iterator[Path]:
         yield Path(folder)
 
 
+def require_room(directory: DataDirectory, size: int, failure: str) -> None:
+    """Raise OperatorError unless temporary files of `size` bytes leave room for bookings.
+
+    `failure` begins the message. A full disk would close the bookings.
+    """
+    require_space(directory.root, size + _BOOKINGS_BYTES, failure)
+
+
 # Files that are not restored if the box already has them, because the box's are newer.
 _NOT_REPLACED = {"settings.toml", "tls", "erasures.jsonl"}
 _SIDE_FILES = ("-wal", "-shm", "-journal", "-watermark")
@@ -179,7 +189,7 @@ def restore_blank(
             atomic_write(directory.restore_mark, b"")
             for name in _DATABASES:  # an interrupted restore may have left these files
                 (directory.root / name).unlink(missing_ok=True)
-            _place(directory, scratch, key)
+            _place(directory, scratch, key, proven.header)
             return proven
 
 
@@ -196,7 +206,7 @@ def restore_latest(
     with directory.lock():
         failure, newest = "", list_migrations()[-1][0]
         backups = [backup for folder in folders for backup in catalogue.list_backups(folder)]
-        for path, header in sorted(backups, key=lambda backup: backup[1].made_at, reverse=True):
+        for path, header in sorted(backups, key=lambda backup: backup[1].order, reverse=True):
             if header.key_check != key.check or header.schema > newest:
                 continue
             try:
@@ -204,7 +214,7 @@ def restore_latest(
                     proven = unpack_proven(file, key, scratch, clock, zones, progress)
                     _record_restore(scratch / "live.db", proven, clock, zones)
                     aside = _move_aside(directory, clock)
-                    _place(directory, scratch, key)
+                    _place(directory, scratch, key, proven.header)
             except OperatorError as error:  # an older backup may be good
                 failure = f" ({path.name}: {error})"
                 continue
@@ -265,7 +275,9 @@ def _record_restore(database: Path, proven: Proven, clock: Clock, zones: ZoneDat
         record_audit(tx, CONSOLE, "restored", made_at=proven.header.made_at)
 
 
-def _place(directory: DataDirectory, scratch: Path, key: RecoveryKey) -> None:
+def _place(
+    directory: DataDirectory, scratch: Path, key: RecoveryKey, header: archive.Header
+) -> None:
     """Move the restored files from `scratch` into place, and remove the restore mark last."""
     for database in ("live.db", "test.db"):
         make_live(scratch / database)
@@ -280,6 +292,7 @@ def _place(directory: DataDirectory, scratch: Path, key: RecoveryKey) -> None:
         path.replace(target)
         sync(target.parent)
     keep_recovery_key(directory, key)
+    catalogue.continue_numbers(directory.root, header)
     directory.restore_mark.unlink()
     sync(directory.root)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from appliance.backup import recovery_key
 from appliance.backup.archive import open_backup, read_header
-from appliance.backup.catalogue import list_backups
+from appliance.backup.catalogue import list_backups, record_kit
 from appliance.backup.copies import Copier, fetch_latest
 from appliance.backup.create import Maker
 from appliance.backup.restore import (
@@ -219,10 +219,12 @@ def _show_kit(arguments: argparse.Namespace, console: Console, directory: DataDi
             raise OperatorError(
                 "this key is an old key or the key of a different box. Print a new kit."
             )
+        record_kit(directory.root, key)
         print("this kit opens the backups of this box")
         return 0
     with console.reading(directory, "live") as reader:
         venue = get_venue(reader).name
+    record_kit(directory.root, key)
     if arguments.html:
         with open(arguments.html, "w", encoding="utf-8", opener=open_private) as file:
             os.fchmod(file.fileno(), 0o600)  # needed if the file already existed

@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 import pwd
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from appliance.core.errors import OperatorError
 
 PART = ".part"
 _RETRY_SECONDS = 0.1
+_MIB = 1 << 20
 # fsync raises these errors on volumes that cannot sync a folder.
 _NO_SYNC = {errno.EINVAL, errno.ENOTSUP}
 
@@ -115,6 +117,19 @@ def exclusive(folder: Path, patience: float, message: str) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def require_space(folder: Path, size: int, failure: str) -> None:
+    """Raise OperatorError unless `size` bytes are free on the volume of `folder`.
+
+    `failure` begins the message: it says what cannot be done.
+    """
+    free = shutil.disk_usage(folder).free
+    if free < size:
+        raise OperatorError(
+            f"{failure}. This needs {size // _MIB + 1} MiB of disk space in {folder}, but only "
+            f"{free // _MIB} MiB are free."
+        )
 
 
 def open_private(path: str, flags: int) -> int:

@@ -13,7 +13,6 @@ whose rows were moved; the nightly VACUUM removes it.
 import asyncio
 import logging
 import queue
-import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -22,7 +21,7 @@ from pathlib import Path
 
 import apsw
 
-from appliance.core.errors import OperatorError
+from appliance.core.files import require_space
 from appliance.database.connection import open_connection, quota_as_full
 
 log = logging.getLogger(__name__)
@@ -180,10 +179,4 @@ def _truncate_wal(connection: apsw.Connection) -> bool:
 def _check_free_space(connection: apsw.Connection, path: Path) -> None:
     """Raise OperatorError unless the free disk space is at least twice the database's size."""
     size = connection.pragma("page_count") * connection.pragma("page_size")
-    needed = 2 * size + _MIB
-    free = shutil.disk_usage(path.parent).free
-    if free < needed:
-        raise OperatorError(
-            f"{path.name} cannot be vacuumed. This needs {needed // _MIB + 1} MiB of disk space, "
-            f"but only {free // _MIB} MiB are free."
-        )
+    require_space(path.parent, 2 * size + _MIB, f"{path.name} cannot be vacuumed")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import apsw
 
-from appliance.backup.catalogue import find_catalogue, is_overdue, read_record
+from appliance.backup.catalogue import find_catalogue, is_overdue, needs_new_kit, read_record
 from appliance.backup.copies import read_copy_record
 from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
 from appliance.core.errors import OperatorError
@@ -228,6 +228,11 @@ def backups(context: CheckContext) -> Check:
         remedy = _("Leave the box on at night, or make a backup now: %(command)s")
         result = fail if context.clock.now() - record.at > 7 * _DAY else warn
         return result(finding, remedy, when=when, because=because, command=command)
+    if needs_new_kit(context.directory):
+        finding = _("The printed recovery kit opens no new backup, because its key was lost here.")
+        remedy = _("Print a new recovery kit in the portal under “The box” or with %(command)s. "
+                   "Keep the old one for the old backups.")  # fmt: skip
+        return warn(finding, remedy, command="venuebox backup kit")
     device, root = context.machine.device, context.directory.root
     if device(folder) == device(root) and not settings.backup.target:
         finding = _("Backups go to %(shelf)s, on the same drive as the box: if it fails, both are "

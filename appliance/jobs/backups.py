@@ -10,7 +10,7 @@ from appliance.box import Box
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.database.connection import Reader
-from appliance.jobs.nightly import DAMAGED, FIRST_MS, NO_BACKUP, note_alert
+from appliance.jobs.nightly import DAMAGED, FIRST_MS, NO_BACKUP, note_alert, note_new_key
 from appliance.scheduler import Job, run_in_daemon_thread
 
 BACKUP_TARGET = "backup_target"
@@ -46,6 +46,7 @@ class FrequentBackups:
                 await note_alert(database, NO_BACKUP, f"no backup was made: {error}")
                 raise
             await note_alert(database, NO_BACKUP, "")
+            await note_new_key(database, self._directory)
 
     def _next_due(self, reader: Reader) -> int | None:
         """Return when the next backup is due, in ms since 1970.

@@ -9,7 +9,7 @@ from functools import partial
 import apsw
 
 from appliance.alerts import CLOCK_HELD, CLOCK_LEAPT, Alert, drop_alert, list_alerts, put_alert
-from appliance.backup.catalogue import DAY_MS, OVERDUE_MS, read_record
+from appliance.backup.catalogue import DAY_MS, OVERDUE_MS, needs_new_kit, read_record
 from appliance.backup.create import Maker
 from appliance.box import Box
 from appliance.core.data_directory import DataDirectory
@@ -129,6 +129,7 @@ log = logging.getLogger(__name__)
 
 NO_BACKUP = "no_backup"
 DAMAGED = "database_damaged"
+NEW_KEY = "recovery_key_replaced"
 # While one of these alerts is active, `forget_copies` deletes no database copies.
 _CLOCK_ALERTS = {CLOCK_HELD, CLOCK_LEAPT}
 FIRST_MS = 60_000  # delay after the start, so that the jobs do not slow down the first requests
@@ -184,6 +185,7 @@ class NightlyWork:
         sentence = ""
         try:
             await run_in_daemon_thread(maker.make)
+            await note_new_key(box.live.database, self._directory)
             alerts = await box.live.database.read(list_alerts)
             if not _CLOCK_ALERTS & {alert.name for alert in alerts}:
                 folder, before = self._directory.root / "backups", box.clock.now() - _COPIES_MS
@@ -246,6 +248,12 @@ async def note_alert(database: Database, name: str, sentence: str) -> None:
         await database.write(_write_alert, name, sentence)
     except ApiError:
         log.warning("alerts: %s could not be written: %s", name, sentence)
+
+
+async def note_new_key(database: Database, directory: DataDirectory) -> None:
+    """Raise the alert that a new recovery kit must be printed, or drop it if one was."""
+    sentence = "a new recovery kit must be printed, because the key of the old one was lost"
+    await note_alert(database, NEW_KEY, sentence if needs_new_kit(directory) else "")
 
 
 async def _try(name: str, work: Callable[[], Awaitable[object]]) -> object:

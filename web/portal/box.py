@@ -10,7 +10,7 @@ from aiohttp import web
 from markupsafe import Markup
 
 from appliance.alerts import CLOCK_LEAPT, list_alerts
-from appliance.backup.catalogue import read_record
+from appliance.backup.catalogue import read_record, record_kit
 from appliance.backup.recovery_key import ensure_recovery_key, kit_html
 from appliance.box import Box
 from appliance.clock_gate import confirm_clock
@@ -30,6 +30,7 @@ from appliance.door.terminals import PORTAL_TERMINAL_ID, list_terminals
 from appliance.email.smtp import send_trial
 from appliance.http.request import ENVIRONMENT
 from appliance.http.security_headers import content_policy
+from appliance.jobs.nightly import note_new_key
 from appliance.reservations.email_queue import (
     SETTINGS_TROUBLE,
     Outcome,
@@ -193,6 +194,8 @@ async def show_recovery_kit(request: web.Request, form: Form) -> web.Response:
     box, database = request.app[BOX], request[LIVE].database
     await database.write(record_audit, actor_of(request), "recovery_kit_shown")
     key = await asyncio.to_thread(ensure_recovery_key, directory_of(box), box.tokens)
+    await asyncio.to_thread(record_kit, directory_of(box).root, key)
+    await note_new_key(database, directory_of(box))
     venue = await database.read(get_venue)
     # The styles are in the page itself, because a saved copy must look the same.
     policy = content_policy(default_src="'none'", style_src="'unsafe-inline'", form_action="'none'")

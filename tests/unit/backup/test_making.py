@@ -1,5 +1,7 @@
 """Making a backup: two at once, a box of years, and what the disk refuses."""
 
+import errno
+import io
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -8,8 +10,8 @@ import apsw
 import pytest
 
 from appliance.backup.archive import open_backup
-from appliance.backup.catalogue import list_backups, read_record
-from appliance.backup.recovery_key import ensure_recovery_key
+from appliance.backup.catalogue import list_backups, needs_new_kit, read_record
+from appliance.backup.recovery_key import ensure_recovery_key, recovery_key_file
 from appliance.backup.restore import restore_blank
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
@@ -18,6 +20,7 @@ from appliance.core.tokens import Tokens
 from appliance.database.connection import open_connection
 from appliance.database.integrity import count_rows, list_faults
 from tests.unit.backup.making import KEY, a_box_with_guests, a_maker
+from web.main import main
 
 
 @pytest.fixture
@@ -102,6 +105,20 @@ def test_all_who_ask_first_for_the_recovery_key_get_the_same(tmp_path):
     assert len(keys) == 1
 
 
+def test_a_kit_that_a_command_shows_or_checks_is_the_printed_one(made, monkeypatch):
+    a_maker(made).make()
+    for arguments in ([], ["--check"]):
+        recovery_key_file(made.directory).unlink()
+        a_maker(made).make()
+        assert needs_new_kit(made.directory)
+        typed = ensure_recovery_key(made.directory, Tokens()).text
+        monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+
+        assert main(["backup", "kit", *arguments, "--data", str(made.root)], {}) == 0
+
+        assert not needs_new_kit(made.directory)
+
+
 GROW = """
 WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40000)
 INSERT INTO security_log (at, actor, what, detail, hash)
@@ -153,6 +170,26 @@ def test_what_sqlite_refuses_is_said_and_remembered(made, monkeypatch, error, sa
     assert record.trouble is not None
     assert record.at is None
     assert list((made.root / "backups").glob("*.venuebox*")) == []
+
+
+@pytest.mark.parametrize("name", ["secrets/known_hosts", "backups/.riad.part"])
+def test_a_file_of_the_box_without_access_is_named(made, monkeypatch, name):
+    file = made.root / name
+    file.parent.mkdir(exist_ok=True)
+    if file.parent.name == "secrets":
+        file.write_text("nas ssh-ed25519 AAAA")
+
+    def fail(*_):
+        raise PermissionError(errno.EACCES, "Permission denied", str(file))
+
+    monkeypatch.setattr("appliance.backup.archive.write_archive", fail)
+
+    with pytest.raises(OperatorError) as refused:
+        a_maker(made).make()
+
+    named = file if file.exists() else file.parent
+    assert f"{named}. " in str(refused.value)
+    assert str(named) in read_record(made.root).trouble
 
 
 def frequent(made):

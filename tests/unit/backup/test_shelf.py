@@ -78,10 +78,24 @@ def test_a_box_that_was_off_for_a_year_keeps_what_it_had(made):
     assert choose_old(rows) == []
 
 
+def test_by_a_clock_that_was_ahead_as_many_are_kept_as_by_a_right_one(made):
+    def ahead(row):
+        path, header = row
+        return path, replace(header, made_at=header.made_at.replace("2026", "2028"))
+
+    quarters = [ahead(a_row(made, number / 96)) for number in range(96)]
+    now = a_row(made, 0)
+
+    kept = {path for path, _ in [now, *quarters]} - set(choose_old([now, *quarters]))
+
+    assert now[0] in kept
+    assert len(kept) == 3, "the last of each of the two days before it"
+
+
 def test_backups_of_another_venue_are_never_deleted(made):
     _box, (path, proven) = made
 
-    assert rotate(path.parent, "another venue") == []
+    assert rotate(path, "another venue") == []
     assert [each for each, _ in list_backups(path.parent, proven.header.venue_id)] == [path]
     assert list_backups(path.parent, "another venue") == []
 

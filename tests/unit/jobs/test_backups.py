@@ -7,11 +7,12 @@ import pytest
 from appliance.alerts import Alert, list_alerts, put_alert
 from appliance.backup.catalogue import list_backups, read_record, write_record
 from appliance.backup.copies import Copier, CopyRecord, UnusableCopy
+from appliance.backup.recovery_key import recovery_key_file
 from appliance.backup.targets import TargetError
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.jobs.backups import BACKUP_TARGET, BackupCopies, FrequentBackups
-from appliance.jobs.nightly import DAMAGED, NO_BACKUP, NightlyWork
+from appliance.jobs.nightly import DAMAGED, NEW_KEY, NO_BACKUP, NightlyWork
 from appliance.reservations.create import enter_by_staff
 from tests.builders import a_booking
 from tests.conftest import with_settings
@@ -108,6 +109,15 @@ async def test_one_that_fails_is_an_alert_until_one_is_made(frequent, box, tmp_p
     (tmp_path / "backups").unlink()
     await frequent.back_up()
     assert await box.live.database.read(list_alerts) == []
+
+
+async def test_a_lost_recovery_key_is_an_alert_after_the_next_backup(frequent, box, tmp_path):
+    await book(box)
+    recovery_key_file(DataDirectory(tmp_path)).unlink()
+
+    await frequent.back_up()
+
+    assert await alerts_of(box) == [NEW_KEY]
 
 
 async def test_it_does_not_run_while_the_nightly_jobs_do(frequent):

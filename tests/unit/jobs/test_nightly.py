@@ -6,10 +6,11 @@ from types import SimpleNamespace
 import pytest
 
 from appliance.alerts import Alert, list_alerts, put_alert
-from appliance.backup.catalogue import Record, read_record, write_record
+from appliance.backup.catalogue import Record, read_record, record_kit, write_record
+from appliance.backup.recovery_key import find_recovery_key, recovery_key_file
 from appliance.clock import parse_instant
 from appliance.core.data_directory import DataDirectory
-from appliance.jobs.nightly import DAMAGED, NO_BACKUP, NightlyWork, Retention, next_night
+from appliance.jobs.nightly import DAMAGED, NEW_KEY, NO_BACKUP, NightlyWork, Retention, next_night
 from appliance.scheduler import Scheduler
 from tests.unit.backup.making import MASTER_KEY
 from tests.unit.jobs.keeping import Timer
@@ -63,6 +64,24 @@ async def test_a_backup_that_fails_is_a_condition_until_one_is_made(nights, box,
     assert await names(box) == [NO_BACKUP]
 
     (tmp_path / "backups").unlink()
+    await nights.do_now()
+    assert await names(box) == []
+
+
+async def test_a_lost_recovery_key_is_a_condition_until_a_new_kit_is_printed(nights, box, tmp_path):
+    directory = DataDirectory(tmp_path)
+    await nights.do_now()
+    lost = find_recovery_key(directory)
+    recovery_key_file(directory).unlink()
+
+    for _ in range(2):
+        box.clock.advance(86_400)
+        await nights.do_now()
+        assert await names(box) == [NEW_KEY]
+
+    new = find_recovery_key(directory)
+    assert new != lost
+    record_kit(tmp_path, new)
     await nights.do_now()
     assert await names(box) == []
 
