@@ -134,6 +134,19 @@ class Venue:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def add_machine(self, name: str, address: str) -> str:
+        """One machine more inside; the name of its network."""
+        network = f"{self.box[:-1]}{name}"
+        ip("netns", "add", network)
+        self._made.append(network)
+        ip("-n", network, "link", "set", "dev", "lo", "up")
+        self._plug(f"lan{name}", network)
+        ip("-n", self.router, "link", "set", "dev", f"lan{name}", "master", "lan")
+        ip("-n", network, "addr", "add", f"{address}/24", "dev", "eth")
+        ip("-n", network, "link", "set", "dev", "eth", "up")
+        ip("-n", network, "route", "add", "default", "via", self._GATEWAY)
+        return network
+
     def cut_the_line(self) -> None:
         """No internet from now on."""
         ip("-n", self.router, "link", "set", "dev", "wan", "down")

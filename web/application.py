@@ -23,6 +23,7 @@ from appliance.http.request import (
     Principal,
 )
 from appliance.jobs.backups import BackupCopies, FrequentBackups
+from appliance.jobs.fence import FenceWatch
 from appliance.jobs.nightly import NightlyWork, Retention
 from appliance.jobs.relay_updates import RelayUpdates
 from appliance.jobs.reservation_states import make_reservation_jobs
@@ -43,6 +44,7 @@ from web.guest.responses import make_guest_limits
 from web.listeners import renewal
 from web.middleware import SECURE, Services, add_checks, in_environment, with_key
 from web.monitoring import Health, Metrics, ProxyWatch
+from web.neighbours import FENCE
 from web.portal.box import SAVED, Saved, read_file
 from web.portal.box_jobs import BACKING_UP, EXAMINER, OUTSIDE, BackingUp, Examiner
 from web.portal.cookies import BOX
@@ -64,12 +66,16 @@ _STOP_WITHIN = 3.0  # seconds that deliveries in progress may take when the appl
 
 
 def build_application(
-    box: Box, certificates: Certificates | None = None, directory: DataDirectory | None = None
+    box: Box,
+    certificates: Certificates | None = None,
+    directory: DataDirectory | None = None,
+    fence: FenceWatch | None = None,
 ) -> web.Application:
     """Build the application that serves both environments of `box`.
 
     `certificates` is None if the box does not serve TLS. `directory` is the data directory. If it
-    is None, there are no backups and no nightly work. The caller must close the box.
+    is None, there are no backups and no nightly work. If `fence` is None, the box does not look for
+    others. The caller must close the box.
     """
     app = web.Application(client_max_size=BODY_LIMIT)
 
@@ -110,6 +116,8 @@ def build_application(
         )
         served.append(services)
         _add_routes(app, box, services, sandbox)
+    if fence is not None:
+        app[FENCE] = fence
     app.cleanup_ctx.append(_background(box, served, certificates, directory))
     _add_shared_routes(app, box)
     app[READERS] = readers_of(box)
@@ -212,7 +220,7 @@ def _background(
             await services.dispatcher.start()
             await services.email_worker.start()
             services.dispatcher.clock_gate.watch(scheduler.wake)
-        scheduler.start(*jobs, app[OUTSIDE].job)
+        scheduler.start(*jobs, app[OUTSIDE].job, *([app[FENCE].job] if FENCE in app else []))
         yield
         await scheduler.close()
         # Close in parallel, because each may wait for a remote server and the box must stop within

@@ -14,6 +14,7 @@ from appliance.tls.certificates import Certificates
 from appliance.tls.challenges import CHALLENGE_PATH
 from appliance.venue.rows import get_venue
 from web.middleware import SECURE
+from web.neighbours import FENCE
 from web.rendering import LANGUAGES, public_page
 
 CERTIFICATES: web.AppKey[Certificates | None] = web.AppKey("certificates")
@@ -99,13 +100,16 @@ async def confirm_trust(_request: web.Request) -> web.Response:
 async def prove_identity(request: web.Request) -> web.Response:
     """`GET /.well-known/venuebox/{nonce}`: prove to `venuebox doctor --outside` which box answers.
 
+    `serving` is for the venue's other boxes, which alone can read it (appliance/backup/fence.py).
     Raises NotFound if the nonce is not 32 hex digits.
     """
     nonce = request.match_info["nonce"]
     if NONCE.fullmatch(nonce) is None:
         raise NotFound
     scheme = "https" if request.app[SECURE].is_private(request) else "http"
-    return answer({"proof": request[ENVIRONMENT].keyring.prove(nonce), "scheme": scheme})
+    proof = {"proof": request[ENVIRONMENT].keyring.prove(nonce), "scheme": scheme}
+    fence = request.config_dict.get(FENCE)
+    return answer(proof if fence is None else {**proof, "serving": fence.prove(nonce)})
 
 
 def profile(venue: str, der: bytes) -> bytes:

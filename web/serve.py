@@ -16,6 +16,7 @@ from functools import partial
 from aiohttp import web
 
 from appliance.backup.create import Maker, back_up_before_upgrade
+from appliance.backup.fence import Fenced
 from appliance.box import Box, open_box
 from appliance.clock import BoxClock, SystemUptime, kernel_is_synchronised, newest_zone_database
 from appliance.clock_gate import recall_clock
@@ -27,6 +28,7 @@ from appliance.core.errors import OperatorError
 from appliance.core.qr import link_blocks
 from appliance.core.settings import Settings
 from appliance.environment import staff_base
+from appliance.jobs.fence import FenceWatch
 from appliance.jobs.watchdog import DiskReserve, background_services, sd_notify
 from appliance.logs import open_log, print_error
 from appliance.staff.accounts import is_closed, offer_setup
@@ -36,6 +38,7 @@ from web.connection import Connection, ConnectionLimit, affordable_connections
 from web.listeners import CountedTls, Listening, accept_tls, listen, open_certificates
 from web.mdns import find_address, find_local_address, following, in_url
 from web.middleware import REQUESTS, SETUP_PATH
+from web.neighbours import look_around
 from web.portal.cookies import RESTART
 from web.relay.client import RelayClient
 
@@ -78,7 +81,13 @@ class Stopping:
 
     def on_broken(self, error: BaseException) -> None:
         """Stop with status 1 after a disk failure. The next start checks the files."""
-        sentence = f"the disk failed ({error}). The box stops. Check the disk, then start the box."
+        self._fail(f"the disk failed ({error}). The box stops. Check the disk, then start the box.")
+
+    def on_fenced(self, error: Fenced) -> None:
+        """Stop with status 1, because another box serves in this one's place."""
+        self._fail(str(error))
+
+    def _fail(self, sentence: str) -> None:
         print_error(sentence, os.environ)
         self.status = 1
         self.on_signal()
@@ -192,25 +201,28 @@ async def _serve(
             if certificates is not None:
                 certificates.load()
 
+        fence = FenceWatch(box, directory, look_around(box, host), stopping.on_fenced)
+        await fence.check_at_start()
         with listen_for_wakeups(directory.wakeup_pipe, reload):
             await on_open(box)
             async with (
                 following(box, directory, host, port),
                 background_services(box, directory, os.environ, reserve),
             ):
-                await _accept_until_stopped(box, directory, listening, stopping, certificates)
+                app = build_application(box, certificates, directory, fence)
+                await _accept_until_stopped(app, box, directory, listening, stopping, certificates)
     finally:
         await box.close()
 
 
 async def _accept_until_stopped(
+    app: web.Application,
     box: Box,
     directory: DataDirectory,
     listening: Listening,
     stopping: Stopping,
     certificates: Certificates | None,
 ) -> None:
-    app = build_application(box, certificates, directory)
     if stopping.may_restart:
         app[RESTART] = stopping.on_restart
     runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=_CUT_OFF_SECONDS)

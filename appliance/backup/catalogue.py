@@ -19,7 +19,9 @@ SUFFIX = ".venuebox-backup"
 _HOURS, _DAYS, _WEEKS, _SCHEMAS = 24, 14, 8, 2
 _QUARTER_MS, HOUR_MS, DAY_MS = 900_000, 3_600_000, 86_400_000
 OVERDUE_MS = DAY_MS + 6 * HOUR_MS
-_NAME = re.compile(rf"([a-z0-9-]+)-\d{{4}}-\d{{2}}-\d{{2}}T\d{{6}}Z(-\d+)?{re.escape(SUFFIX)}")
+_NAME = re.compile(
+    rf"([a-z0-9-]+)-(?P<stamp>\d{{4}}-\d{{2}}-\d{{2}}T\d{{6}}Z)(-\d+)?{re.escape(SUFFIX)}"
+)
 _RECORD = "last-backup.json"
 _NUMBERS_PER_RESTORE = 1_000_000  # a backup every 15 minutes for 28 years
 
@@ -101,6 +103,15 @@ def slug_of(name: str) -> str:
     """Return the venue's slug in the name of a backup file, or "" if the name is another one."""
     match = _NAME.fullmatch(name)
     return match[1] if match else ""
+
+
+def time_of(name: str) -> int:
+    """Return when the backup with this file name was made, in ms since 1970; 0 for another name."""
+    match = _NAME.fullmatch(name)
+    if not match:
+        return 0
+    stamp = match["stamp"]
+    return parse_instant(f"{stamp[:13]}:{stamp[13:15]}:{stamp[15:]}")
 
 
 def choose_old(backups: list[tuple[Path, Header]]) -> list[Path]:

@@ -176,13 +176,17 @@ def fetch_latest(
     `source` may end with the name of one backup. Raises TargetError if the target fails, or if it
     contains backups of several venues or none.
     """
+    target, wanted = split_source(source)
+    return asyncio.run(_fetch(replace(settings, target=target), directory, folder, wanted))
+
+
+def split_source(source: str) -> tuple[str, str]:
+    """Return (address of the target, name of a backup or "") of an address with or without one."""
     url = urlsplit(source)
-    if url.path.endswith(catalogue.SUFFIX):
-        parent, _, wanted = url.path.rpartition("/")
-        source = urlunsplit(url._replace(path=parent))
-    else:
-        wanted = ""
-    return asyncio.run(_fetch(replace(settings, target=source), directory, folder, wanted))
+    if not url.path.endswith(catalogue.SUFFIX):
+        return source, ""
+    parent, _, wanted = url.path.rpartition("/")
+    return urlunsplit(url._replace(path=parent)), wanted
 
 
 async def _fetch(

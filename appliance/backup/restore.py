@@ -10,6 +10,7 @@ from typing import BinaryIO
 import apsw
 
 from appliance.backup import archive, catalogue
+from appliance.backup.fence import Installation, read_installation, renew_installation
 from appliance.backup.recovery_key import RecoveryKey, keep_recovery_key, recovery_key_file
 from appliance.clock import Clock, ZoneDatabase, format_instant
 from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
@@ -163,27 +164,24 @@ _DATABASES = [f"{name}{more}" for name in ("test.db", "live.db") for more in (*_
 
 def restore_blank(
     file: BinaryIO, key: RecoveryKey, directory: DataDirectory, clock: Clock, zones: ZoneDatabase,
-    progress: archive.Progress,
+    progress: archive.Progress, previous: Installation | None = None,
 ) -> Proven:  # fmt: skip
     """Restore a complete box into a directory without a box.
+
+    The new installation is later than the backup's and than `previous`, if given.
 
     A box that was never set up is moved aside. An interrupted restore can be run again. Raises
     OperatorError if the backup is unusable, or if the directory contains a box or one of its files,
     such as a write-ahead log.
     """
-    header, _ = archive.read_header(file)
-    if header.schema > list_migrations()[-1][0]:
-        raise OperatorError(
-            f"this backup was made by venuebox {header.version}, which is newer. Restore it "
-            "with that version."
-        )
+    refuse_newer(archive.read_header(file)[0])
     directory.make_folders()
     with directory.lock():
         if not (directory.restore_mark.exists() or is_unowned(directory, clock, zones)):
             _refuse_parts(directory)
         with scratch_folder(directory) as scratch:
             proven = unpack_proven(file, key, scratch, clock, zones, progress)
-            _record_restore(scratch / "live.db", proven, clock, zones)
+            _record_restore(directory, scratch, proven, clock, zones, previous)
             if is_unowned(directory, clock, zones):
                 put_unowned_aside(directory, clock)
             atomic_write(directory.restore_mark, b"")
@@ -191,6 +189,15 @@ def restore_blank(
                 (directory.root / name).unlink(missing_ok=True)
             _place(directory, scratch, key, proven.header)
             return proven
+
+
+def refuse_newer(header: archive.Header) -> None:
+    """Raise OperatorError if the backup was made by a newer version with another schema."""
+    if header.schema > list_migrations()[-1][0]:
+        raise OperatorError(
+            f"this backup was made by venuebox {header.version}, which is newer. Restore it "
+            "with that version."
+        )
 
 
 def restore_latest(
@@ -212,7 +219,7 @@ def restore_latest(
             try:
                 with archive.open_backup(path) as file, scratch_folder(directory) as scratch:
                     proven = unpack_proven(file, key, scratch, clock, zones, progress)
-                    _record_restore(scratch / "live.db", proven, clock, zones)
+                    _record_restore(directory, scratch, proven, clock, zones)
                     aside = _move_aside(directory, clock)
                     _place(directory, scratch, key, proven.header)
             except OperatorError as error:  # an older backup may be good
@@ -268,11 +275,16 @@ def _move(files: list[Path], aside: Path) -> None:
             path.replace(aside / path.name)
 
 
-def _record_restore(database: Path, proven: Proven, clock: Clock, zones: ZoneDatabase) -> None:
-    """Record the restore and the backup's time in the audit log of `database`."""
-    make_live(database)
-    with session(database, clock, Tokens(), zones) as tx:
+def _record_restore(
+    directory: DataDirectory, scratch: Path, proven: Proven, clock: Clock, zones: ZoneDatabase,
+    previous: Installation | None = None,
+) -> None:  # fmt: skip
+    """Record the restore in the audit log in `scratch`, and make a new installation there."""
+    make_live(scratch / "live.db")
+    with session(scratch / "live.db", clock, Tokens(), zones) as tx:
         record_audit(tx, CONSOLE, "restored", made_at=proven.header.made_at)
+    here = read_installation(directory.root)
+    renew_installation(scratch, Tokens(), clock.now(), here, previous)
 
 
 def _place(

@@ -31,6 +31,7 @@ _SMALL_SECONDS = 60.0  # for a list, a header or a deletion
 _SLOWEST = 20_000  # bytes per second, the slowest line on which a copy still succeeds
 _HEAD_BYTES = 8192  # more than the longest header of a backup
 _BLOCK = 1 << 20
+_MARKER_BYTES = 1 << 20  # more than the largest marker
 _PINS, _KEY = "known_hosts", "sftp_key"  # in secrets/
 
 
@@ -55,6 +56,12 @@ class Target(Protocol):
 
     async def delete(self, name: str) -> None:
         """Delete a file."""
+
+    async def read_marker(self, name: str) -> bytes | None:
+        """Return a small file, or None if there is none. `list` leaves it out."""
+
+    async def write_marker(self, name: str, content: bytes) -> None:
+        """Write or replace a small file."""
 
 
 def open_target(
@@ -250,6 +257,32 @@ class _Sftp:
         async with asyncio.timeout(_SMALL_SECONDS):
             await self._sftp.remove(f"{self._folder}/{name}")
 
+    async def read_marker(self, name: str) -> bytes | None:
+        import asyncssh  # noqa: PLC0415 - see above
+
+        async with asyncio.timeout(_SMALL_SECONDS):
+            try:
+                async with self._sftp.open(f"{self._folder}/{name}", "rb") as file:
+                    content: Any = await file.read(_MARKER_BYTES)
+            except asyncssh.SFTPNoSuchFile:
+                return None
+            return bytes(content)
+
+    async def write_marker(self, name: str, content: bytes) -> None:
+        import asyncssh  # noqa: PLC0415 - see above
+
+        path, part = f"{self._folder}/{name}", f"{self._folder}/.{name}{PART}"
+        async with asyncio.timeout(_SMALL_SECONDS):
+            await self._sftp.makedirs(self._folder, exist_ok=True)
+            async with self._sftp.open(part, "wb") as file:
+                await file.write(content)
+            try:
+                await self._sftp.posix_rename(part, path)
+            except asyncssh.SFTPOpUnsupported:  # a server other than OpenSSH's
+                if await self._sftp.exists(path):
+                    await self._sftp.remove(path)
+                await self._sftp.rename(part, path)
+
 
 @asynccontextmanager
 async def _open_s3(url: SplitResult, settings: BackupSettings) -> AsyncIterator[Target]:
@@ -302,6 +335,20 @@ class _S3:
     async def delete(self, name: str) -> None:
         async with asyncio.timeout(_SMALL_SECONDS):
             await self._store.delete_async(name)
+
+    async def read_marker(self, name: str) -> bytes | None:
+        from obstore.exceptions import NotFoundError  # noqa: PLC0415 - see above
+
+        async with asyncio.timeout(_SMALL_SECONDS):
+            try:
+                found = await self._store.get_async(name)
+            except (FileNotFoundError, NotFoundError):
+                return None
+            return bytes(await found.bytes_async())[:_MARKER_BYTES]
+
+    async def write_marker(self, name: str, content: bytes) -> None:
+        async with asyncio.timeout(_SMALL_SECONDS):
+            await self._store.put_async(name, content)
 
 
 def _deadline(size: int) -> float:

@@ -1,17 +1,21 @@
 """`venuebox backup`, `restore`, `verify` and `salvage`: backups, and what to do after damage."""
 
 import argparse
+import asyncio
+import contextlib
 import os
 import sys
 import tempfile
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from appliance.backup import recovery_key
-from appliance.backup.archive import open_backup, read_header
+from appliance.backup.archive import Header, open_backup, read_header
 from appliance.backup.catalogue import list_backups, record_kit
-from appliance.backup.copies import Copier, fetch_latest
+from appliance.backup.copies import Copier, fetch_latest, split_source
 from appliance.backup.create import Maker
+from appliance.backup.fence import Marker, find_marker
 from appliance.backup.restore import (
     list_catalogues,
     prove,
@@ -19,6 +23,7 @@ from appliance.backup.restore import (
     restore_latest,
     scratch_folder,
 )
+from appliance.backup.standby import describe_lost, record_lost
 from appliance.backup.targets import ensure_sftp_key
 from appliance.clock import format_instant
 from appliance.commands.console import Commands, Console, WrongUsage, add_command
@@ -120,14 +125,30 @@ def _restore(arguments: argparse.Namespace, console: Console, fetched: Path | No
         key = recovery_key.parse_recovery_key(
             ask_key(arguments.key, f"recovery key of {header.venue}:")
         )
+        marker = _find_marker(arguments, console, directory, key, header) if fetched else None
         proven = restore_blank(
-            file, key, directory, console.clock, console.zones, partial(report, "restoring")
-        )
+            file, key, directory, console.clock, console.zones, partial(report, "restoring"),
+            marker.installation if marker else None,
+        )  # fmt: skip
     print(
         f"{header.venue} as of {header.made_at} restored to {directory.root} with "
         f"{proven.reservations} reservations. Start it with venuebox serve."
     )
+    if fetched:
+        print(*describe_lost(record_lost(directory, marker)), sep="\n")
     return 0
+
+
+def _find_marker(
+    arguments: argparse.Namespace, console: Console, directory: DataDirectory,
+    key: recovery_key.RecoveryKey, header: Header,
+) -> Marker | None:  # fmt: skip
+    """Return what the previous box wrote to the target, or None if that cannot be read."""
+    backup = console.settings(directory).backup
+    backup = replace(backup, target=split_source(arguments.source)[0])
+    with contextlib.suppress(OperatorError):
+        return asyncio.run(find_marker(backup, directory, key, header.venue_id))
+    return None
 
 
 def salvage(arguments: argparse.Namespace, console: Console) -> int:

@@ -284,6 +284,9 @@ MESSAGES = {
     "recovery_key_replaced": _(
         "a new recovery kit must be printed, because the key of the old one was lost"
     ),
+    "another_box_serves": _(
+        "another box took this one's place, so this box does not serve: leave it off"
+    ),
     "mail_settings": _("no email is sent before the mail settings are corrected"),
     "mail_unreachable": _("emails wait: the mail server does not answer"),
     "acme_dns": _(
@@ -346,20 +349,23 @@ MESSAGES = {
     ),
     "relay_unusable": _("the box does not connect to its relay: %(detail)s"),
 }
-_OF_ENDPOINTS = ("endpoint_failing", "endpoint_blocked", "receiver_clock", "endpoint_switched_off")
+_OF_STOPPED_BOX = (
+    "endpoint_failing", "endpoint_blocked", "receiver_clock", "endpoint_switched_off",
+    "another_box_serves",
+)  # fmt: skip
 
 
 def conditions(context: CheckContext) -> Check:
     """Check that no alert is active.
 
-    If the box is not running, check only alerts about endpoints.
+    If the box is not running, check only alerts about endpoints and about another box.
     """
     found: list[Alert] = []
     for environment in ENVIRONMENTS:
         with context.rows(environment) as reader:
             found += list_alerts(reader)
     if not context.runs:
-        found = [alert for alert in found if alert.name in _OF_ENDPOINTS]
+        found = [alert for alert in found if alert.name in _OF_STOPPED_BOX]
     if not found:
         return ok(_("The box reports no problem."))
     is_failing = any(alert.name == "unwritten_outcomes" for alert in found)

@@ -37,12 +37,16 @@ class DueDelivery:
 
     @property
     def event_id(self) -> str:
-        """The UUID that the event's deliveries share.
+        """The UUID that the event's deliveries share."""
+        return event_id_of(self.event_seq, self.event_type, self.reservation_id, self.occurred_at)
 
-        After a restore, a new event may get the same number, but it gets a different UUID.
-        """
-        what = (self.event_seq, self.event_type, self.reservation_id, self.occurred_at)
-        return str(uuid5(NAMESPACE_OID, repr(what)))
+
+def event_id_of(seq: int, event_type: str, reservation_id: str | None, occurred_at: int) -> str:
+    """Return the UUID of an event, which partners receive as `X-Service-Event-Id`.
+
+    After a restore, a new event may get the same number, but it gets a different UUID.
+    """
+    return str(uuid5(NAMESPACE_OID, repr((seq, event_type, reservation_id, occurred_at))))
 
 
 @dataclass(frozen=True, slots=True)

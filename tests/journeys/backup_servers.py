@@ -25,6 +25,8 @@ class SftpServer:
 
     folder: Path
     port: int
+    host: str = "127.0.0.1"
+    wrapper: tuple[str, ...] = ()  # a command that runs sshd
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -39,7 +41,7 @@ class SftpServer:
     @property
     def url(self):
         user = pwd.getpwuid(os.getuid()).pw_name
-        return f"sftp://{user}@127.0.0.1:{self.port}{self.copies}"
+        return f"sftp://{user}@{self.host}:{self.port}{self.copies}"
 
     def admit_user(self, key):
         """Create the SSH key `key`, and admit nobody else."""
@@ -68,14 +70,15 @@ class SftpServer:
         if os.getuid() == 0:
             Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # sshd of root insists on it
         config = {
-            "Port": self.port, "ListenAddress": "127.0.0.1", "HostKey": self.folder / "host_key",
+            "Port": self.port, "ListenAddress": self.host, "HostKey": self.folder / "host_key",
             "PidFile": "none", "AuthorizedKeysFile": self.authorized, "StrictModes": "no",
             "UsePAM": "no", "PasswordAuthentication": "no", "Subsystem": "sftp internal-sftp",
         }  # fmt: skip
         file = self.folder / "sshd_config"
         file.write_text("".join(f"{name} {value}\n" for name, value in config.items()))
-        command = [SSHD, "-D", "-f", file, "-E", self.folder / "log"]
-        with _process(command, self.port) as self.process:
+        command = [*self.wrapper, SSHD, "-D", "-f", file, "-E", self.folder / "log"]
+        # In a network of its own, nobody here can ask it.
+        with _process(command, None if self.wrapper else self.port) as self.process:
             yield self
 
 
@@ -115,11 +118,11 @@ def an_s3_server():
 
 @contextmanager
 def _process(command, port):
-    """Run a server until the block ends; wait until it answers."""
+    """Run a server until the block ends; wait until it answers at `port`, if given."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         until = time.monotonic() + _PATIENCE
-        while not _answers(port):
+        while port is not None and not _answers(port):
             assert process.poll() is None, f"{command[0]} ended"
             assert time.monotonic() < until, f"{command[0]} does not listen"
             time.sleep(0.05)

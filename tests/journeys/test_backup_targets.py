@@ -13,6 +13,7 @@ import asyncssh
 import pytest
 
 from appliance.backup.copies import read_copy_record
+from appliance.backup.fence import read_installation
 from appliance.backup.recovery_key import find_recovery_key
 from appliance.backup.targets import TargetError, ensure_sftp_key, open_target
 from appliance.core.data_directory import DataDirectory
@@ -83,15 +84,20 @@ def elsewhere(request):
     return request.getfixturevalue(request.param)
 
 
-async def files_at(target, data):
-    """Return the backups at the target and their sizes."""
+def opened(target, data):
+    """Return the connection of a box to the target."""
     backup = {
         name.removeprefix("VENUEBOX_BACKUP_").lower(): value
         for name, value in target.settings.items()
         if name != "HOME"
     }
-    async with open_target(with_settings(backup=backup).backup, DataDirectory(data)) as opened:
-        return await opened.list()
+    return open_target(with_settings(backup=backup).backup, DataDirectory(data))
+
+
+async def files_at(target, data):
+    """Return the backups at the target and their sizes."""
+    async with opened(target, data) as connection:
+        return await connection.list()
 
 
 def backups_of(data):
@@ -126,6 +132,11 @@ async def test_a_running_box_copies_each_backup_and_a_new_machine_is_made_of_the
     else:
         source = ["--from", elsewhere.url]
     elsewhere.run("restore", *source, "--key", key, data=new)
+    if source[0] == "--from":
+        lost = json.loads((new / "lost-events.json").read_text())
+        assert (lost["events"], lost["unknown"]) == ([], 0)
+        assert lost["toldAt"] is not None
+    assert read_installation(new) > read_installation(founded.data)
 
     with BoxProcess(new, log=tmp_path / "new.log") as box:
         async with calling(box, founded, "live") as (partner, _):
@@ -250,6 +261,15 @@ async def test_a_relay_is_known_by_the_host_key_of_the_invitation(relay, founded
     file.unlink()
     with pytest.raises(TargetError):
         await files_at(relay, founded.data)
+
+
+async def test_a_marker_is_replaced_and_is_no_backup(elsewhere, founded):
+    async with opened(elsewhere, founded.data) as target:
+        assert await target.read_marker("venue.venuebox-serving") is None
+        for content in (b"one", b"two"):
+            await target.write_marker("venue.venuebox-serving", content)
+            assert await target.read_marker("venue.venuebox-serving") == content
+        assert await target.list() == {}
 
 
 async def test_what_a_target_refuses_is_told_without_the_secret(s3, founded):

@@ -1,8 +1,5 @@
 """Copies at a target: the latest backup, thinned, restored on trial, and fetched again."""
 
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-
 import pytest
 
 from appliance.backup.archive import open_backup
@@ -13,43 +10,10 @@ from appliance.backup.targets import TargetError
 from appliance.core.data_directory import DataDirectory
 from tests.conftest import with_settings
 from tests.unit.backup.making import KEY, a_box_with_guests, a_maker
+from tests.unit.backup.shelf import Shelf
 
 DAY = 86_400
 TARGET = "sftp://box@nas.example/backups"
-
-
-@dataclass
-class Shelf:
-    """A target in memory. `trouble` is raised by every call, if set."""
-
-    files: dict[str, bytes] = field(default_factory=dict)
-    trouble: str = ""
-    calls: list[tuple[str, str]] = field(default_factory=list)
-
-    @asynccontextmanager
-    async def open(self, _settings, _directory):
-        if self.trouble:
-            raise TargetError(self.trouble)
-        yield self
-
-    async def list(self):
-        return {name: len(content) for name, content in self.files.items()}
-
-    async def put(self, path, size):
-        self.calls.append(("put", path.name))
-        self.files[path.name] = path.read_bytes()
-        assert len(self.files[path.name]) == size
-
-    async def get(self, name, path):
-        self.calls.append(("get", name))
-        path.write_bytes(self.files[name])
-
-    async def head(self, name):
-        self.calls.append(("head", name))
-        return self.files[name][:8192]
-
-    async def delete(self, name):
-        del self.files[name]
 
 
 @pytest.fixture

@@ -1,0 +1,327 @@
+"""The standby: keep the target's latest backup proven here, and take over with it."""
+
+import asyncio
+import contextlib
+import json
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from appliance.backup import archive, catalogue, fence
+from appliance.backup.copies import find_latest
+from appliance.backup.recovery_key import RecoveryKey, find_recovery_key, keep_recovery_key
+from appliance.backup.restore import (
+    Proven,
+    prove,
+    refuse_newer,
+    restore_blank,
+    scratch_folder,
+)
+from appliance.backup.targets import ensure_sftp_key, open_target
+from appliance.clock import Clock, ZoneDatabase, format_instant, parse_instant
+from appliance.core.data_directory import DataDirectory
+from appliance.core.errors import OperatorError
+from appliance.core.files import atomic_write, make_folder
+from appliance.core.i18n import mark as _
+from appliance.core.settings import BackupSettings
+from appliance.core.tokens import Tokens
+from appliance.database.connection import open_connection
+from appliance.database.integrity import describe_venue
+
+_FILE = "standby.json"
+LOST_FILE = "lost-events.json"
+FRESH_SECONDS = 180  # without force, a take-over waits until the marker is as old as this
+_KEPT = 2
+_CODE_DIGITS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a standby fetches backups, and the code with which its page takes over."""
+
+    target: str
+    target_key: str
+    target_secret: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A proven backup. Times are in ms since 1970."""
+
+    file: str
+    venue: str
+    slug: str
+    venue_id: str
+    made_at: int
+    reservations: int
+    proven_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a standby knows. Times are in ms since 1970; `trouble` is the latest error, or ""."""
+
+    ready: Ready | None = None
+    marker: fence.Marker | None = None
+    seen_at: int | None = None  # when the target was last read
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Events after the backup, as far as the other box has told of them until `told_at`."""
+
+    events: list[fence.Event]
+    unknown: int  # number of earlier events of which only the number is known
+    told_at: int | None
+
+
+class Refused(OperatorError):
+    """Raised if a take-over has to wait. `message` and `values` are for the catalogues."""
+
+    def __init__(self, message: str, **values: object) -> None:
+        super().__init__(message % values)
+        self.message, self.values = message, values
+
+
+def read_source(root: Path) -> Source | None:
+    """Return the source of the standby in `root`, or None if it is none."""
+    try:
+        return msgspec.json.decode((root / _FILE).read_bytes(), type=Source)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError) as error:
+        raise OperatorError(
+            f"{root / _FILE} cannot be used ({error}). Run venuebox standby --from again."
+        ) from None
+
+
+def set_up(directory: DataDirectory, backup: BackupSettings, key: RecoveryKey) -> Source:
+    """Make `directory` a standby of the box that copies to `backup.target`.
+
+    Raises OperatorError if the directory holds something else.
+    """
+    if not directory.is_free() and read_source(directory.root) is None:
+        raise OperatorError(
+            f"{directory.root} is not empty. Name an empty directory for the standby with --data."
+        )
+    if directory.settings_file.exists():
+        raise OperatorError(
+            f"{directory.settings_file} would prevent the take-over, because the box's settings "
+            "are in the backup. Remove it."
+        )
+    directory.make_folders()
+    keep_recovery_key(directory, key)
+    if backup.target.startswith("sftp:"):
+        ensure_sftp_key(directory)
+    before = read_source(directory.root)
+    code = before.code if before else str(secrets.randbelow(10**_CODE_DIGITS)).zfill(_CODE_DIGITS)
+    source = Source(backup.target, backup.target_key, backup.target_secret, code)
+    atomic_write(directory.root / _FILE, msgspec.json.encode(source))
+    return source
+
+
+class Standby:
+    """Fetches and proves backups, and restores the latest. Its methods block."""
+
+    def __init__(
+        self, directory: DataDirectory, source: Source, clock: Clock, zones: ZoneDatabase
+    ) -> None:
+        """Raises OperatorError if the recovery key is missing."""
+        key = find_recovery_key(directory)
+        if key is None:
+            raise OperatorError("the recovery key is missing. Run venuebox standby --from again.")
+        self.directory, self.key, self.clock = directory, key, clock
+        self.state = State()
+        self._zones = zones
+        self._settings = BackupSettings(
+            target=source.target,
+            target_key=source.target_key,
+            target_secret=source.target_secret,
+        )
+        self._folder = directory.root / "backups"
+        self._unusable = ""  # the name of the backup that was last found unusable
+        self._known: dict[str, archive.Header] = {}  # headers at the target, by file name
+
+    def refresh(self) -> State:
+        """Read the target, and prove its latest backup if it is a new one.
+
+        An error is kept in the state.
+        """
+        try:
+            if self.state.ready is None:
+                self._prove_kept()
+            asyncio.run(self._refresh())
+            self.state = replace(self.state, trouble="")
+        except (OperatorError, OSError) as error:
+            self.state = replace(self.state, trouble=str(error))
+        return self.state
+
+    def _prove_kept(self) -> None:
+        """Prove the backup that was fetched before this process started, if it is still good."""
+        for path, _header in catalogue.list_backups(self._folder):
+            with contextlib.suppress(OperatorError):
+                self.state = replace(self.state, ready=self._prove(path))
+                return
+
+    async def _refresh(self) -> None:
+        with scratch_folder(self.directory) as scratch:
+            async with open_target(self._settings, self.directory) as target:
+                name = await find_latest(target, self._settings.target, self._known)
+                ready = self.state.ready
+                is_new = name != self._unusable and (ready is None or ready.file != name)
+                venue_id = ready.venue_id if ready else ""
+                if is_new:
+                    await target.get(name, scratch / name)
+                    with self._noting_unusable(name):
+                        venue_id = archive.show_header(scratch / name).venue_id
+                sealed = await target.read_marker(fence.marker_name(venue_id))
+            marker = fence.unseal(sealed or b"", self.key)
+            self.state = replace(self.state, marker=marker, seen_at=self.clock.now())
+            if is_new:
+                self._take(scratch / name)
+            if name == self._unusable:
+                raise OperatorError(self.state.trouble)
+
+    @contextlib.contextmanager
+    def _noting_unusable(self, name: str) -> Iterator[None]:
+        """Do not fetch the backup again if the block finds that it cannot be restored."""
+        try:
+            yield
+        except OperatorError:
+            self._unusable = name
+            raise
+
+    def _take(self, path: Path) -> None:
+        """Prove the fetched backup and keep it instead of older ones."""
+        with self._noting_unusable(path.name):
+            ready = self._prove(path)
+        make_folder(self._folder)
+        path.replace(self._folder / path.name)
+        self.state = replace(self.state, ready=ready)
+        for old, _header in catalogue.list_backups(self._folder)[_KEPT:]:
+            old.unlink(missing_ok=True)
+
+    def _prove(self, path: Path) -> Ready:
+        with archive.open_backup(path) as file, scratch_folder(self.directory) as scratch:
+            header, _raw = archive.read_header(file)
+            refuse_newer(header)
+            proven = prove(file, self.key, scratch, self.clock, self._zones, upgrade=True)
+        return Ready(
+            path.name, header.venue, header.slug, header.venue_id, parse_instant(header.made_at),
+            proven.reservations, self.clock.now(),
+        )  # fmt: skip
+
+    def take_over(self, live: list[fence.Marker], *, force: bool) -> tuple[Proven, Lost]:
+        """Restore the latest backup, so that the directory holds a box that may serve.
+
+        Call `refresh` first. `live` are the venue's boxes that answer on the network now. `force`
+        says that a person has switched the other box off. Raises Refused if the other box may still
+        serve, and OperatorError if there is no usable backup.
+        """
+        state = self.state
+        refuse_while_serving(live, state, self.clock.now(), force=force)
+        if state.ready is None:
+            raise OperatorError(
+                f"there is no proven backup to take over with: {state.trouble or 'none was found'}"
+            )
+        with archive.open_backup(self._folder / state.ready.file) as file:
+            proven = restore_blank(
+                file, self.key, self.directory, self.clock, self._zones, lambda *_: None,
+                state.marker.installation if state.marker else None,
+            )  # fmt: skip
+        lost = record_lost(self.directory, state.marker)
+        (self.directory.root / _FILE).unlink()
+        return proven, lost
+
+
+def refuse_while_serving(live: list[fence.Marker], state: State, now: int, *, force: bool) -> None:
+    """Raise Refused unless the other box is certainly off, or `force` says that it is."""
+    if live:
+        message = _("The box at %(address)s still serves this venue. Switch it off first.")
+        raise Refused(message, address=live[0].addresses[0])
+    if force:
+        return
+    if state.trouble or state.marker is None:
+        raise Refused(
+            _("It is not known whether the other box still serves, because the backup target does "
+              "not tell. Switch the other box off, then confirm that it is off.")
+        )  # fmt: skip
+    seconds = max(now - state.marker.at, 0) // 1000
+    if seconds < FRESH_SECONDS:
+        raise Refused(
+            _("The other box said %(seconds)s seconds ago that it serves. Switch it off, then "
+              "confirm that it is off."), seconds=seconds,
+        )  # fmt: skip
+
+
+async def read_marker(
+    directory: DataDirectory, backup: BackupSettings, key: RecoveryKey, now: int
+) -> State:
+    """Return what the target of the box in `directory` tells about the box that serves."""
+    if not backup.target:
+        return State(trouble="backup.target is not set")
+    venue_id = describe_venue(directory.database("live"))[2]
+    try:
+        marker = await fence.find_marker(backup, directory, key, venue_id)
+    except OperatorError as error:
+        return State(trouble=str(error))
+    return State(marker=marker, seen_at=now)
+
+
+def claim(
+    directory: DataDirectory, state: State, live: list[fence.Marker], clock: Clock, *, force: bool
+) -> None:
+    """Let the stopped box in `directory` serve again, although another took its place.
+
+    Raises Refused as `Standby.take_over` does, and OperatorError if the box runs.
+    """
+    with directory.lock():
+        refuse_while_serving(live, state, clock.now(), force=force)
+        other = state.marker.installation if state.marker else None
+        fence.renew_installation(directory.root, Tokens(), clock.now(), other)
+
+
+def record_lost(directory: DataDirectory, marker: fence.Marker | None) -> Lost:
+    """Return the events in the marker that the restored box lacks, and write them to LOST_FILE."""
+    lost = Lost([], 0, None)
+    if marker is not None:
+        path = directory.database("live")
+        with contextlib.closing(open_connection(path, writable=False)) as connection:
+            [[last]] = connection.execute("SELECT coalesce(max(seq), 0) FROM event")
+        events = [event for event in marker.events if event.seq > last]
+        lost = Lost(events, events[0].seq - last - 1 if events else 0, marker.at)
+    atomic_write(directory.root / LOST_FILE, _lost_as_json(lost).encode())
+    return lost
+
+
+def describe_lost(lost: Lost) -> list[str]:
+    """Return lines for the console: which events came after the backup, as far as is known."""
+    if lost.told_at is None:
+        return ["The other box did not tell what came after the backup. Ask the partners."]
+    count = len(lost.events) + lost.unknown
+    lines = [f"events after the backup, which are lost: {count} (see {LOST_FILE})"]
+    if lost.unknown:
+        lines.append(f"  {lost.unknown} of which only the number is known")
+    for event in lost.events:
+        at = format_instant(event.at)
+        lines.append(f"  {at}  {event.type}  {event.reservation_id or '-'}  event {event.id}")
+    return [*lines, f"Nothing is known of what happened after {format_instant(lost.told_at)}."]
+
+
+def _lost_as_json(lost: Lost) -> str:
+    events = [
+        {
+            "id": event.id,
+            "type": event.type,
+            "reservationId": event.reservation_id,
+            "occurredAt": format_instant(event.at),
+        }
+        for event in lost.events
+    ]
+    told_at = None if lost.told_at is None else format_instant(lost.told_at)
+    return json.dumps({"toldAt": told_at, "unknown": lost.unknown, "events": events}, indent=1)

@@ -1,0 +1,169 @@
+"""Tell other boxes that this one serves, and stop it if a later installation serves."""
+
+import asyncio
+import base64
+import logging
+from collections.abc import Awaitable, Callable
+
+from appliance.alerts import Alert, drop_alerts, list_alerts, put_alert
+from appliance.backup import fence
+from appliance.backup.catalogue import time_of
+from appliance.backup.copies import read_copy_record
+from appliance.backup.recovery_key import RecoveryKey, find_recovery_key
+from appliance.backup.targets import TargetError
+from appliance.box import Box
+from appliance.core.data_directory import DataDirectory
+from appliance.core.errors import log_exception
+from appliance.core.network import is_public
+from appliance.database.connection import Reader
+from appliance.scheduler import Job, run_in_daemon_thread
+from appliance.venue.rows import get_venue
+
+log = logging.getLogger(__name__)
+
+FENCED = "another_box_serves"
+EVERY_MS = 60_000
+# After a power cut all boxes and the router start together, so the first checks come soon.
+FIRST_MS, _FIRST_CHECKS = 10_000, 3
+_START_SECONDS = 5.0
+_LOOK_EVERY = 5  # a look at the network for every so many checks
+_SLACK_MS = 600_000  # a backup's name has the time after its databases were copied
+
+# Finds the markers of the venue's other boxes on the network.
+Look = Callable[[RecoveryKey, fence.Installation], Awaitable[list[fence.Marker]]]
+
+
+class FenceWatch:
+    """Writes the marker to the backup target every minute, and looks for other boxes.
+
+    Without a target, it looks every 5 min. Without a network either, it sets no timer.
+
+    A target that cannot be reached does not stop the box. Without a recovery key, which the first
+    backup makes, there is no backup that another box could serve, and nothing is done.
+    """
+
+    def __init__(
+        self,
+        box: Box,
+        directory: DataDirectory,
+        look: Look | None,
+        on_fenced: Callable[[fence.Fenced], None],
+    ) -> None:
+        """`on_fenced` must stop the box. `look` finds the other boxes on the network, if any."""
+        self._box, self._directory = box, directory
+        self._look, self._on_fenced = look, on_fenced
+        self._own = fence.ensure_installation(directory, box.tokens, box.clock.now())
+        self._key: RecoveryKey | None = None
+        self._checked_at: int | None = None
+        self._checks = 0
+        self._has_cleared = False
+        self._trouble = ""
+        self.job = Job("fence", box.live.database, self._next_due, self.check)
+
+    async def check_at_start(self) -> None:
+        """Check before the box serves, if it has a backup target, for at most 5 s.
+
+        Raises Fenced if a later installation serves.
+        """
+        if not self._box.settings.backup.target:
+            return
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                await self._check()
+        except fence.Fenced:
+            raise
+        except TimeoutError:
+            log.warning("fence: the backup target does not answer, so the box serves")
+        except Exception as error:  # noqa: BLE001 - no other fault may keep the box from serving
+            log_exception("fence: check before serving", error)
+
+    async def check(self) -> None:
+        """Check now. If a later installation serves, stop the box."""
+        try:
+            await self._check()
+        except fence.Fenced as error:
+            self._on_fenced(error)
+
+    def prove(self, nonce: str) -> str:
+        """Return this box's sealed marker for another box that sent `nonce`; "" without a key."""
+        key = self._find_key()
+        if key is None:
+            return ""
+        marker = fence.Marker(self._own, self._box.clock.now(), [], [])
+        return base64.b64encode(fence.seal(marker, key, nonce)).decode()
+
+    async def _check(self) -> None:
+        database, self._checked_at = self._box.live.database, self._box.clock.now()
+        self._checks += 1
+        key = self._find_key()
+        if key is None:
+            return
+        try:
+            await asyncio.gather(self._look_around(key), self._exchange(key))
+        except fence.Fenced as error:
+            if all(alert.name != FENCED for alert in database.peek(list_alerts)):
+                alert = Alert(FENCED, "", database.clock.now(), str(error))
+                await database.write(put_alert, alert)
+            raise
+        if not self._has_cleared:
+            await database.write(drop_alerts, {FENCED})
+            self._has_cleared = True
+
+    async def _look_around(self, key: RecoveryKey) -> None:
+        """Look at the network if it is time to. A fault there must not hide what the target says.
+
+        Raises Fenced if a later installation answers.
+        """
+        number, has_target = self._checks - 1, bool(self._box.settings.backup.target)
+        is_due = not has_target or number < _FIRST_CHECKS or number % _LOOK_EVERY == 0
+        if self._look is None or not is_due:
+            return
+        try:
+            others = await self._look(key, self._own)
+        except Exception as error:  # noqa: BLE001 - see above
+            log_exception("fence: look at the network", error)
+        else:
+            fence.refuse_later(self._own, others)
+
+    async def _exchange(self, key: RecoveryKey) -> None:
+        """Write the marker to the target, if one is set. Logs each new failure once."""
+        settings = self._box.settings.backup
+        if not settings.target:
+            return
+        venue_id, marker = await self._box.live.database.read(self._describe)
+        try:
+            await run_in_daemon_thread(
+                lambda: asyncio.run(
+                    fence.exchange(settings, self._directory, key, venue_id, marker)
+                )
+            )
+            self._trouble = ""
+        except TargetError as error:
+            if str(error) != self._trouble:
+                log.warning("fence: the backup target was not told that this box serves: %s", error)
+            self._trouble = str(error)
+
+    def _describe(self, reader: Reader) -> tuple[str, fence.Marker]:
+        """Return the venue's id, and the marker with the events that the latest copy may lack."""
+        links = self._box.live.links
+        addresses = [links.address, *([links.app_url] if is_public(links.app_url) else [])]
+        copied = time_of(read_copy_record(self._directory.root).file)
+        events = fence.list_events(reader, copied - _SLACK_MS)
+        return get_venue(reader).id, fence.Marker(self._own, reader.now, addresses, events)
+
+    def _find_key(self) -> RecoveryKey | None:
+        self._key = self._key or find_recovery_key(self._directory)
+        return self._key
+
+    def _next_due(self, reader: Reader) -> int | None:
+        """Return when to check, in ms since 1970; None if there is nothing to tell or to look at.
+
+        The first check also clears an alert of the previous process.
+        """
+        has_target = bool(self._box.settings.backup.target)
+        if self._checked_at is None or self._checked_at > reader.now:
+            return 0
+        if not has_target and self._look is None:
+            return None
+        every = EVERY_MS if has_target else _LOOK_EVERY * EVERY_MS
+        return self._checked_at + (FIRST_MS if self._checks < _FIRST_CHECKS else every)

@@ -1,0 +1,178 @@
+"""The standby's page, its health, and how boxes find each other on the network."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+from appliance.backup.fence import Installation, Marker
+from appliance.backup.recovery_key import RecoveryKey, keep_recovery_key
+from appliance.core.data_directory import DataDirectory
+from appliance.core.network import own_addresses
+from appliance.core.tokens import Tokens
+from appliance.jobs.fence import FenceWatch
+from tests.application import application_of
+from tests.conftest import opened_box
+from tests.unit.backup.making import KEY
+from tests.unit.backup.test_standby import ADDRESS, World
+from web.mdns import announced, describe
+from web.neighbours import browse, find_boxes
+from web.standby import server
+from web.standby.server import StandbyServer
+
+LIVE = Marker(Installation(1, 0, "a"), 0, ["http://192.168.1.7:8080"], [])
+
+
+@pytest.fixture
+def world(tmp_path, monkeypatch):
+    return World(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def live(monkeypatch):
+    """The venue's boxes that answer on the network."""
+    found = []
+
+    async def find_live(_standby, _host, _tokens):
+        return found
+
+    monkeypatch.setattr(server, "find_live", find_live)
+    return found
+
+
+@pytest.fixture
+async def page(world, live):
+    """A standby that has looked at the target once, and its client."""
+    standby = world.standby()
+    made = StandbyServer(standby, world.source.code, "127.0.0.1", Tokens(), lambda: 8080)
+    async with TestClient(TestServer(made.build())) as client:
+        client.standby_server = made
+        await asyncio.to_thread(standby.refresh)
+        yield client
+
+
+async def press(page, **fields):
+    async with page.post("/take-over", data=fields) as response:
+        return response.status
+
+
+async def test_the_page_is_in_the_readers_language_and_french_first(page):
+    for header, code in (("", "fr"), ("ar", "ar"), ("en", "en")):
+        async with page.get("/", headers={"Accept-Language": header}) as response:
+            assert response.status == 200
+            assert response.headers["Content-Language"] == code
+            assert f'lang="{code}"' in await response.text()
+
+
+async def test_the_page_shows_no_code_and_no_key(page, world):
+    async with page.get("/") as response:
+        shown = await response.text()
+    assert world.source.code not in shown
+    assert KEY.text not in shown
+    assert world.source.target_secret not in shown
+
+
+async def test_health_tells_the_age_of_the_backup_and_of_the_last_look(page, world):
+    world.clock.advance(60)
+    async with page.get("/health") as response:
+        assert response.status == 200
+        assert (await response.json())["backupAgeSeconds"] == 60
+    world.clock.advance(600)
+    async with page.get("/health") as response:
+        assert response.status == 503
+
+
+async def test_one_tap_takes_over_and_tells_the_address_of_the_other_box(page, world):
+    world.report()
+
+    fields = {"code": world.source.code, "off": "yes"}
+    async with page.post("/take-over", data=fields) as response:
+        assert response.status == 200
+        assert ADDRESS in await response.text()
+
+    assert world.directory.holds_a_box()
+    await page.standby_server.taken_over.wait()
+
+
+async def test_the_code_may_be_typed_in_groups(page, world):
+    code = world.source.code
+    assert await press(page, code=f"{code[:5]} {code[5:]}", off="yes") == 200
+
+
+@pytest.mark.proves("S35")
+async def test_without_the_code_nobody_takes_over_and_guesses_are_few(page, world):
+    for wrong in ("", "0", f"{world.source.code}0", "é"):
+        assert await press(page, code=wrong, off="yes") == 403
+    while (status := await press(page, code="1", off="yes")) == 403:
+        pass
+    assert status == 429
+    assert await press(page, code=world.source.code, off="yes") == 429
+    world.clock.advance(61)
+    assert not world.directory.holds_a_box()
+    assert await press(page, code=world.source.code, off="yes") == 200
+
+
+async def test_the_page_asks_whether_the_other_box_is_off(page, world):
+    world.report()
+
+    async with page.post("/take-over", data={"code": world.source.code}) as response:
+        assert response.status == 409
+        assert 'name="off"' in await response.text()
+    assert not world.directory.holds_a_box()
+
+
+@pytest.mark.proves("S35")
+async def test_a_box_that_answers_cannot_be_replaced_by_a_tap(page, world, live):
+    live.append(LIVE)
+
+    async with page.post("/take-over", data={"code": world.source.code, "off": "yes"}) as response:
+        assert response.status == 409
+        assert 'name="off"' not in await response.text()
+    assert not world.directory.holds_a_box()
+
+
+@pytest.fixture
+def patient(monkeypatch):
+    """Wait for an answer however slow this machine is."""
+    monkeypatch.setattr("web.neighbours._ANSWER_SECONDS", 60.0)
+
+
+@asynccontextmanager
+async def a_box(folder, clock, settings):
+    """Yield a serving box by its base URL."""
+    folder.mkdir(exist_ok=True)
+    keep_recovery_key(DataDirectory(folder), KEY)
+
+    async def look(_key, _own):
+        return []
+
+    async with opened_box(folder, clock, settings) as box:
+        watch = FenceWatch(box, DataDirectory(folder), look, print)
+        app = application_of(box, fence=watch)
+        async with TestServer(app) as running:
+            yield str(running.make_url("")).rstrip("/")
+
+
+async def test_a_box_answers_another_that_has_its_key(tmp_path, clock, settings, patient):
+    async with a_box(tmp_path / "one", clock, settings) as url:
+        [found] = await find_boxes(KEY, [url, url], Tokens())
+        assert found.addresses == [url]
+        own = found.installation
+
+        assert await find_boxes(KEY, [url], Tokens(), own) == [], "that is the box itself"
+        assert await find_boxes(RecoveryKey(bytes(32)), [url], Tokens()) == []
+
+
+async def test_what_is_no_box_is_no_other_box(tmp_path, clock, settings, unused_tcp_port):
+    async with a_box(tmp_path / "one", clock, settings) as url:
+        addresses = [f"{url}/nothing", f"http://127.0.0.1:{unused_tcp_port}", "http://[", ""]
+        assert await find_boxes(KEY, addresses, Tokens()) == []
+
+
+async def test_an_announced_box_is_found_by_its_name(tmp_path, clock, settings):
+    [address, *_] = [text for text in own_addresses() if ":" not in text]
+    info = describe("riad-fence", "Riad Fence", [address], 8099, tls=False)
+    async with announced(info, [address]):
+        assert f"http://{address}:8099" in await browse("riad-fence", "0.0.0.0")  # noqa: S104
+        assert await browse("riad-other", "0.0.0.0") == []  # noqa: S104

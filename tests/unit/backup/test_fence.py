@@ -1,0 +1,182 @@
+"""The fence: which of two boxes with the same data serves."""
+
+from dataclasses import replace
+
+import pytest
+
+from appliance.backup.archive import open_backup
+from appliance.backup.fence import (
+    Event,
+    Fenced,
+    Installation,
+    Marker,
+    ensure_installation,
+    exchange,
+    marker_name,
+    read_installation,
+    refuse_later,
+    renew_installation,
+    seal,
+    unseal,
+)
+from appliance.backup.recovery_key import RecoveryKey
+from appliance.backup.restore import restore_blank, restore_latest
+from appliance.core.data_directory import DataDirectory
+from appliance.core.settings import BackupSettings
+from appliance.core.tokens import Tokens
+from tests.unit.backup.making import KEY, a_box_with_guests, a_maker
+from tests.unit.backup.shelf import Shelf
+
+OWN = Installation(3, 2_000, "m")
+TARGET = BackupSettings(target="sftp://box@nas.example/backups")
+NONCE = "0123456789abcdef" * 2
+
+
+def a_marker(installation, at=5_000):
+    return Marker(installation, at, ["http://192.168.1.9:8080"], [])
+
+
+@pytest.mark.proves("decision: Which of two boxes with the same data serves?")
+@pytest.mark.parametrize(
+    ("other", "serves"),
+    [
+        (OWN, True),
+        (Installation(2, 9_000, "z"), True),
+        (Installation(4, 1_000, "a"), False),
+        (Installation(3, 1_000, "z"), True),
+        (Installation(3, 3_000, "a"), False),
+        (Installation(3, 2_000, "a"), True),
+        (Installation(3, 2_000, "z"), False),
+    ],
+)
+def test_the_latest_installation_serves_and_of_any_two_exactly_one(other, serves):
+    def may_serve(own, seen):
+        try:
+            refuse_later(own, [a_marker(seen)])
+        except Fenced:
+            return False
+        return True
+
+    assert may_serve(OWN, other) is serves
+    if other != OWN:
+        assert may_serve(other, OWN) is not serves
+
+
+def test_a_box_alone_serves():
+    refuse_later(OWN, [])
+
+
+def test_the_latest_of_several_others_counts():
+    earlier, later = replace(OWN, generation=1), replace(OWN, generation=4)
+
+    with pytest.raises(Fenced):
+        refuse_later(OWN, [a_marker(earlier), a_marker(later), a_marker(earlier)])
+
+
+@pytest.mark.proves("S35")
+def test_a_marker_is_read_only_with_its_key_and_context_and_unchanged():
+    marker = replace(a_marker(OWN), events=[Event(7, "reservation.created", "r", 4_000)])
+    sealed = seal(marker, KEY, NONCE)
+
+    assert unseal(sealed, KEY, NONCE) == marker
+    assert unseal(sealed, KEY) is None
+    assert unseal(sealed, RecoveryKey(bytes(32)), NONCE) is None
+    assert unseal(sealed[:-1] + bytes([sealed[-1] ^ 1]), KEY, NONCE) is None
+    assert unseal(b"", KEY, NONCE) is None
+
+
+def test_an_installation_stays_and_is_renewed_on_another_machine(tmp_path):
+    directory = DataDirectory(tmp_path)
+
+    first = ensure_installation(directory, Tokens(), 1_000, "here")
+
+    assert ensure_installation(directory, Tokens(), 2_000, "here") == first
+    assert ensure_installation(directory, Tokens(), 2_000, "") == first, "no machine id"
+    moved = ensure_installation(directory, Tokens(), 3_000, "there")
+    assert moved > first
+    assert moved.id != first.id
+    assert read_installation(tmp_path) == moved
+
+
+def test_a_damaged_file_is_replaced(tmp_path):
+    renew_installation(tmp_path, Tokens(), 1_000)
+    (tmp_path / "secrets" / "installation.json").write_bytes(b'{"installation":')
+
+    assert ensure_installation(DataDirectory(tmp_path), Tokens(), 2_000).generation == 1
+
+
+def test_an_installation_that_cannot_be_stored_does_not_keep_a_box_from_starting(tmp_path):
+    (tmp_path / "secrets").write_bytes(b"no folder")
+
+    assert ensure_installation(DataDirectory(tmp_path), Tokens(), 2_000).generation == 1
+    with pytest.raises(FileExistsError):
+        renew_installation(tmp_path, Tokens(), 2_000)
+
+
+def test_a_restored_box_is_later_than_one_that_never_knew_its_installation(tmp_path):
+    restored = renew_installation(tmp_path / "new", Tokens(), 1_000)
+
+    assert restored > ensure_installation(DataDirectory(tmp_path / "old"), Tokens(), 2_000)
+
+
+def test_a_new_installation_is_later_than_all_that_are_known(tmp_path):
+    renew_installation(tmp_path, Tokens(), 1_000)
+
+    assert renew_installation(tmp_path, Tokens(), 500, replace(OWN, generation=8), None) > (
+        replace(OWN, generation=8)
+    )
+
+
+async def test_the_marker_is_written_unless_a_later_one_is_there(monkeypatch):
+    shelf, name = Shelf(), marker_name("venue")
+    monkeypatch.setattr("appliance.backup.fence.open_target", shelf.open)
+    directory, later = DataDirectory("/nowhere"), replace(OWN, generation=4)
+
+    await exchange(TARGET, directory, KEY, "venue", a_marker(OWN))
+    assert unseal(shelf.markers[name], KEY).installation == OWN
+    await exchange(TARGET, directory, KEY, "venue", a_marker(later))
+    assert unseal(shelf.markers[name], KEY).installation == later
+    with pytest.raises(Fenced):
+        await exchange(TARGET, directory, KEY, "venue", a_marker(OWN))
+    assert unseal(shelf.markers[name], KEY).installation == later
+
+
+async def test_a_marker_that_nobody_can_read_fences_nobody(monkeypatch):
+    shelf = Shelf(markers={marker_name("venue"): b"junk"})
+    monkeypatch.setattr("appliance.backup.fence.open_target", shelf.open)
+
+    await exchange(TARGET, DataDirectory("/nowhere"), KEY, "venue", a_marker(OWN))
+
+    assert unseal(shelf.markers[marker_name("venue")], KEY).installation == OWN
+
+
+@pytest.fixture
+def made(tmp_path):
+    """A box that has served, with a backup."""
+    found = a_box_with_guests(tmp_path)
+    ensure_installation(found.directory, Tokens(), found.clock.now())
+    a_maker(found).make()
+    return found
+
+
+def test_a_restored_box_is_later_than_the_one_that_made_the_backup(made, tmp_path):
+    before, blank = read_installation(made.root), DataDirectory(tmp_path / "blank")
+    [path] = (made.root / "backups").glob("*.venuebox-backup")
+    previous = replace(before, generation=6)
+
+    with open_backup(path) as file:
+        restore_blank(file, KEY, blank, made.clock, a_maker(made).zones, print, previous)
+
+    assert read_installation(blank.root).generation == 7
+    assert read_installation(made.root) == before
+
+
+def test_each_restore_of_the_same_backup_is_later_than_the_last(made):
+    seen = [read_installation(made.root)]
+    for _ in range(2):
+        folders = [made.root / "backups"]
+        restore_latest(KEY, made.directory, folders, made.clock, a_maker(made).zones, print)
+        seen.append(read_installation(made.root))
+
+    assert [each.generation for each in seen] == [1, 2, 3]
+    assert len({each.id for each in seen}) == 3

@@ -1,0 +1,251 @@
+"""The running box and its fence: told to the target, stopped by a later installation."""
+
+import asyncio
+import base64
+from dataclasses import replace
+
+import pytest
+
+from appliance.alerts import list_alerts
+from appliance.backup.catalogue import SUFFIX
+from appliance.backup.fence import (
+    Fenced,
+    Marker,
+    marker_name,
+    read_installation,
+    seal,
+    unseal,
+)
+from appliance.backup.recovery_key import keep_recovery_key
+from appliance.core.data_directory import DataDirectory
+from appliance.jobs.fence import EVERY_MS, FENCED, FIRST_MS, FenceWatch
+from appliance.reservations.create import enter_by_staff
+from appliance.venue.rows import get_venue
+from tests.builders import a_booking
+from tests.conftest import opened_box, with_settings
+from tests.unit.backup.making import KEY
+from tests.unit.backup.shelf import Shelf
+
+NONCE = "0123456789abcdef" * 2
+
+
+class World:
+    """A box with a target, its fence, and the boxes that it finds on the network."""
+
+    def __init__(self, box, root, shelf):
+        self.box, self.shelf = box, shelf
+        self.directory = DataDirectory(root)
+        self.others, self.looks, self.fenced = [], 0, []
+        self.watch = FenceWatch(box, self.directory, self.look, self.fenced.append)
+        self.name = marker_name(box.live.database.peek(get_venue).id)
+
+    async def look(self, _key, _own):
+        self.looks += 1
+        return self.others
+
+    @property
+    def own(self):
+        return read_installation(self.directory.root)
+
+    @property
+    def marker(self):
+        """The marker at the target, or None."""
+        return unseal(self.shelf.markers.get(self.name, b""), KEY)
+
+    def later(self):
+        """Return the marker of a box that was put in this one's place."""
+        taken = replace(self.own, generation=self.own.generation + 1, id="other")
+        return Marker(taken, self.box.clock.now(), ["http://192.168.1.9:8080"], [])
+
+    def take_place(self):
+        self.shelf.markers[self.name] = seal(self.later(), KEY)
+
+    async def alerts(self):
+        return [alert.name for alert in await self.box.live.database.read(list_alerts)]
+
+
+@pytest.fixture
+async def world(tmp_path, clock, monkeypatch):
+    shelf = Shelf()
+    monkeypatch.setattr("appliance.backup.fence.open_target", shelf.open)
+    settings = with_settings(backup={"target": "sftp://box@nas.example/backups"})
+    keep_recovery_key(DataDirectory(tmp_path), KEY)
+    async with opened_box(tmp_path, clock, settings) as box:
+        yield World(box, tmp_path, shelf)
+
+
+async def test_a_box_alone_tells_the_target_that_it_serves(world):
+    await world.watch.check_at_start()
+
+    assert world.marker.installation == world.own
+    assert world.marker.at == world.box.clock.now()
+    assert world.fenced == []
+
+
+async def test_the_marker_lists_the_events_that_the_copy_lacks(world):
+    copied = world.directory.root / "last-copy.json"
+    copied.write_text(f'{{"file": "riad-2026-11-21T190000Z{SUFFIX}"}}')
+    reservation = await world.box.live.database.write(enter_by_staff, a_booking(), actor="staff:1")
+    await world.watch.check()
+    assert {event.reservation_id for event in world.marker.events} == {reservation.id}
+
+    copied.write_text(f'{{"file": "riad-2026-11-21T200000Z{SUFFIX}"}}')
+    await world.watch.check()
+    assert world.marker.events == []
+
+
+@pytest.mark.proves("S35")
+async def test_a_box_whose_place_was_taken_does_not_start(world):
+    world.take_place()
+
+    with pytest.raises(Fenced):
+        await world.watch.check_at_start()
+
+    assert world.marker.installation == world.later().installation, "nothing was written"
+    assert await world.alerts() == [FENCED]
+
+
+async def test_a_running_box_stops_when_its_place_is_taken(world):
+    await world.watch.check_at_start()
+    world.take_place()
+
+    await world.watch.check()
+
+    assert len(world.fenced) == 1
+    assert await world.alerts() == [FENCED]
+
+
+async def test_a_box_finds_the_other_on_the_network_without_a_target(world):
+    world.shelf.trouble = "nas.example did not answer"
+    world.others = [world.later()]
+
+    await world.watch.check()
+
+    assert len(world.fenced) == 1
+
+
+async def test_an_earlier_box_on_the_network_stops_nothing(world):
+    world.others = [replace(world.later(), installation=replace(world.own, generation=0))]
+
+    await world.watch.check()
+
+    assert world.fenced == []
+
+
+async def test_a_fault_on_the_network_does_not_hide_what_the_target_says(world, monkeypatch):
+    async def fail(_key, _own):
+        raise RuntimeError("mDNS")
+
+    monkeypatch.setattr(world.watch, "_look", fail)
+    world.take_place()
+
+    with pytest.raises(Fenced):
+        await world.watch.check_at_start()
+
+
+async def test_a_target_that_never_answers_does_not_hide_what_the_network_says(world, monkeypatch):
+    async def hang(*_):
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(world.watch, "_exchange", hang)
+    world.others = [world.later()]
+
+    with pytest.raises(Fenced):
+        await world.watch.check_at_start()
+
+
+@pytest.mark.parametrize("trouble", ["target", "network"])
+async def test_no_other_fault_keeps_a_box_from_serving(world, trouble, monkeypatch):
+    if trouble == "target":
+        world.shelf.trouble = "nas.example did not answer"
+    else:
+
+        async def fail(_key, _own):
+            raise RuntimeError("mDNS")
+
+        monkeypatch.setattr(world.watch, "_look", fail)
+
+    await world.watch.check_at_start()
+
+    assert world.fenced == []
+    assert await world.alerts() == []
+
+
+async def test_a_target_that_never_answers_delays_the_start_and_no_more(world, monkeypatch):
+    monkeypatch.setattr("appliance.jobs.fence._START_SECONDS", 0.05)
+
+    async def hang(_key, _own):
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(world.watch, "_look", hang)
+
+    await world.watch.check_at_start()
+
+    assert world.fenced == []
+
+
+async def test_the_alert_goes_when_the_box_serves_again(world):
+    world.take_place()
+    with pytest.raises(Fenced):
+        await world.watch.check_at_start()
+    world.shelf.markers.clear()
+
+    await world.watch.check_at_start()
+
+    assert await world.alerts() == []
+
+
+async def test_it_is_checked_soon_then_every_minute_and_the_network_every_fifth_time(world):
+    database = world.box.live.database
+    assert await database.read(world.watch.job.next_due) == 0
+    waits, looks = [], []
+    for _ in range(8):
+        await world.watch.check()
+        due = await database.read(world.watch.job.next_due)
+        waits.append(due - world.box.clock.now())
+        looks.append(world.looks)
+    assert waits == [FIRST_MS] * 2 + [EVERY_MS] * 6
+    assert looks == [1, 2, 3, 3, 3, 4, 4, 4]
+
+
+async def due(watch, box):
+    """Return the seconds until a check is due, or None."""
+    found = await box.live.database.read(watch.job.next_due)
+    return None if found is None else (found - box.clock.now()) / 1000
+
+
+@pytest.mark.parametrize(("has_network", "waits"), [(True, [10, 10, 300, 300]), (False, [None])])
+async def test_a_box_without_a_target_looks_rarely_and_alone_never(
+    tmp_path, clock, settings, has_network, waits
+):
+    keep_recovery_key(DataDirectory(tmp_path), KEY)
+    looks = []
+
+    async def look(*_):
+        looks.append(1)
+        return []
+
+    async with opened_box(tmp_path, clock, settings) as box:
+        watch = FenceWatch(box, DataDirectory(tmp_path), look if has_network else None, print)
+        assert await due(watch, box) <= 0
+        for wait in waits:
+            await watch.check()
+            assert await due(watch, box) == wait
+    assert len(looks) == (len(waits) if has_network else 0)
+
+
+async def test_without_a_recovery_key_there_is_nothing_to_tell(world):
+    (world.directory.root / "secrets" / "recovery.key").unlink()
+
+    await world.watch.check()
+
+    assert world.marker is None
+    assert world.looks == 0
+    assert world.watch.prove(NONCE) == ""
+
+
+async def test_the_proof_for_another_box_holds_for_its_nonce_alone(world):
+    proof = base64.b64decode(world.watch.prove(NONCE))
+
+    assert unseal(proof, KEY, NONCE).installation == world.own
+    assert unseal(proof, KEY, NONCE[::-1]) is None

@@ -1,0 +1,126 @@
+"""Find the venue's other boxes on the network: by mDNS, and at addresses that are known."""
+
+import asyncio
+import base64
+import json
+import logging
+from collections.abc import Iterable
+from contextlib import suppress
+from importlib import import_module
+from ipaddress import ip_address
+
+import aiohttp
+from aiohttp import web
+
+from appliance.backup.fence import Installation, Marker, unseal
+from appliance.backup.recovery_key import RecoveryKey
+from appliance.box import Box
+from appliance.core.network import is_loopback_host, listens_at, own_interfaces
+from appliance.core.tokens import Tokens
+from appliance.doctor.outside import NONCE_BYTES, PROOF_PATH
+from appliance.jobs.fence import FenceWatch, Look
+from appliance.venue.rows import get_venue
+
+log = logging.getLogger(__name__)
+
+FENCE: web.AppKey[FenceWatch] = web.AppKey("fence")
+_KINDS = ("_http._tcp.local.", "_https._tcp.local.")
+_BROWSE_SECONDS = 1.5
+_ANSWER_SECONDS = 4.0
+_BODY_MAX = 4000  # bytes
+_OK = 200
+
+
+def look_around(box: Box, host: str) -> Look | None:
+    """Return the function with which the box at `host` finds others by mDNS.
+
+    Returns None if the box uses no mDNS.
+    """
+    if is_loopback_host(host) or not box.settings.server.mdns:
+        return None
+
+    async def look(key: RecoveryKey, own: Installation) -> list[Marker]:
+        slug = box.live.database.peek(get_venue).slug
+        return await find_boxes(key, await browse(slug, host), box.tokens, own)
+
+    return look
+
+
+async def find_boxes(
+    key: RecoveryKey, addresses: Iterable[str], tokens: Tokens, own: Installation | None = None
+) -> list[Marker]:
+    """Ask each base URL in `addresses` which box answers, within 4 s.
+
+    Returns the markers of the boxes that have this recovery key, except that of `own`. Nothing
+    else can answer so: the marker contains the nonce of the question.
+    """
+    async with aiohttp.ClientSession() as session:
+        asked = (_ask(session, url, key, tokens) for url in dict.fromkeys(addresses))
+        found = await asyncio.gather(*asked)
+    return [marker for marker in found if marker and marker.installation != own]
+
+
+async def _ask(
+    session: aiohttp.ClientSession, url: str, key: RecoveryKey, tokens: Tokens
+) -> Marker | None:
+    nonce = tokens.random_bytes(NONCE_BYTES).hex()
+    try:
+        async with (
+            asyncio.timeout(_ANSWER_SECONDS),
+            # The marker proves the box, whatever its certificate is.
+            session.get(f"{url}{PROOF_PATH}/{nonce}", ssl=False, allow_redirects=False) as response,
+        ):
+            body = await response.content.read(_BODY_MAX) if response.status == _OK else b"{}"
+        sealed = base64.b64decode(json.loads(body).get("serving", ""), validate=True)
+    except (aiohttp.ClientError, TimeoutError, OSError, ValueError, AttributeError, TypeError):
+        return None
+    marker = unseal(sealed, key, nonce)
+    return marker and Marker(marker.installation, marker.at, [url], [])
+
+
+async def browse(slug: str, host: str) -> list[str]:
+    """Return the base URLs that boxes named `<slug>.local` announce by mDNS, within 3 s."""
+    await asyncio.to_thread(import_module, "zeroconf.asyncio")  # the import takes 100 ms
+    from zeroconf import Error, IPVersion, ServiceStateChange, Zeroconf  # noqa: PLC0415 - slow
+    from zeroconf.asyncio import (  # noqa: PLC0415 - slow
+        AsyncServiceBrowser,
+        AsyncServiceInfo,
+        AsyncZeroconf,
+    )
+
+    names: set[tuple[str, str]] = set()
+
+    def on_change(
+        zeroconf: Zeroconf, service_type: str, name: str, state_change: ServiceStateChange
+    ) -> None:
+        del zeroconf, state_change
+        names.add((service_type, name))
+
+    interfaces = [text for text, _index in own_interfaces() if listens_at(host, text)]
+    if not interfaces:
+        return []
+    try:
+        resolver = AsyncZeroconf(interfaces=interfaces, ip_version=IPVersion.All)
+    except (OSError, Error) as error:
+        log.info("fence: no mDNS: %s", error)
+        return []
+    urls: list[str] = []
+    try:
+        browser = AsyncServiceBrowser(resolver.zeroconf, list(_KINDS), handlers=[on_change])
+        await asyncio.sleep(_BROWSE_SECONDS)
+        await browser.async_cancel()
+        infos = [AsyncServiceInfo(kind, name) for kind, name in names]
+        milliseconds = _BROWSE_SECONDS * 1000
+        await asyncio.gather(*(i.async_request(resolver.zeroconf, milliseconds) for i in infos))
+        for info in infos:
+            if (info.server or "").lower() == f"{slug.lower()}.local.":
+                scheme = "https" if info.type == _KINDS[1] else "http"
+                for text in info.parsed_addresses():
+                    shown = f"[{text}]" if ip_address(text).version == 6 else text
+                    urls.append(f"{scheme}://{shown}:{info.port}")
+    except (OSError, Error) as error:
+        log.info("fence: no mDNS: %s", error)
+    finally:
+        with suppress(OSError, Error):
+            await resolver.async_close()
+    return urls

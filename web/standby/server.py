@@ -1,0 +1,222 @@
+"""The standby's process: look at the target every minute, show a page, and take over."""
+
+import asyncio
+import logging
+import signal
+import socket
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import timedelta
+from hmac import compare_digest
+
+from aiohttp import web
+from babel.dates import format_timedelta
+
+from appliance.backup.fence import Marker
+from appliance.backup.standby import Lost, Refused, Standby
+from appliance.core.data_directory import listen_for_wakeups
+from appliance.core.errors import OperatorError, RateLimited
+from appliance.core.i18n import Language
+from appliance.core.i18n import mark as _
+from appliance.core.tokens import Tokens
+from appliance.http.rate_limit import RateLimit
+from appliance.http.security_headers import page_headers
+from appliance.jobs.watchdog import sd_notify, watchdog_seconds
+from appliance.scheduler import run_in_daemon_thread
+from web.mdns import in_url
+from web.neighbours import browse, find_boxes
+from web.rendering import LANGUAGES, STATIC_ROUTES, TEMPLATES, prepare_pages
+
+log = logging.getLogger(__name__)
+
+_EVERY_SECONDS = 60.0
+_SOON_SECONDS = 5.0  # before the first backup: somebody is waiting for it
+_TRIES_PER_MINUTE = 10
+_FORM_BYTES = 10_000
+_LEAVE_SECONDS = 0.5  # for the answer to the person who took over
+_STALE_MS = 600_000
+
+
+async def find_live(standby: Standby, host: str, tokens: Tokens) -> list[Marker]:
+    """Return the venue's boxes that answer: at the addresses they last told, or by mDNS."""
+    state = standby.state
+    addresses = list(state.marker.addresses) if state.marker else []
+    if state.ready is not None:
+        addresses += await browse(state.ready.slug, host)
+    return await find_boxes(standby.key, addresses, tokens)
+
+
+class StandbyServer:
+    """Serves the page and `/health`. `taken_over` is set when this machine holds the box."""
+
+    def __init__(
+        self,
+        standby: Standby,
+        code: str,
+        host: str,
+        tokens: Tokens,
+        find_port: Callable[[], int],
+    ) -> None:
+        """`find_port` returns the restored box's plain http port."""
+        self.taken_over = asyncio.Event()
+        self._standby, self._code, self._host, self._tokens = standby, code, host, tokens
+        self._find_port = find_port
+        self._tries = RateLimit(standby.clock, _TRIES_PER_MINUTE)
+        self._live: list[Marker] = []
+        self._busy = asyncio.Lock()
+
+    def build(self) -> web.Application:
+        """Build the application."""
+        app = web.Application(client_max_size=_FORM_BYTES)
+        prepare_pages(app)
+        app.router.add_get("/", self.show)
+        app.router.add_get("/health", self.show_health)
+        app.router.add_post("/take-over", self.take_over)
+        for _method, path, handler in STATIC_ROUTES:
+            app.router.add_get(path, handler)
+        return app
+
+    async def watch(self) -> None:
+        """Refresh the state every minute, until cancelled."""
+        trouble = ""
+        while True:
+            async with self._busy:
+                await self._look()
+            if self._standby.state.trouble != trouble:
+                trouble = self._standby.state.trouble
+                log.warning("standby: %s", trouble or "the backup target is read again")
+            is_ready = self._standby.state.ready is not None
+            await asyncio.sleep(_EVERY_SECONDS if is_ready else _SOON_SECONDS)
+
+    async def _look(self) -> None:
+        await run_in_daemon_thread(self._standby.refresh)
+        self._live = await find_live(self._standby, self._host, self._tokens)
+
+    async def show_health(self, _request: web.Request) -> web.Response:
+        """`GET /health`: 200 if a backup is proven and the target was read in the last 10 min."""
+        state, now = self._standby.state, self._standby.clock.now()
+        is_good = state.ready is not None and now - (state.seen_at or 0) < _STALE_MS
+        age = None if state.ready is None else (now - state.ready.made_at) // 1000
+        body = {"status": "standby", "backupAgeSeconds": age, "otherBoxAnswers": bool(self._live)}
+        return web.json_response(body, status=200 if is_good else 503)
+
+    async def show(self, request: web.Request) -> web.Response:
+        """`GET /`: the age of the backup, whether the other box answers, and the button."""
+        return self._page(request)
+
+    async def take_over(self, request: web.Request) -> web.Response:
+        """`POST /take-over`: restore the backup, if the code is right and the other box is off."""
+        form = await request.post()
+        code = "".join(filter(str.isdigit, str(form.get("code", ""))))
+        language = request.config_dict[LANGUAGES].of(request)
+        try:
+            self._tries.spend("")
+        except RateLimited:
+            problem = language.gettext(_("Too many attempts in the last minute. Wait a minute."))
+            return self._page(request, status=429, problem=problem)
+        if not compare_digest(code, self._code):
+            return self._page(request, status=403, problem=language.gettext(_("Wrong code.")))
+        self._tries.give_back("")
+        try:
+            async with self._busy:
+                await self._look()
+                is_off = form.get("off") == "yes"
+                _proven, lost = await run_in_daemon_thread(
+                    lambda: self._standby.take_over(self._live, force=is_off)
+                )
+        except Refused as error:
+            problem = language.gettext(error.message, **error.values)
+            return self._page(
+                request, status=409, problem=problem, may_force=not self._live, code=code
+            )
+        except OperatorError as error:
+            return self._page(request, status=409, problem=str(error), code=code)
+        asyncio.get_running_loop().call_later(_LEAVE_SECONDS, self.taken_over.set)
+        host = request.url.host or ""
+        address = f"http://{in_url(host)}:{self._find_port()}/portal"
+        return self._page(request, lost=lost, address=address)
+
+    def _page(
+        self,
+        request: web.Request,
+        *,
+        status: int = 200,
+        lost: Lost | None = None,
+        **more: object,
+    ) -> web.Response:
+        state, language = self._standby.state, request.config_dict[LANGUAGES].of(request)
+        marker = state.marker
+        values: dict[str, object] = {
+            "venue": state.ready.venue if state.ready else "",
+            "backup": state.ready,
+            "backup_ago": self._ago(language, state.ready.made_at if state.ready else None),
+            "told_ago": self._ago(language, marker.at if marker else None),
+            "answers": self._live[0].addresses[0] if self._live else "",
+            "was_at": marker.addresses[0] if marker and marker.addresses else "",
+            "trouble": state.trouble,
+            "lost": lost,
+            "problem": "",
+            "may_force": False,
+            "code": "",
+            "address": "",
+        }
+        template = request.config_dict[TEMPLATES].get_template("standby.html")
+        text = template.render(
+            values | more,
+            language=language,
+            is_test=False,
+            _=language.gettext,
+            ngettext=language.ngettext,
+        )
+        headers = {**page_headers(), "Content-Language": language.code, "Server": "venuebox"}
+        return web.Response(text=text, status=status, content_type="text/html", headers=headers)
+
+    def _ago(self, language: Language, instant: int | None) -> str:
+        if instant is None:
+            return ""
+        passed = timedelta(milliseconds=min(instant - self._standby.clock.now(), 0))
+        return format_timedelta(passed, add_direction=True, locale=language.locale)
+
+
+async def run_until_taken_over(
+    server: StandbyServer, standby: Standby, listener: socket.socket, environ: Mapping[str, str]
+) -> bool:
+    """Serve on `listener` until a signal or the take-over. Return whether it was taken over."""
+    loop, stopped = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+
+    def on_wakeup() -> None:
+        if standby.directory.holds_a_box():  # `venuebox standby take-over` restored it
+            server.taken_over.set()
+
+    runner = web.AppRunner(server.build(), handle_signals=False, access_log=None)
+    tasks: list[asyncio.Task[object]] = []
+    with listen_for_wakeups(standby.directory.wakeup_pipe, on_wakeup):
+        await runner.setup()
+        try:
+            await web.SockSite(runner, listener).start()
+            host, port = listener.getsockname()[:2]
+            print(f"standby http://{in_url(host)}:{port}", flush=True)
+            sd_notify(environ, "READY=1")
+            ends = [loop.create_task(event.wait()) for event in (stopped, server.taken_over)]
+            tasks = [*ends, loop.create_task(server.watch()), loop.create_task(_beat(environ))]
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await runner.cleanup()
+    for task in tasks[2:]:
+        with suppress(asyncio.CancelledError):
+            task.result()
+    return server.taken_over.is_set()
+
+
+async def _beat(environ: Mapping[str, str]) -> None:
+    """Tell systemd's watchdog that the event loop runs."""
+    interval = watchdog_seconds(environ)
+    while True:
+        if interval is not None:
+            sd_notify(environ, "WATCHDOG=1")
+        await asyncio.sleep(interval or _EVERY_SECONDS)
