@@ -32,6 +32,7 @@ from appliance.database.database import Database
 from appliance.email.worker import EmailWorker
 from appliance.environment import Environment
 from appliance.http.request import (
+    BY_RELAY,
     CALLER_OF,
     ENVIRONMENT,
     Handler,
@@ -195,8 +196,9 @@ class HttpsPolicy:
         """
         if self._has_public_portal:
             return True
+        is_relayed = request.transport is None or request.transport.get_extra_info(BY_RELAY)
         is_forwarded = any(name in request.headers for name in _FORWARDED)
-        if is_forwarded or is_trusted(request, self._proxies):
+        if is_relayed or is_forwarded or is_trusted(request, self._proxies):
             return False
         address = address_of(request.remote or "")
         if address is None or address.is_global or requested_name(request) == self._guests_name:

@@ -87,7 +87,7 @@ def _judge(url: str, status: int, body: bytes, expected: str) -> Check:
                    "Restart it. With 421, the proxy must pass on the Host header. With another "
                    "status, the name leads to a different server.")  # fmt: skip
         return fail(finding, remedy, url=url, status=status)
-    if not compare_digest(str(proof.get("proof")), expected):
+    if not compare_digest(str(proof.get("proof")).encode("utf-8", "replace"), expected.encode()):
         finding = _("Another box answers at %(url)s.")
         remedy = _("Switch off the other box, or let the name lead to this one.")
         return fail(finding, remedy, url=url)
@@ -102,7 +102,7 @@ def _read(body: bytes) -> dict[str, Any] | None:
     """Parse a box's response. Return None if `body` is not from a box."""
     try:
         found = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) and "proof" in found else None
 

@@ -262,6 +262,9 @@ def is_from_our_page(request: web.Request, base: str) -> bool:
 
 # Client addresses
 
+BY_RELAY = "by relay"
+"""The transport's extra information that is True if the connection came through the relay. The
+relay then states the client's address, and may claim any in the local network."""
 Networks = Sequence[IPv4Network | IPv6Network]
 # Some proxies add the port, with brackets around an IPv6 address (RFC 7239, 6).
 _WITH_PORT = re.compile(r"\[([^\]]*)\](?::\d+)?|([^:]*):\d+")

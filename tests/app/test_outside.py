@@ -79,6 +79,9 @@ async def proxy(running, authority):
         ((502, b"Bad Gateway"), PROXIED, "fail"),
         ((200, b"<h1>Parked domain</h1>"), PROXIED, "fail"),
         ((200, b'{"proof": "00"}'), PROXIED, "fail"),
+        ((200, '{"proof": "é"}'.encode()), PROXIED, "fail"),
+        ((200, b'{"proof": "\\ud800"}'), PROXIED, "fail"),
+        ((200, b'{"proof":' + b"[" * 990), PROXIED, "fail"),
         ((301, b""), PROXIED, "fail"),
     ],
 )

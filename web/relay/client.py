@@ -30,6 +30,7 @@ _NO_HTTPS = "the box serves no https: set server.host to an address of the netwo
 _RESOLVE_SECONDS = 3.0
 _RETRY_SECONDS = (0.5, 3.0)
 _RETRY_REFUSED_SECONDS = (60.0, 90.0)
+_READ_AGAIN_SECONDS = (30.0, 60.0)
 _QUIET_SECONDS = 30.0  # without the relay before the alert; a restart of the relay takes less
 
 ProtocolFactory = Callable[[], asyncio.BaseProtocol]
@@ -75,9 +76,9 @@ class RelayClient:
         while True:
             self._changed.clear()
             try:
-                await self._put(None)
                 access = Access.load(self._file)
                 if access is None:
+                    await self._put(None)
                     await self._changed.wait()
                 elif tls is None:
                     raise OperatorError(_NO_HTTPS)  # noqa: TRY301 - shown like other causes
@@ -85,7 +86,7 @@ class RelayClient:
                     await self._stay_connected(access, tls, plain)
             except OperatorError as error:
                 await self._put(RELAY_UNUSABLE, str(error))
-                await self._changed.wait()
+                await self._pause(_READ_AGAIN_SECONDS)
             except Exception as error:  # noqa: BLE001 - a fault here must not end the box's way out
                 log_exception("relay: client", error)
                 await self._pause(_RETRY_REFUSED_SECONDS)

@@ -91,6 +91,10 @@ def serve(arguments: argparse.Namespace, console: cli.Console) -> int:
     token = console.environ.get(_TOKEN_VARIABLE, "")
     if 0 < len(token) < _TOKEN_LEAST:
         raise OperatorError(f"{_TOKEN_VARIABLE} needs {_TOKEN_LEAST} characters or more")
+    try:
+        arguments.address.encode("idna")
+    except UnicodeError:
+        raise OperatorError(f"--address: {arguments.address!r} is not a host name") from None
     counts = ("box_connections", "box_kilobytes", "source_connections", "source_per_minute")
     for name in counts:
         if getattr(arguments, name) < 1:
@@ -197,7 +201,7 @@ async def join_relay(root: Path, invitation: Invitation) -> None:
             "the relay refuses this code, because it was used, has ended or was replaced: ask for "
             "a new one"
         ) from None
-    except (OSError, TimeoutError, asyncssh.Error) as error:
+    except (OSError, TimeoutError, UnicodeError, asyncssh.Error) as error:
         raise OperatorError(
             f"the relay at {relay.host}:{relay.port} does not answer ({str(error) or 'timeout'}): "
             "check the internet connection, and whether the relay runs"

@@ -2,14 +2,14 @@
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, cast
 
 import asyncssh
 
 from appliance.core.errors import OperatorError, log_exception
-from appliance.http.request import Networks, address_of, is_in
+from appliance.http.request import BY_RELAY, Networks, address_of, is_in
 from appliance.relay_access import BOX_USER, Access, RelayAddress
 from web.connection import READ_AT_ONCE
 from web.relay.enrolment import (
@@ -24,12 +24,14 @@ _DIAL_SECONDS = 10.0
 _KEEPALIVE_SECONDS, _KEEPALIVE_MISSES = 4, 1
 _UNACKNOWLEDGED_MS = 8000  # then the kernel gives the connection up
 _WINDOW = 128 * 1024
+_CHANNELS_MAX = 500  # more than twice what the relay opens for one box by default
 
 RELAY_REVOKED = "relay_revoked"
 RELAY_OTHER_KEY = "relay_other_key"
 RELAY_REPLACED = "relay_replaced"
 
 ProtocolFactory = Callable[[], asyncio.BaseProtocol]
+_Accept = Callable[[str, int], Awaitable[asyncssh.SSHTCPSession[bytes]]]
 
 
 class Refused(Exception):
@@ -94,14 +96,19 @@ async def dial(
     `tls` and `plain` create the protocol for each connection. `may_accept` decides by the caller's
     address whether to accept it. Raises as `join` does, and OperatorError if the key is damaged.
     """
+    # The library keeps a channel that the box has closed until the relay confirms it.
+    channels: set[_Session] = set()
 
-    def accepting(factory: ProtocolFactory) -> Callable[[str, int], asyncssh.SSHTCPSession[bytes]]:
-        def accept(caller: str, port: int) -> asyncssh.SSHTCPSession[bytes]:
-            if not may_accept(caller):
+    def accepting(factory: ProtocolFactory) -> _Accept:
+        # The library forgets a refused channel only if this function is asynchronous.
+        async def accept(caller: str, port: int) -> asyncssh.SSHTCPSession[bytes]:
+            if len(channels) >= _CHANNELS_MAX or not may_accept(caller):
                 raise asyncssh.ChannelOpenError(
                     asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, "not accepted"
                 )
-            return _Session(factory(), (caller, port))
+            session = _Session(factory(), (caller, port), channels.discard)
+            channels.add(session)
+            return session
 
         return accept
 
@@ -185,10 +192,18 @@ class _Client(asyncssh.SSHClient):
 
 
 class _Session(asyncssh.SSHTCPSession[bytes]):
-    """Feeds a channel's data to a protocol of asyncio, as a socket would."""
+    """Feeds a channel's data to a protocol of asyncio, as a socket would.
 
-    def __init__(self, protocol: asyncio.BaseProtocol, caller: tuple[str, int]) -> None:
-        self._protocol, self._caller = protocol, caller
+    Calls `on_end` once the library has forgotten the channel.
+    """
+
+    def __init__(
+        self,
+        protocol: asyncio.BaseProtocol,
+        caller: tuple[str, int],
+        on_end: Callable[["_Session"], None],
+    ) -> None:
+        self._protocol, self._caller, self._on_end = protocol, caller, on_end
         self._transport: _Transport | None = None
 
     def connection_made(self, chan: asyncssh.SSHTCPChannel[bytes]) -> None:
@@ -229,6 +244,7 @@ class _Session(asyncssh.SSHTCPSession[bytes]):
         self._protocol.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._on_end(self)
         if self._transport is not None:
             self._transport.end(exc)
 
@@ -242,7 +258,7 @@ class _Transport(asyncio.Transport):
         protocol: asyncio.BaseProtocol,
         caller: tuple[str, int],
     ) -> None:
-        super().__init__({"peername": caller})
+        super().__init__({"peername": caller, BY_RELAY: True})
         self._channel, self._protocol = channel, protocol
         self._has_ended = False
         self.max_size = READ_AT_ONCE  # as on a socket

@@ -158,9 +158,9 @@ class Enrolments:
         pending = self.find_invitation(secret, now)
         if pending is None:
             return None
-        _delete(self._invitations / pending.name)
         box = EnrolledBox(pending.name, key, now)
-        _write(self._boxes / box.name, asdict(box))
+        _write(self._boxes / box.name, asdict(box))  # first, so that a full disk loses no code
+        _delete(self._invitations / pending.name)
         return box
 
     def revoke(self, name: str) -> bool:

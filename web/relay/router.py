@@ -6,6 +6,7 @@ no key for it. Plain http is redirected to https, except for ACME challenges.
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,12 +25,15 @@ from web.relay.server import Boxes, Traffic, open_channel
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+Channel = tuple[asyncssh.SSHReader[bytes], asyncssh.SSHWriter[bytes]]
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 _CHALLENGES = "/.well-known/acme-challenge/"
 _CHUNK = 16 * 1024
 _READS_MAX = 64  # of a head, which is parsed again after each
 _CLOSING_SECONDS = 5.0
+_OPEN_SECONDS = 30.0  # for a box to answer a new channel, behind what it sends on a slow line
+_CONFIRM_SECONDS = 60.0  # for a box to confirm the end of a channel, as above
 # Fatal TLS alerts: unrecognized_name for a name that is not enrolled, internal_error otherwise.
 _UNKNOWN_NAME, _AWAY = b"\x15\x03\x03\x00\x02\x02\x70", b"\x15\x03\x03\x00\x02\x02\x50"
 
@@ -53,6 +57,10 @@ class Router:
         `limit` counts the open connections of each address, `rate` its new ones.
         """
         self._boxes, self._limit, self._rate, self._patience = boxes, limit, rate, patience
+        each = boxes.limits.connections
+        self._callers = defaultdict[str, ConnectionLimit](
+            lambda: ConnectionLimit(each, per_address=max(1, each // 4))
+        )
         self._tasks: set[asyncio.Task[None]] = set()
         self.closed_heads = 0
         """Connections closed because of their first bytes: late, malformed, or an unknown name."""
@@ -153,22 +161,23 @@ class Router:
         Without a `reader`, nothing but `head` is sent to the box.
         """
         connection, traffic = self._boxes.connection(name), self._boxes.traffic[name]
-        if connection is None or traffic.open >= self._boxes.limits.connections:
+        # Channels that the box has not confirmed as closed count too.
+        is_full = traffic.open >= 2 * self._boxes.limits.connections
+        if connection is None or is_full or not self._callers[name].enter(writer.transport):
             traffic.refused += 1
             raise _Refused
         traffic.open += 1
         traffic.connections += 1
+        opening = asyncio.ensure_future(open_channel(connection, name, port, _caller(writer)))
         try:
-            caller = _caller(writer)
-            box_reader, box_writer = await open_channel(connection, name, port, caller)
-            try:
-                traffic.bytes_in += len(head)
-                box_writer.write(head)
-                await self._splice(traffic, reader, writer, box_reader, box_writer)
-            finally:
-                box_writer.channel.abort()
+            async with asyncio.timeout(_OPEN_SECONDS):
+                box_reader, box_writer = await asyncio.shield(opening)
+            traffic.bytes_in += len(head)
+            box_writer.write(head)
+            await self._splice(traffic, reader, writer, box_reader, box_writer)
         finally:
-            traffic.open -= 1
+            self._callers[name].leave(writer.transport)
+            self._start(_close(opening, connection, traffic))
 
     async def _splice(
         self, traffic: Traffic, reader: asyncio.StreamReader | None, writer: asyncio.StreamWriter,
@@ -204,6 +213,26 @@ class Router:
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _close(
+    opening: asyncio.Future[Channel], connection: asyncssh.SSHServerConnection, traffic: Traffic
+) -> None:
+    """Close the channel, and stop counting it when the box has confirmed this.
+
+    End the box's connection if it does not: the library keeps the channel until then.
+    """
+    try:
+        async with asyncio.timeout(_CONFIRM_SECONDS):
+            channel = (await opening)[1].channel
+            channel.abort()
+            await channel.wait_closed()
+    except TimeoutError:
+        connection.abort()
+    except (OSError, asyncssh.Error):
+        pass
+    finally:
+        traffic.open -= 1
 
 
 _Source = asyncio.StreamReader

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any, cast
 
 import asyncssh
 
@@ -29,13 +30,18 @@ REPLACED, REVOKED = asyncssh.DISC_TOO_MANY_CONNECTIONS, asyncssh.DISC_BY_APPLICA
 revoked."""
 SSH_OPTIONS = {
     "config": [],
+    # The others, such as Diffie-Hellman with 8192 bits, let a stranger stop the relay's loop.
+    "kex_algs": ["mlkem768x25519-sha256", "curve25519-sha256"],
     "encryption_algs": ["aes128-gcm@openssh.com", "chacha20-poly1305@openssh.com"],
     "compression_algs": None,  # what passes is encrypted already
 }
 _LOGIN_SECONDS = 10
 _KEEPALIVE_SECONDS, _KEEPALIVE_MISSES = 10, 2
-_OPEN_SECONDS = 10.0
-_WINDOW, _PACKET = 256 * 1024, 32 * 1024
+_WATCH_SECONDS = 1.0
+_ASK_SECONDS = 15.0  # for a box to ask for its connections; it gives up after 10 s itself
+_UNSENT_PER_CONNECTION = 320 * 1024  # bytes; a box allows 128 KiB
+# What is under way to the relay delays whoever calls next, on a slow line by seconds.
+_WINDOW, _PACKET = 64 * 1024, 32 * 1024
 _DIALS_PER_MINUTE = 120  # from one address, which may be that of many boxes behind carrier NAT
 
 
@@ -156,10 +162,13 @@ class BoxConnection(asyncssh.SSHServer):
         self._key = ""
         self._secret = ""
         self._name: str | None = None
+        self._began = asyncio.get_running_loop().time()
+        self._timer: asyncio.TimerHandle
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         """Count the connection; close it if its address dials too often."""
         self._connection = conn
+        self._watch()
         try:
             self._boxes.dials.spend(caller_key(str((conn.get_extra_info("peername") or ("",))[0])))
         except RateLimited:
@@ -173,8 +182,22 @@ class BoxConnection(asyncssh.SSHServer):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the library's API
         """Forget the connection."""
+        self._timer.cancel()
         if self._name is not None and self._connection is not None:
             self._boxes.leave(self._name, self._connection)
+
+    def _watch(self) -> None:
+        """End a connection that is not used, or over which the box reads too little."""
+        loop, connection = asyncio.get_running_loop(), cast("Any", self._connection)
+        is_used = self._name is not None or connection._channels  # noqa: SLF001 - no other way
+        transport = connection._transport  # noqa: SLF001 - as above
+        unsent = 0 if transport is None else transport.get_write_buffer_size()
+        if unsent > self._boxes.limits.connections * _UNSENT_PER_CONNECTION or (
+            not is_used and loop.time() - self._began >= _ASK_SECONDS
+        ):
+            connection.abort()
+        else:
+            self._timer = loop.call_later(_WATCH_SECONDS, self._watch)
 
     def public_key_auth_supported(self) -> bool:
         """Offer public keys, and nothing else."""
@@ -250,11 +273,10 @@ async def listen_for_boxes(
 async def open_channel(
     connection: asyncssh.SSHServerConnection, name: str, port: int, caller: tuple[str, int]
 ) -> tuple[asyncssh.SSHReader[bytes], asyncssh.SSHWriter[bytes]]:
-    """Open a channel to the box, and tell it who calls.
+    """Open a channel to the box, and tell it who calls. Raises asyncssh.Error if it refuses.
 
-    Raises asyncssh.Error if the box refuses it, and TimeoutError if it does not answer.
+    Do not cancel this: the library would keep the channel. There is no deadline.
     """
-    async with asyncio.timeout(_OPEN_SECONDS):
-        return await connection.open_connection(
-            name, port, *caller, encoding=None, window=_WINDOW, max_pktsize=_PACKET
-        )
+    return await connection.open_connection(
+        name, port, *caller, encoding=None, window=_WINDOW, max_pktsize=_PACKET
+    )

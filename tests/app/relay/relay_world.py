@@ -125,9 +125,9 @@ class World:
                 await asyncio.sleep(0.01)
 
     @asynccontextmanager
-    async def call(self, port=None):
+    async def call(self, port=None, **options):
         """A caller's connection to the public port."""
-        reader, writer = await asyncio.open_connection(self.host, port or self.tls)
+        reader, writer = await asyncio.open_connection(self.host, port or self.tls, **options)
         try:
             yield reader, writer
         finally:

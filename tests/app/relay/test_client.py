@@ -3,15 +3,17 @@
 import asyncio
 import socket
 import ssl
+from contextlib import suppress
 from dataclasses import replace
 
+import asyncssh
 import pytest
 
 from appliance.alerts import list_alerts
 from appliance.relay_access import access_file
 from tests.app.relay.relay_world import HERE, Answering, a_relay
 from tests.app.relay.test_hello import hello_for
-from tests.conftest import opened_box
+from tests.conftest import opened_box, running_box, with_settings
 from web.connection import ConnectionLimit
 from web.listeners import CountedTls
 from web.relay import client
@@ -19,6 +21,7 @@ from web.relay.client import RelayClient
 from web.relay.dial import dial
 
 A = "a.example"
+MSG_CHANNEL_CLOSE = 97
 
 
 class Joined:
@@ -180,6 +183,19 @@ async def test_access_that_is_damaged_is_told_until_the_box_joins_again(joined):
     await joined.until_alerts()
 
 
+async def test_access_that_cannot_be_read_once_is_read_again(joined, monkeypatch):
+    monkeypatch.setattr(client, "_READ_AGAIN_SECONDS", (0.01, 0.02))
+    (await joined.relay.enrol(A)).save(joined.file)
+    joined.file.chmod(0o644)
+    joined.start()
+    await joined.relay.until(lambda: {name for name, _ in joined.alerts()} == {"relay_unusable"})
+
+    joined.file.chmod(0o600)  # nothing tells the box
+
+    await joined.until_connected()
+    await joined.until_alerts()
+
+
 async def test_a_box_without_https_says_that_it_cannot_use_the_relay(joined):
     joined.start(serves_tls=False)
 
@@ -240,3 +256,76 @@ async def test_a_box_at_its_own_limit_closes_the_caller_and_keeps_the_relay(join
     assert joined.seen == []
     assert joined.relay.boxes.connection(A) is connection
     dialled.close()
+
+
+class Closing(asyncio.Protocol):
+    """A protocol that closes every connection at once."""
+
+    def connection_made(self, transport):
+        transport.abort()
+
+
+async def test_a_relay_that_confirms_no_close_cannot_fill_the_box(joined, monkeypatch):
+    monkeypatch.setattr("web.relay.dial._CHANNELS_MAX", 3)
+    asked = []
+    access = await joined.relay.enrol(A)
+    dialled = await dial(access, HERE, Closing, Closing, lambda _: asked.append(1) or True)
+    hostile = joined.relay.boxes.connection(A)
+    send, dropped = hostile.send_packet, []
+
+    def send_but_no_close(kind, *parts, **options):
+        if kind == MSG_CHANNEL_CLOSE:
+            dropped.append((kind, *parts))
+        else:
+            send(kind, *parts, **options)
+
+    async def open_channels(number):
+        for _ in range(number):
+            with suppress(asyncssh.ChannelOpenError):
+                await hostile.create_connection(asyncssh.SSHTCPSession, A, 443, "192.0.2.1", 1)
+
+    hostile.send_packet = send_but_no_close
+    await open_channels(7)
+    assert len(asked) == 3
+
+    hostile.send_packet = send
+    for packet in dropped:
+        send(*packet)
+    await joined.relay.until(lambda: not hostile._channels)
+    await open_channels(2)
+    assert len(asked) == 5
+    assert len(dialled._connection._channels) <= 2
+    dialled.close()
+
+
+async def test_the_box_forgets_the_callers_that_it_refuses(joined):
+    access = await joined.relay.enrol(A)
+    dialled = await dial(access, HERE, Closing, Closing, lambda _caller: False)
+
+    for _ in range(3):
+        await joined.relay.ask_for(A)
+
+    await joined.relay.until(lambda: not dialled._connection._channels)
+    dialled.close()
+
+
+@pytest.mark.proves("S20")
+@pytest.mark.parametrize("is_public", [True, False])
+async def test_a_relay_cannot_claim_a_caller_in_the_house_to_see_its_portal(
+    joined, tmp_path, clock, is_public
+):
+    access = await joined.relay.enrol(A)
+    settings = with_settings(server={"public_portal": is_public})
+    (tmp_path / "house").mkdir()
+    async with running_box(tmp_path / "house", clock, settings) as running:
+        served = running.client.server.handler
+        dialled = await dial(access, HERE, served, served, lambda _caller: True)
+        reader, writer = await joined.relay.boxes.connection(A).open_connection(
+            A, 443, "192.168.1.20", 4444, encoding=None
+        )
+
+        writer.write(b"GET /portal/sign-in HTTP/1.1\r\nHost: 192.168.1.10\r\n\r\n")
+        status = await asyncio.wait_for(reader.readuntil(b"\r\n"), 30.0)
+
+        assert (b" 404 " in status) == (not is_public)
+        dialled.close()

@@ -1,11 +1,14 @@
 """The relay: who may join, what it passes on and to whom, and its limits."""
 
 import asyncio
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
+from unittest.mock import Mock
 
 import aiohttp
 import asyncssh
 import pytest
+from asyncssh.packet import UInt32
 
 from appliance.core.errors import OperatorError
 from appliance.core.network import own_addresses
@@ -13,6 +16,8 @@ from appliance.http.request import networks_of
 from appliance.relay_access import Access, access_file
 from tests.app.relay.relay_world import HERE, SECONDS, TOKEN, a_relay
 from tests.app.relay.test_hello import HELLO, hello_for
+from web.main import main
+from web.relay import commands, dial, enrolment, router, server
 from web.relay.dial import Refused, is_believable, join
 from web.relay.enrolment import Invitation
 from web.relay.router import Patience
@@ -20,6 +25,7 @@ from web.relay.server import Limits
 
 UNKNOWN_NAME, AWAY = b"\x15\x03\x03\x00\x02\x02\x70", b"\x15\x03\x03\x00\x02\x02\x50"
 A, B = "a.example", "b.example"
+MSG_CHANNEL_OPEN_CONFIRMATION, MSG_CHANNEL_WINDOW_ADJUST, MSG_CHANNEL_CLOSE = 91, 93, 97
 
 
 @pytest.fixture
@@ -101,6 +107,43 @@ async def test_an_invitation_works_once(relay):
 
     await relay.dial(access)
     assert relay.boxes.names == [A]
+
+
+async def test_an_invitation_is_kept_until_the_box_is_enrolled(relay, monkeypatch):
+    invitation = relay.invite(A)
+    with monkeypatch.context() as full_disk:
+        full_disk.setattr(enrolment, "_write", Mock(side_effect=OSError(28, "no space left")))
+        with pytest.raises(Refused):
+            await join(invitation)
+    assert relay.enrolments.boxes() == {}
+
+    assert (await join(invitation)).name == A
+
+
+async def test_an_address_that_is_no_host_name_is_told(relay, tmp_path):
+    invitation = replace(relay.invite(A), relay=replace(relay.address, host="relay..example.com"))
+
+    with pytest.raises(OperatorError):
+        await commands.join_relay(tmp_path / "box", invitation)
+
+    assert main(["relay", "serve", "--data", str(tmp_path), "--address", "relay..x.example"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("exchange", "refusal"),
+    [
+        ("curve25519-sha256", asyncssh.PermissionDenied),  # the only one of OpenSSH 9.2 that fits
+        ("diffie-hellman-group18-sha512", asyncssh.KeyExchangeFailed),
+        ("rsa2048-sha256", asyncssh.KeyExchangeFailed),
+    ],
+)
+async def test_a_stranger_cannot_choose_a_slow_key_exchange(relay, exchange, refusal):
+    options = {"known_hosts": None, "client_keys": [], "agent_path": None, "config": []}
+
+    with pytest.raises(refusal):
+        await asyncssh.connect(
+            HERE, relay.address.port, username="box", kex_algs=[exchange], **options
+        )
 
 
 async def test_an_invitation_ends(relay):
@@ -260,11 +303,144 @@ async def test_a_box_has_a_limited_number_of_connections_and_others_are_not_affe
             writer.write(hello_for(A))
             await reader.read(1)
 
-            assert await relay.ask_for(A) == AWAY
-            assert await relay.ask_for(B) != AWAY
+            assert await relay.ask_for(A) == b""
+            assert relay.boxes.traffic[A].refused == 1
+            assert await relay.ask_for(B) != b""
         await relay.until(lambda: relay.boxes.traffic[A].open == 0)
 
-        assert await relay.ask_for(A) != AWAY
+        assert await relay.ask_for(A) != b""
+
+
+async def test_one_address_cannot_lock_the_others_out_of_a_box(tmp_path, monkeypatch):
+    monkeypatch.setattr("web.connection.is_loopback", lambda _address: False)
+    async with a_relay(tmp_path, Limits(connections=8)) as relay, AsyncExitStack() as held:
+        await relay.connected(A)
+
+        async def call_from(address):
+            caller = relay.call(local_addr=(address, 0))
+            reader, writer = await held.enter_async_context(caller)
+            writer.write(hello_for(A))
+            with suppress(ConnectionResetError):
+                return await asyncio.wait_for(reader.read(1), SECONDS)
+            return b""
+
+        assert [await call_from("127.0.0.5") for _ in range(3)] == [b"a", b"a", b""]
+        for others in ("127.0.0.6", "127.0.0.7", "127.0.0.8"):
+            assert [await call_from(others) for _ in range(2)] == [b"a", b"a"]
+        assert relay.boxes.traffic[A].open == 8
+        assert await call_from("127.0.0.9") == b"a"
+
+
+class Hostile:
+    """A connected box that drops what it should send, by the number of the SSH message."""
+
+    def __init__(self, connection):
+        self.connection, self._send = connection, connection.send_packet
+        self.drops = set()
+        connection.send_packet = self._send_some
+
+    def _send_some(self, kind, *parts, **options):
+        if kind not in self.drops:
+            self._send(kind, *parts, **options)
+
+
+@pytest.fixture
+async def hostile(relay):
+    dialled, _ = await relay.dial(await relay.enrol(A))
+    return Hostile(dialled._connection)
+
+
+@pytest.mark.parametrize("drops", [MSG_CHANNEL_CLOSE, MSG_CHANNEL_OPEN_CONFIRMATION])
+async def test_a_box_that_confirms_nothing_is_cut(relay, hostile, monkeypatch, drops):
+    monkeypatch.setattr(router, "_OPEN_SECONDS", 0.05)
+    monkeypatch.setattr(router, "_CONFIRM_SECONDS", 0.05)
+    hostile.drops = {drops}
+
+    await relay.ask_for(A)
+
+    await asyncio.wait_for(hostile.connection.wait_closed(), SECONDS)
+    await relay.until(lambda: relay.boxes.traffic[A].open == 0)
+
+
+async def test_a_channel_counts_until_the_box_has_confirmed_its_end(relay, hostile):
+    relay.boxes.limits.connections = 8
+    hostile.drops = {MSG_CHANNEL_CLOSE}
+    traffic = relay.boxes.traffic[A]
+
+    for _ in range(17):
+        await relay.ask_for(A)
+
+    assert traffic.refused == 1
+    assert traffic.open == traffic.connections == 16
+    assert len(relay.boxes.connection(A)._channels) == 16
+
+
+async def test_a_late_answer_of_a_box_leaves_no_channel_behind(relay, hostile, monkeypatch):
+    monkeypatch.setattr(router, "_OPEN_SECONDS", 0.05)
+    late = []
+    send = hostile._send
+    hostile._send = lambda kind, *parts, **options: (
+        late.append((kind, *parts))
+        if kind == MSG_CHANNEL_OPEN_CONFIRMATION
+        else send(kind, *parts, **options)
+    )
+
+    assert await relay.ask_for(A) == b""
+    for packet in late:
+        send(*packet)
+
+    await relay.until(lambda: relay.boxes.traffic[A].open == 0)
+    assert len(late) == 1
+    assert not relay.boxes.connection(A)._channels
+
+
+async def test_a_box_that_reads_nothing_is_cut(relay, hostile):
+    relay.boxes.limits.connections = 2  # its share of the relay's memory
+    relay.boxes.limits.bytes_per_second = 1 << 30
+    async with relay.call() as (reader, writer):
+        writer.write(hello_for(A))
+        await reader.read(1)
+        (channel,) = hostile.connection._channels.values()
+        channel.send_packet(MSG_CHANNEL_WINDOW_ADJUST, UInt32(0x7FFFFFFF))
+        cut = relay.boxes.connection(A)
+        hostile.connection._transport.pause_reading()
+        for side in (cut, hostile.connection):
+            side.set_keepalive(0)
+
+        with suppress(ConnectionError):
+            for _ in range(200):
+                writer.write(bytes(65536))
+                await asyncio.wait_for(writer.drain(), SECONDS)
+        await relay.until(lambda: relay.boxes.connection(A) is None)
+
+
+async def test_a_box_that_asks_for_nothing_is_cut(relay, monkeypatch):
+    access, _ = await relay.connected(B)
+    key = asyncssh.import_private_key(access.key)
+    options = {"username": "box", "client_keys": [key], "known_hosts": None, "agent_path": None}
+    async with asyncssh.connect(HERE, relay.address.port, config=[], **options) as idle:
+        monkeypatch.setattr(server, "_ASK_SECONDS", 0.0)
+
+        await asyncio.wait_for(idle.wait_closed(), SECONDS)
+
+    assert (await relay.ask_for(B)).startswith(b"b.example|")
+
+
+async def test_little_of_an_answer_is_under_way_at_once(relay):
+    """Otherwise a few downloads on a slow line keep the next caller waiting too long."""
+    under_way = []
+
+    class Sending(asyncio.Protocol):
+        def connection_made(self, transport):
+            transport.write(bytes(1_000_000))
+            under_way.append(1_000_000 - transport.get_write_buffer_size())
+
+    access = await relay.enrol(A)
+    relay.dialled.append(await dial.dial(access, HERE, Sending, Sending, lambda _caller: True))
+
+    await relay.ask_for(A)
+
+    assert under_way[0] <= 64 * 1024
 
 
 async def test_a_box_has_a_limited_bandwidth(tmp_path):
