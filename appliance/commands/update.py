@@ -14,7 +14,7 @@ import tarfile
 import time
 import urllib.request
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
@@ -28,6 +28,7 @@ from appliance.commands.service import BOOTED, UNIT, find_program
 from appliance.core.data_directory import DataDirectory, choose_data_directory
 from appliance.core.errors import OperatorError
 from appliance.core.files import acting_as, find_owner, sync
+from appliance.database.connection import open_connection
 from appliance.database.migrate import list_migrations
 from appliance.environment import own_version
 from appliance.release import (
@@ -118,6 +119,8 @@ def _update_service(release: str | None, data: Path, progress: Progress) -> None
             "only a box that runs as a systemd service can be updated. Otherwise replace the "
             "program yourself (docs/operations/upgrade.md)"
         )
+    if str(program) not in UNIT.read_text("utf-8"):
+        raise OperatorError(f"the service does not run {program}. Update with its own program")
     if not os.access(program.parent, os.W_OK):
         raise OperatorError(f"{program} can only be replaced by its owner. Use sudo")
 
@@ -209,14 +212,13 @@ def update(
     if is_well:
         progress.note("done", f"{program} is now {manifest.version}")
     else:
-        is_upgraded = manifest.schema != list_migrations()[-1][0]
-        if is_upgraded and was_well:
+        if manifest.schema != list_migrations()[-1][0] and was_well:
             progress.note("stays", "")
             raise OperatorError(
                 f"{manifest.version} stopped answering. It stays installed, because {installed} "
                 "cannot read the bookings made meanwhile. See venuebox doctor"
             )
-        _go_back(program, previous, data, service, is_upgraded=is_upgraded)
+        _go_back(program, previous, data, service)
         progress.note("went_back", "")
         raise OperatorError(f"{manifest.version} did not work, so {installed} is in use again")
 
@@ -256,13 +258,13 @@ def call(words: Sequence[str | Path]) -> str:
 
 def is_box_healthy(program: Path, data: Path) -> bool:
     """Ask `venuebox doctor` whether the box runs and answers."""
-    done = subprocess.run(  # noqa: S603 - the program itself
-        [program, "doctor", "--json", "--data", data], stdin=subprocess.DEVNULL,
-        capture_output=True, check=False, timeout=_COMMAND_SECONDS,
-    )  # fmt: skip
     try:
+        done = subprocess.run(  # noqa: S603 - the program itself
+            [program, "doctor", "--json", "--data", data], stdin=subprocess.DEVNULL,
+            capture_output=True, check=False, timeout=_COMMAND_SECONDS,
+        )  # fmt: skip
         checks = json.loads(done.stdout)["checks"]
-    except ValueError:
+    except (OSError, subprocess.TimeoutExpired, ValueError):
         return False
     return any(check["name"] == "box" and check["status"] == "ok" for check in checks)
 
@@ -278,20 +280,33 @@ def _watch(service: Service) -> tuple[bool, bool]:
     return is_well, was_well
 
 
-def _go_back(
-    program: Path, previous: Path, data: Path, service: Service, *, is_upgraded: bool
-) -> None:
-    """Put the previous program back, and restore the backup if the schema was upgraded.
+def _go_back(program: Path, previous: Path, data: Path, service: Service) -> None:
+    """Put the previous program back, and restore a backup if a database's schema was upgraded.
 
+    Without an upgrade, the databases contain what the previous program confirmed during the trial.
     Do not call this if the new program may have confirmed bookings in a new schema, which the
     previous program cannot read.
     """
     service.stop()
     previous.replace(program)
     sync(program.parent)
-    if is_upgraded:
-        call([program, "restore", "--latest", "--data", data])
-    _restart(service)
+    try:
+        with acting_as(find_owner(data)):  # SQLite may create files beside the databases
+            is_upgraded = _is_upgraded(DataDirectory(data))
+        if is_upgraded:
+            call([program, "restore", "--latest", "--data", data])
+    finally:
+        _restart(service)
+
+
+def _is_upgraded(directory: DataDirectory) -> bool:
+    """Whether a database has a newer schema than this program, which is the previous one."""
+    newest = list_migrations()[-1][0]
+    for path in directory.databases:
+        with closing(open_connection(path, writable=False)) as connection:
+            if int(connection.pragma("user_version")) > newest:
+                return True
+    return False
 
 
 def _restart(service: Service) -> None:
