@@ -208,9 +208,11 @@ def restore_latest(
 
     Returns (path of the backup, folder with the old data, verified backup). Settings and
     certificates are kept. Backups with a newer schema than this program's are skipped, so an older
-    program can revert an upgrade. Raises OperatorError if there is no good backup.
+    program can revert an upgrade. If only test.db is damaged, live.db is kept. Raises OperatorError
+    if there is no good backup.
     """
     with directory.lock():
+        keeps_live = not _is_damaged(directory, "live") and _is_damaged(directory, "test")
         failure, newest = "", list_migrations()[-1][0]
         backups = [backup for folder in folders for backup in catalogue.list_backups(folder)]
         for path, header in sorted(backups, key=lambda backup: backup[1].order, reverse=True):
@@ -219,9 +221,12 @@ def restore_latest(
             try:
                 with archive.open_backup(path) as file, scratch_folder(directory) as scratch:
                     proven = unpack_proven(file, key, scratch, clock, zones, progress)
-                    _record_restore(directory, scratch, proven, clock, zones)
-                    aside = _move_aside(directory, clock)
-                    _place(directory, scratch, key, proven.header)
+                    if keeps_live and _has_same_keys(directory, scratch):
+                        aside = _replace_sandbox(directory, scratch, clock)
+                    else:
+                        _record_restore(directory, scratch, proven, clock, zones)
+                        aside = _move_aside(directory, clock)
+                        _place(directory, scratch, key, proven.header)
             except OperatorError as error:  # an older backup may be good
                 failure = f" ({path.name}: {error})"
                 continue
@@ -230,6 +235,29 @@ def restore_latest(
     raise OperatorError(
         f"there is no good backup of this box in {where}{failure}. Nothing was changed."
     )
+
+
+def _is_damaged(directory: DataDirectory, name: EnvironmentName) -> bool:
+    """Whether the database is missing or damaged, or an earlier restore was interrupted."""
+    path = directory.database(name)
+    return directory.restore_mark.exists() or not path.exists() or bool(list_faults(path))
+
+
+def _has_same_keys(directory: DataDirectory, scratch: Path) -> bool:
+    key = directory.master_key_file
+    restored = scratch / key.relative_to(directory.root)
+    return key.exists() and key.read_bytes() == restored.read_bytes()
+
+
+def _replace_sandbox(directory: DataDirectory, scratch: Path, clock: Clock) -> Path:
+    aside = _make_aside(directory, "damaged", clock)
+    sandbox = [name for name in _DATABASES if name.startswith("test.db")]
+    _move([directory.root / name for name in sandbox], aside)
+    make_live(scratch / "test.db")
+    sync(scratch / "test.db")
+    (scratch / "test.db").replace(directory.database("test"))
+    sync(directory.root)
+    return aside
 
 
 def list_catalogues(directory: DataDirectory, settings: Settings) -> list[Path]:

@@ -162,13 +162,22 @@ def salvage(arguments: argparse.Namespace, console: Console) -> int:
     with directory.lock():
         beside = directory.root / f"salvaged-{stamp}"
         make_folder(beside)
+        salvaged = []
         for path in directory.databases:
-            rows = salvage_database(path, beside / path.name)
+            try:
+                rows = salvage_database(path, beside / path.name)
+            except OperatorError as error:
+                if path == directory.database("live"):
+                    raise
+                print(f"{error}\nvenuebox restore --latest can replace {path.name} alone.")
+                (beside / path.name).unlink(missing_ok=True)
+                continue
+            salvaged.append(path)
             print(f"{beside / path.name}: {rows.get('reservation', 0)} reservations")
         if arguments.replace:
             damaged = directory.root / f"damaged-{stamp}"
             make_folder(damaged)
-            for path in directory.databases:
+            for path in salvaged:
                 for file in directory.root.glob(f"{path.name}*"):
                     file.replace(damaged / file.name)
                 (beside / path.name).replace(path)
@@ -282,9 +291,11 @@ def _restore_latest(arguments: argparse.Namespace, console: Console, fetched: Pa
     path, aside, proven = restore_latest(
         key, directory, folders, console.clock, console.zones, partial(report, "restoring")
     )
+    restored = f"the box is as of {proven.header.made_at} with {proven.reservations} reservations"
+    if not (aside / "live.db").exists():
+        restored = f"live.db was intact and is kept; test.db is as of {proven.header.made_at}"
     print(
-        f"{path.name} restored, the box is as of {proven.header.made_at} with "
-        f"{proven.reservations} reservations. Start it with venuebox serve. "
+        f"{path.name} restored, {restored}. Start it with venuebox serve. "
         f"The previous data is kept in {aside}."
     )
     return 0

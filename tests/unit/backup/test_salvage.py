@@ -120,3 +120,16 @@ def test_a_box_without_any_backup_is_not_asked_for_its_key(tmp_path, capsys):
 
     assert str(made.root / "backups") in capsys.readouterr().err
     assert not list(made.root.glob("damaged-*"))
+
+
+def test_a_sandbox_that_cannot_be_salvaged_does_not_keep_the_live_rows_from_use(written_by_others):
+    live, sandbox = (written_by_others.directory.database(name) for name in ("live", "test"))
+    with sandbox.open("r+b") as file:
+        file.seek(2 * PAGE_BYTES)
+        file.write(bytes(20 * PAGE_BYTES))
+    damaged = sandbox.read_bytes()
+
+    assert salvage(written_by_others, "--replace") == 0
+
+    assert list_faults(live) == []
+    assert sandbox.read_bytes() == damaged

@@ -7,6 +7,9 @@ import pytest
 
 from appliance.backup.archive import open_backup
 from appliance.backup.restore import restore_latest
+from appliance.core.tokens import Tokens
+from appliance.database.integrity import list_faults, session
+from appliance.database.migrate import PAGE_BYTES
 from tests.unit.backup.making import KEY, a_box_with_guests, a_maker
 
 
@@ -81,3 +84,23 @@ def test_a_disk_without_room_for_the_restored_files_is_no_fault_of_the_backup(tw
 
     assert len(tried) == 1
     assert (made.root / "live.db").read_bytes() == live
+
+
+@pytest.mark.proves("G5")
+def test_a_damaged_sandbox_alone_is_replaced_alone(two):
+    made, *_ = two
+    live, sandbox = made.directory.database("live"), made.directory.database("test")
+    with session(live, made.clock, Tokens(), a_maker(made).zones) as tx:
+        tx.execute("UPDATE venue SET name = 'Riad Nouveau'")
+    content = live.read_bytes()
+    with sandbox.open("r+b") as file:
+        file.seek(2 * PAGE_BYTES)
+        file.write(bytes(PAGE_BYTES))
+    assert list_faults(sandbox)
+
+    restore(made)
+
+    assert live.read_bytes() == content
+    assert list_faults(sandbox) == []
+    [aside] = made.root.glob("damaged-*")
+    assert {path.name.partition("-")[0] for path in aside.iterdir()} == {"test.db"}
