@@ -140,7 +140,7 @@ class Venue:
         ip("netns", "add", network)
         self._made.append(network)
         ip("-n", network, "link", "set", "dev", "lo", "up")
-        self._plug(f"lan{name}", network)
+        self._plug(f"lan{name}", self.router, network)
         ip("-n", self.router, "link", "set", "dev", f"lan{name}", "master", "lan")
         ip("-n", network, "addr", "add", f"{address}/24", "dev", "eth")
         ip("-n", network, "link", "set", "dev", "eth", "up")

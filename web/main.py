@@ -157,7 +157,7 @@ def _stand_by(arguments: argparse.Namespace, console: Console) -> int:
 
 def _serve(arguments: argparse.Namespace, console: Console) -> int:
     if arguments.keep and not (arguments.demo and arguments.data):
-        raise OperatorError("--keep continues an earlier demo. Add --demo and --data DIR.")
+        raise OperatorError("--keep continues an earlier demo. Add --demo --data DIR.")
     # Imported here because other commands start much faster without the web package.
     with _importing():
         if arguments.demo:

@@ -28,6 +28,7 @@ _KINDS = ("_http._tcp.local.", "_https._tcp.local.")
 _BROWSE_SECONDS = 1.5
 _ANSWER_SECONDS = 4.0
 _BODY_MAX = 4000  # bytes
+_NAMES_MAX = 100  # services on the network
 _OK = 200
 
 
@@ -54,7 +55,8 @@ async def find_boxes(
     Returns the markers of the boxes that have this recovery key, except that of `own`. Nothing
     else can answer so: the marker contains the nonce of the question.
     """
-    async with aiohttp.ClientSession() as session:
+    # Without a limit, so that addresses which do not answer delay no other.
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
         asked = (_ask(session, url, key, tokens) for url in dict.fromkeys(addresses))
         found = await asyncio.gather(*asked)
     return [marker for marker in found if marker and marker.installation != own]
@@ -72,7 +74,7 @@ async def _ask(
         ):
             body = await response.content.read(_BODY_MAX) if response.status == _OK else b"{}"
         sealed = base64.b64decode(json.loads(body).get("serving", ""), validate=True)
-    except (aiohttp.ClientError, TimeoutError, OSError, ValueError, AttributeError, TypeError):
+    except Exception:  # noqa: BLE001 - whatever a stranger answers, others must still be asked
         return None
     marker = unseal(sealed, key, nonce)
     return marker and Marker(marker.installation, marker.at, [url], [])
@@ -109,7 +111,10 @@ async def browse(slug: str, host: str) -> list[str]:
         browser = AsyncServiceBrowser(resolver.zeroconf, list(_KINDS), handlers=[on_change])
         await asyncio.sleep(_BROWSE_SECONDS)
         await browser.async_cancel()
-        infos = [AsyncServiceInfo(kind, name) for kind, name in names]
+        infos = []
+        for kind, name in sorted(names)[:_NAMES_MAX]:
+            with suppress(Error):  # the name of another kind
+                infos.append(AsyncServiceInfo(kind, name))
         milliseconds = _BROWSE_SECONDS * 1000
         await asyncio.gather(*(i.async_request(resolver.zeroconf, milliseconds) for i in infos))
         for info in infos:

@@ -33,6 +33,7 @@ _AT_TARGET = "marker at the target"  # a context of `seal`
 _NONCE_BYTES = 12
 _FIRST_GENERATION = 1
 _EVENTS_MAX = 1000
+FRESH_MS = 180_000  # a box that wrote its marker in the last 3 min still serves
 _MACHINE_ID = Path("/etc/machine-id")
 
 
@@ -75,9 +76,17 @@ class Marker:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stored:
+class Stored:
+    """The file of an installation. `machine` is the hash of the machine that it was made on.
+
+    If `confirmed` is False, nobody has said that the box which the data came from is off: a backup
+    was restored, or the directory was copied. The installation then gives way to that box while it
+    answers.
+    """
+
     installation: Installation
     machine: str
+    confirmed: bool = True
 
 
 def read_installation(root: Path) -> Installation | None:
@@ -88,49 +97,73 @@ def read_installation(root: Path) -> Installation | None:
 
 def ensure_installation(
     directory: DataDirectory, tokens: Tokens, now: int, machine: str | None = None
-) -> Installation:
+) -> Stored | None:
     """Return the box's installation. Creates it on first use, and renews it on a new machine.
 
-    On another machine, the directory was copied, and the box it was copied from may still run. A
-    first installation that cannot be stored lasts until the process ends, because a full disk must
-    not keep the box from starting.
+    On another machine, the directory was copied, and the box it was copied from may still run. An
+    installation that cannot be stored lasts until the process ends, because a full disk must not
+    keep the box from starting. Returns None if the files of the installation are damaged: a new
+    first installation would be earlier than the box's own marker at the target.
     """
-    machine = own_machine() if machine is None else machine
-    stored = _read(directory.root)
+    root, machine = directory.root, own_machine() if machine is None else machine
+    stored = _read(root)
+    if stored is None and any(path.exists() for path in _files(root)):
+        return None
     if stored is None:
-        first = Installation(_FIRST_GENERATION, now, tokens.new_id(now))
-        with contextlib.suppress(OSError):
-            _store(directory.root, first, machine)
-        return first
-    if machine and stored.machine and stored.machine != machine:
-        return renew_installation(directory.root, tokens, now)
-    return stored.installation
+        stored = Stored(Installation(_FIRST_GENERATION, now, tokens.new_id(now)), machine)
+    elif machine and stored.machine and stored.machine != machine:
+        later = _later(tokens, now, stored.installation)
+        stored = Stored(later, machine, confirmed=False)
+    else:
+        return stored
+    with contextlib.suppress(OSError):
+        _store(root, stored)
+    return stored
+
+
+def confirm_installation(directory: DataDirectory, stored: Stored) -> Stored:
+    """Store that the installation need not give way any more."""
+    confirmed = Stored(stored.installation, stored.machine)
+    with contextlib.suppress(OSError):
+        _store(directory.root, confirmed)
+    return confirmed
 
 
 def renew_installation(
-    root: Path, tokens: Tokens, now: int, *others: Installation | None
+    root: Path, tokens: Tokens, now: int, *others: Installation | None, confirmed: bool
 ) -> Installation:
     """Make an installation later than that in `root` and than all `others`, and store it.
 
     It is also later than that of a box which never stored one, such as one with an older version.
     """
-    known = [each.generation for each in (read_installation(root), *others) if each]
-    made = Installation(max([_FIRST_GENERATION, *known]) + 1, now, tokens.new_id(now))
-    return _store(root, made, own_machine())
+    made = _later(tokens, now, read_installation(root), *others)
+    _store(root, Stored(made, own_machine(), confirmed))
+    return made
 
 
-def _store(root: Path, installation: Installation, machine: str) -> Installation:
-    path = root / "secrets" / _FILE
-    make_folder(path.parent)
-    atomic_write(path, msgspec.json.encode(_Stored(installation, machine)))
-    return installation
+def _later(tokens: Tokens, now: int, *others: Installation | None) -> Installation:
+    known = [each.generation for each in others if each]
+    return Installation(max([_FIRST_GENERATION, *known]) + 1, now, tokens.new_id(now))
 
 
-def _read(root: Path) -> _Stored | None:
-    try:
-        return msgspec.json.decode((root / "secrets" / _FILE).read_bytes(), type=_Stored)
-    except (OSError, msgspec.DecodeError):
-        return None
+def _files(root: Path) -> tuple[Path, Path]:
+    """Return the paths of the two copies. A backup contains that in `secrets`."""
+    return root / "secrets" / _FILE, root / _FILE
+
+
+def _store(root: Path, stored: Stored) -> None:
+    for path in _files(root):
+        make_folder(path.parent)
+        atomic_write(path, msgspec.json.encode(stored))
+
+
+def _read(root: Path) -> Stored | None:
+    """Return the later of the two copies, or None if neither can be read."""
+    found = []
+    for path in _files(root):
+        with contextlib.suppress(OSError, msgspec.DecodeError):
+            found.append(msgspec.json.decode(path.read_bytes(), type=Stored))
+    return max(found, key=lambda stored: stored.installation, default=None)
 
 
 def own_machine() -> str:
@@ -163,6 +196,18 @@ def marker_name(venue_id: str) -> str:
     return f"{venue_id}.venuebox-serving"
 
 
+def give_way(own: Stored, others: list[Marker], now: int) -> None:
+    """Raise Fenced if `own` is not confirmed and another box served in the last 3 min."""
+    for marker in others:
+        is_fresh = abs(now - marker.at) < FRESH_MS
+        if not own.confirmed and is_fresh and marker.installation != own.installation:
+            where = ", ".join(marker.addresses) or "unknown address"
+            raise Fenced(
+                f"the box that this data came from still serves ({where}), so this one does not. "
+                "To replace it, switch it off, and start this box three minutes later."
+            )
+
+
 def refuse_later(own: Installation, others: list[Marker]) -> None:
     """Raise Fenced if one of the `others` is a later installation than `own`."""
     latest = max(others, key=lambda marker: marker.installation, default=None)
@@ -182,16 +227,18 @@ def _show(instant: int) -> str:
 
 async def exchange(
     settings: BackupSettings, directory: DataDirectory, key: RecoveryKey, venue_id: str,
-    marker: Marker,
+    own: Stored, marker: Marker,
 ) -> None:  # fmt: skip
-    """Write the marker to the target, unless a later installation's is there.
+    """Write the marker to the target, unless this box must not serve (`refuse_later`, `give_way`).
 
     Raises Fenced then, and TargetError if the target fails.
     """
     name = marker_name(venue_id)
     async with open_target(settings, directory) as target:
         found = unseal(await target.read_marker(name) or b"", key)
-        refuse_later(marker.installation, [found] if found else [])
+        others = [found] if found else []
+        refuse_later(own.installation, others)
+        give_way(own, others, marker.at)
         await target.write_marker(name, seal(marker, key))
 
 
@@ -208,7 +255,8 @@ async def find_marker(
 
 def list_events(reader: Reader, after: int) -> list[Event]:
     """List the latest events since `after` (ms since 1970), oldest first, at most 1,000."""
-    sql = """SELECT seq, type, reservation_id, occurred_at FROM event
-             WHERE occurred_at >= :after ORDER BY seq DESC LIMIT :most"""
+    sql = """SELECT seq, type, reservation_id, occurred_at
+             FROM (SELECT * FROM event ORDER BY seq DESC LIMIT :most)
+             WHERE occurred_at >= :after ORDER BY seq DESC"""
     rows = reader.rows(sql, {"after": after, "most": _EVENTS_MAX})
     return [Event(*row) for row in rows][::-1]

@@ -164,11 +164,12 @@ _DATABASES = [f"{name}{more}" for name in ("test.db", "live.db") for more in (*_
 
 def restore_blank(
     file: BinaryIO, key: RecoveryKey, directory: DataDirectory, clock: Clock, zones: ZoneDatabase,
-    progress: archive.Progress, previous: Installation | None = None,
+    progress: archive.Progress, previous: Installation | None = None, *, confirmed: bool = False,
 ) -> Proven:  # fmt: skip
     """Restore a complete box into a directory without a box.
 
-    The new installation is later than the backup's and than `previous`, if given.
+    The new installation is later than the backup's and than `previous`, if given. Unless it is
+    `confirmed` that the box which the backup came from is off, it gives way to that box.
 
     A box that was never set up is moved aside. An interrupted restore can be run again. Raises
     OperatorError if the backup is unusable, or if the directory contains a box or one of its files,
@@ -181,7 +182,7 @@ def restore_blank(
             _refuse_parts(directory)
         with scratch_folder(directory) as scratch:
             proven = unpack_proven(file, key, scratch, clock, zones, progress)
-            _record_restore(directory, scratch, proven, clock, zones, previous)
+            _record_restore(directory, scratch, proven, clock, zones, previous, confirmed=confirmed)
             if is_unowned(directory, clock, zones):
                 put_unowned_aside(directory, clock)
             atomic_write(directory.restore_mark, b"")
@@ -224,7 +225,7 @@ def restore_latest(
                     if keeps_live and _has_same_keys(directory, scratch):
                         aside = _replace_sandbox(directory, scratch, clock)
                     else:
-                        _record_restore(directory, scratch, proven, clock, zones)
+                        _record_restore(directory, scratch, proven, clock, zones, confirmed=True)
                         aside = _move_aside(directory, clock)
                         _place(directory, scratch, key, proven.header)
             except OperatorError as error:  # an older backup may be good
@@ -305,14 +306,14 @@ def _move(files: list[Path], aside: Path) -> None:
 
 def _record_restore(
     directory: DataDirectory, scratch: Path, proven: Proven, clock: Clock, zones: ZoneDatabase,
-    previous: Installation | None = None,
+    previous: Installation | None = None, *, confirmed: bool,
 ) -> None:  # fmt: skip
     """Record the restore in the audit log in `scratch`, and make a new installation there."""
     make_live(scratch / "live.db")
     with session(scratch / "live.db", clock, Tokens(), zones) as tx:
         record_audit(tx, CONSOLE, "restored", made_at=proven.header.made_at)
     here = read_installation(directory.root)
-    renew_installation(scratch, Tokens(), clock.now(), here, previous)
+    renew_installation(scratch, Tokens(), clock.now(), here, previous, confirmed=confirmed)
 
 
 def _place(

@@ -33,7 +33,7 @@ from appliance.database.integrity import describe_venue
 
 _FILE = "standby.json"
 LOST_FILE = "lost-events.json"
-FRESH_SECONDS = 180  # without force, a take-over waits until the marker is as old as this
+FRESH_SECONDS = fence.FRESH_MS // 1000  # without force, a take-over waits for an older marker
 _KEPT = 2
 _CODE_DIGITS = 10
 
@@ -232,7 +232,7 @@ class Standby:
         with archive.open_backup(self._folder / state.ready.file) as file:
             proven = restore_blank(
                 file, self.key, self.directory, self.clock, self._zones, lambda *_: None,
-                state.marker.installation if state.marker else None,
+                state.marker.installation if state.marker else None, confirmed=True,
             )  # fmt: skip
         lost = record_lost(self.directory, state.marker)
         (self.directory.root / _FILE).unlink()
@@ -283,7 +283,7 @@ def claim(
     with directory.lock():
         refuse_while_serving(live, state, clock.now(), force=force)
         other = state.marker.installation if state.marker else None
-        fence.renew_installation(directory.root, Tokens(), clock.now(), other)
+        fence.renew_installation(directory.root, Tokens(), clock.now(), other, confirmed=True)
 
 
 def record_lost(directory: DataDirectory, marker: fence.Marker | None) -> Lost:

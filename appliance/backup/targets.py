@@ -344,7 +344,9 @@ class _S3:
                 found = await self._store.get_async(name)
             except (FileNotFoundError, NotFoundError):
                 return None
-            return bytes(await found.bytes_async())[:_MARKER_BYTES]
+            if found.meta["size"] > _MARKER_BYTES:
+                return None
+            return bytes(await found.bytes_async())
 
     async def write_marker(self, name: str, content: bytes) -> None:
         async with asyncio.timeout(_SMALL_SECONDS):

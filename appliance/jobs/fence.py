@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 
@@ -10,10 +11,9 @@ from appliance.backup import fence
 from appliance.backup.catalogue import time_of
 from appliance.backup.copies import read_copy_record
 from appliance.backup.recovery_key import RecoveryKey, find_recovery_key
-from appliance.backup.targets import TargetError
 from appliance.box import Box
 from appliance.core.data_directory import DataDirectory
-from appliance.core.errors import log_exception
+from appliance.core.errors import Unavailable, log_exception
 from appliance.core.network import is_public
 from appliance.database.connection import Reader
 from appliance.scheduler import Job, run_in_daemon_thread
@@ -53,6 +53,8 @@ class FenceWatch:
         self._box, self._directory = box, directory
         self._look, self._on_fenced = look, on_fenced
         self._own = fence.ensure_installation(directory, box.tokens, box.clock.now())
+        if self._own is None:
+            log.error("fence: installation.json is damaged, so this box looks for no other boxes")
         self._key: RecoveryKey | None = None
         self._checked_at: int | None = None
         self._checks = 0
@@ -87,69 +89,82 @@ class FenceWatch:
     def prove(self, nonce: str) -> str:
         """Return this box's sealed marker for another box that sent `nonce`; "" without a key."""
         key = self._find_key()
-        if key is None:
+        if key is None or self._own is None:
             return ""
-        marker = fence.Marker(self._own, self._box.clock.now(), [], [])
+        marker = fence.Marker(self._own.installation, self._box.clock.now(), [], [])
         return base64.b64encode(fence.seal(marker, key, nonce)).decode()
 
     async def _check(self) -> None:
         database, self._checked_at = self._box.live.database, self._box.clock.now()
         self._checks += 1
-        key = self._find_key()
-        if key is None:
+        key, own = self._find_key(), self._own
+        if key is None or own is None:
             return
         try:
-            await asyncio.gather(self._look_around(key), self._exchange(key))
+            seen = await asyncio.gather(self._look_around(key, own), self._exchange(key, own))
         except fence.Fenced as error:
             if all(alert.name != FENCED for alert in database.peek(list_alerts)):
                 alert = Alert(FENCED, "", database.clock.now(), str(error))
-                await database.write(put_alert, alert)
+                with contextlib.suppress(Unavailable):  # the disk is full
+                    await database.write(put_alert, alert)
             raise
+        if not own.confirmed and any(seen):
+            self._own = fence.confirm_installation(self._directory, own)
         if not self._has_cleared:
-            await database.write(drop_alerts, {FENCED})
-            self._has_cleared = True
+            with contextlib.suppress(Unavailable):
+                await database.write(drop_alerts, {FENCED})
+                self._has_cleared = True
 
-    async def _look_around(self, key: RecoveryKey) -> None:
+    async def _look_around(self, key: RecoveryKey, own: fence.Stored) -> bool:
         """Look at the network if it is time to. A fault there must not hide what the target says.
 
-        Raises Fenced if a later installation answers.
+        Returns whether it could look. Raises Fenced if this box must not serve.
         """
         number, has_target = self._checks - 1, bool(self._box.settings.backup.target)
         is_due = not has_target or number < _FIRST_CHECKS or number % _LOOK_EVERY == 0
         if self._look is None or not is_due:
-            return
+            return False
         try:
-            others = await self._look(key, self._own)
+            others = await self._look(key, own.installation)
         except Exception as error:  # noqa: BLE001 - see above
             log_exception("fence: look at the network", error)
-        else:
-            fence.refuse_later(self._own, others)
+            return False
+        fence.refuse_later(own.installation, others)
+        fence.give_way(own, others, self._box.clock.now())
+        return True
 
-    async def _exchange(self, key: RecoveryKey) -> None:
-        """Write the marker to the target, if one is set. Logs each new failure once."""
+    async def _exchange(self, key: RecoveryKey, own: fence.Stored) -> bool:
+        """Write the marker to the target, if one is set. Logs each new failure once.
+
+        Returns whether it was written. Raises Fenced if this box must not serve.
+        """
         settings = self._box.settings.backup
         if not settings.target:
-            return
-        venue_id, marker = await self._box.live.database.read(self._describe)
+            return False
+        venue_id, marker = await self._box.live.database.read(self._describe, own.installation)
         try:
             await run_in_daemon_thread(
                 lambda: asyncio.run(
-                    fence.exchange(settings, self._directory, key, venue_id, marker)
+                    fence.exchange(settings, self._directory, key, venue_id, own, marker)
                 )
             )
-            self._trouble = ""
-        except TargetError as error:
+        except fence.Fenced:
+            raise
+        except Exception as error:  # noqa: BLE001 - a damaged key file must not hide the network
             if str(error) != self._trouble:
                 log.warning("fence: the backup target was not told that this box serves: %s", error)
             self._trouble = str(error)
+            return False
+        self._trouble = ""
+        return True
 
-    def _describe(self, reader: Reader) -> tuple[str, fence.Marker]:
+    def _describe(self, reader: Reader, own: fence.Installation) -> tuple[str, fence.Marker]:
         """Return the venue's id, and the marker with the events that the latest copy may lack."""
         links = self._box.live.links
         addresses = [links.address, *([links.app_url] if is_public(links.app_url) else [])]
         copied = time_of(read_copy_record(self._directory.root).file)
         events = fence.list_events(reader, copied - _SLACK_MS)
-        return get_venue(reader).id, fence.Marker(self._own, reader.now, addresses, events)
+        return get_venue(reader).id, fence.Marker(own, reader.now, addresses, events)
 
     def _find_key(self) -> RecoveryKey | None:
         self._key = self._key or find_recovery_key(self._directory)

@@ -117,7 +117,7 @@ class Agent:
             if await self.spool.list_open(1):
                 return False
             if not self.is_online:
-                log.warning("agent: the box is reachable again, so it decides scans")
+                log.warning("agent: the box is reachable again, so the box decides scans")
             self.is_online, self.revoked = True, False
             return True
 

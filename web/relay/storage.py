@@ -133,6 +133,13 @@ class BoxFiles(asyncssh.SFTPServer):
         super().rename(oldpath, newpath)
         await asyncio.to_thread(sync, self._folder)
 
+    async def posix_rename(self, oldpath: bytes, newpath: bytes) -> None:
+        """Rename a file like `rename`, and replace a file that has the new name."""
+        old, new = (Path(os.fsdecode(self.map_path(path))) for path in (oldpath, newpath))
+        await asyncio.to_thread(sync, old)
+        old.replace(new)
+        await asyncio.to_thread(sync, self._folder)
+
     async def scandir(self, path: bytes) -> AsyncIterator[asyncssh.SFTPName]:
         """List the folder, without keeping it open."""
         self.map_path(path)
@@ -157,7 +164,7 @@ def _refuse_always(*_arguments: object) -> NoReturn:
 # Attributes could lengthen a file, links could leave the folder, and nothing else is needed.
 for _operation in (
     "open56", "setstat", "lsetstat", "fsetstat", "rmdir", "symlink", "link", "readlink",
-    "posix_rename", "lock", "unlock", "statvfs", "fstatvfs", "fsync",
+    "lock", "unlock", "statvfs", "fstatvfs", "fsync",
 ):  # fmt: skip
     setattr(BoxFiles, _operation, _refuse_always)
 

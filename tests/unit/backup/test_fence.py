@@ -1,5 +1,6 @@
 """The fence: which of two boxes with the same data serves."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -10,8 +11,10 @@ from appliance.backup.fence import (
     Fenced,
     Installation,
     Marker,
+    Stored,
     ensure_installation,
     exchange,
+    give_way,
     marker_name,
     read_installation,
     refuse_later,
@@ -93,38 +96,61 @@ def test_an_installation_stays_and_is_renewed_on_another_machine(tmp_path):
     assert ensure_installation(directory, Tokens(), 2_000, "here") == first
     assert ensure_installation(directory, Tokens(), 2_000, "") == first, "no machine id"
     moved = ensure_installation(directory, Tokens(), 3_000, "there")
-    assert moved > first
-    assert moved.id != first.id
-    assert read_installation(tmp_path) == moved
+    assert first.confirmed
+    assert not moved.confirmed
+    assert moved.installation > first.installation
+    assert read_installation(tmp_path) == moved.installation
 
 
-def test_a_damaged_file_is_replaced(tmp_path):
-    renew_installation(tmp_path, Tokens(), 1_000)
-    (tmp_path / "secrets" / "installation.json").write_bytes(b'{"installation":')
+def test_one_damaged_copy_costs_nothing_and_two_disable_the_fence(tmp_path):
+    made = renew_installation(tmp_path, Tokens(), 1_000, confirmed=True)
+    paths = [tmp_path / "secrets" / "installation.json", tmp_path / "installation.json"]
+    contents = [path.read_bytes() for path in paths]
+    for path in paths:
+        path.write_bytes(b'{"installation":')
+        assert ensure_installation(DataDirectory(tmp_path), Tokens(), 2_000).installation == made
+        path.write_bytes(contents[0])
+    for path in paths:
+        path.write_bytes(b"")
 
-    assert ensure_installation(DataDirectory(tmp_path), Tokens(), 2_000).generation == 1
+    assert ensure_installation(DataDirectory(tmp_path), Tokens(), 2_000) is None
+
+
+@pytest.mark.parametrize(
+    ("confirmed", "seconds_ago", "gives_way"),
+    [(True, 0, False), (False, 179, True), (False, 180, False), (False, -100, True)],
+)
+def test_a_copy_gives_way_to_the_box_it_came_from_while_that_serves(
+    confirmed, seconds_ago, gives_way
+):
+    own = Stored(replace(OWN, generation=OWN.generation + 1), "here", confirmed)
+    now = 10_000_000
+    marker = replace(a_marker(OWN), at=now - seconds_ago * 1000)
+    with pytest.raises(Fenced) if gives_way else nullcontext():
+        give_way(own, [marker], now)
 
 
 def test_an_installation_that_cannot_be_stored_does_not_keep_a_box_from_starting(tmp_path):
     (tmp_path / "secrets").write_bytes(b"no folder")
 
-    assert ensure_installation(DataDirectory(tmp_path), Tokens(), 2_000).generation == 1
+    found = ensure_installation(DataDirectory(tmp_path), Tokens(), 2_000)
+    assert found.installation.generation == 1
     with pytest.raises(FileExistsError):
-        renew_installation(tmp_path, Tokens(), 2_000)
+        renew_installation(tmp_path, Tokens(), 2_000, confirmed=True)
 
 
 def test_a_restored_box_is_later_than_one_that_never_knew_its_installation(tmp_path):
-    restored = renew_installation(tmp_path / "new", Tokens(), 1_000)
+    restored = renew_installation(tmp_path / "new", Tokens(), 1_000, confirmed=True)
+    old = ensure_installation(DataDirectory(tmp_path / "old"), Tokens(), 2_000)
 
-    assert restored > ensure_installation(DataDirectory(tmp_path / "old"), Tokens(), 2_000)
+    assert restored > old.installation
 
 
 def test_a_new_installation_is_later_than_all_that_are_known(tmp_path):
-    renew_installation(tmp_path, Tokens(), 1_000)
+    renew_installation(tmp_path, Tokens(), 1_000, confirmed=True)
+    other = replace(OWN, generation=8)
 
-    assert renew_installation(tmp_path, Tokens(), 500, replace(OWN, generation=8), None) > (
-        replace(OWN, generation=8)
-    )
+    assert renew_installation(tmp_path, Tokens(), 500, other, None, confirmed=True) > other
 
 
 async def test_the_marker_is_written_unless_a_later_one_is_there(monkeypatch):
@@ -132,12 +158,12 @@ async def test_the_marker_is_written_unless_a_later_one_is_there(monkeypatch):
     monkeypatch.setattr("appliance.backup.fence.open_target", shelf.open)
     directory, later = DataDirectory("/nowhere"), replace(OWN, generation=4)
 
-    await exchange(TARGET, directory, KEY, "venue", a_marker(OWN))
+    await exchange(TARGET, directory, KEY, "venue", Stored(OWN, ""), a_marker(OWN))
     assert unseal(shelf.markers[name], KEY).installation == OWN
-    await exchange(TARGET, directory, KEY, "venue", a_marker(later))
+    await exchange(TARGET, directory, KEY, "venue", Stored(later, ""), a_marker(later))
     assert unseal(shelf.markers[name], KEY).installation == later
     with pytest.raises(Fenced):
-        await exchange(TARGET, directory, KEY, "venue", a_marker(OWN))
+        await exchange(TARGET, directory, KEY, "venue", Stored(OWN, ""), a_marker(OWN))
     assert unseal(shelf.markers[name], KEY).installation == later
 
 
@@ -145,7 +171,7 @@ async def test_a_marker_that_nobody_can_read_fences_nobody(monkeypatch):
     shelf = Shelf(markers={marker_name("venue"): b"junk"})
     monkeypatch.setattr("appliance.backup.fence.open_target", shelf.open)
 
-    await exchange(TARGET, DataDirectory("/nowhere"), KEY, "venue", a_marker(OWN))
+    await exchange(TARGET, DataDirectory("/nowhere"), KEY, "venue", Stored(OWN, ""), a_marker(OWN))
 
     assert unseal(shelf.markers[marker_name("venue")], KEY).installation == OWN
 

@@ -48,7 +48,8 @@ class World:
         for module in ("fence", "standby"):
             monkeypatch.setattr(f"appliance.backup.{module}.open_target", self.shelf.open)
         self.clock = self.made.clock
-        self.installation = ensure_installation(self.made.directory, Tokens(), self.clock.now())
+        found = ensure_installation(self.made.directory, Tokens(), self.clock.now())
+        self.installation = found.installation
         self.venue_id = describe_venue(self.made.directory.database("live"))[2]
         self.back_up()
         self.directory = DataDirectory(folder / "standby")
