@@ -1,6 +1,6 @@
 """The box's access to its relay: the relay's address, the box's public name, and its key there.
 
-The relay's client dials with it (web/relay), and so does the backup target `relay:`.
+The relay client (web/relay) and the backup target `relay:` connect with it.
 """
 
 import json
@@ -12,7 +12,7 @@ from appliance.core import files
 from appliance.core.errors import OperatorError
 
 BOX_USER = "box"
-"""The SSH user name of a box that is enrolled."""
+"""The SSH user name of an enrolled box."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +26,19 @@ class RelayAddress:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a box keeps in its secrets: the relay, its own public name, and its private key."""
+    """The relay's address, the box's public host name, and the box's private key."""
 
     relay: RelayAddress
     name: str
     key: str
 
     def save(self, file: Path) -> None:
-        """Write it to `file`. Another process then never sees a part of it."""
+        """Write the access to `file` atomically."""
         files.atomic_write(file, json.dumps(asdict(self)).encode())
 
     @classmethod
     def load(cls, file: Path) -> Self | None:
-        """Read it from `file`; None if the box has joined no relay.
+        """Read the access from `file`. Returns None if the box has not joined a relay.
 
         Raises OperatorError if the file is damaged or readable by other users.
         """
@@ -49,7 +49,7 @@ class Access:
             return None
         except (ValueError, TypeError, KeyError):
             raise OperatorError(
-                f"{file} is damaged: join the relay again with a new code"
+                f"{file} is damaged. Join the relay again with a new code."
             ) from None
 
 

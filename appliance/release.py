@@ -25,13 +25,13 @@ from appliance.core.files import acting_as, atomic_write, exclusive, find_owner
 
 KEY_FILE = "release.pub"  # the public key in hex; the binary contains it
 PROGRAM_MEMBER = "venuebox"
-HEAD_BYTES = 160 * 1024  # more than what comes before the program in a release
+HEAD_BYTES = 160 * 1024  # enough for everything before the program in a release
 _MANIFEST_MAX = 64 * 1024
 _NUMBERS = re.compile(r"\d+(?:\.\d+)*")
 REQUEST = "update-request"
 _RECORD = "last-update.json"
 _LOCK_SECONDS = 5.0
-_START_MS = 60_000  # systemd starts an update much sooner
+_START_MS = 60_000  # a requested update counts as running for this long; it starts much sooner
 
 Stage = Literal[
     "asked", "download", "backup", "trial", "start", "done", "went_back", "stays", "failed"
@@ -40,7 +40,10 @@ OUTCOMES: frozenset[Stage] = frozenset({"done", "went_back", "stays", "failed"})
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
-    """What a release contains. `schema` is the database schema that the program writes."""
+    """The description of a release.
+
+    `minimum` is the oldest version that can install it. `schema` is the program's database schema.
+    """
 
     version: str
     minimum: str
@@ -52,10 +55,10 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
 
 
 class UpdateRecord(msgspec.Struct, frozen=True):
-    """The stage that the latest update has reached, and since when (ms since 1970).
+    """The stage of the latest update. `at` is when the stage began, in ms since 1970.
 
     Outcomes: `done`; `failed`, with the reason in `trouble`; `went_back` to the previous program;
-    `stays` if the new program failed, but the previous one cannot read what was booked since.
+    `stays` if the new program failed, but the previous one cannot read the bookings made since.
     """
 
     stage: Stage
@@ -85,7 +88,7 @@ def open_archive(release: IO[bytes]) -> tarfile.TarFile:
 
 
 def read_manifest(archive: tarfile.TarFile, key: Ed25519PublicKey) -> Manifest:
-    """Return the signed manifest. Reads nothing behind it, so the archive may be cut off there.
+    """Return the signed manifest. Ignores the rest of the archive, which may be truncated.
 
     Raises OperatorError if the signature is not by `key`.
     """
@@ -108,21 +111,25 @@ def _next(archive: tarfile.TarFile, name: str) -> bytes:
 
 
 def check_manifest(manifest: Manifest, installed: str) -> None:
-    """Raise OperatorError if the release is not newer, or is for other boxes than this one."""
+    """Raise OperatorError if this machine, with version `installed`, cannot install the release."""
     machine = os.uname().machine
     if manifest.machine != machine:
-        raise OperatorError(f"this release is for {manifest.machine}, this machine is {machine}")
+        raise OperatorError(
+            f"this release is for {manifest.machine}, but this machine is {machine}"
+        )
     if not is_newer(manifest.version, installed):
         raise OperatorError(
             f"this release is {manifest.version}, but {installed} is installed. To go back, see "
             "docs/operations/upgrade.md"
         )
     if is_newer(manifest.minimum, installed):
-        raise OperatorError(f"install {manifest.minimum} first: this release upgrades from it")
+        raise OperatorError(
+            f"this release cannot be installed over {installed}. Install {manifest.minimum} first"
+        )
 
 
 def is_newer(version: str, other: str) -> bool:
-    """Whether `version` is newer than `other`. Compares their leading numbers."""
+    """Whether `version` is newer than `other`. Compares the numbers at the start, as in 1.2-rc1."""
     return _order(version) > _order(other)
 
 
@@ -137,16 +144,19 @@ def request_update(root: Path, source: str, now: int) -> None:
     `root` is the data directory. `now` is in ms since 1970.
     """
     write_update_record(root, UpdateRecord("asked", now))
-    (root / REQUEST).write_text(source, "utf-8")  # in place: systemd watches for the write
+    # Write in place, because systemd watches this file for writes.
+    (root / REQUEST).write_text(source, "utf-8")
 
 
 def read_request(root: Path) -> str:
-    """Return the source that was requested. Raises OperatorError if there is none."""
+    """Return the source of the requested update. Raises OperatorError if there is none."""
     try:
         with acting_as(find_owner(root)):
             return (root / REQUEST).read_text("utf-8")
     except (OSError, UnicodeDecodeError):
-        raise OperatorError("name the release: its file or its https address") from None
+        raise OperatorError(
+            "no release is specified. Specify its file or its https address"
+        ) from None
 
 
 def write_update_record(root: Path, record: UpdateRecord) -> None:
@@ -164,7 +174,7 @@ def read_update_record(root: Path) -> UpdateRecord | None:
 
 
 def update_lock(program: Path, patience: float | None = None) -> AbstractContextManager[None]:
-    """Hold the lock of an update of `program`, waiting at most `patience` seconds (5).
+    """Hold the lock for updates of `program`. Waits for it at most `patience` s (default: 5).
 
     Raises OperatorError if another update holds it for longer.
     """
@@ -173,7 +183,7 @@ def update_lock(program: Path, patience: float | None = None) -> AbstractContext
 
 
 def is_running(record: UpdateRecord, program: Path, now: int) -> bool:
-    """Whether the recorded update runs, or was requested within the last minute."""
+    """Whether the recorded update is running, or its stage began within the last minute."""
     if record.stage in OUTCOMES:
         return False
     if abs(now - record.at) < _START_MS:

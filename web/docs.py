@@ -307,8 +307,8 @@ def _with_own_values(body: Markup, base: str, booking: ExampleBooking) -> Markup
 def _find_example(reader: Reader) -> ExampleBooking:
     """Return an example booking, about a week ahead, that this box would accept.
 
-    The example stays the same all day, so sending it twice shows a replay. Without a bookable
-    table or slot, only the date is real.
+    The example stays the same all day, so sending it twice shows a replay. If no table or slot
+    can be booked, all values except the date are placeholders.
     """
     venue, closings, slots = get_venue(reader), list_closings(reader), list_slots(reader)
     today = tonight(reader.now, reader.zones.zone(venue.time_zone), venue.evening_ends_at)

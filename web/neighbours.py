@@ -1,4 +1,4 @@
-"""Find the venue's other boxes on the network: by mDNS, and at addresses that are known."""
+"""Find the venue's other boxes on the network, by mDNS and at known addresses."""
 
 import asyncio
 import base64
@@ -33,9 +33,9 @@ _OK = 200
 
 
 def look_around(box: Box, host: str) -> Look | None:
-    """Return the function with which the box at `host` finds others by mDNS.
+    """Return a function that finds the venue's other boxes by mDNS. This box listens at `host`.
 
-    Returns None if the box uses no mDNS.
+    Returns None if this box does not use mDNS.
     """
     if is_loopback_host(host) or not box.settings.server.mdns:
         return None
@@ -50,10 +50,10 @@ def look_around(box: Box, host: str) -> Look | None:
 async def find_boxes(
     key: RecoveryKey, addresses: Iterable[str], tokens: Tokens, own: Installation | None = None
 ) -> list[Marker]:
-    """Ask each base URL in `addresses` which box answers, within 4 s.
+    """Request a marker from each base URL in `addresses`, for at most 4 s.
 
-    Returns the markers of the boxes that have this recovery key, except that of `own`. Nothing
-    else can answer so: the marker contains the nonce of the question.
+    Returns the markers of the boxes that have this recovery key, except that of `own`. An answer
+    cannot be forged or replayed: it is encrypted with the key, and bound to the request's nonce.
     """
     # Without a limit, so that addresses which do not answer delay no other.
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
@@ -69,7 +69,7 @@ async def _ask(
     try:
         async with (
             asyncio.timeout(_ANSWER_SECONDS),
-            # The marker proves the box, whatever its certificate is.
+            # The certificate may be invalid, because the marker proves which box answers.
             session.get(f"{url}{PROOF_PATH}/{nonce}", ssl=False, allow_redirects=False) as response,
         ):
             body = await response.content.read(_BODY_MAX) if response.status == _OK else b"{}"
@@ -104,7 +104,7 @@ async def browse(slug: str, host: str) -> list[str]:
     try:
         resolver = AsyncZeroconf(interfaces=interfaces, ip_version=IPVersion.All)
     except (OSError, Error) as error:
-        log.info("fence: no mDNS: %s", error)
+        log.info("fence: mDNS failed: %s", error)
         return []
     urls: list[str] = []
     try:
@@ -124,7 +124,7 @@ async def browse(slug: str, host: str) -> list[str]:
                     shown = f"[{text}]" if ip_address(text).version == 6 else text
                     urls.append(f"{scheme}://{shown}:{info.port}")
     except (OSError, Error) as error:
-        log.info("fence: no mDNS: %s", error)
+        log.info("fence: mDNS failed: %s", error)
     finally:
         with suppress(OSError, Error):
             await resolver.async_close()

@@ -56,7 +56,7 @@ class Header:
 
     @property
     def order(self) -> tuple[int, int]:
-        """A sort key: the later of two backups of a box has the greater one."""
+        """The sort key. Of two backups of a box, the later one has the greater key."""
         return self.number, parse_instant(self.made_at)
 
 
@@ -107,7 +107,7 @@ def open_backup(path: Path) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def _reading() -> Iterator[None]:
-    """Raise OperatorError if the disk cannot read the backup, so that a different one is tried."""
+    """Raise OperatorError instead of OSError, so that callers can try a different backup."""
     try:
         yield
     except OSError as error:

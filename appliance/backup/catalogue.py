@@ -28,20 +28,20 @@ _NUMBERS_PER_RESTORE = 1_000_000  # a backup every 15 minutes for 28 years
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The latest backup. `trouble` is the error if a later attempt failed, or ""."""
+    """The latest backup. `trouble` is the error of a later attempt that failed, or ""."""
 
-    at: int | None = None  # when one was last verified by a trial restore, in ms since 1970
+    at: int | None = None  # when a backup was last verified by a trial restore, in ms since 1970
     file: str = ""
     size: int = 0
     reservations: int = 0
     tried_at: int | None = None  # when the latest attempt ended, in ms since 1970
     trouble: str = ""
     volume: str = ""  # mount point of the volume that contains the backup
-    made_at: int | None = None  # when the latest one was verified in any way, in ms since 1970
-    seconds: float = 0.0  # how long the latest one took
-    mark: str = ""  # the state of the live database in it, as `find_mark` returns it
-    number: int = 0  # the greatest number that a backup of this box has
-    key_check: str = ""  # identifies the recovery key in the printed kit, as in backups' headers
+    made_at: int | None = None  # when the latest backup was verified in any way, in ms since 1970
+    seconds: float = 0.0  # how long the latest backup took
+    mark: str = ""  # the result of `find_mark` for the live database in the backup
+    number: int = 0  # the next backup gets a greater number
+    key_check: str = ""  # `RecoveryKey.check` of the key in the printed kit
 
     @property
     def latest(self) -> int | None:
@@ -100,13 +100,13 @@ def list_backups(folder: Path, venue_id: str | None = None) -> list[tuple[Path, 
 
 
 def slug_of(name: str) -> str:
-    """Return the venue's slug in the name of a backup file, or "" if the name is another one."""
+    """Return the venue's slug in the name of a backup file, or "" if it is another file."""
     match = _NAME.fullmatch(name)
     return match[1] if match else ""
 
 
 def time_of(name: str) -> int:
-    """Return when the backup with this file name was made, in ms since 1970; 0 for another name."""
+    """Return when the backup with this file name was made, in ms since 1970, or 0."""
     match = _NAME.fullmatch(name)
     if not match:
         return 0
@@ -117,11 +117,12 @@ def time_of(name: str) -> int:
 def choose_old(backups: list[tuple[Path, Header]]) -> list[Path]:
     """Return the backups to delete. `backups` must be sorted by `Header.order`, latest first.
 
-    Never returns the first. Keeps the latest backup of each quarter of the hour before it, of each
-    of the 24 hours before it, and of the last 14 days, 8 weeks and 2 schema versions. The latest
-    backup with the previous schema contains the state before an upgrade. Days and weeks without a
-    backup do not count, so a box that was off for a year keeps its backups. A box that restarts
-    again and again before an upgrade fills no disk.
+    Never returns the latest backup. From the hour before it, keeps one backup for each quarter of
+    an hour. From the 24 hours before it, keeps one for each hour. Also keeps one for each of the
+    last 14 days, 8 weeks and 2 schema versions. In each period, the latest backup is kept. The one
+    with the previous schema contains the state before an upgrade. Days and weeks without a backup
+    are not counted, so a box that was off for a year keeps its backups. If a failing upgrade
+    restarts the box repeatedly, the backups before the upgrade do not fill the disk.
     """
     made = {path: parse_instant(header.made_at) for path, header in backups}
     latest_at = next(iter(made.values()), 0)
@@ -135,7 +136,7 @@ def choose_old(backups: list[tuple[Path, Header]]) -> list[Path]:
     ):
         latest: dict[object, Path] = {}
         for path, header in backups:
-            # A clock that was ahead may have dated older backups later.
+            # If the clock was ahead, an older backup may have a later time.
             if within is None or abs(latest_at - made[path]) < within:
                 latest.setdefault(period(header), path)
         kept.update(list(latest.values())[:count])
@@ -167,7 +168,7 @@ def write_record(root: Path, record: Record) -> None:
 
 
 def next_number(directory: DataDirectory, folder: Path, venue_id: str) -> int:
-    """Return the number of the next backup of the box, which is made in `folder`."""
+    """Return the number for the box's next backup, which will be stored in `folder`."""
     known = [read_record(directory.root).number]
     for each in {directory.root / "backups", folder}:
         known += [header.number for _path, header in list_backups(each, venue_id)]
@@ -175,9 +176,10 @@ def next_number(directory: DataDirectory, folder: Path, venue_id: str) -> int:
 
 
 def continue_numbers(root: Path, restored: Header) -> None:
-    """Let the next backups of the box in `root` count as later than all before its restore.
+    """Raise the backup number of the box in `root`, which was restored from `restored`.
 
-    Its earlier box may have made backups after `restored`, which are known only elsewhere.
+    The previous box may have made backups after `restored` that this machine does not have. The
+    next backups must have greater numbers than those.
     """
     record = read_record(root)
     number = max(record.number, restored.number + _NUMBERS_PER_RESTORE)
@@ -186,7 +188,7 @@ def continue_numbers(root: Path, restored: Header) -> None:
 
 
 def needs_new_kit(directory: DataDirectory) -> bool:
-    """Whether the recovery key in the printed kit was lost, so that the kit opens no new backup.
+    """Whether the box lost the key in the printed kit, so the kit cannot decrypt new backups.
 
     Raises OperatorError if the key file is damaged or cannot be read.
     """
@@ -195,7 +197,7 @@ def needs_new_kit(directory: DataDirectory) -> bool:
 
 
 def record_kit(root: Path, key: RecoveryKey) -> None:
-    """Record that the recovery kit with `key` was shown to be printed."""
+    """Record that the recovery kit with `key` was displayed for printing."""
     record = read_record(root)
     if record.key_check != key.check:
         with contextlib.suppress(OSError):  # an alert already reports a full disk

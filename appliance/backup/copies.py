@@ -1,4 +1,4 @@
-"""Copy backups to the target, thin them there, restore one on trial each week, and fetch one."""
+"""Copy backups to the target, delete old copies, test a copy each week, and fetch a copy."""
 
 import asyncio
 import contextlib
@@ -57,9 +57,9 @@ class Copier:
     zones: ZoneDatabase
 
     def next_due(self) -> int | None:
-        """Return when to copy, or to restore a copy on trial, in ms since 1970; 0 for now.
+        """Return when the next copy or trial restore is due, in ms since 1970; 0 means now.
 
-        Returns None without a target, and before the first backup.
+        Returns None if no target is set or there is no backup yet.
         """
         made, record = catalogue.read_record(self.directory.root), self._record()
         if not self.settings.backup.target or made.latest is None:
@@ -71,8 +71,8 @@ class Copier:
     def run(self, *, must_try: bool = False) -> CopyRecord:
         """Copy the latest backup and delete old copies. Once a week, restore the copy on trial.
 
-        With `must_try`, restores it in any case. Records the result. Raises UnusableCopy if the
-        copy cannot be restored, and OperatorError if anything else fails.
+        With `must_try`, restores it even if a week has not passed. Records the result. Raises
+        UnusableCopy if the copy cannot be restored, and OperatorError if anything else fails.
         """
         try:
             return asyncio.run(self._run(must_try=must_try))
@@ -117,7 +117,7 @@ class Copier:
     def _prove(self, path: Path, scratch: Path) -> None:
         key = find_recovery_key(self.directory)
         if key is None:
-            raise OperatorError("secrets/recovery.key is missing: run venuebox backup")
+            raise OperatorError("secrets/recovery.key is missing. Run venuebox backup.")
         try:
             with archive.open_backup(path) as file:
                 prove(file, key, scratch, self.clock, self.zones)
@@ -138,8 +138,8 @@ async def _thin(
 ) -> None:
     """Delete old copies of this venue's backups, by the same rule as in the box's own folder.
 
-    `here` are the box's own backups, whose headers need not be read at the target. The copy
-    named `latest` is never deleted.
+    `here` contains the headers of the box's own backups, so that they need not be read from the
+    target. The copy named `latest` is never deleted.
     """
     known = {path.name: header for path, header in here.items()}
     found = [
@@ -155,9 +155,10 @@ async def _thin(
 async def _list_copies(
     target: Target, names: Iterable[str], known: dict[str, archive.Header]
 ) -> list[tuple[Path, archive.Header]]:
-    """List those files at the target that are backups, latest first.
+    """Return the path and the header of each backup among the files `names`, latest first.
 
-    `known` are headers, by name, that need not be read there. Adds those that are read.
+    `known` maps file names to headers that need not be read from the target. Headers that are read
+    are added to it.
     """
     found: list[tuple[Path, archive.Header]] = []
     for name in filter(catalogue.slug_of, names):
@@ -173,15 +174,15 @@ def fetch_latest(
 ) -> Path:
     """Copy the latest backup at the target `source` into `folder` and return its path.
 
-    `source` may end with the name of one backup. Raises TargetError if the target fails, or if it
-    contains backups of several venues or none.
+    If `source` ends with the name of a backup, that one is copied. Raises TargetError if the target
+    fails or does not contain the backup, or if it has backups of several venues and none is named.
     """
     target, wanted = split_source(source)
     return asyncio.run(_fetch(replace(settings, target=target), directory, folder, wanted))
 
 
 def split_source(source: str) -> tuple[str, str]:
-    """Return (address of the target, name of a backup or "") of an address with or without one."""
+    """Split `source` into (address of the target, name of a backup, or "" without a name)."""
     url = urlsplit(source)
     if not url.path.endswith(catalogue.SUFFIX):
         return source, ""
@@ -201,19 +202,19 @@ async def _fetch(
 async def find_latest(
     target: Target, where: str, known: dict[str, archive.Header], wanted: str = ""
 ) -> str:
-    """Return the name of the latest backup at the target, or `wanted`, if it is given and there.
+    """Return the name of the latest backup at the target, or `wanted` if it is given.
 
-    `where` is the target's address. `known` are headers, by name, that need not be read there; adds
-    those that are read. Raises TargetError if there are backups of several venues, or none.
+    `where` is the target's address. `known` is as in `_list_copies`. Raises TargetError if the
+    backup does not exist, or if there are backups of several venues and `wanted` is not given.
     """
     names = [name for name in await target.list() if catalogue.slug_of(name)]
     venues = {catalogue.slug_of(name) for name in names}
     if not wanted and len(venues) > 1:
         raise TargetError(
-            f"{where} has backups of several venues ({', '.join(sorted(venues))}): "
-            "add the name of one backup to the address"
+            f"{where} has backups of several venues ({', '.join(sorted(venues))}). "
+            "Add the name of one backup to the address."
         )
-    # The name contains the time, but the clock may have been wrong.
+    # Read the headers, because the time in a name is wrong if the box's clock was wrong.
     copies = [] if wanted else await _list_copies(target, names, known)
     latest = wanted or next((path.name for path, _header in copies), "")
     if latest not in names:

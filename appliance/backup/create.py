@@ -29,7 +29,7 @@ from appliance.database.migrate import find_upgrade
 from appliance.environment import own_version
 
 _ABANDONED_SECONDS = 6 * 3600
-# How long to wait until another backup ends. systemd allows 600 s for a start with an upgrade.
+# Maximum wait for another backup. systemd allows 600 s for a start with an upgrade.
 _PATIENCE_SECONDS = 540.0
 
 _NO_ROOM = "the disk is full. Free some space in its folder and in the data directory."
@@ -179,7 +179,8 @@ def back_up_before_upgrade(maker: Maker) -> str:
     """Create a verified backup if a schema upgrade is due. Returns a message to print, or "".
 
     If the configured folder fails, uses `backups/` in the data directory. Raises OperatorError if
-    both fail. The schema must then not be upgraded. Call it with the lock held, before serving.
+    both fail; the schema must then not be upgraded. Call this with the data directory's lock held,
+    before the box serves.
     """
     upgrade = find_upgrade(maker.directory.databases)
     if upgrade is None:
@@ -198,15 +199,16 @@ def back_up_before_upgrade(maker: Maker) -> str:
                 f"failed ({trouble}). Nothing was changed. Solve this problem, then start again."
             ) from None
         with contextlib.suppress(OSError):
-            # If the upgrade fails repeatedly, each start creates a backup.
+            # If the upgrade fails repeatedly, each start creates a backup, so delete old ones.
             catalogue.rotate(path, proven.header.venue_id)
     return f"schema {old} becomes {new}; the backup from before the upgrade is {path}"
 
 
 def find_mark(reader: Reader) -> str:
-    """Return a digest that changes with what a venue would miss after the loss of the box.
+    """Return a digest of the data that a venue would miss if the box were lost.
 
-    Other changes, such as alerts, sessions and deliveries, are not worth a backup of their own.
+    It does not cover alerts, sessions and deliveries, because a change of these alone is not worth
+    a backup.
     """
     digest = hashlib.sha256()
     for sql in (

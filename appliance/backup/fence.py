@@ -1,9 +1,9 @@
-"""The fence: of the boxes with one venue's data, only the one that was restored last serves.
+"""The fence: if several boxes have a venue's data, only the box that was restored last may serve.
 
-Each restore makes a new installation, with a higher generation than all before it. The serving box
-writes its installation into a marker at the backup target, and proves it to other boxes on the
-network. A box that finds a later installation than its own does not serve. Markers are encrypted
-with a key that is derived from the recovery key.
+Each restore creates a new installation, whose generation is higher than that of all known ones. The
+serving box writes its installation into a marker at the backup target. It also sends a marker to
+other boxes on the network that request it. A box that finds a later installation than its own does
+not serve. Markers are encrypted with a key derived from the recovery key.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ from appliance.webhooks.deliveries import event_id_of
 
 _FILE = "installation.json"  # in secrets/, so that backups contain it
 _PURPOSE = b"venuebox fence"
-_AT_TARGET = "marker at the target"  # a context of `seal`
+_AT_TARGET = "marker at the target"  # the `context` of the marker at the target, see `seal`
 _NONCE_BYTES = 12
 _FIRST_GENERATION = 1
 _EVENTS_MAX = 1000
@@ -38,12 +38,12 @@ _MACHINE_ID = Path("/etc/machine-id")
 
 
 class Fenced(OperatorError):
-    """Raised if another box with the same data was put in this one's place."""
+    """Raised if another box with the same data has replaced this one."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Installation:
-    """One life of the venue's data. The greatest serves. `since` is in ms since 1970."""
+    """One life of the venue's data. Only the greatest may serve. `since` is in ms since 1970."""
 
     generation: int
     since: int
@@ -52,7 +52,7 @@ class Installation:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event that the latest copy may lack. `at` is in ms since 1970."""
+    """An event that may be missing from the latest copy. `at` is in ms since 1970."""
 
     seq: int
     type: str
@@ -67,7 +67,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """What a serving box says about itself. `at` is when, in ms since 1970."""
+    """The report of a box that it serves. `at` is the time of the report, in ms since 1970."""
 
     installation: Installation
     at: int
@@ -132,9 +132,10 @@ def confirm_installation(directory: DataDirectory, stored: Stored) -> Stored:
 def renew_installation(
     root: Path, tokens: Tokens, now: int, *others: Installation | None, confirmed: bool
 ) -> Installation:
-    """Make an installation later than that in `root` and than all `others`, and store it.
+    """Create and store an installation that is later than the one in `root` and all `others`.
 
-    It is also later than that of a box which never stored one, such as one with an older version.
+    Its generation is at least 2. A box that never stored an installation, such as one with an older
+    version, counts as generation 1.
     """
     made = _later(tokens, now, read_installation(root), *others)
     _store(root, Stored(made, own_machine(), confirmed))
@@ -176,14 +177,14 @@ def own_machine() -> str:
 
 
 def seal(marker: Marker, key: RecoveryKey, context: str = _AT_TARGET) -> bytes:
-    """Encrypt a marker. It can be read only with the same key and context, such as a nonce."""
+    """Encrypt `marker`. To decrypt it, `unseal` needs the same key and `context`."""
     nonce = os.urandom(_NONCE_BYTES)
     cipher = AESGCM(key.derive(_PURPOSE, b""))
     return nonce + cipher.encrypt(nonce, msgspec.json.encode(marker), context.encode())
 
 
 def unseal(sealed: bytes, key: RecoveryKey, context: str = _AT_TARGET) -> Marker | None:
-    """Return the marker, or None if it was changed or made with another key or context."""
+    """Decrypt a marker. Returns None if it is damaged or has a different key or context."""
     cipher = AESGCM(key.derive(_PURPOSE, b""))
     with contextlib.suppress(InvalidTag, ValueError, msgspec.DecodeError):
         nonce, content = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
@@ -209,7 +210,7 @@ def give_way(own: Stored, others: list[Marker], now: int) -> None:
 
 
 def refuse_later(own: Installation, others: list[Marker]) -> None:
-    """Raise Fenced if one of the `others` is a later installation than `own`."""
+    """Raise Fenced if a marker in `others` has a later installation than `own`."""
     latest = max(others, key=lambda marker: marker.installation, default=None)
     if latest is None or latest.installation <= own:
         return
@@ -231,7 +232,7 @@ async def exchange(
 ) -> None:  # fmt: skip
     """Write the marker to the target, unless this box must not serve (`refuse_later`, `give_way`).
 
-    Raises Fenced then, and TargetError if the target fails.
+    Raises Fenced if it has, and TargetError if the target fails.
     """
     name = marker_name(venue_id)
     async with open_target(settings, directory) as target:
@@ -245,7 +246,7 @@ async def exchange(
 async def find_marker(
     settings: BackupSettings, directory: DataDirectory, key: RecoveryKey, venue_id: str
 ) -> Marker | None:
-    """Return the marker at the target, or None without a readable one.
+    """Return the marker at the target, or None if it is missing or cannot be decrypted.
 
     Raises TargetError if the target fails.
     """

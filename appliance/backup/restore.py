@@ -84,10 +84,11 @@ def check_copies(
     file: BinaryIO, key: RecoveryKey, copies: dict[EnvironmentName, Path], master: bytes,
     clock: Clock, zones: ZoneDatabase, progress: archive.Progress,
 ) -> Proven:  # fmt: skip
-    """Verify the backup as `prove` does, but write nothing, which spares an SD card.
+    """Verify the backup like `prove`, but without writing to the disk, to spare SD cards.
 
-    Compares the hash of every file in the backup, and examines `copies`, the databases that were
-    put into it, in place of restored ones. Raises OperatorError as `prove` does.
+    Checks the hash of every file in the backup. Instead of restored databases, checks `copies`, the
+    database files that the backup was made from. Raises OperatorError for the same reasons as
+    `prove`.
     """
     sealed = archive.SealedReader(file, key)
     manifest = archive.read_archive(sealed, None, progress)
@@ -112,7 +113,7 @@ def _refuse_faults(path: Path) -> None:
     faults = list_faults(path)
     if faults:
         raise OperatorError(
-            f"{path.name} in this backup is damaged ({faults[0]}): use a different backup"
+            f"{path.name} in this backup is damaged ({faults[0]}). Use a different backup."
         )
 
 
@@ -148,9 +149,9 @@ def scratch_folder(directory: DataDirectory) -> Iterator[Path]:
 
 
 def require_room(directory: DataDirectory, size: int, failure: str) -> None:
-    """Raise OperatorError unless temporary files of `size` bytes leave room for bookings.
+    """Raise OperatorError if `size` bytes of temporary files leave too little space for bookings.
 
-    `failure` begins the message. A full disk would close the bookings.
+    The message begins with `failure`. On a full disk, the box could not store bookings.
     """
     require_space(directory.root, size + _BOOKINGS_BYTES, failure)
 
@@ -193,7 +194,7 @@ def restore_blank(
 
 
 def refuse_newer(header: archive.Header) -> None:
-    """Raise OperatorError if the backup was made by a newer version with another schema."""
+    """Raise OperatorError if the backup has a newer database schema than this program."""
     if header.schema > list_migrations()[-1][0]:
         raise OperatorError(
             f"this backup was made by venuebox {header.version}, which is newer. Restore it "
@@ -308,7 +309,7 @@ def _record_restore(
     directory: DataDirectory, scratch: Path, proven: Proven, clock: Clock, zones: ZoneDatabase,
     previous: Installation | None = None, *, confirmed: bool,
 ) -> None:  # fmt: skip
-    """Record the restore in the audit log in `scratch`, and make a new installation there."""
+    """Record the restore in the audit log in `scratch`, and create a new installation there."""
     make_live(scratch / "live.db")
     with session(scratch / "live.db", clock, Tokens(), zones) as tx:
         record_audit(tx, CONSOLE, "restored", made_at=proven.header.made_at)

@@ -1,4 +1,4 @@
-"""The standby: keep the target's latest backup proven here, and take over with it."""
+"""The standby: fetch and prove the target's latest backup, and restore it to take over."""
 
 import asyncio
 import contextlib
@@ -40,7 +40,7 @@ _CODE_DIGITS = 10
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a standby fetches backups, and the code with which its page takes over."""
+    """The target from which a standby fetches backups, and the take-over code of its page."""
 
     target: str
     target_key: str
@@ -50,7 +50,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A proven backup. Times are in ms since 1970."""
+    """A backup that was proven by a trial restore. Times are in ms since 1970."""
 
     file: str
     venue: str
@@ -63,25 +63,25 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a standby knows. Times are in ms since 1970; `trouble` is the latest error, or ""."""
+    """The state of a standby. `trouble` is the latest error, or ""."""
 
     ready: Ready | None = None
     marker: fence.Marker | None = None
-    seen_at: int | None = None  # when the target was last read
+    seen_at: int | None = None  # when the target was last read, in ms since 1970
     trouble: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Events after the backup, as far as the other box has told of them until `told_at`."""
+    """Events after the backup that the other box had reported by `told_at` (ms since 1970)."""
 
     events: list[fence.Event]
-    unknown: int  # number of earlier events of which only the number is known
+    unknown: int  # number of events between the backup and `events`
     told_at: int | None
 
 
 class Refused(OperatorError):
-    """Raised if a take-over has to wait. `message` and `values` are for the catalogues."""
+    """Raised if the other box may still serve. `message` is translatable, with `values`."""
 
     def __init__(self, message: str, **values: object) -> None:
         super().__init__(message % values)
@@ -89,7 +89,10 @@ class Refused(OperatorError):
 
 
 def read_source(root: Path) -> Source | None:
-    """Return the source of the standby in `root`, or None if it is none."""
+    """Return the source of the standby in `root`, or None if `root` contains no standby.
+
+    Raises OperatorError if the source cannot be read.
+    """
     try:
         return msgspec.json.decode((root / _FILE).read_bytes(), type=Source)
     except FileNotFoundError:
@@ -103,16 +106,17 @@ def read_source(root: Path) -> Source | None:
 def set_up(directory: DataDirectory, backup: BackupSettings, key: RecoveryKey) -> Source:
     """Make `directory` a standby of the box that copies to `backup.target`.
 
-    Raises OperatorError if the directory holds something else.
+    Raises OperatorError if the directory contains other data or a settings file.
     """
     if not directory.is_free() and read_source(directory.root) is None:
         raise OperatorError(
-            f"{directory.root} is not empty. Name an empty directory for the standby with --data."
+            f"{directory.root} is not empty. Specify an empty directory for the standby with "
+            "--data."
         )
     if directory.settings_file.exists():
         raise OperatorError(
-            f"{directory.settings_file} would prevent the take-over, because the box's settings "
-            "are in the backup. Remove it."
+            f"{directory.settings_file} would prevent a take-over, which restores the box's "
+            "settings from the backup. Remove the file."
         )
     directory.make_folders()
     keep_recovery_key(directory, key)
@@ -126,7 +130,7 @@ def set_up(directory: DataDirectory, backup: BackupSettings, key: RecoveryKey) -
 
 
 class Standby:
-    """Fetches and proves backups, and restores the latest. Its methods block."""
+    """Fetches and proves backups, and restores the latest one. Call its methods in a thread."""
 
     def __init__(
         self, directory: DataDirectory, source: Source, clock: Clock, zones: ZoneDatabase
@@ -148,9 +152,9 @@ class Standby:
         self._known: dict[str, archive.Header] = {}  # headers at the target, by file name
 
     def refresh(self) -> State:
-        """Read the target, and prove its latest backup if it is a new one.
+        """Read the target. If its latest backup is new, fetch and prove it.
 
-        An error is kept in the state.
+        Returns the new state, which also contains the error, if any.
         """
         try:
             if self.state.ready is None:
@@ -162,7 +166,7 @@ class Standby:
         return self.state
 
     def _prove_kept(self) -> None:
-        """Prove the backup that was fetched before this process started, if it is still good."""
+        """Prove the latest good backup among those that an earlier process fetched."""
         for path, _header in catalogue.list_backups(self._folder):
             with contextlib.suppress(OperatorError):
                 self.state = replace(self.state, ready=self._prove(path))
@@ -189,7 +193,7 @@ class Standby:
 
     @contextlib.contextmanager
     def _noting_unusable(self, name: str) -> Iterator[None]:
-        """Do not fetch the backup again if the block finds that it cannot be restored."""
+        """Note the backup as unusable if the block fails, so that it is not fetched again."""
         try:
             yield
         except OperatorError:
@@ -197,7 +201,7 @@ class Standby:
             raise
 
     def _take(self, path: Path) -> None:
-        """Prove the fetched backup and keep it instead of older ones."""
+        """Prove the fetched backup, store it, and delete all but the latest two."""
         with self._noting_unusable(path.name):
             ready = self._prove(path)
         make_folder(self._folder)
@@ -217,11 +221,11 @@ class Standby:
         )  # fmt: skip
 
     def take_over(self, live: list[fence.Marker], *, force: bool) -> tuple[Proven, Lost]:
-        """Restore the latest backup, so that the directory holds a box that may serve.
+        """Restore the latest backup. The directory then contains a box that may serve.
 
-        Call `refresh` first. `live` are the venue's boxes that answer on the network now. `force`
-        says that a person has switched the other box off. Raises Refused if the other box may still
-        serve, and OperatorError if there is no usable backup.
+        Call `refresh` first. `live` contains the markers of the venue's boxes that answer on the
+        network now. Set `force` if a person has confirmed that the other box is off. Raises Refused
+        if the other box may still serve, and OperatorError if there is no usable backup.
         """
         state = self.state
         refuse_while_serving(live, state, self.clock.now(), force=force)
@@ -240,7 +244,10 @@ class Standby:
 
 
 def refuse_while_serving(live: list[fence.Marker], state: State, now: int, *, force: bool) -> None:
-    """Raise Refused unless the other box is certainly off, or `force` says that it is."""
+    """Raise Refused if another box serves or may serve.
+
+    With `force`, raise it only if another box answers on the network, i.e. if it is in `live`.
+    """
     if live:
         message = _("The box at %(address)s still serves this venue. Switch it off first.")
         raise Refused(message, address=live[0].addresses[0])
@@ -262,7 +269,7 @@ def refuse_while_serving(live: list[fence.Marker], state: State, now: int, *, fo
 async def read_marker(
     directory: DataDirectory, backup: BackupSettings, key: RecoveryKey, now: int
 ) -> State:
-    """Return what the target of the box in `directory` tells about the box that serves."""
+    """Return a state with the marker at the box's backup target, or with the error."""
     if not backup.target:
         return State(trouble="backup.target is not set")
     venue_id = describe_venue(directory.database("live"))[2]
@@ -276,9 +283,10 @@ async def read_marker(
 def claim(
     directory: DataDirectory, state: State, live: list[fence.Marker], clock: Clock, *, force: bool
 ) -> None:
-    """Let the stopped box in `directory` serve again, although another took its place.
+    """Allow the stopped box in `directory` to serve again after another box has taken its place.
 
-    Raises Refused as `Standby.take_over` does, and OperatorError if the box runs.
+    Raises Refused in the same cases as `Standby.take_over`, and OperatorError if the box is
+    running.
     """
     with directory.lock():
         refuse_while_serving(live, state, clock.now(), force=force)
@@ -287,7 +295,7 @@ def claim(
 
 
 def record_lost(directory: DataDirectory, marker: fence.Marker | None) -> Lost:
-    """Return the events in the marker that the restored box lacks, and write them to LOST_FILE."""
+    """Find the events in the marker that the restored box lacks, and write them to LOST_FILE."""
     lost = Lost([], 0, None)
     if marker is not None:
         path = directory.database("live")
@@ -300,17 +308,17 @@ def record_lost(directory: DataDirectory, marker: fence.Marker | None) -> Lost:
 
 
 def describe_lost(lost: Lost) -> list[str]:
-    """Return lines for the console: which events came after the backup, as far as is known."""
+    """Return lines for the console that list the known events after the backup."""
     if lost.told_at is None:
-        return ["The other box did not tell what came after the backup. Ask the partners."]
+        return ["It is not known what happened after the backup. Ask the partners."]
     count = len(lost.events) + lost.unknown
     lines = [f"events after the backup, which are lost: {count} (see {LOST_FILE})"]
     if lost.unknown:
-        lines.append(f"  {lost.unknown} of which only the number is known")
+        lines.append(f"  the details of the first {lost.unknown} are unknown")
     for event in lost.events:
         at = format_instant(event.at)
         lines.append(f"  {at}  {event.type}  {event.reservation_id or '-'}  event {event.id}")
-    return [*lines, f"Nothing is known of what happened after {format_instant(lost.told_at)}."]
+    return [*lines, f"It is not known what happened after {format_instant(lost.told_at)}."]
 
 
 def _lost_as_json(lost: Lost) -> str:

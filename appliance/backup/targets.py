@@ -1,6 +1,7 @@
-"""Where backups are copied to: an SFTP server, S3-compatible storage, or the box's relay.
+"""The targets of backup copies: an SFTP server, S3-compatible storage, or the box's relay.
 
-The libraries are imported when they are used, because they would delay the start of the box.
+Functions import the libraries when they need them. An import at the top of this file would delay
+the start of the box.
 """
 
 import asyncio
@@ -27,8 +28,8 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 _CONNECT_SECONDS = 30.0
-_SMALL_SECONDS = 60.0  # for a list, a header or a deletion
-_SLOWEST = 20_000  # bytes per second, the slowest line on which a copy still succeeds
+_SMALL_SECONDS = 60.0  # deadline of short calls, such as a list, a header or a deletion
+_SLOWEST = 20_000  # bytes per second; on a slower line, copies reach their deadline
 _HEAD_BYTES = 8192  # more than the longest header of a backup
 _BLOCK = 1 << 20
 _MARKER_BYTES = 1 << 20  # more than the largest marker
@@ -36,41 +37,41 @@ _PINS, _KEY = "known_hosts", "sftp_key"  # in secrets/
 
 
 class TargetError(OperatorError):
-    """Raised if a target cannot be reached, or refuses what is asked of it."""
+    """Raised if a backup target cannot be reached or refuses a request."""
 
 
 class Target(Protocol):
-    """A connection to a target. Every call has a deadline; names are those of backup files."""
+    """A connection to a backup target. `name` is a file name. Every call has a deadline."""
 
     async def list(self) -> dict[str, int]:
         """Return the size in bytes of each file, by name."""
 
     async def put(self, path: Path, size: int) -> None:
-        """Copy a file of `size` bytes to the target, where it is whole or not there."""
+        """Copy a file of `size` bytes to the target. An incomplete copy has another name."""
 
     async def get(self, name: str, path: Path) -> None:
         """Copy a file from the target to `path`."""
 
     async def head(self, name: str) -> bytes:
-        """Return the beginning of a file, with the whole header of a backup."""
+        """Return the beginning of a backup file, with at least its complete header."""
 
     async def delete(self, name: str) -> None:
         """Delete a file."""
 
     async def read_marker(self, name: str) -> bytes | None:
-        """Return a small file, or None if there is none. `list` leaves it out."""
+        """Return the content of a marker, or None if it is missing. `list` omits markers."""
 
     async def write_marker(self, name: str, content: bytes) -> None:
-        """Write or replace a small file."""
+        """Write or replace a marker."""
 
 
 def open_target(
     settings: BackupSettings, directory: DataDirectory
 ) -> AbstractAsyncContextManager[Target]:
-    """Connect to `settings.target`. During the block too, raises TargetError if it fails."""
+    """Connect to `settings.target`. Raises TargetError on failure, also during the block."""
     if not is_target(settings.target):
         raise TargetError(
-            "this is not the address of a backup target: use sftp://user@host/folder, "
+            "this is not the address of a backup target. Use sftp://user@host/folder, "
             "s3://bucket/folder?endpoint=https://host or relay:, without a password"
         )
     if settings.target == "relay:":
@@ -131,7 +132,7 @@ async def _open_sftp(
     shown: list[asyncssh.SSHKey] = []
 
     class Client(asyncssh.SSHClient):
-        """Accepts the given host key or, if none is given or pinned, the first one."""
+        """Accepts the host key in the address. If there is none, pins the server's first key."""
 
         def validate_host_public_key(
             self, host: str, addr: str, port: int, key: asyncssh.SSHKey
@@ -146,7 +147,7 @@ async def _open_sftp(
             host, port, client_factory=Client, username=unquote(url.username or ""),
             password=settings.target_secret or None, config=None,
             known_hosts=str(pins) if is_pinned and not expected else ([], [], []),
-            # A new machine has no key of its own, so a restore uses those of its user.
+            # A new machine has no key in secrets/ yet, so a restore uses the user's SSH keys.
             **({"client_keys": [str(key)], "agent_path": None} if key.exists() else {}),
             keepalive_interval=15,
         )  # fmt: skip
@@ -163,13 +164,13 @@ async def _open_sftp(
 async def _session(
     connection: "asyncssh.SSHClientConnection",
 ) -> AsyncIterator["asyncssh.SFTPClient"]:
-    """Start SFTP on the connection, and end both."""
+    """Start SFTP on `connection`. Close both at the end of the block."""
     try:
         async with asyncio.timeout(_SMALL_SECONDS):
             sftp = await connection.start_sftp_client()
         yield sftp
     finally:
-        connection.abort()  # a polite end could wait for a server that no longer answers
+        connection.abort()  # `close` could wait for a server that no longer answers
         await connection.wait_closed()
 
 
@@ -181,13 +182,13 @@ async def _open_relay(directory: DataDirectory) -> AsyncIterator[Target]:
 
 @asynccontextmanager
 async def connect_relay(directory: DataDirectory) -> AsyncIterator["asyncssh.SFTPClient"]:
-    """Connect to the relay that the box has joined, with the key that it has there.
+    """Connect to the relay that the box has joined, with the box's key for it.
 
-    Raises TargetError if that fails, during the block too. The block must set its own deadlines.
+    Raises TargetError on failure, also during the block. The block must set its own deadlines.
     """
     access = Access.load(access_file(directory.root))
     if access is None:
-        raise TargetError("this box has joined no relay: see venuebox relay join")
+        raise TargetError("this box has not joined a relay. See venuebox relay join.")
     async with _explaining(_open_relay_session(access), access.relay.host) as sftp:
         yield sftp
 
@@ -197,7 +198,7 @@ async def _open_relay_session(access: Access) -> AsyncIterator["asyncssh.SFTPCli
     import asyncssh  # noqa: PLC0415 - see above
 
     class Client(asyncssh.SSHClient):
-        """Accepts the host key that the invitation named."""
+        """Accepts only the host key whose fingerprint was in the invitation."""
 
         def validate_host_public_key(
             self, host: str, addr: str, port: int, key: asyncssh.SSHKey
@@ -231,12 +232,13 @@ class _Sftp:
         }
 
     async def put(self, path: Path, size: int) -> None:
-        # One name for all copies of a venue, so that an interrupted one is overwritten.
+        # All copies of a venue have the same temporary name, so that the next copy overwrites an
+        # interrupted one.
         part = f"{self._folder}/.{slug_of(path.name)}{SUFFIX}{PART}"
         async with asyncio.timeout(_deadline(size)):
             await self._sftp.put(str(path), part)
             if await self._sftp.exists(f"{self._folder}/{path.name}"):
-                await self._sftp.remove(f"{self._folder}/{path.name}")  # of another size
+                await self._sftp.remove(f"{self._folder}/{path.name}")  # it has another size
             await self._sftp.rename(part, f"{self._folder}/{path.name}")
 
     async def get(self, name: str, path: Path) -> None:
@@ -298,7 +300,7 @@ async def _open_s3(url: SplitResult, settings: BackupSettings) -> AsyncIterator[
             region=options.get("region", "us-east-1"), **place,
             client_options={
                 "connect_timeout": f"{_CONNECT_SECONDS:.0f}s",
-                "timeout": "10min",  # of one part; each call has a deadline besides
+                "timeout": "10min",  # of one HTTP request; each call also has a deadline
                 "allow_http": endpoint.startswith("http:"),
             },
             retry_config={"max_retries": 2},
@@ -354,5 +356,5 @@ class _S3:
 
 
 def _deadline(size: int) -> float:
-    """Return how long `size` bytes may take, in seconds."""
+    """Return the maximum time for the transfer of `size` bytes, in seconds."""
     return _SMALL_SECONDS + size / _SLOWEST

@@ -143,7 +143,7 @@ def _find_marker(
     arguments: argparse.Namespace, console: Console, directory: DataDirectory,
     key: recovery_key.RecoveryKey, header: Header,
 ) -> Marker | None:  # fmt: skip
-    """Return what the previous box wrote to the target, or None if that cannot be read."""
+    """Return the previous box's marker at the target, or None if it cannot be read."""
     backup = console.settings(directory).backup
     backup = replace(backup, target=split_source(arguments.source)[0])
     with contextlib.suppress(OperatorError):
@@ -285,7 +285,7 @@ def _restore_latest(arguments: argparse.Namespace, console: Console, fetched: Pa
     folders = [fetched.parent] if fetched else folders
     if not any(map(list_backups, folders)):
         where = ", ".join(map(str, folders)) or "any folder"
-        raise OperatorError(f"there is no backup in {where}: nothing was changed")
+        raise OperatorError(f"there is no backup in {where}. Nothing was changed.")
     key = None if arguments.key else recovery_key.find_recovery_key(directory)
     key = key or recovery_key.parse_recovery_key(ask_key(arguments.key, "recovery key:"))
     path, aside, proven = restore_latest(

@@ -1,6 +1,6 @@
 """`venuebox update`: replace the program with a signed release, and go back if it fails.
 
-All work on the data directory is done by the program's own commands, which run as its owner.
+The program's own commands do all work on the data directory. They run as the directory's owner.
 """
 
 import argparse
@@ -57,7 +57,7 @@ _PAUSE_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """The running box: how to restart, stop and start it, and whether it is healthy."""
+    """Functions that restart and stop the box, and that check whether it is healthy."""
 
     restart: Callable[[], object]
     stop: Callable[[], object]
@@ -75,7 +75,7 @@ class Progress:
         self.version = ""
 
     def note(self, stage: Stage, sentence: str, trouble: str = "") -> None:
-        """Record that `stage` begins. A full disk does not end the update."""
+        """Print `sentence` and record that `stage` begins. Ignores errors such as a full disk."""
         self._stage = stage
         if sentence:
             print(sentence, flush=True)
@@ -85,7 +85,7 @@ class Progress:
                 write_update_record(self._root, record)
 
     def fail(self, trouble: str) -> None:
-        """Record a failure that changed nothing, unless there is an outcome already."""
+        """Record that the update failed before it changed anything. Keeps an earlier outcome."""
         if self._stage not in OUTCOMES:
             self.note("failed", "", trouble)
 
@@ -120,9 +120,11 @@ def _update_service(release: str | None, data: Path, progress: Progress) -> None
             "program yourself (docs/operations/upgrade.md)"
         )
     if str(program) not in UNIT.read_text("utf-8"):
-        raise OperatorError(f"the service does not run {program}. Update with its own program")
+        raise OperatorError(
+            f"the service runs a program other than {program}. Run the update with that program"
+        )
     if not os.access(program.parent, os.W_OK):
-        raise OperatorError(f"{program} can only be replaced by its owner. Use sudo")
+        raise OperatorError(f"you may not replace {program}. Use sudo")
 
     def control(verb: str) -> Callable[[], object]:
         return lambda: call([systemctl, verb, UNIT.name])
@@ -133,7 +135,7 @@ def _update_service(release: str | None, data: Path, progress: Progress) -> None
     service = Service(control("restart"), control("stop"), is_healthy)
     source = release or read_request(data)
     progress.note("download", f"reading {source}")
-    # A request comes from the box, so a file is opened with no more than the box's rights.
+    # The box wrote the request, so open a requested file only with the box's permissions.
     is_own = release is not None or "://" in source
     with acting_as(os.geteuid() if is_own else find_owner(data)):
         file = open_release(source, program.parent)
@@ -142,9 +144,10 @@ def _update_service(release: str | None, data: Path, progress: Progress) -> None
 
 
 def open_release(source: str, folder: Path) -> IO[bytes]:
-    """Open a release file. A URL is first downloaded to `folder`, into a file without a name.
+    """Open a release file. A URL is first downloaded to an unnamed file in `folder`.
 
-    Raises OperatorError if the URL is not https, does not answer, or gives over 200 MB.
+    Raises OperatorError if the URL is not https or cannot be downloaded, or if the release is
+    larger than 200 MB.
     """
     if "://" not in source:
         return Path(source).open("rb")
@@ -180,11 +183,11 @@ def update(
     release: IO[bytes], key: Ed25519PublicKey, program: Path, data: Path, service: Service,
     installed: str, progress: Progress,
 ) -> None:  # fmt: skip
-    """Check the release, back up, try it on a copy, replace `program`, restart, and watch.
+    """Check the release, back up, test it on a copy, replace `program`, restart and watch the box.
 
-    `installed` is the version of `program`. A kill at any moment leaves the old program or the new
-    one, complete. Raises OperatorError if nothing was changed, or if the new program failed: the
-    message says which program is in use.
+    `installed` is the version of `program`. If this process is killed, either the complete old
+    program or the complete new one is installed. Raises OperatorError if the update failed before
+    it changed anything, or if the new program failed. The message says which program is in use.
     """
     new = program.with_name(f".{program.name}.new")
     try:
@@ -270,7 +273,7 @@ def is_box_healthy(program: Path, data: Path) -> bool:
 
 
 def _watch(service: Service) -> tuple[bool, bool]:
-    """Restart the box and watch it. Returns whether it is healthy at the end, and ever was."""
+    """Restart the box and watch it. Returns (is healthy at the end, was ever healthy)."""
     _restart(service)
     until, is_well, was_well = time.monotonic() + service.watch_seconds, False, False
     while time.monotonic() < until:
@@ -283,9 +286,9 @@ def _watch(service: Service) -> tuple[bool, bool]:
 def _go_back(program: Path, previous: Path, data: Path, service: Service) -> None:
     """Put the previous program back, and restore a backup if a database's schema was upgraded.
 
-    Without an upgrade, the databases contain what the previous program confirmed during the trial.
-    Do not call this if the new program may have confirmed bookings in a new schema, which the
-    previous program cannot read.
+    If the schema is unchanged, the databases are kept, with all bookings made since the backup. Do
+    not call this if the new program may have confirmed bookings in a new schema. The restore would
+    remove them.
     """
     service.stop()
     previous.replace(program)
@@ -310,6 +313,6 @@ def _is_upgraded(directory: DataDirectory) -> bool:
 
 
 def _restart(service: Service) -> None:
-    """Restart the box. systemctl fails if it does not start; whether it is healthy is seen then."""
+    """Restart the box. Ignores the error of systemctl if the box does not start."""
     with suppress(OperatorError):
         service.restart()

@@ -179,7 +179,8 @@ def _parse_answer(name: str, text: Any) -> tuple[bytes, ...]:
     parts[-1] += text[at:].encode("utf-8", "surrogatepass")
     if sum(map(len, parts)) + len(parts) > _ANSWER_BYTES:
         raise OperatorError(
-            f"{name} is too long. It may have at most {_ANSWER_BYTES} bytes and pauses."
+            rf"{name} is too long. Each byte and each pause (\p) counts as one, and at most "
+            f"{_ANSWER_BYTES - 1} are allowed."
         )
     return tuple(parts)
 

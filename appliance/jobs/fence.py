@@ -1,4 +1,4 @@
-"""Tell other boxes that this one serves, and stop it if a later installation serves."""
+"""Publish that this box serves, and stop it if a later installation of the venue serves."""
 
 import asyncio
 import base64
@@ -23,23 +23,22 @@ log = logging.getLogger(__name__)
 
 FENCED = "another_box_serves"
 EVERY_MS = 60_000
-# After a power cut all boxes and the router start together, so the first checks come soon.
+# After a power cut, all boxes and the router start together, so check more often at first.
 FIRST_MS, _FIRST_CHECKS = 10_000, 3
 _START_SECONDS = 5.0
-_LOOK_EVERY = 5  # a look at the network for every so many checks
-_SLACK_MS = 600_000  # a backup's name has the time after its databases were copied
+_LOOK_EVERY = 5  # every fifth check also looks for boxes on the network
+_SLACK_MS = 600_000  # the time in a backup's name is later than the copy of its databases
 
 # Finds the markers of the venue's other boxes on the network.
 Look = Callable[[RecoveryKey, fence.Installation], Awaitable[list[fence.Marker]]]
 
 
 class FenceWatch:
-    """Writes the marker to the backup target every minute, and looks for other boxes.
+    """Writes the marker to the backup target every minute, and looks for other boxes every 5 min.
 
-    Without a target, it looks every 5 min. Without a network either, it sets no timer.
-
-    A target that cannot be reached does not stop the box. Without a recovery key, which the first
-    backup makes, there is no backup that another box could serve, and nothing is done.
+    If no target is set, it only looks for other boxes. The box continues to serve if the target
+    cannot be reached. Before the first backup, which creates the recovery key, nothing is checked,
+    because no other box can have this box's data yet.
     """
 
     def __init__(
@@ -49,7 +48,7 @@ class FenceWatch:
         look: Look | None,
         on_fenced: Callable[[fence.Fenced], None],
     ) -> None:
-        """`on_fenced` must stop the box. `look` finds the other boxes on the network, if any."""
+        """`on_fenced` must stop the box. `look` finds other boxes on the network."""
         self._box, self._directory = box, directory
         self._look, self._on_fenced = look, on_fenced
         self._own = fence.ensure_installation(directory, box.tokens, box.clock.now())
@@ -63,7 +62,7 @@ class FenceWatch:
         self.job = Job("fence", box.live.database, self._next_due, self.check)
 
     async def check_at_start(self) -> None:
-        """Check before the box serves, if it has a backup target, for at most 5 s.
+        """Check for at most 5 s before the box serves. Does nothing if no backup target is set.
 
         Raises Fenced if a later installation serves.
         """
@@ -75,7 +74,7 @@ class FenceWatch:
         except fence.Fenced:
             raise
         except TimeoutError:
-            log.warning("fence: the backup target does not answer, so the box serves")
+            log.warning("fence: the backup target did not answer in time; the box serves anyway")
         except Exception as error:  # noqa: BLE001 - no other fault may keep the box from serving
             log_exception("fence: check before serving", error)
 
@@ -87,7 +86,10 @@ class FenceWatch:
             self._on_fenced(error)
 
     def prove(self, nonce: str) -> str:
-        """Return this box's sealed marker for another box that sent `nonce`; "" without a key."""
+        """Return this box's marker, encrypted for another box's request with `nonce`, in base64.
+
+        Returns "" if this box has no recovery key.
+        """
         key = self._find_key()
         if key is None or self._own is None:
             return ""
@@ -152,7 +154,7 @@ class FenceWatch:
             raise
         except Exception as error:  # noqa: BLE001 - a damaged key file must not hide the network
             if str(error) != self._trouble:
-                log.warning("fence: the backup target was not told that this box serves: %s", error)
+                log.warning("fence: the marker at the backup target was not updated: %s", error)
             self._trouble = str(error)
             return False
         self._trouble = ""
@@ -171,9 +173,9 @@ class FenceWatch:
         return self._key
 
     def _next_due(self, reader: Reader) -> int | None:
-        """Return when to check, in ms since 1970; None if there is nothing to tell or to look at.
+        """Return when the next check is due, in ms since 1970, or None without target and `look`.
 
-        The first check also clears an alert of the previous process.
+        The first check is always due, because it also clears an alert of the previous process.
         """
         has_target = bool(self._box.settings.backup.target)
         if self._checked_at is None or self._checked_at > reader.now:

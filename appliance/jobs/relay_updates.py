@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 REPORT = "last-update.json"  # at the relay
 _RELEASE = "relay.release"  # in the data directory, until it is installed
-_LATE_MS = 2 * 3_600_000  # so long after the quiet hour an update may still begin
+_LATE_MS = 2 * 3_600_000  # an update may begin up to this long after the start of the quiet hour
 _LOOK_MS = 60_000
 _RELEASE_SECONDS = 3600.0
 _REPORT_SECONDS = 60.0
@@ -44,9 +44,10 @@ _BLOCK = 1 << 20
 
 
 class RelayUpdates:
-    """Tells the relay how the latest update went, and requests the one that it stages.
+    """Reports the latest update to the relay, and requests the installation of staged releases.
 
-    It looks for one an hour after the nightly jobs. systemd installs it, as from the portal.
+    Looks for a release an hour after the nightly jobs. As after a request in the portal, systemd
+    installs it.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class RelayUpdates:
             return None
         record = read_update_record(self._root)
         if record is not None and record != self._reported:
-            # An update that is under way has an outcome soon.
+            # If the update is still running, look again in a minute.
             return 0 if record.stage in OUTCOMES else reader.now + _LOOK_MS
         return self._quiet_hour(reader)
 
@@ -73,7 +74,7 @@ class RelayUpdates:
         return next_night(reader, self._looked_at, hour)
 
     async def run(self) -> None:
-        """Report the latest update; in the quiet hour, request what the relay stages.
+        """Report the latest update. At the quiet hour, also request the staged release.
 
         Raises OperatorError if the relay does not answer.
         """
@@ -96,7 +97,11 @@ class RelayUpdates:
         (self._root / _RELEASE).unlink(missing_ok=True)
 
     async def _request(self, sftp: "asyncssh.SFTPClient") -> None:
-        """Fetch the staged release and request its installation, if it is newer and signed."""
+        """Fetch the staged release and request its installation.
+
+        Does nothing if the release is not newer than this program, or if the latest update tried
+        it. Raises OperatorError if its signature is not valid.
+        """
         import asyncssh  # noqa: PLC0415 - takes 5 MB, and only boxes with a relay need it
 
         target, key = self._root / _RELEASE, read_release_key()
@@ -119,5 +124,5 @@ class RelayUpdates:
                         copy.write(block)
         except asyncssh.SFTPNoSuchFile:  # nothing is staged for this box
             return
-        log.warning("update: the relay stages version %s, which is installed now", manifest.version)
+        log.warning("update: installing version %s, which is staged at the relay", manifest.version)
         await asyncio.to_thread(request_update, self._root, str(target), self._box.clock.now())

@@ -1,4 +1,4 @@
-"""`/portal/box/address`: how guests and partners reach the box, in three ways, and a test."""
+"""`/portal/box/address`: three ways for guests and partners to reach the box, and a test."""
 
 import asyncio
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ _ADDRESSES_MAX = 500
 
 
 async def show_address(request: web.Request) -> web.Response:
-    """`GET /portal/box/address`: the three ways, the one in use, and the latest test."""
+    """`GET /portal/box/address`: show the three ways, the one in use, and the latest test."""
     box, outside = request.app[BOX], request.app[OUTSIDE]
     settings = saved_settings(request)
     access = await asyncio.to_thread(_read_access, request)
@@ -73,7 +73,7 @@ async def test_outside(request: web.Request) -> web.StreamResponse:
 
 
 def _retry_certificate(box: Box) -> None:
-    """Ask for an attempt now, if the last one failed and the authority's limits allow it."""
+    """Request a new attempt if the last one failed and the authority's limits allow another."""
     directory = directory_of(box)
     plan = read_plan(directory.root / "tls", box.settings)
     now = box.clock.now()
@@ -86,7 +86,7 @@ def _retry_certificate(box: Box) -> None:
 async def join(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/box/address/relay`: join a relay with its one-time code.
 
-    The box dials the relay at once. The address and the certificate follow with the next start.
+    The box connects to the relay at once. The new address and certificate apply after a restart.
     """
     _ = language_of(request).gettext
     try:
@@ -100,7 +100,7 @@ async def join(request: web.Request, form: Form) -> web.StreamResponse:
         sentence = _("The box could not join the relay. The reason is: %(reason)s", reason=refusal)
         raise Declined(sentence, 422, "code") from None
     await request[LIVE].database.write(record_audit, actor_of(request), "relay_joined")
-    wake_box(directory_of(request.app[BOX]).wakeup_pipe)  # the relay's client reads its file
+    wake_box(directory_of(request.app[BOX]).wakeup_pipe)  # so that the relay client reads its file
     address = f"https://{invitation.name}"
     return await _save(request, form, {"server.app_url": address})
 

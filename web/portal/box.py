@@ -211,8 +211,8 @@ async def show_recovery_kit(request: web.Request, form: Form) -> web.Response:
 async def confirm(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/box/clock`: confirm that the system clock is right.
 
-    Until then, nothing expires. Raises Declined if the date that the owner entered differs from
-    the clock's.
+    Until the clock is confirmed, nothing expires. Raises Declined if the date that the owner
+    entered differs from the clock's.
     """
     zone = await request[LIVE].database.read(find_zone)
     if form.text("day") != _machine_time(request, zone).date().isoformat():
@@ -381,7 +381,7 @@ def _field_error_of(changes: Iterable[str], failure: str) -> ValidationError:
 async def steps_of(request: web.Request) -> list[tuple[str, bool]]:
     """Return the setup steps as (name, is done) pairs.
 
-    The list is empty once all steps are done, in test, and for anyone but an owner.
+    The list is empty if all steps are done, in the test environment, and for staff except owners.
     """
     live = request[LIVE]
     if request[ENVIRONMENT] is not live or not staff_of(request).may("owner"):

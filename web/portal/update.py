@@ -1,4 +1,4 @@
-"""The section `update` of the page `/portal/box`: a newer release, and how the update goes."""
+"""The section `update` of the page `/portal/box`: find and install a newer release."""
 
 import asyncio
 import io
@@ -56,7 +56,10 @@ class ReleaseWatch:
         self._looking = asyncio.Lock()
 
     async def look(self) -> None:
-        """Set `found`, within 10 s. Does nothing without an address or a release key."""
+        """Look for a newer release, within 10 s, and set `found`.
+
+        Does nothing without `url` or a release key, or if the latest result is still fresh.
+        """
         async with self._looking:
             now = asyncio.get_running_loop().time()
             is_known = self.found is not None and not self.found.trouble
@@ -87,7 +90,7 @@ def _own_key() -> Ed25519PublicKey | None:
 async def fetch_manifest(url: str, key: Ed25519PublicKey, trust: Trust) -> Manifest:
     """Read the beginning of the release at `url` and return its manifest, within 10 s.
 
-    Raises OperatorError if nothing answers there, or if it is not signed by `key`.
+    Raises OperatorError if it cannot be read, or if it is not signed by `key`.
     """
     head = b""
     try:
@@ -114,7 +117,7 @@ async def fetch_manifest(url: str, key: Ed25519PublicKey, trust: Trust) -> Manif
 async def show_update(request: web.Request) -> web.Response:
     """`GET /portal/box/update`: look for a newer release, and show the section.
 
-    The page polls it during an update, also while the box restarts.
+    The page polls this during an update, even while the box restarts.
     """
     state = await read_update_state(request)
     if not state["is_updating"]:
@@ -123,7 +126,7 @@ async def show_update(request: web.Request) -> web.Response:
 
 
 async def read_update_state(request: web.Request) -> dict[str, object]:
-    """Return the values of the section, without looking for a newer release."""
+    """Return the template values for the section, without looking for a newer release."""
     watch, root = request.app[RELEASES], directory_of(request.app[BOX]).root
     record = await asyncio.to_thread(read_update_record, root)
     now = request.app[BOX].clock.now()

@@ -1,5 +1,6 @@
-"""The relay: one public server passes https to many boxes behind routers, without reading it.
+"""The relay: a public server that forwards https to many boxes behind routers, still encrypted.
 
-A box dials the relay over SSH and asks for the connections to its name. The relay reads the server
-name of each TLS connection and opens a channel to that box. TLS ends in the box.
+A box connects to the relay over SSH and requests the connections to its host name. The relay reads
+the server name of each TLS connection and opens an SSH channel to the box with that name. Only the
+box decrypts TLS.
 """

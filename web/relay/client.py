@@ -25,19 +25,22 @@ log = logging.getLogger(__name__)
 
 RELAY_AWAY = "relay_away"
 RELAY_UNUSABLE = "relay_unusable"
-_ALERTS = "relay_"  # how the names of this module's alerts and of those in `dial` begin
-_NO_HTTPS = "the box serves no https: set server.host to an address of the network, and a tls_port"
+_ALERTS = "relay_"  # prefix of the names of the alerts here and in `dial`
+_NO_HTTPS = (
+    "the box does not serve https. Set server.host to an address of the network, and set "
+    "server.tls_port."
+)
 _RESOLVE_SECONDS = 3.0
 _RETRY_SECONDS = (0.5, 3.0)
 _RETRY_REFUSED_SECONDS = (60.0, 90.0)
 _READ_AGAIN_SECONDS = (30.0, 60.0)
-_QUIET_SECONDS = 30.0  # without the relay before the alert; a restart of the relay takes less
+_QUIET_SECONDS = 30.0  # time offline before the alert; a restart of the relay takes less
 
 ProtocolFactory = Callable[[], asyncio.BaseProtocol]
 
 
 class RelayClient:
-    """Dials the relay that the box has joined, again and again, until it is closed."""
+    """Keeps a connection to the relay that the box has joined, until it is closed."""
 
     def __init__(self, box: Box, root: Path) -> None:
         """Create the client of the box whose data directory is `root`."""
@@ -50,10 +53,10 @@ class RelayClient:
         self._last_address: str | None = None
 
     def start(self, tls: ProtocolFactory | None, plain: ProtocolFactory) -> None:
-        """Start dialling, and follow `venuebox relay join` and `leave`.
+        """Start connecting, and follow `venuebox relay join` and `leave`.
 
-        `tls` and `plain` create the protocol of each connection from outside. `tls` is None if the
-        box serves no https; the relay is then not dialled.
+        `tls` and `plain` create the protocol for each connection from outside. `tls` is None if the
+        box does not serve https. The box then does not connect to the relay.
         """
         self._box.live.database.on_commit(self._on_commit)
         self._task = asyncio.create_task(self._run(tls, plain), name="relay")
@@ -63,7 +66,7 @@ class RelayClient:
         self._is_accepting = False
 
     async def close(self) -> None:
-        """End the connection to the relay, with everything in it."""
+        """Close the connection to the relay and all connections through it."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -87,14 +90,14 @@ class RelayClient:
             except OperatorError as error:
                 await self._put(RELAY_UNUSABLE, str(error))
                 await self._pause(_READ_AGAIN_SECONDS)
-            except Exception as error:  # noqa: BLE001 - a fault here must not end the box's way out
+            except Exception as error:  # noqa: BLE001 - an error must not stop the client
                 log_exception("relay: client", error)
                 await self._pause(_RETRY_REFUSED_SECONDS)
 
     async def _stay_connected(
         self, access: Access, tls: ProtocolFactory, plain: ProtocolFactory
     ) -> None:
-        """Dial until the access changes."""
+        """Connect, and reconnect after each loss, until the stored access changes."""
         import asyncssh  # noqa: PLC0415 - see above
 
         from web.relay.dial import Refused  # noqa: PLC0415 - see above
@@ -135,9 +138,9 @@ class RelayClient:
         return dialled
 
     async def _resolve(self, access: Access) -> str:
-        """Return the relay's address; the last one if the name server does not answer in time.
+        """Return the relay's host, or its last IP address if the host cannot be resolved in time.
 
-        The address needs no proof, because the relay proves its host key.
+        The last address can be used without a check, because the relay must prove its host key.
         """
         relay = access.relay
         loop = asyncio.get_running_loop()
@@ -163,13 +166,13 @@ class RelayClient:
             lost.cancel()
 
     async def _pause(self, seconds: tuple[float, float]) -> None:
-        """Wait a random time, so that boxes do not dial all at once; less if the access changes."""
+        """Wait a random time, so that boxes do not all connect at once. A change ends the wait."""
         with suppress(TimeoutError):
             async with asyncio.timeout(random.uniform(*seconds)):  # noqa: S311 - not a secret
                 await self._changed.wait()
 
     async def _put(self, name: str | None, detail: str = "") -> None:
-        """Raise the alert `name` and clear the others. None clears all."""
+        """Store the alert `name` and clear the client's other alerts. None clears all of them."""
         database = self._box.live.database
         stored = {
             each.name: each for each in database.peek(list_alerts) if each.name.startswith(_ALERTS)

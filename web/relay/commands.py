@@ -90,7 +90,7 @@ def serve(arguments: argparse.Namespace, console: cli.Console) -> int:
 
     token = console.environ.get(_TOKEN_VARIABLE, "")
     if 0 < len(token) < _TOKEN_LEAST:
-        raise OperatorError(f"{_TOKEN_VARIABLE} needs {_TOKEN_LEAST} characters or more")
+        raise OperatorError(f"{_TOKEN_VARIABLE} must have at least {_TOKEN_LEAST} characters")
     try:
         arguments.address.encode("idna")
     except UnicodeError:
@@ -119,7 +119,7 @@ def serve(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def invite(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Print a code. Raises OperatorError if the name is bad or no relay has run here."""
+    """Print a code. Raises OperatorError if the name is invalid or no relay has run here."""
     ends_at = console.clock.now() + max(1, arguments.hours) * _HOUR_MS
     secret = console.tokens.random_bytes(SECRET_BYTES)
     found = _enrolments(arguments, console).invite(arguments.name.lower(), secret, ends_at)
@@ -128,7 +128,7 @@ def invite(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def list_boxes(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Print the enrolled boxes and the invitations that have not ended."""
+    """Print the enrolled boxes and the invitations that have not expired."""
     enrolments = _enrolments(arguments, console)
     rows: list[tuple[object, list[str]]] = []
     for box in enrolments.boxes().values():
@@ -141,10 +141,10 @@ def list_boxes(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def revoke(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Revoke a box; a running relay cuts it at once. Raises OperatorError for an unknown name."""
+    """Revoke a box. A running relay disconnects it. Raises OperatorError for an unknown name."""
     root = _root(arguments, console)
     if not Enrolments(root).revoke(arguments.name.lower()):
-        raise OperatorError(f"there is no box {arguments.name}: see venuebox relay list")
+        raise OperatorError(f"there is no box {arguments.name}. See venuebox relay list.")
     wake_box(root / WAKEUP_PIPE)
     return 0
 
@@ -154,8 +154,8 @@ def release(arguments: argparse.Namespace, console: cli.Console) -> int:
     from web.relay.releases import stage_release  # noqa: PLC0415 - rarely needed
 
     if not 0 <= arguments.share <= 100:
-        raise OperatorError("--share is a number of percent, 0 to 100")
-    content = cli.read_argument(arguments.file)  # before this process becomes the owner
+        raise OperatorError("--share must be a percentage from 0 to 100")
+    content = cli.read_argument(arguments.file)  # before this process gives up root's permissions
     enrolments = _enrolments(arguments, console)
     found = stage_release(enrolments, io.BytesIO(content), read_release_key(), arguments.share)
     print(f"{found.version} for {found.machine} is offered to {arguments.share} % of the boxes")
@@ -163,7 +163,7 @@ def release(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def join(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Join a relay; a running box dials it at once. Raises OperatorError if the relay refuses."""
+    """Join a relay. A running box then connects to it. Raises OperatorError if that fails."""
     directory = console.box(arguments)
     invitation = Invitation.decode(arguments.code)
     asyncio.run(join_relay(directory.root, invitation))
@@ -174,16 +174,19 @@ def join(arguments: argparse.Namespace, console: cli.Console) -> int:
     if not found:
         changed = change_settings(text, {"server.app_url": url})
         atomic_write(directory.settings_file, changed.encode())
-        print(f"guests will reach this box at {url}: restart the box")
+        print(f"restart the box. Guests can then reach it at {url}")
     elif found != url:
-        print(f"joined as {url}, but server.app_url is {found}: change it and restart the box")
+        print(f"joined as {url}, but server.app_url is {found}. Change it and restart the box.")
     else:
         print(f"guests reach this box at {url}")
     return 0
 
 
 async def join_relay(root: Path, invitation: Invitation) -> None:
-    """Enrol this box and store its access in `root`. Raises OperatorError with what to do."""
+    """Enrol this box at the relay and store its access in `root`.
+
+    Raises OperatorError if this fails. The message says what to do.
+    """
     import asyncssh  # noqa: PLC0415 - takes 5 MB
 
     from web.relay import dial  # noqa: PLC0415 - as above
@@ -194,46 +197,48 @@ async def join_relay(root: Path, invitation: Invitation) -> None:
     except dial.Refused as refusal:
         if refusal.reason == dial.RELAY_OTHER_KEY:
             raise OperatorError(
-                f"another machine than the invited relay answers at {relay.host}:{relay.port}: "
-                "check the address of the relay, and do not join"
+                f"the machine at {relay.host}:{relay.port} is not the relay that made the code. Do "
+                "not join, and check the relay's address."
             ) from None
         raise OperatorError(
-            "the relay refuses this code, because it was used, has ended or was replaced: ask for "
-            "a new one"
+            "the relay refuses this code, because it was used, has expired or was replaced. Ask "
+            "for a new one."
         ) from None
     except (OSError, TimeoutError, UnicodeError, asyncssh.Error) as error:
         raise OperatorError(
-            f"the relay at {relay.host}:{relay.port} does not answer ({str(error) or 'timeout'}): "
-            "check the internet connection, and whether the relay runs"
+            f"the relay at {relay.host}:{relay.port} does not answer ({str(error) or 'timeout'}). "
+            "Check the internet connection, and whether the relay is running."
         ) from None
     access.save(access_file(root))
 
 
 def leave(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Disconnect this box and delete its key. Raises OperatorError if it has joined no relay."""
+    """Disconnect this box and delete its key. Raises OperatorError if it has no relay."""
     directory = console.box(arguments)
     file = access_file(directory.root)
     if not file.exists():
-        raise OperatorError("this box has joined no relay")
+        raise OperatorError("this box has not joined a relay")
     file.unlink()
     sync(file.parent)
     wake_box(directory.wakeup_pipe)
-    print("disconnected. server.app_url is unchanged: correct it if guests use another address")
+    print("disconnected. Change server.app_url if guests now use another address.")
     return 0
 
 
 def _root(arguments: argparse.Namespace, console: cli.Console) -> Path:
-    """Return the relay's data directory. Root acts as its owner from then on.
+    """Return the relay's data directory. A process of root continues as its owner.
 
-    Raises WrongUsage if none is named, and OperatorError if it holds a box.
+    Raises WrongUsage if none is specified, and OperatorError if it contains a box.
     """
     chosen = arguments.data or console.environ.get("VENUEBOX_DATA")
     if not chosen:
-        raise cli.WrongUsage("name the relay's directory with --data or VENUEBOX_DATA")
+        raise cli.WrongUsage("specify the relay's directory with --data or VENUEBOX_DATA")
     directory = DataDirectory(Path(chosen).expanduser().absolute())
     become_owner(directory.root)
     if directory.holds_a_box():
-        raise OperatorError(f"{directory.root} holds a box: name another directory for the relay")
+        raise OperatorError(
+            f"{directory.root} already contains a box. Specify another directory for the relay."
+        )
     return directory.root
 
 

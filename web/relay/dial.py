@@ -1,4 +1,4 @@
-"""The box's side of the SSH connection: join a relay, dial it, and serve what it forwards."""
+"""The box's side of the SSH connection: join a relay, connect to it, and serve its callers."""
 
 import asyncio
 import socket
@@ -22,7 +22,7 @@ from web.relay.server import REPLACED, SSH_OPTIONS
 
 _DIAL_SECONDS = 10.0
 _KEEPALIVE_SECONDS, _KEEPALIVE_MISSES = 4, 1
-_UNACKNOWLEDGED_MS = 8000  # then the kernel gives the connection up
+_UNACKNOWLEDGED_MS = 8000  # if sent data is not acknowledged for this long, the connection ends
 _WINDOW = 128 * 1024
 _CHANNELS_MAX = 500  # more than twice what the relay opens for one box by default
 
@@ -35,9 +35,10 @@ _Accept = Callable[[str, int], Awaitable[asyncssh.SSHTCPSession[bytes]]]
 
 
 class Refused(Exception):
-    """The relay refuses this box or is not the one that it joined. Dialling again is no use soon.
+    """Raised if the relay refuses this box, or is not the relay that the box joined.
 
-    `reason` is the name of the alert to raise.
+    Another attempt within the next minute would fail too. `reason` is the name of the alert to
+    raise.
     """
 
     def __init__(self, reason: str) -> None:
@@ -66,7 +67,7 @@ async def join(invitation: Invitation) -> Access:
 
 
 class Dialled:
-    """A connection to the relay, over which the box serves its name."""
+    """A connection to the relay. Over it, the box receives the requests for its host name."""
 
     def __init__(self, connection: asyncssh.SSHClientConnection, client: "_Client") -> None:
         self._connection, self._client = connection, client
@@ -91,16 +92,18 @@ async def dial(
     access: Access, host: str, tls: ProtocolFactory, plain: ProtocolFactory,
     may_accept: Callable[[str], bool],
 ) -> Dialled:  # fmt: skip
-    """Connect to the relay at `host`, and ask for the connections to the box's name.
+    """Connect to the relay at `host`, and request the connections to the box's host name.
 
-    `tls` and `plain` create the protocol for each connection. `may_accept` decides by the caller's
-    address whether to accept it. Raises as `join` does, and OperatorError if the key is damaged.
+    `tls` and `plain` create the protocol for each connection. `may_accept` receives the caller's
+    address and returns whether to accept the connection. Raises the same exceptions as `join`, and
+    OperatorError if the key is damaged.
     """
-    # The library keeps a channel that the box has closed until the relay confirms it.
+    # After the box closes a channel, the library keeps it until the relay confirms this, so count
+    # such channels too.
     channels: set[_Session] = set()
 
     def accepting(factory: ProtocolFactory) -> _Accept:
-        # The library forgets a refused channel only if this function is asynchronous.
+        # This function must be asynchronous, otherwise the library keeps a refused channel.
         async def accept(caller: str, port: int) -> asyncssh.SSHTCPSession[bytes]:
             if len(channels) >= _CHANNELS_MAX or not may_accept(caller):
                 raise asyncssh.ChannelOpenError(
@@ -116,7 +119,7 @@ async def dial(
         key = asyncssh.import_private_key(access.key)
     except asyncssh.KeyImportError:
         raise OperatorError(
-            "the key for the relay is damaged: join again with a new code"
+            "the key for the relay is damaged. Join again with a new code."
         ) from None
     async with asyncio.timeout(_DIAL_SECONDS):
         connection, client = await _connect(access.relay, host, BOX_USER, key)
@@ -135,9 +138,10 @@ async def dial(
 
 
 def is_believable(caller: str, trusted_proxies: Networks) -> bool:
-    """Whether a caller may have this address, as the relay claims.
+    """Whether to accept `caller`, the address that the relay reports, as a caller from outside.
 
-    Loopback and trusted proxies have rights that no caller from outside may have.
+    Rejects loopback addresses and trusted proxies, because these have rights that no caller from
+    outside may have.
     """
     address = address_of(caller)
     if address is None or is_in(caller, trusted_proxies):
@@ -170,7 +174,7 @@ def _refuse_all(_caller: str, _port: int) -> asyncssh.SSHTCPSession[bytes]:
 
 
 class _Client(asyncssh.SSHClient):
-    """Accepts one host key, by its fingerprint."""
+    """Accepts only the host key with the given fingerprint."""
 
     def __init__(self, fingerprint: str) -> None:
         self._fingerprint = fingerprint
@@ -183,7 +187,7 @@ class _Client(asyncssh.SSHClient):
         port: int,  # noqa: ARG002 - as above
         key: asyncssh.SSHKey,
     ) -> bool:
-        """Return whether the relay has the host key that the invitation named."""
+        """Return whether `key` has the fingerprint that was in the invitation."""
         return bool(key.get_fingerprint() == self._fingerprint)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -192,9 +196,9 @@ class _Client(asyncssh.SSHClient):
 
 
 class _Session(asyncssh.SSHTCPSession[bytes]):
-    """Feeds a channel's data to a protocol of asyncio, as a socket would.
+    """Passes a channel's data to an asyncio protocol, as a socket would.
 
-    Calls `on_end` once the library has forgotten the channel.
+    Calls `on_end` when the library has removed the channel.
     """
 
     def __init__(
@@ -229,7 +233,7 @@ class _Session(asyncssh.SSHTCPSession[bytes]):
         return bool(keeps_open)
 
     def _call(self, method: Callable[..., Any], *args: Any) -> Any:
-        """Call the protocol. After an error close this channel only, as asyncio would."""
+        """Call a method of the protocol. After an error, log it and close only this channel."""
         try:
             return method(*args)
         except Exception as error:  # noqa: BLE001 - the library would end the whole connection
@@ -250,7 +254,7 @@ class _Session(asyncssh.SSHTCPSession[bytes]):
 
 
 class _Transport(asyncio.Transport):
-    """A channel as a transport of asyncio. Its peer is the caller that the relay names."""
+    """An asyncio transport for a channel. `peername` is the caller's address, from the relay."""
 
     def __init__(
         self,
@@ -290,7 +294,7 @@ class _Transport(asyncio.Transport):
         self._force_close(None)
 
     def _force_close(self, exc: Exception | None) -> None:
-        """Close at once; asyncio's TLS protocol calls this. Does not wait for the relay."""
+        """Close at once, without waiting for the relay. asyncio's TLS protocol calls this."""
         self._channel.abort()
         asyncio.get_running_loop().call_soon(self.end, exc)
 

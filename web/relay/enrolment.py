@@ -2,8 +2,7 @@
 
 An invitation is a one-time code that the owner of a box types in. It contains the relay's address,
 the fingerprint of its host key, the public name of the box, and a secret. The relay stores only a
-hash of the secret. Each file is written or deleted as a whole, so commands work beside a running
-relay.
+hash of the secret. Files are written atomically, so commands can change them while the relay runs.
 """
 
 import base64
@@ -22,11 +21,11 @@ from appliance.relay_access import RelayAddress
 from web.relay.hello import is_name
 
 TLS_PORT, HTTP_PORT = 443, 80
-"""The ports that a box asks the relay to forward. They name the kind of traffic; the relay may
+"""The ports in a box's forwarding requests. They stand for https and plain http. The relay may
 listen on other ports."""
 JOIN_USER = "join-"
-"""The SSH user name of a box that joins, with the secret behind it. A user name is sent encrypted,
-after the relay has proved its host key."""
+"""The beginning of the SSH user name of a box that joins. The invitation's secret follows. SSH
+sends the user name encrypted, after the relay has proved its host key."""
 _PREFIX = "vbrelay-"
 SECRET_BYTES = 16
 INVITATION_HOURS = 24  # how long a code is valid, unless the operator says otherwise
@@ -36,7 +35,7 @@ WAKEUP_PIPE = "poke"
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """What a code contains: the relay, the public name of the box, and the one-time secret."""
+    """The content of a code: the relay, the box's public host name, and the one-time secret."""
 
     relay: RelayAddress
     name: str
@@ -50,7 +49,7 @@ class Invitation:
 
     @classmethod
     def decode(cls, code: str) -> Self:
-        """Parse a code; spaces and line breaks are ignored. Raises OperatorError if it is bad."""
+        """Parse a code. Ignores spaces and line breaks. Raises OperatorError if it is invalid."""
         compact = "".join(code.split())
         packed = compact.removeprefix(_PREFIX)
         try:
@@ -62,15 +61,15 @@ class Invitation:
         is_whole = all(isinstance(text, str) and text.isprintable() for text in texts)
         if not (is_whole and isinstance(port, int) and 0 < port < 65536 and is_name(name)):
             raise OperatorError(
-                "this is no code of a relay, or a part of it is missing: copy the whole line that "
-                "venuebox relay invite printed"
+                "this is not a relay's code, or a part of it is missing. Copy the whole line that "
+                "venuebox relay invite printed."
             )
         return cls(RelayAddress(host, port, fingerprint), name, secret)
 
 
 @dataclass(frozen=True, slots=True)
 class EnrolledBox:
-    """A box that may use a name. `key` is its public key in OpenSSH's format."""
+    """A box that is enrolled under `name`. `key` is its public key in OpenSSH's format."""
 
     name: str
     key: str
@@ -96,7 +95,7 @@ class Enrolments:
 
     @property
     def backups(self) -> Path:
-        """The folder that contains a folder of backups for each box, by name."""
+        """The folder with a subfolder of backups for each box, named after the box."""
         return self._backups
 
     @property
@@ -119,8 +118,8 @@ class Enrolments:
             return RelayAddress(**json.loads(self._address.read_bytes()))
         except FileNotFoundError:
             raise OperatorError(
-                "no relay has run in this directory yet: start venuebox relay serve first, or name "
-                "its directory with --data"
+                "no relay has run in this directory yet. Run venuebox relay serve first, or "
+                "specify the relay's directory with --data."
             ) from None
 
     def boxes(self) -> dict[str, EnrolledBox]:
@@ -151,7 +150,7 @@ class Enrolments:
         return found[0] if found else None
 
     def enrol(self, secret: str, key: str, now: int) -> EnrolledBox | None:
-        """Use an invitation: from now on the box with this key has the name.
+        """Enrol the box with this public key under the name in its invitation.
 
         Returns None if the invitation was used or has expired.
         """
@@ -159,7 +158,8 @@ class Enrolments:
         if pending is None:
             return None
         box = EnrolledBox(pending.name, key, now)
-        _write(self._boxes / box.name, asdict(box))  # first, so that a full disk loses no code
+        # Write the box first, so that the code stays valid if the disk is full.
+        _write(self._boxes / box.name, asdict(box))
         _delete(self._invitations / pending.name)
         return box
 
@@ -186,7 +186,7 @@ def _delete(path: Path) -> None:
 
 
 def _read_all(folder: Path) -> Iterator[dict[str, Any]]:
-    """Read every file. A file that another process has just deleted is left out."""
+    """Yield the content of each file. Skips a file that another process has just deleted."""
     for path in sorted(folder.iterdir()) if folder.exists() else ():
         if not path.name.endswith(files.PART):
             with suppress(FileNotFoundError):

@@ -1,6 +1,6 @@
-"""Read who is called: the server name of a TLS ClientHello, or the Host of a plain http request.
+"""Read the host that a client connects to, from a TLS ClientHello or a plain http request.
 
-Nothing is decrypted: the server name stands in the clear in the first message of a TLS connection
+Nothing is decrypted: the first message of a TLS connection contains the server name in plain text
 (RFC 8446, section 4.1.2; RFC 6066, section 3).
 """
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 HEAD_MAX = 16 * 1024  # bytes of a hello or an http head; larger ones are refused
 _HANDSHAKE, _CLIENT_HELLO, _SERVER_NAME, _HOST_NAME = 22, 1, 0, 0
-_RECORDS_MAX = 16  # browsers send one or two; thousands would cost time to join
+_RECORDS_MAX = 16  # browsers send one or two; joining thousands would take too long
 _RECORD_HEADER, _RECORD_MAX, _MESSAGE_HEADER = 5, 1 << 14, 4
 _LABEL = r"(?!-)[a-z0-9-]{1,63}(?<!-)"
 _NAME = re.compile(rf"(?:{_LABEL}\.)+(?!\d+\Z){_LABEL}", re.ASCII)
@@ -18,11 +18,11 @@ _REQUEST_LINE = re.compile(rb"([A-Z]{1,16}) (/[\x21-\x7e]*) HTTP/1\.[01]")
 
 
 class BadHead(Exception):
-    """The first bytes of a connection name no host, or are no valid hello or request."""
+    """Raised if a connection does not begin with a valid hello or request with a host name."""
 
 
 def is_name(text: str) -> bool:
-    """Whether `text` is a DNS name in lower case with at least two labels, and no IP address."""
+    """Whether `text` is a lower-case DNS name with at least two labels. IP addresses are not."""
     return len(text) <= _NAME_MAX and _NAME.fullmatch(text) is not None
 
 
@@ -37,7 +37,7 @@ def read_server_name(data: bytes) -> str | None:
 
 
 def _join_records(data: bytes) -> bytes | None:
-    """Return the body of the ClientHello, which may span several TLS records, or None."""
+    """Join the TLS records of the ClientHello. Returns its body, or None if it is incomplete."""
     message, at = b"", 0
     for _record in range(_RECORDS_MAX):
         if message and message[0] != _CLIENT_HELLO:
@@ -49,7 +49,7 @@ def _join_records(data: bytes) -> bytes | None:
             if len(message) >= end:
                 return message[_MESSAGE_HEADER:end]
         header = data[at : at + _RECORD_HEADER]
-        # Check the type and the major version as soon as they are here, to close others at once.
+        # Check the type and the major version first, so that other protocols are rejected at once.
         if header[:2] != bytes((_HANDSHAKE, 3))[: len(header)]:
             raise BadHead
         if len(header) < _RECORD_HEADER:
@@ -96,7 +96,7 @@ def _read_name(extension: "_Fields") -> str:
 
 
 class _Fields:
-    """The fields of a TLS structure, taken one after another. Raises BadHead at its end."""
+    """Reads the fields of a TLS structure in order. Raises BadHead if a field is incomplete."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
@@ -115,7 +115,7 @@ class _Fields:
         return int.from_bytes(self.take(size))
 
     def vector(self, size: int) -> "_Fields":
-        """Take a length of `size` bytes, and as many bytes as it says."""
+        """Read a length of `size` bytes, and return the field of that length that follows it."""
         return _Fields(self.take(self.number(size)))
 
     def rest(self) -> bytes:
@@ -136,7 +136,10 @@ class Request:
 
 
 def read_request(data: bytes) -> Request | None:
-    """Parse the http head at the start of `data`; None if it is incomplete. Raises BadHead."""
+    """Parse the http head at the start of `data`. Returns None if it is incomplete.
+
+    Raises BadHead if it is invalid.
+    """
     head, found, _body = data.partition(b"\r\n\r\n")
     if not found:
         return None

@@ -46,7 +46,7 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class SourceLimits:
-    """What one public address may use: open connections, and new ones a minute."""
+    """Limits for one client address: open connections, and new connections per minute."""
 
     connections: int = 200
     per_minute: int = 600
@@ -62,9 +62,9 @@ def run_relay(
     another relay runs in the directory.
     """
     os.umask(0o077)
-    logging.getLogger("web.relay").setLevel(logging.INFO)  # which boxes come and go
+    logging.getLogger("web.relay").setLevel(logging.INFO)  # log which boxes connect and disconnect
     files.make_folder(root)
-    with files.exclusive(root, 0, f"another relay already uses {root}: stop it first"):
+    with files.exclusive(root, 0, f"another relay already uses {root}. Stop it first."):
         enrolments = Enrolments(root)
         enrolments.make_folders()
         boxes = Boxes(enrolments, clock, limits)
@@ -91,8 +91,8 @@ async def _run(
             ssh = await listen_for_boxes(boxes, ports.host, ports.ssh, key, BoxFiles)
         except OSError as error:
             raise OperatorError(
-                f"cannot listen on {in_url(ports.host)}:{ports.ssh} ({error.strerror}): choose "
-                "another port with --ssh-port"
+                f"cannot listen on {in_url(ports.host)}:{ports.ssh} ({error.strerror}). Choose "
+                "another port with --ssh-port."
             ) from None
         await runner.setup()
         await web.SockSite(runner, status).start()
@@ -136,7 +136,8 @@ def host_key(root: Path) -> asyncssh.SSHKey:
         return key
     except asyncssh.KeyImportError:
         raise OperatorError(
-            f"{path} is damaged: restore it from a copy. With a new key, every box must join again"
+            f"{path} is damaged. Restore it from a copy. If you delete it instead, the relay gets "
+            "a new key and every box must join again."
         ) from None
 
 

@@ -1,8 +1,8 @@
-"""Releases that the relay's operator stages for a share of the boxes that allow it.
+"""Releases that the relay's operator offers to a share of the boxes that allow it.
 
-There is one release for each machine, such as x86_64, as a file in the relay's data directory. A
-box reports how its latest update went. If one fails with the staged release, no other box gets it
-until the operator stages it again.
+The relay's data directory contains at most one release for each machine type, such as x86_64. Each
+box reports the result of its latest update. If the staged release fails on one box, no other box
+receives it until the operator stages it again.
 """
 
 import hashlib
@@ -66,12 +66,12 @@ def stage_release(
 
 
 def find_release(enrolments: Enrolments, name: str, machine: str) -> Path | None:
-    """Return the release that the box `name` may install on its machine, or None."""
+    """Return the path of the release that the box `name` may install, or None if there is none."""
     state, copy = _files(enrolments, machine)
     stage = _read_stage(state)
     if stage is None or is_stopped(enrolments, stage):
         return None
-    # Another release chooses other boxes, so the same ones do not always come first.
+    # The hash includes the version, so that each release goes to different boxes first.
     drawn = int.from_bytes(hashlib.sha256(f"{stage.version} {name}".encode()).digest()) % 100
     return copy if drawn < stage.share else None
 
@@ -83,7 +83,7 @@ def list_stages(enrolments: Enrolments) -> dict[str, Stage]:
 
 
 def is_stopped(enrolments: Enrolments, stage: Stage) -> bool:
-    """Whether a box has failed with this release since it was staged."""
+    """Whether the update of a box to this release has failed since the release was staged."""
     return not set(find_failures(enrolments, stage.version)) <= set(stage.ignored)
 
 
@@ -97,7 +97,7 @@ def find_failures(enrolments: Enrolments, version: str) -> list[str]:
 
 
 def read_report(enrolments: Enrolments, name: str) -> UpdateRecord | None:
-    """Return how the latest update of the box went, as it told. None if it has told nothing."""
+    """Return the box's report of its latest update, or None if it has sent none."""
     folder = enrolments.backups / name
     try:
         is_small = (folder / "last-update.json").stat().st_size <= _REPORT_MAX

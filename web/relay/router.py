@@ -1,7 +1,7 @@
-"""The relay's public side: find the box that a connection is for, and pass the bytes through.
+"""The relay's public side: find the box that a connection is for, and forward the data.
 
-The first bytes of a connection name the box. TLS is passed on unread and unchanged; the relay has
-no key for it. Plain http is redirected to https, except for ACME challenges.
+The first bytes of a connection contain the box's host name. TLS is forwarded unchanged; the relay
+has no key to decrypt it. Plain http is redirected to https, except for ACME challenges.
 """
 
 import asyncio
@@ -30,9 +30,9 @@ Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]
 
 _CHALLENGES = "/.well-known/acme-challenge/"
 _CHUNK = 16 * 1024
-_READS_MAX = 64  # of a head, which is parsed again after each
+_READS_MAX = 64  # for one head, which is parsed again after each read
 _CLOSING_SECONDS = 5.0
-_OPEN_SECONDS = 30.0  # for a box to answer a new channel, behind what it sends on a slow line
+_OPEN_SECONDS = 30.0  # for a box to accept a channel, if its line is slow and in use
 _CONFIRM_SECONDS = 60.0  # for a box to confirm the end of a channel, as above
 # Fatal TLS alerts: unrecognized_name for a name that is not enrolled, internal_error otherwise.
 _UNKNOWN_NAME, _AWAY = b"\x15\x03\x03\x00\x02\x02\x70", b"\x15\x03\x03\x00\x02\x02\x50"
@@ -40,7 +40,7 @@ _UNKNOWN_NAME, _AWAY = b"\x15\x03\x03\x00\x02\x02\x70", b"\x15\x03\x03\x00\x02\x
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Deadlines in seconds: for the first bytes of a connection, and for one without traffic."""
+    """Timeouts in seconds, for the first bytes of a connection and for one without traffic."""
 
     head: float = 5.0
     idle: float = 600.0
@@ -54,7 +54,7 @@ class Router:
     ) -> None:
         """Create the router.
 
-        `limit` counts the open connections of each address, `rate` its new ones.
+        `limit` restricts the open connections of each client address, `rate` its new connections.
         """
         self._boxes, self._limit, self._rate, self._patience = boxes, limit, rate, patience
         each = boxes.limits.connections
@@ -121,7 +121,7 @@ class Router:
             raise BadHead
         if request.method == "GET" and request.target.startswith(_CHALLENGES):
             try:
-                # A new request, so that nothing else reaches the box over plain http.
+                # Send a new request, so that nothing else from the caller reaches the box.
                 head = f"GET {request.target} HTTP/1.1\r\nHost: {request.host}\r\n"
                 head += "Connection: close\r\n\r\n"
                 await self._pass_on(request.host, HTTP_PORT, head.encode(), None, writer)
@@ -133,9 +133,9 @@ class Router:
     async def _read_head(
         self, reader: asyncio.StreamReader, parse: Callable[[bytes], T | None]
     ) -> tuple[T, bytes]:
-        """Read until `parse` returns a result; return it with the bytes read.
+        """Read until `parse` returns a result. Return the result and all bytes read.
 
-        Raises BadHead if it does not within the deadline and 16 KiB.
+        Raises BadHead if there is no result before the deadline or within 16 KiB.
         """
         head = b""
         try:
@@ -156,7 +156,7 @@ class Router:
         self, name: str, port: int, head: bytes,
         reader: asyncio.StreamReader | None, writer: asyncio.StreamWriter,
     ) -> None:  # fmt: skip
-        """Open a channel to the box, send `head`, and pass bytes until both sides have ended.
+        """Open a channel to the box, send `head`, and forward data until the box ends the channel.
 
         Without a `reader`, nothing but `head` is sent to the box.
         """
@@ -218,9 +218,10 @@ class Router:
 async def _close(
     opening: asyncio.Future[Channel], connection: asyncssh.SSHServerConnection, traffic: Traffic
 ) -> None:
-    """Close the channel, and stop counting it when the box has confirmed this.
+    """Close the channel. When the box has confirmed this, stop counting the channel.
 
-    End the box's connection if it does not: the library keeps the channel until then.
+    If the box does not confirm it in time, close the box's connection, because the library would
+    otherwise keep the channel.
     """
     try:
         async with asyncio.timeout(_CONFIRM_SECONDS):
@@ -240,17 +241,17 @@ _Sink = asyncio.StreamWriter | asyncssh.SSHWriter[bytes]
 
 
 class _Refused(Exception):
-    """The box is away, or has as many connections as it may."""
+    """Raised if the box is not connected, or if the limit of its connections is reached."""
 
 
 def _caller(writer: asyncio.StreamWriter) -> tuple[str, int]:
-    """Return the caller's address, with an IPv4 address in its own form, and its port."""
+    """Return the caller's address and port. Converts an IPv4-mapped IPv6 address to IPv4."""
     host, port = (writer.get_extra_info("peername") or ("", 0))[:2]
     return str(address_of(host) or host), port
 
 
 def _redirect(request: Request) -> bytes:
-    """Return a redirect to https for reads. Refuse others, which have sent their data openly."""
+    """Redirect GET and HEAD to https. Reject other methods: their data was sent unencrypted."""
     if request.method not in {"GET", "HEAD"}:
         return _http_answer("403 Forbidden")
     return _http_answer(

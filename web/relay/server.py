@@ -1,4 +1,4 @@
-"""The relay's SSH server: enrolled boxes dial in and ask for the connections to their names."""
+"""The relay's SSH server: boxes connect and request the connections to their host names."""
 
 import asyncio
 import logging
@@ -26,21 +26,21 @@ from web.relay.enrolment import (
 log = logging.getLogger(__name__)
 
 REPLACED, REVOKED = asyncssh.DISC_TOO_MANY_CONNECTIONS, asyncssh.DISC_BY_APPLICATION
-"""Why the relay ends a box's connection: another one with the same key came, or the box was
+"""Reasons for closing a box's connection: a newer connection of the box replaced it, or the box was
 revoked."""
 SSH_OPTIONS = {
     "config": [],
-    # The others, such as Diffie-Hellman with 8192 bits, let a stranger stop the relay's loop.
+    # Other algorithms, such as 8192-bit Diffie-Hellman, could block the event loop for too long.
     "kex_algs": ["mlkem768x25519-sha256", "curve25519-sha256"],
     "encryption_algs": ["aes128-gcm@openssh.com", "chacha20-poly1305@openssh.com"],
-    "compression_algs": None,  # what passes is encrypted already
+    "compression_algs": None,  # the forwarded data is already encrypted
 }
 _LOGIN_SECONDS = 10
 _KEEPALIVE_SECONDS, _KEEPALIVE_MISSES = 10, 2
 _WATCH_SECONDS = 1.0
-_ASK_SECONDS = 15.0  # for a box to ask for its connections; it gives up after 10 s itself
-_UNSENT_PER_CONNECTION = 320 * 1024  # bytes; a box allows 128 KiB
-# What is under way to the relay delays whoever calls next, on a slow line by seconds.
+_ASK_SECONDS = 15.0  # for a box to request its connections; boxes give up after 10 s
+_UNSENT_PER_CONNECTION = 320 * 1024  # bytes; a box's window is 128 KiB
+# Data on its way to the relay delays the box's next answers, so the window is small.
 _WINDOW, _PACKET = 64 * 1024, 32 * 1024
 _DIALS_PER_MINUTE = 120  # from one address, which may be that of many boxes behind carrier NAT
 
@@ -56,7 +56,7 @@ class Limits:
 
 @dataclass(slots=True)
 class Traffic:
-    """Counters of one name since the relay started."""
+    """Counters for one host name since the relay started."""
 
     open: int = 0
     connections: int = 0
@@ -68,22 +68,23 @@ class Traffic:
     _free_at: float = field(default=0.0, repr=False)
 
     async def spend(self, count: int, rate: int) -> None:
-        """Wait until `count` more bytes keep the traffic below `rate` bytes a second."""
+        """Count `count` more bytes, and wait as needed to stay below `rate` bytes per second."""
         now = asyncio.get_running_loop().time()
-        self._free_at = max(self._free_at, now - 1.0) + count / rate  # may save up one second
+        # After a pause, the bytes of one second pass without a wait.
+        self._free_at = max(self._free_at, now - 1.0) + count / rate
         if self._free_at > now:
             await asyncio.sleep(self._free_at - now)
 
 
 class Boxes:
-    """The boxes that are enrolled, and the connections of those that have dialled in."""
+    """The enrolled boxes, and the SSH connections of those that are connected."""
 
     def __init__(self, enrolments: Enrolments, clock: Clock, limits: Limits) -> None:
         self.limits = limits
         self.enrolments = enrolments
         self.clock = clock
         self.traffic: dict[str, Traffic] = {}
-        self.storage: dict[str, Traffic] = defaultdict(Traffic)  # of the backups
+        self.storage: dict[str, Traffic] = defaultdict(Traffic)  # backups and releases
         self._connected: dict[str, asyncssh.SSHServerConnection] = {}
         self._enrolled: dict[str, EnrolledBox] = {}
         self.dials = RateLimit(clock, _DIALS_PER_MINUTE)
@@ -95,7 +96,7 @@ class Boxes:
         return sorted(self._enrolled)
 
     def reload(self) -> None:
-        """Read the enrolled boxes again, and cut those that are revoked or have a new key."""
+        """Read the enrolled boxes again. Disconnect those that are revoked or have a new key."""
         before, self._enrolled = self._enrolled, self.enrolments.boxes()
         for name, box in before.items():
             if self._enrolled.get(name) != box:
@@ -110,15 +111,15 @@ class Boxes:
         return next((box.name for box in self._enrolled.values() if box.key == key), None)
 
     def is_enrolled(self, name: str) -> bool:
-        """Whether a box is enrolled under this name; it may be away."""
+        """Whether a box is enrolled under this name, even if it is not connected."""
         return name in self._enrolled
 
     def connection(self, name: str) -> asyncssh.SSHServerConnection | None:
-        """Return the connection of the box with this name, or None if it is away."""
+        """Return the connection of the box with this name, or None if it is not connected."""
         return self._connected.get(name)
 
     def enter(self, name: str, connection: asyncssh.SSHServerConnection) -> None:
-        """Send what calls `name` through this connection; an older one is ended."""
+        """From now on, use `connection` to reach `name`. Closes an older connection of the box."""
         if self._connected.get(name) is connection:
             return
         self._cut(name, REPLACED)
@@ -153,7 +154,7 @@ FilesFactory = Callable[[Boxes, "asyncssh.SSHServerChannel[bytes]"], asyncssh.SF
 class BoxConnection(asyncssh.SSHServer):
     """One SSH connection to the relay.
 
-    It may only ask for the connections to its own name, and for its own backups.
+    A box can use it only for the connections to its own name, its own backups, and releases.
     """
 
     def __init__(self, boxes: Boxes) -> None:
@@ -166,7 +167,7 @@ class BoxConnection(asyncssh.SSHServer):
         self._timer: asyncio.TimerHandle
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
-        """Count the connection; close it if its address dials too often."""
+        """Count the connection. Close it if its address connects too often."""
         self._connection = conn
         self._watch()
         try:
@@ -175,7 +176,7 @@ class BoxConnection(asyncssh.SSHServer):
             conn.abort()
 
     def auth_completed(self) -> None:
-        """Tell the SFTP sessions of this connection which box it is."""
+        """Store the box's name and key for the SFTP sessions of this connection."""
         if self._connection is not None and not self._secret:
             name = self._boxes.find_by_key(self._key) or ""
             self._connection.set_extra_info(box=(name, self._key))
@@ -187,7 +188,7 @@ class BoxConnection(asyncssh.SSHServer):
             self._boxes.leave(self._name, self._connection)
 
     def _watch(self) -> None:
-        """End a connection that is not used, or over which the box reads too little."""
+        """Close the connection if it is unused, or if the box reads too slowly."""
         loop, connection = asyncio.get_running_loop(), cast("Any", self._connection)
         is_used = self._name is not None or connection._channels  # noqa: SLF001 - no other way
         transport = connection._transport  # noqa: SLF001 - as above
@@ -200,7 +201,7 @@ class BoxConnection(asyncssh.SSHServer):
             self._timer = loop.call_later(_WATCH_SECONDS, self._watch)
 
     def public_key_auth_supported(self) -> bool:
-        """Offer public keys, and nothing else."""
+        """Allow authentication with public keys, which is the only method."""
         return True
 
     def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
@@ -217,9 +218,9 @@ class BoxConnection(asyncssh.SSHServer):
         return username == BOX_USER and boxes.find_by_key(self._key) is not None
 
     def server_requested(self, listen_host: str, listen_port: int) -> asyncssh.SSHListener | bool:
-        """Let a box have the connections to its own name.
+        """Accept a box's request for the connections to its own name.
 
-        A box that joins is enrolled by this request, so the answer tells it that it is.
+        This request also enrols a box that joins. If it is accepted, the box is enrolled.
         """
         boxes, connection = self._boxes, self._connection
         if connection is None or listen_port not in {TLS_PORT, HTTP_PORT}:
@@ -234,16 +235,18 @@ class BoxConnection(asyncssh.SSHServer):
             return _Forward()
         name = boxes.find_by_key(self._key)
         if name is None or name != listen_host:
-            log.warning("relay: %s may not have connections to %r", name, listen_host)
+            log.warning(
+                "relay: the box %s requested the connections to another name, %r", name, listen_host
+            )
             return False
-        if listen_port == HTTP_PORT:  # the box asks for it last, and is then ready for both
+        if listen_port == HTTP_PORT:  # the box requests this port last, so it is now ready
             self._name = name
             boxes.enter(name, connection)
         return _Forward()
 
 
 class _Forward(asyncssh.SSHListener):
-    """A reverse forward. It holds no socket: all names share the relay's public ports."""
+    """A reverse forward. It has no socket, because all names share the relay's public ports."""
 
     def close(self) -> None:
         """Do nothing: the forward ends with the connection."""
@@ -255,11 +258,11 @@ class _Forward(asyncssh.SSHListener):
 async def listen_for_boxes(
     boxes: Boxes, host: str, port: int, key: asyncssh.SSHKey, files: FilesFactory
 ) -> asyncssh.SSHAcceptor:
-    """Start the SSH server. `key` is its host key; `files` makes the SFTP server of a session.
+    """Start the SSH server. `key` is its host key; `files` creates the SFTP server for a session.
 
     Raises OSError if it cannot listen.
     """
-    asyncssh.set_log_level(logging.ERROR)  # its other lines contain user names, i.e. secrets
+    asyncssh.set_log_level(logging.ERROR)  # lines below this level contain user names, i.e. secrets
     return await asyncssh.listen(
         host, port, server_factory=partial(BoxConnection, boxes),
         server_host_keys=[key], reuse_address=True,
@@ -273,9 +276,10 @@ async def listen_for_boxes(
 async def open_channel(
     connection: asyncssh.SSHServerConnection, name: str, port: int, caller: tuple[str, int]
 ) -> tuple[asyncssh.SSHReader[bytes], asyncssh.SSHWriter[bytes]]:
-    """Open a channel to the box, and tell it who calls. Raises asyncssh.Error if it refuses.
+    """Open a channel to the box, and send it the address and port of `caller`.
 
-    Do not cancel this: the library would keep the channel. There is no deadline.
+    Raises asyncssh.Error if the box refuses. Do not cancel this coroutine, because the library
+    would then keep the channel. It has no deadline.
     """
     return await connection.open_connection(
         name, port, *caller, encoding=None, window=_WINDOW, max_pktsize=_PACKET

@@ -1,4 +1,4 @@
-"""The relay's status page, its metrics and its health, for this machine or with the token."""
+"""The relay's status page, metrics and health, for requests from this machine or with a token."""
 
 from collections.abc import Iterator
 from hmac import compare_digest
@@ -27,13 +27,13 @@ _COLUMNS = (
 
 
 def build_status(boxes: Boxes, router: Router, token: str) -> web.Application:
-    """Build the application. Without `token`, only this machine may read it."""
+    """Build the application. If `token` is "", only this machine may read it."""
 
     def check(request: web.Request) -> None:
         given = request.headers.get("Authorization", "").removeprefix("Bearer ")
         if token and compare_digest(given.encode("utf-8", "replace"), token.encode()):
             return
-        # A page of another site may make its own name resolve to loopback, so Host counts too.
+        # Another site could make its host name resolve to loopback, so check the Host header too.
         host = requested_name(request)
         is_here = is_loopback(request.remote or "") and (host == "localhost" or is_loopback(host))
         if not is_here:

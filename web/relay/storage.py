@@ -1,7 +1,7 @@
-"""SFTP for the boxes: a flat folder with a quota for the backups of each, and staged releases.
+"""SFTP for the boxes: each box has a folder with a quota for its backups, and can read releases.
 
-A box logs in with the key of its enrolment. It can only name files in its own folder: there are no
-subfolders and no links. The backups are encrypted by the box.
+A box logs in with its enrolled key. It can access only the files in its own folder, which has no
+subfolders and no links. The box encrypts its backups.
 """
 
 import asyncio
@@ -20,11 +20,11 @@ from web.relay.server import Boxes
 
 _NAME = re.compile(rb"[A-Za-z0-9._-]{1,200}")
 _RELEASE = re.compile(rb"/?release/([a-z0-9_]{1,32})")
-_REPORT_BYTES = 64 * 1024  # what a box may store if the relay keeps no backups
-_FILES_MAX = 1000  # of one box; the box itself keeps about 60
-_OPEN_MAX = 16  # open files of one box
-_READ_MAX = 4 << 20  # bytes at once, as the library advertises
-_FREE_LEAST = 256 << 20  # bytes of the disk that no box may use
+_REPORT_BYTES = 64 * 1024  # the quota if the relay keeps no backups; enough for update reports
+_FILES_MAX = 1000  # per box; a box keeps about 60 backups
+_OPEN_MAX = 16  # open files per box
+_READ_MAX = 4 << 20  # bytes per read, as the library announces to clients
+_FREE_LEAST = 256 << 20  # free bytes that boxes must leave on the disk
 
 
 def used_bytes(folder: Path) -> int:
@@ -41,20 +41,21 @@ def _sizes(folder: Path) -> dict[str, int]:
 
 
 class BoxFiles(asyncssh.SFTPServer):
-    """One SFTP session of a box. Once the box is revoked, it refuses everything.
+    """One SFTP session of a box. It rejects all requests after the box is revoked.
 
-    Each method raises SFTPError for what is not allowed, as the library expects. The library
+    Each method raises SFTPError if a request is not allowed, as the library expects. The library
     handles one request of a session at a time, so waiting in `read` and `write` slows the box down.
     """
 
     def __init__(self, boxes: Boxes, channel: "asyncssh.SSHServerChannel[bytes]") -> None:
         super().__init__(channel)
         self._boxes = boxes
-        # A box that only joins is not known by its key, and is refused.
+        # A box that is just joining has no name yet, so its requests are refused.
         self._name, self._key = channel.get_extra_info("box", ("", ""))
         self._folder = boxes.enrolments.backups / self._name
         self._traffic = boxes.storage[self._name]
-        self._rate = max(1, boxes.limits.bytes_per_second // 2)  # besides that of its callers
+        # This rate does not include forwarded connections, which have their own.
+        self._rate = max(1, boxes.limits.bytes_per_second // 2)
 
     def map_path(self, path: bytes) -> bytes:
         """Return the path of the box's folder or of a file in it. Every operation calls this."""
@@ -70,8 +71,8 @@ class BoxFiles(asyncssh.SFTPServer):
             _refuse("the box is not enrolled")
 
     def open(self, path: bytes, pflags: int, attrs: asyncssh.SFTPAttrs) -> object:
-        """Open a file. Appending is refused, because the offset would not tell where it writes."""
-        del attrs  # such as a mode
+        """Open a file. Refuses appending, because `write` must know the offset for the quota."""
+        del attrs  # ignores attributes such as a mode
         if machine := _RELEASE.fullmatch(path):
             return self._open_release(machine[1].decode(), pflags)
         if pflags & asyncssh.FXF_APPEND:
@@ -103,7 +104,7 @@ class BoxFiles(asyncssh.SFTPServer):
         cast("IO[bytes]", file_obj).close()
 
     async def read(self, file_obj: object, offset: int, size: int) -> bytes:
-        """Read at most 4 MB, at the rate of the box."""
+        """Read at most 4 MiB, within the box's rate limit."""
         self._check()
         data = cast("bytes", super().read(file_obj, offset, min(size, _READ_MAX)))
         self._traffic.bytes_out += len(data)
@@ -111,7 +112,7 @@ class BoxFiles(asyncssh.SFTPServer):
         return data
 
     async def write(self, file_obj: object, offset: int, data: bytes) -> int:
-        """Write, at the rate of the box, unless its quota or the disk is used up."""
+        """Write within the box's rate limit. Refuses if its quota or the disk is used up."""
         await self._traffic.spend(len(data), self._rate)
         self._check()
         handle = cast("IO[bytes]", file_obj).fileno()
@@ -127,7 +128,7 @@ class BoxFiles(asyncssh.SFTPServer):
         return cast("int", super().write(file_obj, offset, data))
 
     async def rename(self, oldpath: bytes, newpath: bytes) -> None:
-        """Rename a file, which is on the disk before it has its new name."""
+        """Rename a file after its content is synced to the disk."""
         old = Path(os.fsdecode(self.map_path(oldpath)))
         await asyncio.to_thread(sync, old)
         super().rename(oldpath, newpath)
@@ -141,27 +142,28 @@ class BoxFiles(asyncssh.SFTPServer):
         await asyncio.to_thread(sync, self._folder)
 
     async def scandir(self, path: bytes) -> AsyncIterator[asyncssh.SFTPName]:
-        """List the folder, without keeping it open."""
+        """List the folder. Does not keep it open between entries."""
         self.map_path(path)
         for name, size in _sizes(self._folder).items():
             yield asyncssh.SFTPName(os.fsencode(name), attrs=asyncssh.SFTPAttrs(size=size))
 
     def realpath(self, path: bytes) -> bytes:
-        """Return the path as the box names it."""
+        """Return the path as the box sees it, below its folder."""
         place = Path(os.fsdecode(self.map_path(path)))
         return b"/" + os.fsencode("" if place == self._folder else place.name)
 
     def mkdir(self, path: bytes, attrs: asyncssh.SFTPAttrs) -> NoReturn:
-        """Refuse it. With this error, a client looks whether the folder is there already."""
+        """Refuse to create a folder. After this error, clients check whether it already exists."""
         del path, attrs
-        raise asyncssh.SFTPFailure("there are no folders here")
+        raise asyncssh.SFTPFailure("folders cannot be created here")
 
 
 def _refuse_always(*_arguments: object) -> NoReturn:
     _refuse("this is not allowed")
 
 
-# Attributes could lengthen a file, links could leave the folder, and nothing else is needed.
+# Attributes could enlarge a file, and links could lead out of the folder. Boxes do not need the
+# other operations.
 for _operation in (
     "open56", "setstat", "lsetstat", "fsetstat", "rmdir", "symlink", "link", "readlink",
     "lock", "unlock", "statvfs", "fstatvfs", "fsync",

@@ -1,1 +1,1 @@
-"""The spare machine: it keeps a proven backup, shows it on a page, and takes over."""
+"""The standby machine: it keeps a proven backup, shows its state on a page, and takes over."""

@@ -30,13 +30,13 @@ from web.standby.server import StandbyServer, find_live, run_until_taken_over
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
-    """Stand by until a signal. After the take-over, serve the box, also at each later start."""
+    """Run the standby until a signal. After a take-over, serve the box, also at later starts."""
     directory = console.directory(arguments)
     if arguments.what:
         return _take_over(arguments, console, directory)
     if directory.holds_a_box():
         if arguments.source:
-            raise OperatorError(f"{directory.root} contains a box. Name another directory.")
+            raise OperatorError(f"{directory.root} contains a box. Specify another directory.")
         return run_serve(arguments, console)
     source = _find_source(arguments, console, directory)
     server = console.settings(directory).server
@@ -62,11 +62,13 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 def _find_source(
     arguments: argparse.Namespace, console: Console, directory: DataDirectory
 ) -> Source:
-    """Return where to fetch from. With --from, store it and the recovery key first."""
+    """Return the source of the backups. With --from, store it and the recovery key first."""
     source = read_source(directory.root)
     if arguments.source is None:
         if source is None:
-            raise OperatorError(f"{directory.root} is no standby yet. Name the target with --from.")
+            raise OperatorError(
+                f"{directory.root} is not a standby yet. Specify the backup target with --from."
+            )
         return source
     key = find_recovery_key(directory) if source is not None and arguments.key is None else None
     key = key or parse_recovery_key(ask_key(arguments.key, "recovery key:"))
@@ -81,7 +83,9 @@ def _take_over(arguments: argparse.Namespace, console: Console, directory: DataD
         return _claim(arguments, console, directory, settings, host)
     source = read_source(directory.root)
     if source is None:
-        raise OperatorError(f"{directory.root} is no standby. Run venuebox standby --from first.")
+        raise OperatorError(
+            f"{directory.root} is not a standby. Run venuebox standby --from first."
+        )
     standby = Standby(directory, source, console.clock, console.zones)
     standby.refresh()
     live = asyncio.run(find_live(standby, host, console.tokens))
@@ -108,7 +112,9 @@ def _claim(
 ) -> int:  # fmt: skip
     key = find_recovery_key(directory)
     if key is None:
-        raise OperatorError("this box has no recovery key, so no other box can have its data")
+        raise OperatorError(
+            "this box has no recovery key, so no other box can have restored its data"
+        )
     slug, now = describe_venue(directory.database("live"))[1], console.clock.now()
 
     async def look() -> tuple[State, list[Marker]]:

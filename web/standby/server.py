@@ -30,15 +30,15 @@ from web.rendering import LANGUAGES, STATIC_ROUTES, TEMPLATES, prepare_pages
 log = logging.getLogger(__name__)
 
 _EVERY_SECONDS = 60.0
-_SOON_SECONDS = 5.0  # before the first backup: somebody is waiting for it
+_SOON_SECONDS = 5.0  # until the first backup is ready, because somebody is waiting for it
 _TRIES_PER_MINUTE = 10
 _FORM_BYTES = 10_000
-_LEAVE_SECONDS = 0.5  # for the answer to the person who took over
+_LEAVE_SECONDS = 0.5  # time to send the answer before this server stops
 _STALE_MS = 600_000
 
 
 async def find_live(standby: Standby, host: str, tokens: Tokens) -> list[Marker]:
-    """Return the venue's boxes that answer: at the addresses they last told, or by mDNS."""
+    """Return the markers of the venue's boxes that answer, at known addresses or by mDNS."""
     state = standby.state
     addresses = list(state.marker.addresses) if state.marker else []
     if state.ready is not None:
@@ -47,7 +47,7 @@ async def find_live(standby: Standby, host: str, tokens: Tokens) -> list[Marker]
 
 
 class StandbyServer:
-    """Serves the page and `/health`. `taken_over` is set when this machine holds the box."""
+    """Serves the page and `/health`. `taken_over` is set after a take-over."""
 
     def __init__(
         self,
@@ -77,14 +77,14 @@ class StandbyServer:
         return app
 
     async def watch(self) -> None:
-        """Refresh the state every minute, until cancelled."""
+        """Refresh the state every minute, or every 5 s before the first backup, until cancelled."""
         trouble = ""
         while True:
             async with self._busy:
                 await self._look()
             if self._standby.state.trouble != trouble:
                 trouble = self._standby.state.trouble
-                log.warning("standby: %s", trouble or "the backup target is read again")
+                log.warning("standby: %s", trouble or "the backup target can be read again")
             is_ready = self._standby.state.ready is not None
             await asyncio.sleep(_EVERY_SECONDS if is_ready else _SOON_SECONDS)
 
@@ -101,7 +101,7 @@ class StandbyServer:
         return web.json_response(body, status=200 if is_good else 503)
 
     async def show(self, request: web.Request) -> web.Response:
-        """`GET /`: the age of the backup, whether the other box answers, and the button."""
+        """`GET /`: show the backup's age, whether the other box answers, and the take-over form."""
         return self._page(request)
 
     async def take_over(self, request: web.Request) -> web.Response:
@@ -181,7 +181,7 @@ class StandbyServer:
 async def run_until_taken_over(
     server: StandbyServer, standby: Standby, listener: socket.socket, environ: Mapping[str, str]
 ) -> bool:
-    """Serve on `listener` until a signal or the take-over. Return whether it was taken over."""
+    """Serve on `listener` until a signal or a take-over. Return whether it was a take-over."""
     loop, stopped = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)

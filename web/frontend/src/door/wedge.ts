@@ -79,7 +79,10 @@ function longestGap(typed: string, before: Field | null): number {
   return before ? IN_FIELD_MS : ELSEWHERE_MS;
 }
 
-/** Return `pressedKeys`, the text by key positions, if only that is a pass. Else return `typed`. */
+/**
+ * `pressedKeys` is the text derived from the physical key positions. Return it if it is a pass and
+ * `typed` is not. Otherwise return `typed`.
+ */
 function likelierCode(typed: string, pressedKeys: string): string {
   return !isPass(typed) && isPass(pressedKeys) ? pressedKeys : typed;
 }
