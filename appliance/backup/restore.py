@@ -279,7 +279,7 @@ def _refuse_parts(directory: DataDirectory) -> None:
     for name in (*_DATABASES, "secrets/master.key", "settings.toml"):
         if (root / name).exists():
             raise OperatorError(
-                f"{root} contains {name} of another box, and the two must not be mixed. Choose "
+                f"{root} contains {name} from another box. Their files must not be mixed. Choose "
                 "an empty directory."
             )
 

@@ -172,7 +172,7 @@ def _copy(source: IO[bytes], target: IO[bytes], expected: int) -> None:
         if done > _PROGRAM_MAX:
             raise OperatorError("the release is larger than 200 MB")
         if time.monotonic() > until:
-            raise OperatorError("the release did not arrive within an hour")
+            raise OperatorError("the download of the release did not finish within an hour")
         target.write(block)
         if sys.stderr.isatty():
             percent = 100 * done // max(expected, done)

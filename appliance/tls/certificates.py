@@ -481,7 +481,10 @@ class Certificates:
             return False
 
     def _is_outgrown(self, authority: Identity) -> bool:
-        """Whether the authority lacks a wanted name, and no device trusts the authority yet."""
+        """Whether the authority must be replaced.
+
+        This is so if it does not permit a host name that the box needs, and no device trusts it.
+        """
         is_complete = within(authority.certificate, self.wanted()).dns == self.wanted().dns
         return not (is_complete or self._is_given() or self.has_terminals())
 

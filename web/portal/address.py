@@ -63,9 +63,10 @@ async def show_address(request: web.Request) -> web.Response:
 
 
 async def test_outside(request: web.Request) -> web.StreamResponse:
-    """`POST /portal/box/address/test`: fetch a proof through the public address, within 6 s.
+    """`POST /portal/box/address/test`: check that the public address leads to this box.
 
-    If the last attempt to obtain a certificate failed, the box also makes another one.
+    The check fails after 6 s. If the last attempt to obtain a certificate failed, the box also
+    tries again.
     """
     await request.app[OUTSIDE].check()
     await asyncio.to_thread(_retry_certificate, request.app[BOX])

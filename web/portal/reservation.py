@@ -77,7 +77,7 @@ class _Rejected:
         return isinstance(self.refusal, UnusualAmount | _NotAdmitted)
 
     def of(self, form: str) -> Mapping[str, str]:
-        """Return the values entered in `form` if it is the rejected form, otherwise no values."""
+        """Return the submitted values if `form` was the rejected form, otherwise no values."""
         return self.typed if form == self.form else {}
 
 

@@ -135,7 +135,7 @@ class Boxes:
             del self._connected[name]
             if name in self.traffic:
                 self.traffic[name].connected_at = None
-            log.warning("relay: %s is away", name)
+            log.warning("relay: %s is disconnected", name)
 
     def close(self) -> None:
         """End every connection."""
