@@ -88,10 +88,11 @@ class FenceWatch:
     def prove(self, nonce: str) -> str:
         """Return this box's marker, encrypted for another box's request with `nonce`, in base64.
 
-        Returns "" if this box has no recovery key.
+        Returns "" if this box has no recovery key, or if its installation is not confirmed: a copy
+        must not stop the box that it came from.
         """
         key = self._find_key()
-        if key is None or self._own is None:
+        if key is None or self._own is None or not self._own.confirmed:
             return ""
         marker = fence.Marker(self._own.installation, self._box.clock.now(), [], [])
         return base64.b64encode(fence.seal(marker, key, nonce)).decode()
@@ -103,14 +104,18 @@ class FenceWatch:
         if key is None or own is None:
             return
         try:
-            seen = await asyncio.gather(self._look_around(key, own), self._exchange(key, own))
+            looked, wrote = await asyncio.gather(
+                self._look_around(key, own), self._exchange(key, own)
+            )
         except fence.Fenced as error:
             if all(alert.name != FENCED for alert in database.peek(list_alerts)):
                 alert = Alert(FENCED, "", database.clock.now(), str(error))
                 with contextlib.suppress(Unavailable):  # the disk is full
                     await database.write(put_alert, alert)
             raise
-        if not own.confirmed and any(seen):
+        # Elsewhere, a copy cannot see the box that it came from, but the target knows of it.
+        is_alone = wrote if self._box.settings.backup.target else looked
+        if is_alone and not own.confirmed:
             self._own = fence.confirm_installation(self._directory, own)
         if not self._has_cleared:
             with contextlib.suppress(Unavailable):

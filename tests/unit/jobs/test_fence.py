@@ -11,6 +11,8 @@ from appliance.backup.catalogue import SUFFIX
 from appliance.backup.fence import (
     Fenced,
     Marker,
+    Stored,
+    _store,
     marker_name,
     read_installation,
     seal,
@@ -92,6 +94,43 @@ async def test_the_marker_lists_the_events_that_the_copy_lacks(world):
     copied.write_text(f'{{"file": "riad-2026-11-21T200000Z{SUFFIX}"}}')
     await world.watch.check()
     assert world.marker.events == []
+
+
+@pytest.fixture
+def copied(world):
+    """The box as a copy of one that wrote its marker just now; the fence starts anew."""
+    before = Marker(world.own, world.box.clock.now(), ["http://192.168.1.9:8080"], [])
+    world.shelf.markers[world.name] = seal(before, KEY)
+    copy = replace(world.own, generation=world.own.generation + 1, id="copy")
+    _store(world.directory.root, Stored(copy, "", confirmed=False))
+    world.watch = FenceWatch(world.box, world.directory, world.look, world.fenced.append)
+    return before
+
+
+@pytest.mark.proves("S35")
+async def test_a_copy_gives_way_and_serves_when_the_other_is_silent(world, copied, clock):
+    with pytest.raises(Fenced):
+        await world.watch.check_at_start()
+    assert world.marker == copied
+    assert world.watch.prove(NONCE) == ""
+
+    clock.advance(180)
+    await world.watch.check()
+    assert world.marker.installation == world.own
+    assert world.watch.prove(NONCE)
+    assert world.fenced == []
+
+
+async def test_a_copy_that_does_not_reach_the_target_stays_unconfirmed(world, copied):
+    world.shelf.trouble = "did not answer"
+    await world.watch.check_at_start()
+    assert world.looks == 1
+    assert world.watch.prove(NONCE) == ""
+
+    world.shelf.trouble = None
+    await world.watch.check()
+    assert len(world.fenced) == 1
+    assert world.marker == copied
 
 
 @pytest.mark.proves("S35")
