@@ -14,12 +14,11 @@ from appliance.core.errors import OperatorError
 from appliance.core.scanner_settings import parse_readers
 from appliance.core.settings import (
     Settings,
-    change_settings,
     describe_settings,
     parse_settings,
     read_settings,
-    settings_example,
 )
+from appliance.core.settings_file import change_settings, settings_example
 
 ABSENT = Path("there-is-no-such-file.toml")
 DAYS = [f"retention.{what}_days" for what in ("contact", "attempt", "answer", "dead", "security")]

@@ -20,10 +20,10 @@ from appliance.core.i18n import Language
 from appliance.core.settings import (
     RANGES,
     Settings,
-    change_settings,
     parse_settings,
     read_settings,
 )
+from appliance.core.settings_file import change_settings
 from appliance.database.connection import Reader
 from appliance.doctor.check import Sentence, describe, worst
 from appliance.door.terminals import PORTAL_TERMINAL_ID, list_terminals

@@ -10,7 +10,8 @@ from appliance.commands import console as cli
 from appliance.core.data_directory import DataDirectory, wake_box
 from appliance.core.errors import OperatorError
 from appliance.core.files import atomic_write, become_owner, sync
-from appliance.core.settings import change_settings, parse_settings
+from appliance.core.settings import parse_settings
+from appliance.core.settings_file import change_settings
 from appliance.relay_access import access_file
 from appliance.release import read_release_key
 from web.relay.enrolment import (

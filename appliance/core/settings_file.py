@@ -1,0 +1,76 @@
+"""Write `settings.toml`: the file of a new box, and changes that keep its comments."""
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from itertools import groupby
+
+from appliance.core.errors import OperatorError
+from appliance.core.scanner_settings import EXAMPLE
+from appliance.core.settings import describe_settings, parse_settings
+
+_HEAD = """\
+# Settings of this box. Remove the # before a line to change the setting; it takes effect at the
+# next start. Each setting can also be given as an environment variable, VENUEBOX_SECTION_NAME.
+"""
+
+
+def settings_example() -> str:
+    """Return the settings file that `venuebox init` writes, with all defaults commented out."""
+    lines = [_HEAD]
+    for section, rows in groupby(describe_settings(), key=lambda row: row[0].split(".")[0]):
+        lines.append(f"[{section}]")
+        for name, _variable, default, meaning in rows:
+            # JSON strings, numbers, booleans and arrays are valid TOML.
+            lines.append(f"# {meaning}")
+            lines.append(f"#{name.split('.')[1]} = {json.dumps(default)}")
+        lines.append("")
+    return "\n".join(lines) + EXAMPLE
+
+
+def change_settings(text: str, changes: Mapping[str, str | int | bool | list[str]]) -> str:
+    """Return `text`, the content of a settings file, with `changes` applied.
+
+    `changes` maps `section.name` to the new value. Comments and all other lines are kept. Raises
+    OperatorError if a value is not allowed, or if the file's layout is too unusual to edit
+    automatically.
+    """
+    lines = text.split("\n") if text.strip() else settings_example().split("\n")
+    for name, value in changes.items():
+        # A JSON value is valid TOML, except that TOML requires DEL to be escaped.
+        text_value = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        _change(lines, *name.split("."), value=text_value)
+    changed = "\n".join(lines)
+    parse_settings(changed, {})
+    if _flat(changed) != _flat(text) | dict(changes):
+        raise OperatorError("settings.toml has an unusual layout. Edit the file by hand.")
+    return changed
+
+
+def _change(lines: list[str], section: str, name: str, *, value: str) -> None:
+    """Replace the setting's line or its commented-out line. If there is neither, insert a line."""
+    head = next((i for i, line in enumerate(lines) if line.strip() == f"[{section}]"), None)
+    if head is None:
+        # Insert the section before the [[readers]] tables, which must stay at the end of the file.
+        first = next((i for i, line in enumerate(lines) if line.startswith("[[")), len(lines))
+        lines[first:first] = [f"[{section}]", f"{name} = {value}", ""]
+        return
+    after = range(head + 1, len(lines))
+    end = next((i for i in after if lines[i].lstrip().startswith("[")), len(lines))
+    for pattern in (rf"\s*{name}\s*=", rf"#\s*{name}\s*="):
+        for i in range(head + 1, end):
+            if re.match(pattern, lines[i]):
+                lines[i] = f"{name} = {value}"
+                return
+    lines.insert(head + 1, f"{name} = {value}")
+
+
+def _flat(text: str) -> dict[str, object]:
+    document = tomllib.loads(text)
+    return {
+        f"{section}.{name}": value
+        for section, members in document.items()
+        if isinstance(members, dict)
+        for name, value in members.items()
+    }
