@@ -160,7 +160,7 @@ async def _take_code(request: web.Request, form: Form) -> web.StreamResponse:
         wrong = _("This code is wrong or has already been used.")
         return await _code_form(request, given, Declined(wrong, 401))
     if passed is NoSession.OVER:
-        raise Declined(_("More than five minutes have passed: please sign in again."), 401)
+        raise Declined(_("This form has expired or was already used. Please sign in again."), 401)
     return signed_in(_next_page(request), passed)
 
 
