@@ -149,7 +149,7 @@ class Lines:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a code has begun, which a pause would end."""
+        """Whether part of a code has arrived. A pause would end this code."""
         return bool(self._bytes) or self._overlong
 
     def feed(self, raw: bytes) -> list[str]:
