@@ -1,7 +1,7 @@
 /**
  * The sandbox page. It creates an echo receiver with a test key, registers it, and shows its
- * deliveries. The key is kept in memory only. The receiver's token is in the URL fragment, so that
- * a reload, or a colleague with the link, can continue to watch without the key.
+ * deliveries. The key is kept in memory only. The receiver's token is in the URL fragment. After a
+ * reload, or on another computer with the same link, the deliveries are shown without the key.
  */
 
 interface Signature {

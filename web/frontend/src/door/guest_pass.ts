@@ -8,7 +8,7 @@ import { westernDigits } from "../shared/text_folding";
 export const TEXT_LENGTH = 139;
 const PREFIX = "SVC1";
 const IDENTIFIER_LENGTH = 3;
-const FORM = /^SVC1[A-Z2-7]{134}[AIQY]$/; // the last three bits are unused and 0
+const FORM = /^SVC1[A-Z2-7]{134}[AIQY]$/; // the last three bits are unused and must be 0
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 const SIGNED_BYTES = 20;
 const WHOLE_EVENING = 0xffff;

@@ -1,6 +1,6 @@
 /**
- * The queue of scanned codes to decide. A verdict stays on screen for a minimum time, and a code
- * that is held up to the camera counts as one scan.
+ * The queue of scanned codes. The next code is decided when the verdict on screen may be replaced.
+ * As long as a code is held up to the camera, it counts as one scan.
  */
 import { isForeign } from "./offline";
 import type { ScanRequest } from "./types";
