@@ -106,8 +106,8 @@ class TcpReader:
         """Return whether there is room for another connection. Evict an idle connection if needed.
 
         At the limit per address, evict a connection from that address. At the total limit, evict a
-        connection from the address with the most connections. Evict the connection that has been
-        idle longest.
+        connection from the address with the most connections. In both cases, evict the one that
+        has been idle longest.
         """
         held = Counter(each.address for each in self._connections)
         if held[address] >= MOST_PER_ADDRESS:

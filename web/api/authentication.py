@@ -31,7 +31,7 @@ class Gate:
         self._clock = clock
         self._key_limit = RateLimit(clock, api.rate_limit_per_minute)
         self._address_limit = RateLimit(clock, api.unauthenticated_per_minute)
-        # Monotonic time of the latest write, in seconds, by key id.
+        # When the calls with a key were last written (monotonic, in seconds), by key id.
         self._written_at: dict[str, float] = {}
         # Calls not written yet, by key id: the time of the first (ms since 1970), and their number.
         self._unwritten: dict[str, tuple[int, int]] = {}

@@ -445,7 +445,7 @@ def _shared_responses() -> dict[str, Schema]:
 
 
 def _error_response(name: str, refusals: Sequence[ApiError]) -> Schema:
-    """Return a response with an example of each error. `name` is its name in openapi.md."""
+    """Return a response with an example of each error. Its description is `name` in openapi.md."""
     description = _sections()["Responses"].members[name]
     examples = {each.code: {"summary": each.code, "value": each.body()} for each in refusals}
     media = {"schema": _ref("schemas", "Error"), "examples": examples}

@@ -27,7 +27,7 @@ RELAY_AWAY = "relay_away"
 RELAY_UNUSABLE = "relay_unusable"
 _ALERTS = "relay_"  # prefix of the names of the alerts here and in `dial`
 _NO_HTTPS = (
-    "the box does not serve https. Set server.host to an address of the network, and set "
+    "the box does not serve https. Set server.host to a network address of the box, and set "
     "server.tls_port."
 )
 _RESOLVE_SECONDS = 3.0
@@ -138,7 +138,7 @@ class RelayClient:
         return dialled
 
     async def _resolve(self, access: Access) -> str:
-        """Return the relay's host, or its last IP address if the host cannot be resolved in time.
+        """Return the relay's host name, or its last IP address if the name is not resolved in time.
 
         The last address can be used without a check, because the relay must prove its host key.
         """
@@ -172,7 +172,7 @@ class RelayClient:
                 await self._changed.wait()
 
     async def _put(self, name: str | None, detail: str = "") -> None:
-        """Store the alert `name` and clear the client's other alerts. None clears all of them."""
+        """Store the alert `name` and clear the client's other alerts. None clears all alerts."""
         database = self._box.live.database
         stored = {
             each.name: each for each in database.peek(list_alerts) if each.name.startswith(_ALERTS)

@@ -109,7 +109,7 @@ class Enrolments:
             files.make_folder(folder)
 
     def set_address(self, address: RelayAddress) -> None:
-        """Store the address that invitations contain."""
+        """Store the relay's address, which invitations contain."""
         files.atomic_write(self._address, json.dumps(asdict(address)).encode())
 
     def address(self) -> RelayAddress:
@@ -138,7 +138,9 @@ class Enrolments:
         keeps it until the invitation is used.
         """
         if not is_name(name):
-            raise OperatorError(f"{name!r} is not a host name such as atlas.example.com")
+            raise OperatorError(
+                f"{name!r} is not a host name. Use a name such as atlas.example.com."
+            )
         address, text = self.address(), secret.hex()
         _write(self._invitations / name, asdict(PendingInvitation(name, _hash(text), ends_at)))
         return Invitation(address, name, text)

@@ -35,7 +35,7 @@ class Stage(msgspec.Struct, frozen=True):
 
     version: str
     share: int
-    ignored: list[str] = []  # boxes whose update failed before the offer; this does not count
+    ignored: list[str] = []  # boxes whose update had already failed, which does not count
 
 
 def stage_release(
@@ -84,7 +84,10 @@ def list_stages(enrolments: Enrolments) -> dict[str, Stage]:
 
 
 def is_stopped(enrolments: Enrolments, stage: Stage) -> bool:
-    """Whether a box's update to this release has failed since the release was staged."""
+    """Whether a box's update to this release has failed since the release was staged.
+
+    If so, no other box receives the release.
+    """
     return not set(find_failures(enrolments, stage.version)) <= set(stage.ignored)
 
 

@@ -64,7 +64,8 @@ class Router:
         )
         self._tasks: set[asyncio.Task[None]] = set()
         self.closed_heads = 0
-        """Connections closed because of their first bytes: late, malformed, or an unknown name."""
+        """The number of connections closed because their first bytes were late or malformed, or
+        contained an unknown name."""
 
     def serve_tls(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Pass a TLS connection to the box whose name is the connection's server name."""

@@ -86,7 +86,7 @@ class Boxes:
         self.enrolments = enrolments
         self.clock = clock
         self.traffic: dict[str, Traffic] = {}
-        self.storage: dict[str, Traffic] = defaultdict(Traffic)  # of backups and releases
+        self.storage: dict[str, Traffic] = defaultdict(Traffic)  # backup and release files
         self._connected: dict[str, asyncssh.SSHServerConnection] = {}
         self._enrolled: dict[str, EnrolledBox] = {}
         self.dials = RateLimit(clock, _DIALS_PER_MINUTE)
@@ -213,7 +213,7 @@ class BoxConnection(asyncssh.SSHServer):
         The library then checks that the client has the private key.
         """
         boxes = self._boxes
-        self._key = " ".join(key.export_public_key().decode().split()[:2])  # without the comment
+        self._key = " ".join(key.export_public_key().decode().split()[:2])  # without its comment
         if username.startswith(JOIN_USER):
             self._secret = username.removeprefix(JOIN_USER)
             return boxes.enrolments.find_invitation(self._secret, boxes.clock.now()) is not None

@@ -21,9 +21,9 @@ from web.relay.server import Boxes
 _NAME = re.compile(rb"[A-Za-z0-9._-]{1,200}")
 _RELEASE = re.compile(rb"/?release/([a-z0-9_]{1,32})")
 _REPORT_BYTES = 64 * 1024  # the smallest quota, for the update reports of a box without backups
-_FILES_MAX = 1000  # per box; a box keeps about 60 backups
-_OPEN_MAX = 16  # open files per box
-_READ_MAX = 4 << 20  # bytes per read, as the library announces to clients
+_FILES_MAX = 1000  # maximum number of files per box; a box keeps about 60 backups
+_OPEN_MAX = 16  # maximum number of open files per box
+_READ_MAX = 4 << 20  # maximum number of bytes per read, which the library announces to clients
 _FREE_LEAST = 256 << 20  # free bytes that boxes must leave on the disk
 
 
@@ -113,7 +113,7 @@ class BoxFiles(asyncssh.SFTPServer):
         return data
 
     async def write(self, file_obj: object, offset: int, data: bytes) -> int:
-        """Write within the box's rate limit. Refuses if its quota or the disk would be exceeded."""
+        """Write within the box's rate limit. Refuses if the box's quota or the disk is full."""
         await self._traffic.spend(len(data), self._rate)
         self._check()
         handle = cast("IO[bytes]", file_obj).fileno()

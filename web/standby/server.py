@@ -184,7 +184,7 @@ class StandbyServer:
 async def run_until_taken_over(
     server: StandbyServer, standby: Standby, listener: socket.socket, environ: Mapping[str, str]
 ) -> bool:
-    """Serve on `listener` until a signal or a take-over. Return whether it was a take-over."""
+    """Serve on `listener` until a signal or a take-over. Return True after a take-over."""
     loop, stopped = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
