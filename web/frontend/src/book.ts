@@ -7,7 +7,7 @@ const evening = document.querySelector<HTMLFormElement>("[data-evening]");
 const booking = document.querySelector<HTMLFormElement>("[data-booking]");
 let pendingRequest: AbortController | undefined;
 
-/** The guest's choice of a slot, and of a table for each slot. */
+/** The slot that the guest has chosen, and the chosen table for each slot. */
 let slot: string | undefined;
 const tables = new Map<string, string>();
 
@@ -31,7 +31,7 @@ async function loadOffer(date: string, guests: string, isSpent: boolean): Promis
   const answer = await fetch(url, { signal: pendingRequest.signal, cache: "no-store" });
   const newer = new DOMParser().parseFromString(await answer.text(), "text/html");
   const shown = booking.querySelector<HTMLInputElement>("input[name=date]")?.value;
-  // A slot that the page preselected is kept only for the same date.
+  // If the guest has not chosen a slot, keep the preselected slot only for the same date.
   const wanted = slot ?? (shown === date ? checkedSlot() : undefined);
   const parts = ["[data-offer]", "[data-evening] .chips", ".languages", "[data-booking] .send"];
   for (const part of parts) {

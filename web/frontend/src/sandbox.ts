@@ -148,7 +148,7 @@ async function poll(first = false): Promise<void> {
   if (first || !document.hidden) {
     try {
       const status = await call<ReceiverStatus>("GET", `/test/echo/${token}?after=${latest}`);
-      if (status.received < latest) latest = 0; // the box was restarted
+      if (status.received < latest) latest = 0; // the box was restarted and counts from 0 again
       else show(status, first);
       live.textContent = "watching";
       live.classList.remove("away");

@@ -140,7 +140,7 @@ export class App {
   /** Decide a scan and show the verdict. If it corrects a count, `instead` is the old verdict. */
   private async decide(request: ScanRequest, instead?: Verdict): Promise<void> {
     if (!this.doorState.me) return;
-    byId("override").inert = true; // the verdict on screen is about to change
+    byId("override").inert = true; // no override while the verdict on screen is about to change
     const slow = setTimeout(() => document.body.classList.add("deciding"), SLOW_MS);
     try {
       const verdict = await this.doorState.decide(request);

@@ -4,7 +4,7 @@ import type { DoorState } from "./door_state";
 import type { Conflict, FirstCheckIn, Guest, Queued } from "./types";
 
 const RETRY_MS = [500, 1000, 2000, 4000, 8000];
-const FIRST_TIMEOUT_MS = 3000; // time limit while the box is unreachable, shorter than the default
+const FIRST_TIMEOUT_MS = 3000; // for the first request while the box is unreachable
 const REFRESH_MS = 60_000;
 const REFRESH_DELAY_MS = 400;
 const BATCH = 50;
@@ -228,7 +228,8 @@ export class BoxConnection {
     feed.onopen = () => {
       this.attempts = 0;
     };
-    // EventSource would reconnect on its own, but would not report that the token is revoked (401).
+    // Close the feed and call connect(), which notices if the token is revoked (401). EventSource
+    // would reconnect on its own, but would not report the 401.
     feed.onerror = () => {
       feed.close();
       this.feed = null;

@@ -148,7 +148,8 @@ export class DoorState {
   }
 
   /**
-   * Run one decision at a time in all tabs, because two at once could admit the same party twice.
+   * Run only one decision at a time, across all tabs, because two at the same time could admit a
+   * party twice.
    */
   private exclusively<T>(decide: () => Promise<T>): Promise<T> {
     const run = () =>
@@ -179,9 +180,9 @@ export class DoorState {
   }
 
   /**
-   * Undo a check-in. Returns null if the box refuses. If more than ten seconds have passed since the
-   * check-in, the box requires a reason. The phone starts to count a little later than the box. So
-   * first send no reason, and send `lateReason` only if the box asks for a reason.
+   * Undo a check-in. Returns null if the box refuses. If more than ten seconds have passed since
+   * the check-in, the box requires a reason. The phone starts to count a little later than the box.
+   * So first send no reason, and send `lateReason` only if the box asks for a reason.
    */
   async undo(verdict: Verdict, lateReason: string): Promise<Verdict | null> {
     const undone = await this.exclusively(() => this.undoLocally(verdict, lateReason));

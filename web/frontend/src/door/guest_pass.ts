@@ -155,7 +155,7 @@ const ARABIC_LETTERS: [string, string][] = [
 const ARABIC: Keys = new Map([...ARABIC_LETTERS, ["'", "M"]]);
 const ARABIC_AZERTY: Keys = new Map([...ARABIC_LETTERS, ...AZERTY_DIGITS]);
 const SHIFTED_PAIRS: [string, string][] = [["لإ", "T"], ["لأ", "G"], ["لآ", "B"]];
-const PAIR = "لا"; // typed with the key B, or with G followed by H
+const PAIR = "لا"; // typed by the key B, or by the keys G and H
 const MOST_GUESSES = 128;
 
 /**

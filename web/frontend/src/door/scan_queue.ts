@@ -16,7 +16,7 @@ export class ScanQueue {
   private lastScan: Promise<void> = Promise.resolve();
   private waiting = 0;
   private deciding = false;
-  /** Codes in the camera's view. The value is the time when the code disappeared, or null. */
+  /** Codes in the camera's view. The value is null, or the time when the code disappeared. */
   private readonly inSight = new Map<string, number | null>();
   /** Codes from USB scanners. The value is the time of the decision, or Infinity until then. */
   private readonly scanned = new Map<string, number>();
