@@ -10,7 +10,10 @@ _CALLERS_MAX = 10_000
 
 
 class RateLimit:
-    """Allows each caller `limit` calls in any period of `seconds`. Refused calls do not count."""
+    """Allows each caller at most `limit` calls in any period of `seconds`.
+
+    Refused calls do not count. `refusal` is the error to raise for them.
+    """
 
     def __init__(
         self,
@@ -26,7 +29,7 @@ class RateLimit:
         self._calls: OrderedDict[str, deque[float]] = OrderedDict()
 
     def spend(self, caller: str) -> None:
-        """Count a call by `caller`. Raises `refusal` if the limit is reached."""
+        """Count a call by `caller`. Raises the error `refusal` if the caller's limit is reached."""
         now = self._clock.monotonic()
         calls = self._calls.setdefault(caller, deque())
         self._calls.move_to_end(caller)

@@ -32,17 +32,18 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 ENVIRONMENT: web.RequestKey[Environment] = web.RequestKey("environment", Environment)
 CALLER_OF: web.AppKey[Callable[[web.Request], str]] = web.AppKey("caller of")
-"""Returns the client address against which rate limits count a request."""
+"""A function that returns the client's address for rate limits, in the form of `caller_key`."""
 PAIRING_TRIES: web.AppKey[RateLimit] = web.AppKey("pairing tries", RateLimit)
 SEARCH_PHONES: web.AppKey[RateLimit] = web.AppKey("search phones", RateLimit)
-"""Rate limit of phone number searches, by terminal id."""
+"""The rate limit for phone number searches, by terminal id."""
 RECHECK_AUTHORISATION: web.RequestKey[Callable[[web.Request], object]] = web.RequestKey("still may")
-"""Checks authorisation again and raises an error if it was revoked; unset on public routes. Takes
-the request as an argument to avoid a reference cycle."""
+"""A function that raises an error if the caller's access has been revoked since the request began.
+Unset on public routes. The request is its argument, because a function that contained the request
+would form a reference cycle with it."""
 
 
 def recheck_authorisation(request: web.Request) -> None:
-    """Check after a wait that the caller is still authorised. Raise the refusal if not."""
+    """Raise an error if the caller's access was revoked while the request waited."""
     if RECHECK_AUTHORISATION in request:
         request[RECHECK_AUTHORISATION](request)
 
@@ -51,8 +52,9 @@ def recheck_authorisation(request: web.Request) -> None:
 class Principal:
     """Who may call a route. Each route must declare its principal (docs/security.md, S3).
 
-    `anybody` needs no authentication and is for links, pages and files. `needs` is the API key's
-    scope or the staff member's role. The handlers in terminal_bridge check terminals' roles.
+    `anybody` requires no authentication. It is for public pages, files, and links with a token.
+    `needs` is the scope that an API key must have, or the role that a staff member must have. It is
+    None for terminals, because the handlers in terminal_bridge check their roles.
     """
 
     kind: Literal["anybody", "key", "terminal", "staff"]
@@ -85,7 +87,7 @@ async def read_object(
     try:
         raw = await read_body(request, limit)
         if raw is None:
-            raise InvalidJson  # noqa: TRY301 - the handler may add a reason
+            raise InvalidJson  # noqa: TRY301 - the except clause may replace it
         return {} if optional and not raw else parse_object(raw)
     except InvalidJson:
         if request.headers.get("Content-Encoding", "identity").lower() == "identity":
@@ -101,7 +103,7 @@ async def read_body(request: web.Request, limit: int = BODY_LIMIT) -> bytes | No
     """
     if (request.content_length or 0) > limit:
         raise BodyTooLarge
-    if limit != BODY_LIMIT:  # the application's own limit is BODY_LIMIT
+    if limit != BODY_LIMIT:  # replace the application's own limit, which is BODY_LIMIT
         request = request.clone(client_max_size=limit + 1)
     try:
         if request.content.is_eof():  # the body has arrived with the headers
@@ -124,8 +126,8 @@ def parse_object(raw: bytes) -> dict[str, Any]:
 
     Raises InvalidJson for values other than objects, invalid UTF-8, duplicate members, NaN and
     infinities (including 1e999), lone surrogates, NUL characters, numbers with thousands of digits,
-    and more than 32 levels. For invalid UTF-8, syntax errors and duplicates, the error states the
-    position.
+    and more than 32 levels of nesting. The error states the position of invalid UTF-8 or a syntax
+    error, and the name of a duplicate member.
     """
     try:
         text = raw.decode("utf-8")
@@ -151,7 +153,7 @@ def _marked(raw: bytes) -> ApiError | None:
 def _refuse_duplicates(members: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(members)
     if len(found) != len(members):
-        for name, _ in members:  # a name that was already removed is a duplicate
+        for name, _ in members:  # the second occurrence of a name is no longer in `found`
             if found.pop(name, _ABSENT) is _ABSENT:
                 break
         raise json_unreadable("json_twice", name=json.dumps(name[:_NAME_SHOWN]))
@@ -237,9 +239,9 @@ def refuse(refusal: ApiError) -> web.Response:
 
 
 def wants_page(request: web.Request) -> bool:
-    """Return whether the client accepts HTML.
+    """Return whether the Accept header contains text/html.
 
-    False if there is no Accept header or if it is */*.
+    Returns False for `*/*` alone, which clients other than browsers usually send.
     """
     return "text/html" in request.headers.get("Accept", "")
 
@@ -247,9 +249,9 @@ def wants_page(request: web.Request) -> bool:
 def is_from_our_page(request: web.Request, base: str) -> bool:
     """Return False if the request comes from another site's page (CSRF check).
 
-    Sec-Fetch-Site decides if it is present. Otherwise, Origin must be the origin of
-    `base` (the guests' address) or of the request itself. If both headers are missing, the
-    request must have no cookie.
+    If the header Sec-Fetch-Site is present, only its value counts. Otherwise, Origin must be the
+    origin of `base` (the guests' address) or of the request itself. If both headers are missing,
+    the request must have no cookie.
     """
     site = request.headers.get("Sec-Fetch-Site")
     if site is not None:
@@ -263,10 +265,11 @@ def is_from_our_page(request: web.Request, base: str) -> bool:
 # Client addresses
 
 BY_RELAY = "by relay"
-"""The transport's extra information that is True if the connection came through the relay. The
-relay then states the client's address, and may claim any in the local network."""
+"""The transport's extra information that is True if a connection came through the relay. The relay
+then reports the client's address. It could report a false one, even an address in the local
+network, so such a client never counts as local."""
 Networks = Sequence[IPv4Network | IPv6Network]
-# Some proxies add the port, with brackets around an IPv6 address (RFC 7239, 6).
+# Some proxies append the port to the address. An IPv6 address is then in brackets (RFC 7239, 6).
 _WITH_PORT = re.compile(r"\[([^\]]*)\](?::\d+)?|([^:]*):\d+")
 
 
@@ -276,9 +279,13 @@ def networks_of(texts: Sequence[str]) -> Networks:
 
 
 def peer_of(request: web.Request, proxies: Networks) -> str:
-    """Return the client address, i.e. the nearest address that is not a trusted proxy."""
-    # Read all header lines. Some proxies add a line of their own after the client's, which may be
-    # forged.
+    """Return the client's address.
+
+    This is the address of the connection. If the connection comes from a trusted proxy, it is the
+    last address in X-Forwarded-For that is not a trusted proxy's.
+    """
+    # Read all lines of the header. The client's own line may be forged, and some proxies add a
+    # separate line after it.
     lines = request.headers.getall("X-Forwarded-For", [])
     forwarded = [_address_in(part.strip()) for part in ",".join(lines).split(",")]
     chain = [request.remote or "unknown", *(part for part in reversed(forwarded) if part)]
@@ -312,7 +319,7 @@ def claims_https(request: web.Request) -> bool:
 
 @lru_cache(maxsize=1024)
 def caller_key(peer: str) -> str:
-    """Return one key per caller: an IPv6 address's /64 network, or the IPv4 address."""
+    """Return the key under which to count a caller: its IPv4 address or its IPv6 /64 network."""
     address = address_of(peer)
     if address is None:
         return peer

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-# Headers for all responses except pages, which set their own, less strict policy.
+# Headers for all responses. A page replaces some of them with the values from `page_headers`.
 COMMON_HEADERS: Mapping[str, str] = {
     "Server": "venuebox",  # hides the library's name and version
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",

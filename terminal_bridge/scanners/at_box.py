@@ -1,4 +1,4 @@
-"""Scanners attached to the box. A code is decided like a terminal's `POST /scans` request."""
+"""Scanners attached to the box. Their codes are handled like a terminal's `POST /scans`."""
 
 import asyncio
 from contextlib import suppress
@@ -20,7 +20,7 @@ READER_TROUBLE = "reader_trouble"  # the alert's name
 
 
 def readers_of(box: Box) -> Readers:
-    """Create the scanners from the box's settings. `doctor` shows their faults as alerts."""
+    """Create the scanners from the box's settings. Their faults are stored as alerts."""
     writing: set[asyncio.Task[None]] = set()
 
     async def write(state: ReaderState) -> None:
@@ -34,7 +34,7 @@ def readers_of(box: Box) -> Readers:
         task.add_done_callback(writing.discard)
 
     async def drop_old_alerts() -> None:
-        """Delete alerts from before the restart, because their scanners may have been removed."""
+        """Delete the alerts from before the restart, as the scanners may have been removed."""
         for environment in box.environments:
             with suppress(Unavailable):
                 await environment.database.write(drop_alerts, [READER_TROUBLE])

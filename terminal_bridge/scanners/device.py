@@ -1,8 +1,9 @@
 """Serial and evdev scanners, each read in its own thread.
 
-The kernel reports keys, not characters, so this computer's keyboard layout has no effect. The
-scanner's own layout has an effect: for the same text, a scanner set to French presses different
-keys than a scanner set to US. Input is therefore decoded with both layouts.
+An evdev scanner acts as a keyboard. The kernel reports the keys that it presses, not characters, so
+this computer's keyboard layout has no effect. The layout set in the scanner has an effect: for the
+same text, a scanner set to French presses different keys than a scanner set to US. The keys are
+therefore decoded with both layouts.
 """
 
 import asyncio
@@ -52,7 +53,7 @@ KEYPAD_DIGITS: Mapping[int, str] = dict(
 )
 _KEYPAD: Mapping[int, str] = {**KEYPAD_DIGITS, 55: "*", 74: "-", 78: "+", 83: ".", 98: "/"}
 
-# Stricter than the box's pattern, which also matches passes typed with the wrong layout.
+# Stricter than the box's own pattern, which also matches a pass decoded with the wrong layout.
 _PASS = re.compile(r"(?:.{3})?SVC1[A-Z2-7]{135}")
 _Layout = Mapping[int, tuple[str, str]]
 
@@ -88,7 +89,11 @@ _FRENCH = _layout(
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """A key press, or a character that was typed as Alt plus its number on the keypad (`text`)."""
+    """A key press, or a character that was typed with Alt.
+
+    Scanners can type a character by holding Alt while they type its number on the keypad. In that
+    case, `text` is the character.
+    """
 
     code: int
     shift: bool = False
@@ -97,8 +102,12 @@ class Stroke:
 
 
 def read_strokes(strokes: Sequence[Stroke]) -> str:
-    """Decode key presses with the layout that yields a venuebox code, or else the US layout."""
-    # On Windows, Caps Lock also shifts the digit keys of the French layout.
+    """Decode key presses with the layout that yields a venuebox code.
+
+    If there is none, use the layout that yields a damaged pass, or else the US layout.
+    """
+    # In the French layout of Windows, Caps Lock also shifts the digit keys. The third entry is for
+    # scanners that are set to this layout.
     layouts = ((_US, False), (_FRENCH, False), (_FRENCH, True))
     texts = ["".join(_decode(stroke, *layout) for stroke in strokes) for layout in layouts]
     whole = (text for text in texts if _is_code(text))
@@ -119,7 +128,7 @@ def _is_code(text: str) -> bool:
     return bool(is_pass) or parse_access_code(text) is not None or "/access/" in text
 
 
-# The struct input_event with seconds, microseconds, type, code and value.
+# The kernel's struct input_event: seconds, microseconds, type, code and value.
 EVENT = struct.Struct("@llHHi")
 _SYNCHRONISE, _KEY, _DROPPED = 0, 1, 3
 _RELEASED, _PRESSED = 0, 1
@@ -128,7 +137,7 @@ _LAST_PRINTABLE = 126
 
 
 class Keyboard:
-    """An open input device, grabbed exclusively."""
+    """An open input device. It is grabbed, so that no other program receives its keys."""
 
     def __init__(self, handle: int) -> None:
         self.dropped = ""
@@ -203,16 +212,18 @@ class Keyboard:
         text = read_strokes(self._strokes).strip()
         self._strokes.clear()
         if "\ufffd" in text:
-            self._spoiled = self._spoiled or "input with keys that no code contains was dropped"
+            self._spoiled = (
+                self._spoiled or "input was dropped, because it contains keys that no code contains"
+            )
         self.dropped, self._spoiled = self._spoiled, ""
         return [text] if text and not self.dropped else []
 
 
 def open_keyboard(settings: ReaderSettings) -> Keyboard:
-    """Open the keyboard at `settings.device` and grab it, which hides its input from others.
+    """Open the keyboard at `settings.device` and grab it, so that no other program gets its keys.
 
-    A regular file is opened without a grab. Raises OSError if the device cannot be opened. Its
-    errno is EBUSY if another program has grabbed the device.
+    A file that is not a device is opened without a grab. Raises OSError if the device cannot be
+    opened. The errno is EBUSY if another program has grabbed the device.
     """
     handle = os.open(settings.device, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
@@ -221,7 +232,7 @@ def open_keyboard(settings: ReaderSettings) -> Keyboard:
         if stat.S_ISCHR(os.fstat(handle).st_mode):
             os.close(handle)
             raise
-        log.warning("scanner: the input is not a device and is read without an exclusive grab")
+        log.warning("scanner: the input is not a device, so other programs can read it too")
     return Keyboard(handle)
 
 
@@ -229,7 +240,7 @@ if TYPE_CHECKING:
     import serial
 
 _WRITE_SECONDS = 1.0
-_DECISION_SECONDS = 10.0  # time limit, after which the guest gets a grey answer
+_DECISION_SECONDS = 10.0  # time limit for a decision, after which the guest gets a grey answer
 _CLOSE_SECONDS = 1.0
 _CHUNK = 4096
 _REASONS = {
@@ -280,7 +291,7 @@ class DeviceReader:
         self._pending: Future[Answer] = Future()
         # The open port of `answer_device`, or None.
         self._relay: serial.Serial | None = None
-        # A daemon thread, because the process must be able to exit while a driver hangs.
+        # A daemon thread, so that the process can exit even while a driver hangs.
         name = f"reader {settings.place}"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 

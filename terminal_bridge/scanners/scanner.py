@@ -31,7 +31,7 @@ class Answer:
 
     @classmethod
     def of(cls, verdict: Mapping[str, Any]) -> Self:
-        """Convert a verdict returned by `POST /scans`.
+        """Convert a verdict from `POST /scans` into an answer.
 
         Raises KeyError, TypeError or AttributeError if a member is missing or has the wrong type.
         """
@@ -119,7 +119,7 @@ class Watch:
             self._on_change(self.state)
 
     def drop(self, why: str) -> None:
-        """Record that input was dropped because of `why`."""
+        """Record that input was dropped. The reason `why` becomes the current fault."""
         self.state.dropped += 1
         self._set_trouble(why)
 
@@ -149,7 +149,7 @@ class Lines:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a code has begun, which a pause would end."""
+        """Whether part of a code has arrived. A pause would end this code."""
         return bool(self._bytes) or self._overlong
 
     def feed(self, raw: bytes) -> list[str]:

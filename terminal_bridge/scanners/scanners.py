@@ -64,7 +64,7 @@ class Readers:
 
 
 class Once:
-    """Decides each code at most once every 3 s.
+    """Passes each code to `decide` at most once every 3 s.
 
     Guests hold a pass in front of the scanner until they see a reaction, so the scanner reads it
     several times. A repeated scan gets the first answer again, with `is_repeated` set.
@@ -78,7 +78,7 @@ class Once:
     async def __call__(self, code: str) -> Answer:
         """Return the answer to `code`.
 
-        A grey answer is not reused, so the next scan tries again.
+        A grey answer is not reused: the next scan of the same code is decided again.
         """
         now = self._clock.monotonic()
         self._shown = {

@@ -28,7 +28,11 @@ _FULL = b"GREY error - - Trop de connexions.\r\n"
 
 @dataclass(eq=False, slots=True)
 class _Connection:
-    """A connection served by `task`. `received_at` is the event-loop time of the latest input."""
+    """A connection, which `task` serves.
+
+    `received_at` is the event loop's time of the latest input. `is_busy` is true while codes are
+    decided and answered.
+    """
 
     address: str
     task: asyncio.Task[None]
@@ -93,7 +97,7 @@ class TcpReader:
             else:
                 writer.write(_FULL)
         except (OSError, TimeoutError, asyncio.CancelledError):
-            pass  # disconnected or evicted; asyncio would log an unhandled exception
+            pass  # the scanner disconnected or was evicted, which asyncio would log as an error
         finally:
             self._connections.discard(connection)
             writer.close()
@@ -102,8 +106,8 @@ class TcpReader:
         """Return whether there is room for another connection. Evict an idle connection if needed.
 
         At the limit per address, evict a connection from that address. At the total limit, evict a
-        connection from the address with the most connections. Evict the connection that has been
-        idle longest.
+        connection from the address with the most connections. In both cases, evict the one that
+        has been idle longest.
         """
         held = Counter(each.address for each in self._connections)
         if held[address] >= MOST_PER_ADDRESS:
@@ -135,7 +139,7 @@ class TcpReader:
                     return
                 codes = lines.pause()
             else:
-                is_over = not raw  # a code before the end of input is still decided
+                is_over = not raw  # at the end of input, the last code needs no line end
                 codes = lines.pause() if is_over else lines.feed(raw)
                 connection.received_at = loop.time()
             if lines.dropped:

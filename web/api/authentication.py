@@ -31,9 +31,9 @@ class Gate:
         self._clock = clock
         self._key_limit = RateLimit(clock, api.rate_limit_per_minute)
         self._address_limit = RateLimit(clock, api.unauthenticated_per_minute)
-        # Monotonic time of the latest write, in seconds, by key id.
+        # When the calls with a key were last written (monotonic, in seconds), by key id.
         self._written_at: dict[str, float] = {}
-        # By key id: the time of the first unwritten call (ms since 1970), and their number.
+        # Calls not written yet, by key id: the time of the first (ms since 1970), and their number.
         self._unwritten: dict[str, tuple[int, int]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -80,9 +80,10 @@ class Gate:
         return key
 
     def _remember_use(self, key: ApiKey) -> None:
-        """Count a call with `key`. The counts of a key are written at most once a minute.
+        """Count a call with `key`.
 
-        Until the next write, its calls are counted in memory.
+        A key's count is written to the database at most once a minute. Calls in between are counted
+        in memory.
         """
         now = self._clock.monotonic()
         if now - self._written_at.get(key.id, float("-inf")) < _WRITE_SECONDS:

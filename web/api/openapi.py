@@ -76,7 +76,10 @@ class ExampleBooking:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A call's details that are not in openapi.md. `refusals` are the errors of only this call."""
+    """A call's details that are not in openapi.md.
+
+    `refusals` are the errors that this call can return in addition to those of every call.
+    """
 
     tag: str
     answers: Mapping[int, type[schemas.Answer]]
@@ -169,7 +172,7 @@ _CALLS: Mapping[str, _Call] = {
 def build_document(
     routes: Sequence[Route], servers: list[Schema], booking: ExampleBooking | None = None
 ) -> Schema:
-    """Return the OpenAPI document for `routes` at `servers`, with `booking` as the example.
+    """Return the OpenAPI document for `routes` at `servers`. Its examples contain `booking`.
 
     Raises KeyError if openapi.md does not describe a route or a member.
     """
@@ -209,7 +212,7 @@ def describe_servers(base: str, environment: str) -> list[Schema]:
 
 
 def example(name: str, booking: ExampleBooking | None = None) -> Any:
-    """Return an object's example. `booking` replaces values in a CreateReservation."""
+    """Return the example of an object. For CreateReservation, it contains the given `booking`."""
     value = deepcopy(_sections()[name].json)
     if name == "CreateReservation" and booking:
         value |= {
@@ -303,7 +306,8 @@ def _schemas(refusals: Iterable[ApiError]) -> Schema:
         _describe(sections[name], schema)
     lists = {**_ENUMS, "ErrorCode": list(dict.fromkeys(refusal.code for refusal in refusals))}
     for name, values in lists.items():
-        # Later versions may add values. With `examples`, older clients still accept them.
+        # Later versions may add values to the lists in _OPEN. With `examples` instead of `enum`,
+        # clients accept values that are not listed.
         kind = "examples" if name in _OPEN else "enum"
         text = sections[name].paragraphs[0]
         components[name] = {"type": "string", kind: list(values), "description": text}
@@ -332,7 +336,7 @@ def _describe(section: Section, schema: Schema) -> None:
 
 
 def _operation(route: Route, booking: ExampleBooking) -> Schema:
-    """Return a route's Operation Object, which names the required scope."""
+    """Return the OpenAPI operation of a route. Its description names the required scope."""
     call, section = _CALLS[route.operation_id], _sections()[route.operation_id]
     summary, *description = section.paragraphs
     operation: Schema = {
@@ -441,7 +445,7 @@ def _shared_responses() -> dict[str, Schema]:
 
 
 def _error_response(name: str, refusals: Sequence[ApiError]) -> Schema:
-    """Return a response with an example of each error. `name` is its name in openapi.md."""
+    """Return a response with an example of each error. Its description is `name` in openapi.md."""
     description = _sections()["Responses"].members[name]
     examples = {each.code: {"summary": each.code, "value": each.body()} for each in refusals}
     media = {"schema": _ref("schemas", "Error"), "examples": examples}

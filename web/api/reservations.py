@@ -168,7 +168,10 @@ def _list_item(
 
 
 async def _grant_and_notify(services: Services, key: ApiKey, booking: Booking) -> Granted:
-    """Reserve a table. If an email is due, wait up to 5 s for it and store the outcome."""
+    """Reserve a table. If the customer is to get an email, send it and store the outcome.
+
+    If the mail server does not accept the email within 5 s, the outcome is `failed`.
+    """
     environment = services.environment
     granted = await environment.database.write(reserve, environment.name, key, booking)
     if granted.email_id is None or granted.issued.email_outcome is not None:
@@ -176,7 +179,7 @@ async def _grant_and_notify(services: Services, key: ApiKey, booking: Booking) -
     outcome = await services.email_worker.send_now(granted.email_id)
     try:
         settled = await environment.database.write(settle_email, granted.issued, outcome)
-    except Unavailable:  # the booking is committed, and a replay also returns `failed`
+    except Unavailable:  # without a stored outcome, a replay returns `failed` too
         settled = replace(granted.issued, email_outcome="failed")
     return Granted(settled, replayed=False)
 

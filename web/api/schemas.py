@@ -63,7 +63,7 @@ def read_id(text: str) -> str:
 
 
 class Answer(Struct, rename="camel"):
-    """An object in a response. Its schema allows more members: later versions may add some."""
+    """An object in a response. Its schema allows other members, as later versions may add some."""
 
     @classmethod
     def of(cls, row: object, **others: Any) -> Self:

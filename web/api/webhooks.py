@@ -71,9 +71,9 @@ async def delete_webhook(request: web.Request) -> web.Response:
 async def send_test_webhook(request: web.Request) -> web.Response:
     """Queue a signed test event for one endpoint, or for all active ones.
 
-    Only the test environment sends types other than `webhook.test`: in live, receivers would treat
-    the sample as a reservation. Raises ValidationError if a member is invalid, and NotFound if
-    `endpointId` is unknown.
+    In the live environment, only the type `webhook.test` is allowed, because receivers would treat
+    a sample of another type as a real reservation. Raises ValidationError if a member is invalid,
+    and NotFound if `endpointId` is unknown.
     """
     body, environment = await read_object(request, optional=True), request[ENVIRONMENT]
     endpoint_id, event_type = _optional_id(body, "endpointId"), body.get("type", "webhook.test")
@@ -136,7 +136,7 @@ def _own_endpoint_id(request: web.Request) -> str:
 
 
 def _optional_id(body: Mapping[str, Any], name: str) -> str | None:
-    """Return the UUID in the member `name`, or None if there is none.
+    """Return the UUID in the member `name`, or None if the member is absent or null.
 
     Raises ValidationError if the value is not a string, and NotFound if it is not a UUID.
     """
@@ -162,7 +162,8 @@ def _delivery(delivery: delivery_log.ListedDelivery) -> schemas.Delivery:
 def _list_item(endpoint: endpoints.Endpoint, lineage: str) -> schemas.WebhookEndpoint:
     """Return a list item for a key of `lineage`.
 
-    The query of another lineage's URL is omitted, because it may contain a secret.
+    If a key of another lineage registered the endpoint, the URL is returned without its query
+    string, which may contain a secret.
     """
     own = endpoint.lineage == lineage
     return schemas.WebhookEndpoint.of(

@@ -27,7 +27,7 @@ RELAY_AWAY = "relay_away"
 RELAY_UNUSABLE = "relay_unusable"
 _ALERTS = "relay_"  # prefix of the names of the alerts here and in `dial`
 _NO_HTTPS = (
-    "the box does not serve https. Set server.host to an address of the network, and set "
+    "the box does not serve https. Set server.host to a network address of the box, and set "
     "server.tls_port."
 )
 _RESOLVE_SECONDS = 3.0
@@ -40,10 +40,10 @@ ProtocolFactory = Callable[[], asyncio.BaseProtocol]
 
 
 class RelayClient:
-    """Keeps a connection to the relay that the box has joined, until it is closed."""
+    """Keeps the box connected to the relay that it has joined, until `close` is called."""
 
     def __init__(self, box: Box, root: Path) -> None:
-        """Create the client of the box whose data directory is `root`."""
+        """Create the client for the box whose data directory is `root`."""
         self._box, self._file = box, access_file(root)
         self._proxies = networks_of(box.settings.server.trusted_proxies)
         self._changed = asyncio.Event()
@@ -53,7 +53,7 @@ class RelayClient:
         self._last_address: str | None = None
 
     def start(self, tls: ProtocolFactory | None, plain: ProtocolFactory) -> None:
-        """Start connecting, and follow `venuebox relay join` and `leave`.
+        """Start connecting. After `venuebox relay join` or `leave`, connect again or disconnect.
 
         `tls` and `plain` create the protocol for each connection from outside. `tls` is None if the
         box does not serve https. The box then does not connect to the relay.
@@ -62,7 +62,7 @@ class RelayClient:
         self._task = asyncio.create_task(self._run(tls, plain), name="relay")
 
     def stop_accepting(self) -> None:
-        """Refuse new connections from outside. Those that are open continue."""
+        """Refuse new connections from outside. Existing connections continue."""
         self._is_accepting = False
 
     async def close(self) -> None:
@@ -84,7 +84,7 @@ class RelayClient:
                     await self._put(None)
                     await self._changed.wait()
                 elif tls is None:
-                    raise OperatorError(_NO_HTTPS)  # noqa: TRY301 - shown like other causes
+                    raise OperatorError(_NO_HTTPS)  # noqa: TRY301 - becomes an alert below
                 else:
                     await self._stay_connected(access, tls, plain)
             except OperatorError as error:
@@ -138,7 +138,7 @@ class RelayClient:
         return dialled
 
     async def _resolve(self, access: Access) -> str:
-        """Return the relay's host, or its last IP address if the host cannot be resolved in time.
+        """Return the relay's host name, or its last IP address if the name is not resolved in time.
 
         The last address can be used without a check, because the relay must prove its host key.
         """
@@ -149,7 +149,7 @@ class RelayClient:
                 await loop.getaddrinfo(relay.host, relay.port)
         except (OSError, TimeoutError):
             return self._last_address or relay.host
-        return relay.host  # asyncio then tries all its addresses
+        return relay.host  # asyncio then tries all addresses of the host
 
     async def _hold(self, dialled: "Dialled", access: Access) -> None:
         """Wait until the connection is lost or the access has changed."""
@@ -166,13 +166,13 @@ class RelayClient:
             lost.cancel()
 
     async def _pause(self, seconds: tuple[float, float]) -> None:
-        """Wait a random time, so that boxes do not all connect at once. A change ends the wait."""
+        """Wait a random time, so that not all boxes connect at once, or until `_changed` is set."""
         with suppress(TimeoutError):
             async with asyncio.timeout(random.uniform(*seconds)):  # noqa: S311 - not a secret
                 await self._changed.wait()
 
     async def _put(self, name: str | None, detail: str = "") -> None:
-        """Store the alert `name` and clear the client's other alerts. None clears all of them."""
+        """Store the alert `name` and clear the client's other alerts. None clears all alerts."""
         database = self._box.live.database
         stored = {
             each.name: each for each in database.peek(list_alerts) if each.name.startswith(_ALERTS)

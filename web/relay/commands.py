@@ -1,4 +1,4 @@
-"""`venuebox relay`: run a relay and manage its boxes; connect this box to one."""
+"""`venuebox relay`: run a relay and manage its boxes, or connect this box to a relay."""
 
 import argparse
 import asyncio
@@ -84,7 +84,7 @@ def _add_serve(group: cli.Commands) -> None:
 
 
 def serve(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Run the relay until a signal. Raises OperatorError if it cannot listen."""
+    """Run the relay until a signal arrives. Raises OperatorError if it cannot listen."""
     from web.relay import relay  # noqa: PLC0415 - imports the SSH library
     from web.relay.router import Patience  # noqa: PLC0415 - as above
     from web.relay.server import Limits  # noqa: PLC0415 - as above
@@ -120,7 +120,10 @@ def serve(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def invite(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Print a code. Raises OperatorError if the name is invalid or no relay has run here."""
+    """Print a one-time code with which a box joins.
+
+    Raises OperatorError if the name is invalid or no relay has run here.
+    """
     ends_at = console.clock.now() + max(1, arguments.hours) * _HOUR_MS
     secret = console.tokens.random_bytes(SECRET_BYTES)
     found = _enrolments(arguments, console).invite(arguments.name.lower(), secret, ends_at)
@@ -142,21 +145,29 @@ def list_boxes(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def revoke(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Revoke a box. A running relay disconnects it. Raises OperatorError for an unknown name."""
+    """Delete a box and its invitation. A running relay disconnects the box.
+
+    Raises OperatorError for an unknown name.
+    """
     root = _root(arguments, console)
     if not Enrolments(root).revoke(arguments.name.lower()):
-        raise OperatorError(f"there is no box {arguments.name}. See venuebox relay list.")
+        raise OperatorError(
+            f"there is no box {arguments.name}. Run venuebox relay list to see the boxes."
+        )
     wake_box(root / WAKEUP_PIPE)
     return 0
 
 
 def release(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Stage a release. Raises OperatorError if it is not signed by the key of this program."""
+    """Offer a release to a share of the boxes.
+
+    Raises OperatorError if its signature does not match the release key in this program.
+    """
     from web.relay.releases import stage_release  # noqa: PLC0415 - rarely needed
 
     if not 0 <= arguments.share <= 100:
         raise OperatorError("--share must be a percentage from 0 to 100")
-    content = cli.read_argument(arguments.file)  # before this process gives up root's permissions
+    content = cli.read_argument(arguments.file)  # before `_enrolments` gives up root's permissions
     enrolments = _enrolments(arguments, console)
     found = stage_release(enrolments, io.BytesIO(content), read_release_key(), arguments.share)
     print(f"{found.version} for {found.machine} is offered to {arguments.share} % of the boxes")
@@ -164,7 +175,10 @@ def release(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def join(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Join a relay. A running box then connects to it. Raises OperatorError if that fails."""
+    """Join a relay. If the box is running, it then connects to the relay.
+
+    Raises OperatorError if joining fails.
+    """
     directory = console.box(arguments)
     invitation = Invitation.decode(arguments.code)
     asyncio.run(join_relay(directory.root, invitation))
@@ -177,7 +191,10 @@ def join(arguments: argparse.Namespace, console: cli.Console) -> int:
         atomic_write(directory.settings_file, changed.encode())
         print(f"restart the box. Guests can then reach it at {url}")
     elif found != url:
-        print(f"joined as {url}, but server.app_url is {found}. Change it and restart the box.")
+        print(
+            f"the box joined as {url}, but server.app_url is {found}. Change server.app_url and "
+            "restart the box."
+        )
     else:
         print(f"guests reach this box at {url}")
     return 0
@@ -198,8 +215,8 @@ async def join_relay(root: Path, invitation: Invitation) -> None:
     except dial.Refused as refusal:
         if refusal.reason == dial.RELAY_OTHER_KEY:
             raise OperatorError(
-                f"the machine at {relay.host}:{relay.port} is not the relay that made the code. Do "
-                "not join, and check the relay's address."
+                f"the machine at {relay.host}:{relay.port} is not the relay that made the code. "
+                "Check the relay's address before you try again."
             ) from None
         raise OperatorError(
             "the relay refuses this code, because it was used, has expired or was replaced. Ask "
@@ -214,7 +231,10 @@ async def join_relay(root: Path, invitation: Invitation) -> None:
 
 
 def leave(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Disconnect this box and delete its key. Raises OperatorError if it has no relay."""
+    """Disconnect this box from its relay, and delete the box's key for it.
+
+    Raises OperatorError if the box has not joined a relay.
+    """
     directory = console.box(arguments)
     file = access_file(directory.root)
     if not file.exists():
@@ -222,14 +242,14 @@ def leave(arguments: argparse.Namespace, console: cli.Console) -> int:
     file.unlink()
     sync(file.parent)
     wake_box(directory.wakeup_pipe)
-    print("disconnected. Change server.app_url if guests now use another address.")
+    print("left the relay. Change server.app_url if guests now use another address.")
     return 0
 
 
 def _root(arguments: argparse.Namespace, console: cli.Console) -> Path:
-    """Return the relay's data directory. A process of root continues as its owner.
+    """Return the relay's data directory. If run as root, continue as the directory's owner.
 
-    Raises WrongUsage if none is specified, and OperatorError if it contains a box.
+    Raises WrongUsage if no directory is specified, and OperatorError if it contains a box.
     """
     chosen = arguments.data or console.environ.get("VENUEBOX_DATA")
     if not chosen:

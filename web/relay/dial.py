@@ -1,4 +1,4 @@
-"""The box's side of the SSH connection: join a relay, connect to it, and serve its callers."""
+"""The box's side of the SSH connection: join a relay, connect to it, and accept connections."""
 
 import asyncio
 import socket
@@ -24,7 +24,7 @@ _DIAL_SECONDS = 10.0
 _KEEPALIVE_SECONDS, _KEEPALIVE_MISSES = 4, 1
 _UNACKNOWLEDGED_MS = 8000  # if sent data is not acknowledged for this long, the connection ends
 _WINDOW = 128 * 1024
-_CHANNELS_MAX = 500  # more than twice what the relay opens for one box by default
+_CHANNELS_MAX = 500  # by default, the relay opens at most 400 channels to one box
 
 RELAY_REVOKED = "relay_revoked"
 RELAY_OTHER_KEY = "relay_other_key"
@@ -57,7 +57,7 @@ async def join(invitation: Invitation) -> Access:
     async with asyncio.timeout(_DIAL_SECONDS):
         connection, _client = await _connect(invitation.relay, invitation.relay.host, user, key)
         try:
-            # The answer comes after the relay has stored the key.
+            # The relay answers this request after it has stored the key.
             await connection.create_server(_refuse_all, invitation.name, TLS_PORT)
         except asyncssh.ChannelListenError:
             raise Refused(RELAY_REVOKED) from None
@@ -78,7 +78,7 @@ class Dialled:
         return str(self._connection.get_extra_info("peername")[0])
 
     async def wait_lost(self) -> None:
-        """Wait until the connection is lost. Raises Refused if the relay replaced it."""
+        """Wait until the connection is lost. Raises Refused if a newer connection replaced it."""
         error = await asyncio.shield(self._client.lost)
         if isinstance(error, asyncssh.DisconnectError) and error.code == REPLACED:
             raise Refused(RELAY_REPLACED)
@@ -92,18 +92,18 @@ async def dial(
     access: Access, host: str, tls: ProtocolFactory, plain: ProtocolFactory,
     may_accept: Callable[[str], bool],
 ) -> Dialled:  # fmt: skip
-    """Connect to the relay at `host`, and request the connections to the box's host name.
+    """Connect to the relay at `host`, and ask to receive the connections for the box's host name.
 
     `tls` and `plain` create the protocol for each connection. `may_accept` receives the caller's
     address and returns whether to accept the connection. Raises the same exceptions as `join`, and
     OperatorError if the key is damaged.
     """
-    # After the box closes a channel, the library keeps it until the relay confirms this, so count
-    # such channels too.
+    # The open channels, and the closed ones whose end the relay has not confirmed yet. The library
+    # keeps both in memory.
     channels: set[_Session] = set()
 
     def accepting(factory: ProtocolFactory) -> _Accept:
-        # This function must be asynchronous, otherwise the library keeps a refused channel.
+        # The library forgets a refused channel only if this function is asynchronous.
         async def accept(caller: str, port: int) -> asyncssh.SSHTCPSession[bytes]:
             if len(channels) >= _CHANNELS_MAX or not may_accept(caller):
                 raise asyncssh.ChannelOpenError(
@@ -119,7 +119,7 @@ async def dial(
         key = asyncssh.import_private_key(access.key)
     except asyncssh.KeyImportError:
         raise OperatorError(
-            "the key for the relay is damaged. Join again with a new code."
+            "this box's key for the relay is damaged. Join the relay again with a new code."
         ) from None
     async with asyncio.timeout(_DIAL_SECONDS):
         connection, client = await _connect(access.relay, host, BOX_USER, key)
@@ -138,10 +138,10 @@ async def dial(
 
 
 def is_believable(caller: str, trusted_proxies: Networks) -> bool:
-    """Whether to accept `caller`, the address that the relay reports, as a caller from outside.
+    """Return whether to accept a connection from `caller`, the address that the relay reports.
 
-    Rejects loopback addresses and trusted proxies, because these have rights that no caller from
-    outside may have.
+    Rejects loopback addresses and trusted proxies. The box gives them more rights than a caller
+    from outside may have.
     """
     address = address_of(caller)
     if address is None or is_in(caller, trusted_proxies):
@@ -174,7 +174,7 @@ def _refuse_all(_caller: str, _port: int) -> asyncssh.SSHTCPSession[bytes]:
 
 
 class _Client(asyncssh.SSHClient):
-    """Accepts only the host key with the given fingerprint."""
+    """An SSH client that accepts only the host key with the given fingerprint."""
 
     def __init__(self, fingerprint: str) -> None:
         self._fingerprint = fingerprint
@@ -254,7 +254,7 @@ class _Session(asyncssh.SSHTCPSession[bytes]):
 
 
 class _Transport(asyncio.Transport):
-    """An asyncio transport for a channel. `peername` is the caller's address, from the relay."""
+    """An asyncio transport for a channel. `peername` is the address that the relay reports."""
 
     def __init__(
         self,
@@ -265,7 +265,7 @@ class _Transport(asyncio.Transport):
         super().__init__({"peername": caller, BY_RELAY: True})
         self._channel, self._protocol = channel, protocol
         self._has_ended = False
-        self.max_size = READ_AT_ONCE  # as on a socket
+        self.max_size = READ_AT_ONCE  # the same limit as for a socket
 
     def end(self, error: Exception | None) -> None:
         """Tell the protocol, once, that the connection is lost."""

@@ -1,4 +1,4 @@
-"""Enrolled boxes and invitations, kept as one file each in the relay's data directory.
+"""Enrolled boxes and invitations, each stored as one file in the relay's data directory.
 
 An invitation is a one-time code that the owner of a box types in. It contains the relay's address,
 the fingerprint of its host key, the public name of the box, and a secret. The relay stores only a
@@ -78,7 +78,7 @@ class EnrolledBox:
 
 @dataclass(frozen=True, slots=True)
 class PendingInvitation:
-    """An invitation that is not used yet. `ends_at` is in ms since 1970."""
+    """An invitation that has not been used. `ends_at` is in ms since 1970."""
 
     name: str
     secret_hash: str
@@ -95,12 +95,12 @@ class Enrolments:
 
     @property
     def backups(self) -> Path:
-        """The folder with a subfolder of backups for each box, named after the box."""
+        """The folder of the backups. It contains a subfolder for each box, named after the box."""
         return self._backups
 
     @property
     def releases(self) -> Path:
-        """The folder of the staged releases."""
+        """The folder of the releases that are offered to boxes."""
         return self._releases
 
     def make_folders(self) -> None:
@@ -109,7 +109,7 @@ class Enrolments:
             files.make_folder(folder)
 
     def set_address(self, address: RelayAddress) -> None:
-        """Store the address that invitations contain."""
+        """Store the relay's address, which invitations contain."""
         files.atomic_write(self._address, json.dumps(asdict(address)).encode())
 
     def address(self) -> RelayAddress:
@@ -138,7 +138,9 @@ class Enrolments:
         keeps it until the invitation is used.
         """
         if not is_name(name):
-            raise OperatorError(f"{name!r} is not a host name such as atlas.example.com")
+            raise OperatorError(
+                f"{name!r} is not a host name. Use a name such as atlas.example.com."
+            )
         address, text = self.address(), secret.hex()
         _write(self._invitations / name, asdict(PendingInvitation(name, _hash(text), ends_at)))
         return Invitation(address, name, text)
@@ -158,13 +160,13 @@ class Enrolments:
         if pending is None:
             return None
         box = EnrolledBox(pending.name, key, now)
-        # Write the box first, so that the code stays valid if the disk is full.
+        # Write the box first. If the disk is full, the invitation then stays valid.
         _write(self._boxes / box.name, asdict(box))
         _delete(self._invitations / pending.name)
         return box
 
     def revoke(self, name: str) -> bool:
-        """Delete the box and the invitation with this name; return whether there was one."""
+        """Delete the box and the invitation with this name. Return whether either existed."""
         paths = (self._invitations / name, self._boxes / name)
         found = [path for path in paths if is_name(name) and path.exists()]
         for path in found:

@@ -22,7 +22,7 @@ class BadHead(Exception):
 
 
 def is_name(text: str) -> bool:
-    """Whether `text` is a lower-case DNS name with at least two labels. IP addresses are not."""
+    """Whether `text` is a lower-case DNS name with at least two labels, not an IP address."""
     return len(text) <= _NAME_MAX and _NAME.fullmatch(text) is not None
 
 
@@ -89,7 +89,7 @@ def _read_name(extension: "_Fields") -> str:
     if names.number(1) != _HOST_NAME:
         raise BadHead
     name = names.vector(2).rest().decode("latin-1").lower()
-    names.end()  # more than one name has no meaning (RFC 6066, section 3)
+    names.end()  # RFC 6066, section 3, allows only one host name
     if not is_name(name):
         raise BadHead
     return name
@@ -128,7 +128,7 @@ class _Fields:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The first line and the host of a plain http request."""
+    """The method, target and host of a plain http request."""
 
     method: str
     target: str

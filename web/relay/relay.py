@@ -56,9 +56,9 @@ def run_relay(
     root: Path, clock: Clock, address: str, ports: Ports, limits: Limits, source: SourceLimits,
     patience: Patience, token: str,
 ) -> None:  # fmt: skip
-    """Run the relay in `root` until a signal.
+    """Run the relay in `root` until a signal arrives.
 
-    `address` is the name at which boxes reach it. Raises OperatorError if a port is taken or
+    `address` is the name at which boxes reach the relay. Raises OperatorError if a port is taken or
     another relay runs in the directory.
     """
     os.umask(0o077)

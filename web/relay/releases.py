@@ -31,19 +31,20 @@ _REPORT_MAX = 64 * 1024
 
 
 class Stage(msgspec.Struct, frozen=True):
-    """A staged release: its version, the share of the boxes in percent, and failures to ignore."""
+    """An offered release: its version, and the percentage of the boxes that may install it."""
 
     version: str
     share: int
-    ignored: list[str] = []  # names of boxes that had failed when it was staged
+    ignored: list[str] = []  # boxes whose update had already failed, which does not count
 
 
 def stage_release(
     enrolments: Enrolments, release: IO[bytes], key: Ed25519PublicKey, share: int
 ) -> Manifest:
-    """Offer the open file `release` to `share` percent of the boxes. Replaces an earlier one.
+    """Offer the open file `release` to `share` percent of the boxes.
 
-    Raises OperatorError if it is not signed by `key`, or damaged.
+    Replaces the release that was offered before for the same machine type. Raises OperatorError if
+    the release is damaged or its signature does not match `key`.
     """
     try:
         with open_archive(release) as archive:
@@ -77,13 +78,16 @@ def find_release(enrolments: Enrolments, name: str, machine: str) -> Path | None
 
 
 def list_stages(enrolments: Enrolments) -> dict[str, Stage]:
-    """Return the staged releases by machine."""
+    """Return the staged releases by machine type."""
     found = {path.stem: _read_stage(path) for path in sorted(enrolments.releases.glob("*.json"))}
     return {machine: stage for machine, stage in found.items() if stage is not None}
 
 
 def is_stopped(enrolments: Enrolments, stage: Stage) -> bool:
-    """Whether the update of a box to this release has failed since the release was staged."""
+    """Whether a box's update to this release has failed since the release was staged.
+
+    If so, no other box receives the release.
+    """
     return not set(find_failures(enrolments, stage.version)) <= set(stage.ignored)
 
 

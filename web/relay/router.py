@@ -30,17 +30,17 @@ Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]
 
 _CHALLENGES = "/.well-known/acme-challenge/"
 _CHUNK = 16 * 1024
-_READS_MAX = 64  # for one head, which is parsed again after each read
+_READS_MAX = 64  # reads per head; limited, because each read parses the whole head again
 _CLOSING_SECONDS = 5.0
-_OPEN_SECONDS = 30.0  # for a box to accept a channel, if its line is slow and in use
-_CONFIRM_SECONDS = 60.0  # for a box to confirm the end of a channel, as above
+_OPEN_SECONDS = 30.0  # for a box to accept a channel, even over a slow and busy line
+_CONFIRM_SECONDS = 60.0  # for a box to confirm the end of a channel over such a line
 # Fatal TLS alerts: unrecognized_name for a name that is not enrolled, internal_error otherwise.
 _UNKNOWN_NAME, _AWAY = b"\x15\x03\x03\x00\x02\x02\x70", b"\x15\x03\x03\x00\x02\x02\x50"
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Timeouts in seconds, for the first bytes of a connection and for one without traffic."""
+    """Timeouts in seconds: `head` for the first bytes of a connection, `idle` without traffic."""
 
     head: float = 5.0
     idle: float = 600.0
@@ -54,7 +54,8 @@ class Router:
     ) -> None:
         """Create the router.
 
-        `limit` restricts the open connections of each client address, `rate` its new connections.
+        `limit` limits the open connections from each client address, and `rate` the new ones per
+        minute.
         """
         self._boxes, self._limit, self._rate, self._patience = boxes, limit, rate, patience
         each = boxes.limits.connections
@@ -63,10 +64,11 @@ class Router:
         )
         self._tasks: set[asyncio.Task[None]] = set()
         self.closed_heads = 0
-        """Connections closed because of their first bytes: late, malformed, or an unknown name."""
+        """The number of connections closed because their first bytes were late or malformed, or
+        contained an unknown name."""
 
     def serve_tls(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Pass a TLS connection to the box that its server name belongs to."""
+        """Pass a TLS connection to the box whose name is the connection's server name."""
         self._start(self._serve(reader, writer, self._route_tls))
 
     def serve_http(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -161,7 +163,7 @@ class Router:
         Without a `reader`, nothing but `head` is sent to the box.
         """
         connection, traffic = self._boxes.connection(name), self._boxes.traffic[name]
-        # Channels that the box has not confirmed as closed count too.
+        # `open` also counts closed channels whose end the box has not confirmed yet.
         is_full = traffic.open >= 2 * self._boxes.limits.connections
         if connection is None or is_full or not self._callers[name].enter(writer.transport):
             traffic.refused += 1
@@ -241,7 +243,7 @@ _Sink = asyncio.StreamWriter | asyncssh.SSHWriter[bytes]
 
 
 class _Refused(Exception):
-    """Raised if the box is not connected, or if the limit of its connections is reached."""
+    """Raised if the box is not connected or has reached its maximum number of connections."""
 
 
 def _caller(writer: asyncio.StreamWriter) -> tuple[str, int]:

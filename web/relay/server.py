@@ -1,4 +1,4 @@
-"""The relay's SSH server: boxes connect and request the connections to their host names."""
+"""The relay's SSH server: boxes connect and ask for the connections to their host names."""
 
 import asyncio
 import logging
@@ -38,9 +38,11 @@ SSH_OPTIONS = {
 _LOGIN_SECONDS = 10
 _KEEPALIVE_SECONDS, _KEEPALIVE_MISSES = 10, 2
 _WATCH_SECONDS = 1.0
-_ASK_SECONDS = 15.0  # for a box to request its connections; boxes give up after 10 s
-_UNSENT_PER_CONNECTION = 320 * 1024  # bytes; a box's window is 128 KiB
-# Data on its way to the relay delays the box's next answers, so the window is small.
+_ASK_SECONDS = 15.0  # for a box to ask for its connections; the box itself gives up after 10 s
+# The relay disconnects a box if more bytes wait to be sent to it than this number times the box's
+# connection limit. A box's window for one channel is 128 KiB.
+_UNSENT_PER_CONNECTION = 320 * 1024
+# The window is small: data that waits on a box's slow line would delay the box's next answers.
 _WINDOW, _PACKET = 64 * 1024, 32 * 1024
 _DIALS_PER_MINUTE = 120  # from one address, which may be that of many boxes behind carrier NAT
 
@@ -70,7 +72,7 @@ class Traffic:
     async def spend(self, count: int, rate: int) -> None:
         """Count `count` more bytes, and wait as needed to stay below `rate` bytes per second."""
         now = asyncio.get_running_loop().time()
-        # After a pause, the bytes of one second pass without a wait.
+        # After a pause, the bytes that the rate allows in one second pass without a wait.
         self._free_at = max(self._free_at, now - 1.0) + count / rate
         if self._free_at > now:
             await asyncio.sleep(self._free_at - now)
@@ -84,7 +86,7 @@ class Boxes:
         self.enrolments = enrolments
         self.clock = clock
         self.traffic: dict[str, Traffic] = {}
-        self.storage: dict[str, Traffic] = defaultdict(Traffic)  # backups and releases
+        self.storage: dict[str, Traffic] = defaultdict(Traffic)  # backup and release files
         self._connected: dict[str, asyncssh.SSHServerConnection] = {}
         self._enrolled: dict[str, EnrolledBox] = {}
         self.dials = RateLimit(clock, _DIALS_PER_MINUTE)
@@ -119,7 +121,7 @@ class Boxes:
         return self._connected.get(name)
 
     def enter(self, name: str, connection: asyncssh.SSHServerConnection) -> None:
-        """From now on, use `connection` to reach `name`. Closes an older connection of the box."""
+        """Use `connection` to reach the box `name` from now on. Close its older connection."""
         if self._connected.get(name) is connection:
             return
         self._cut(name, REPLACED)
@@ -130,7 +132,7 @@ class Boxes:
         log.info("relay: %s is connected", name)
 
     def leave(self, name: str, connection: asyncssh.SSHServerConnection) -> None:
-        """Forget a connection that has ended."""
+        """Remove a connection that has ended."""
         if self._connected.get(name) is connection:
             del self._connected[name]
             if name in self.traffic:
@@ -154,7 +156,8 @@ FilesFactory = Callable[[Boxes, "asyncssh.SSHServerChannel[bytes]"], asyncssh.SF
 class BoxConnection(asyncssh.SSHServer):
     """One SSH connection to the relay.
 
-    A box can use it only for the connections to its own name, its own backups, and releases.
+    Over it, a box can only receive the connections for its own host name, store and read its own
+    backups, and read releases.
     """
 
     def __init__(self, boxes: Boxes) -> None:
@@ -182,7 +185,7 @@ class BoxConnection(asyncssh.SSHServer):
             self._connection.set_extra_info(box=(name, self._key))
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the library's API
-        """Forget the connection."""
+        """Remove the connection from the connected boxes."""
         self._timer.cancel()
         if self._name is not None and self._connection is not None:
             self._boxes.leave(self._name, self._connection)
@@ -207,10 +210,10 @@ class BoxConnection(asyncssh.SSHServer):
     def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
         """Return whether this key is enrolled, or the user name contains a valid invitation.
 
-        The library checks the key's signature afterwards.
+        The library then checks that the client has the private key.
         """
         boxes = self._boxes
-        self._key = " ".join(key.export_public_key().decode().split()[:2])  # without the comment
+        self._key = " ".join(key.export_public_key().decode().split()[:2])  # without its comment
         if username.startswith(JOIN_USER):
             self._secret = username.removeprefix(JOIN_USER)
             return boxes.enrolments.find_invitation(self._secret, boxes.clock.now()) is not None
@@ -218,9 +221,9 @@ class BoxConnection(asyncssh.SSHServer):
         return username == BOX_USER and boxes.find_by_key(self._key) is not None
 
     def server_requested(self, listen_host: str, listen_port: int) -> asyncssh.SSHListener | bool:
-        """Accept a box's request for the connections to its own name.
+        """Accept a box's request to receive the connections for its own host name.
 
-        This request also enrols a box that joins. If it is accepted, the box is enrolled.
+        If the box joins with an invitation, this request enrols it.
         """
         boxes, connection = self._boxes, self._connection
         if connection is None or listen_port not in {TLS_PORT, HTTP_PORT}:
@@ -236,7 +239,9 @@ class BoxConnection(asyncssh.SSHServer):
         name = boxes.find_by_key(self._key)
         if name is None or name != listen_host:
             log.warning(
-                "relay: the box %s requested the connections to another name, %r", name, listen_host
+                "relay: the box %s asked to receive the connections for %r, which is not its name",
+                name,
+                listen_host,
             )
             return False
         if listen_port == HTTP_PORT:  # the box requests this port last, so it is now ready
@@ -262,7 +267,8 @@ async def listen_for_boxes(
 
     Raises OSError if it cannot listen.
     """
-    asyncssh.set_log_level(logging.ERROR)  # lines below this level contain user names, i.e. secrets
+    # Log lines below this level contain user names. A joining box's user name contains a secret.
+    asyncssh.set_log_level(logging.ERROR)
     return await asyncssh.listen(
         host, port, server_factory=partial(BoxConnection, boxes),
         server_host_keys=[key], reuse_address=True,

@@ -27,13 +27,16 @@ _COLUMNS = (
 
 
 def build_status(boxes: Boxes, router: Router, token: str) -> web.Application:
-    """Build the application. If `token` is "", only this machine may read it."""
+    """Build the application. A request must come from this machine or contain `token`.
+
+    If `token` is "", only requests from this machine are answered.
+    """
 
     def check(request: web.Request) -> None:
         given = request.headers.get("Authorization", "").removeprefix("Bearer ")
         if token and compare_digest(given.encode("utf-8", "replace"), token.encode()):
             return
-        # Another site could make its host name resolve to loopback, so check the Host header too.
+        # Check the Host header too. In DNS rebinding, another site's name resolves to loopback.
         host = requested_name(request)
         is_here = is_loopback(request.remote or "") and (host == "localhost" or is_loopback(host))
         if not is_here:

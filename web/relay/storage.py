@@ -1,7 +1,7 @@
 """SFTP for the boxes: each box has a folder with a quota for its backups, and can read releases.
 
-A box logs in with its enrolled key. It can access only the files in its own folder, which has no
-subfolders and no links. The box encrypts its backups.
+A box logs in with its enrolled key. Apart from releases, it can access only the files in its own
+folder, which has no subfolders and no links. The box encrypts its backups.
 """
 
 import asyncio
@@ -20,10 +20,10 @@ from web.relay.server import Boxes
 
 _NAME = re.compile(rb"[A-Za-z0-9._-]{1,200}")
 _RELEASE = re.compile(rb"/?release/([a-z0-9_]{1,32})")
-_REPORT_BYTES = 64 * 1024  # the quota if the relay keeps no backups; enough for update reports
-_FILES_MAX = 1000  # per box; a box keeps about 60 backups
-_OPEN_MAX = 16  # open files per box
-_READ_MAX = 4 << 20  # bytes per read, as the library announces to clients
+_REPORT_BYTES = 64 * 1024  # the smallest quota, for the update reports of a box without backups
+_FILES_MAX = 1000  # maximum number of files per box; a box keeps about 60 backups
+_OPEN_MAX = 16  # maximum number of open files per box
+_READ_MAX = 4 << 20  # maximum number of bytes per read, which the library announces to clients
 _FREE_LEAST = 256 << 20  # free bytes that boxes must leave on the disk
 
 
@@ -44,7 +44,8 @@ class BoxFiles(asyncssh.SFTPServer):
     """One SFTP session of a box. It rejects all requests after the box is revoked.
 
     Each method raises SFTPError if a request is not allowed, as the library expects. The library
-    handles one request of a session at a time, so waiting in `read` and `write` slows the box down.
+    handles one request of a session at a time, so the waits in `read` and `write` limit the box's
+    rate.
     """
 
     def __init__(self, boxes: Boxes, channel: "asyncssh.SSHServerChannel[bytes]") -> None:
@@ -54,7 +55,7 @@ class BoxFiles(asyncssh.SFTPServer):
         self._name, self._key = channel.get_extra_info("box", ("", ""))
         self._folder = boxes.enrolments.backups / self._name
         self._traffic = boxes.storage[self._name]
-        # This rate does not include forwarded connections, which have their own.
+        # The rate for files. Forwarded connections have a separate limit.
         self._rate = max(1, boxes.limits.bytes_per_second // 2)
 
     def map_path(self, path: bytes) -> bytes:
@@ -72,7 +73,7 @@ class BoxFiles(asyncssh.SFTPServer):
 
     def open(self, path: bytes, pflags: int, attrs: asyncssh.SFTPAttrs) -> object:
         """Open a file. Refuses appending, because `write` must know the offset for the quota."""
-        del attrs  # ignores attributes such as a mode
+        del attrs  # attributes such as the file mode are ignored
         if machine := _RELEASE.fullmatch(path):
             return self._open_release(machine[1].decode(), pflags)
         if pflags & asyncssh.FXF_APPEND:
@@ -112,7 +113,7 @@ class BoxFiles(asyncssh.SFTPServer):
         return data
 
     async def write(self, file_obj: object, offset: int, data: bytes) -> int:
-        """Write within the box's rate limit. Refuses if its quota or the disk is used up."""
+        """Write within the box's rate limit. Refuses if the box's quota or the disk is full."""
         await self._traffic.spend(len(data), self._rate)
         self._check()
         handle = cast("IO[bytes]", file_obj).fileno()
@@ -128,27 +129,27 @@ class BoxFiles(asyncssh.SFTPServer):
         return cast("int", super().write(file_obj, offset, data))
 
     async def rename(self, oldpath: bytes, newpath: bytes) -> None:
-        """Rename a file after its content is synced to the disk."""
+        """Sync a file's content to the disk, then rename the file."""
         old = Path(os.fsdecode(self.map_path(oldpath)))
         await asyncio.to_thread(sync, old)
         super().rename(oldpath, newpath)
         await asyncio.to_thread(sync, self._folder)
 
     async def posix_rename(self, oldpath: bytes, newpath: bytes) -> None:
-        """Rename a file like `rename`, and replace a file that has the new name."""
+        """Rename a file like `rename`, but replace an existing file with the new name."""
         old, new = (Path(os.fsdecode(self.map_path(path))) for path in (oldpath, newpath))
         await asyncio.to_thread(sync, old)
         old.replace(new)
         await asyncio.to_thread(sync, self._folder)
 
     async def scandir(self, path: bytes) -> AsyncIterator[asyncssh.SFTPName]:
-        """List the folder. Does not keep it open between entries."""
+        """Yield the files in the folder. Does not keep the folder open between two files."""
         self.map_path(path)
         for name, size in _sizes(self._folder).items():
             yield asyncssh.SFTPName(os.fsencode(name), attrs=asyncssh.SFTPAttrs(size=size))
 
     def realpath(self, path: bytes) -> bytes:
-        """Return the path as the box sees it, below its folder."""
+        """Return the path as the box sees it, with the box's own folder as the root."""
         place = Path(os.fsdecode(self.map_path(path)))
         return b"/" + os.fsencode("" if place == self._folder else place.name)
 
@@ -162,8 +163,8 @@ def _refuse_always(*_arguments: object) -> NoReturn:
     _refuse("this is not allowed")
 
 
-# Attributes could enlarge a file, and links could lead out of the folder. Boxes do not need the
-# other operations.
+# Changed attributes could enlarge a file, and links could lead out of the folder. Boxes do not need
+# the other operations.
 for _operation in (
     "open56", "setstat", "lsetstat", "fsetstat", "rmdir", "symlink", "link", "readlink",
     "lock", "unlock", "statvfs", "fstatvfs", "fsync",

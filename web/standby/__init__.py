@@ -1,1 +1,4 @@
-"""The standby machine: it keeps a proven backup, shows its state on a page, and takes over."""
+"""The standby: a spare machine that can take the box's place.
+
+It keeps a backup that was proven by a trial restore, and shows its state on a page.
+"""

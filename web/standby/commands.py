@@ -1,4 +1,4 @@
-"""`venuebox standby`: stand by for a box that copies its backups, and take over."""
+"""`venuebox standby`: run a standby for a box, and take over from that box."""
 
 import argparse
 import asyncio
@@ -30,7 +30,10 @@ from web.standby.server import StandbyServer, find_live, run_until_taken_over
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
-    """Run the standby until a signal. After a take-over, serve the box, also at later starts."""
+    """Run the standby until a signal arrives or the standby takes over.
+
+    After a take-over, serve the restored box, in this process and at later starts.
+    """
     directory = console.directory(arguments)
     if arguments.what:
         return _take_over(arguments, console, directory)
@@ -44,8 +47,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     port = server.port if arguments.port is None else arguments.port
     standby = Standby(directory, source, console.clock, console.zones)
     if source.target.startswith("sftp:"):
-        print(f"this machine's key, for authorized_keys:\n{ensure_sftp_key(directory)}")
-    print(f"code to take over on the page: {source.code}", flush=True)
+        print(f"this machine's public key, for authorized_keys:\n{ensure_sftp_key(directory)}")
+    print(f"take-over code, to type on the page: {source.code}", flush=True)
 
     def find_port() -> int:
         return console.settings(directory).server.port if arguments.port is None else port
@@ -62,7 +65,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 def _find_source(
     arguments: argparse.Namespace, console: Console, directory: DataDirectory
 ) -> Source:
-    """Return the source of the backups. With --from, store it and the recovery key first."""
+    """Return the source of the backups. With --from, first store it and the recovery key."""
     source = read_source(directory.root)
     if arguments.source is None:
         if source is None:
@@ -92,9 +95,9 @@ def _take_over(arguments: argparse.Namespace, console: Console, directory: DataD
     proven, lost = standby.take_over(live, force=arguments.force)
     is_running = wake_box(directory.wakeup_pipe)
     print(
-        f"{proven.header.venue} as of {proven.header.made_at} taken over with "
+        f"restored the backup of {proven.header.venue} from {proven.header.made_at} with "
         f"{proven.reservations} reservations. "
-        + ("It starts now." if is_running else "Start it with venuebox serve.")
+        + ("The box starts now." if is_running else "Start the box with venuebox serve.")
     )
     marker = standby.state.marker
     if marker is not None and marker.addresses:
@@ -113,7 +116,8 @@ def _claim(
     key = find_recovery_key(directory)
     if key is None:
         raise OperatorError(
-            "this box has no recovery key, so no other box can have restored its data"
+            "this box has no recovery key, so no other box can have restored its data. Start this "
+            "box with venuebox serve."
         )
     slug, now = describe_venue(directory.database("live"))[1], console.clock.now()
 
@@ -126,5 +130,5 @@ def _claim(
 
     state, live = asyncio.run(look())
     claim(directory, state, live, console.clock, force=arguments.force)
-    print("This box may serve again, with the data it has. Start it with venuebox serve.")
+    print("this box may serve again with its own data. Start it with venuebox serve.")
     return 0

@@ -1,4 +1,4 @@
-"""The standby's process: look at the target every minute, show a page, and take over."""
+"""The standby's process: read the backup target every minute, show a page, and take over."""
 
 import asyncio
 import logging
@@ -30,7 +30,7 @@ from web.rendering import LANGUAGES, STATIC_ROUTES, TEMPLATES, prepare_pages
 log = logging.getLogger(__name__)
 
 _EVERY_SECONDS = 60.0
-_SOON_SECONDS = 5.0  # until the first backup is ready, because somebody is waiting for it
+_SOON_SECONDS = 5.0  # interval until the first backup is ready; an operator waits for it
 _TRIES_PER_MINUTE = 10
 _FORM_BYTES = 10_000
 _LEAVE_SECONDS = 0.5  # time to send the answer before this server stops
@@ -38,7 +38,10 @@ _STALE_MS = 600_000
 
 
 async def find_live(standby: Standby, host: str, tokens: Tokens) -> list[Marker]:
-    """Return the markers of the venue's boxes that answer, at known addresses or by mDNS."""
+    """Return the markers of the venue's boxes that answer on the network now.
+
+    Asks the addresses in the marker at the backup target, and those found by mDNS.
+    """
     state = standby.state
     addresses = list(state.marker.addresses) if state.marker else []
     if state.ready is not None:
@@ -47,7 +50,7 @@ async def find_live(standby: Standby, host: str, tokens: Tokens) -> list[Marker]
 
 
 class StandbyServer:
-    """Serves the page and `/health`. `taken_over` is set after a take-over."""
+    """Serves the page and `/health`. The event `taken_over` is set after a take-over."""
 
     def __init__(
         self,
@@ -57,7 +60,7 @@ class StandbyServer:
         tokens: Tokens,
         find_port: Callable[[], int],
     ) -> None:
-        """`find_port` returns the restored box's plain http port."""
+        """`find_port` returns the port on which the restored box will serve plain http."""
         self.taken_over = asyncio.Event()
         self._standby, self._code, self._host, self._tokens = standby, code, host, tokens
         self._find_port = find_port
@@ -181,13 +184,13 @@ class StandbyServer:
 async def run_until_taken_over(
     server: StandbyServer, standby: Standby, listener: socket.socket, environ: Mapping[str, str]
 ) -> bool:
-    """Serve on `listener` until a signal or a take-over. Return whether it was a take-over."""
+    """Serve on `listener` until a signal or a take-over. Return True after a take-over."""
     loop, stopped = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
 
     def on_wakeup() -> None:
-        if standby.directory.holds_a_box():  # `venuebox standby take-over` restored it
+        if standby.directory.holds_a_box():  # restored by `venuebox standby take-over`
             server.taken_over.set()
 
     runner = web.AppRunner(server.build(), handle_signals=False, access_log=None)
@@ -214,7 +217,7 @@ async def run_until_taken_over(
 
 
 async def _beat(environ: Mapping[str, str]) -> None:
-    """Tell systemd's watchdog that the event loop runs."""
+    """Report to systemd's watchdog at regular intervals that the event loop runs."""
     interval = watchdog_seconds(environ)
     while True:
         if interval is not None:

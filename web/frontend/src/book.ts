@@ -7,7 +7,7 @@ const evening = document.querySelector<HTMLFormElement>("[data-evening]");
 const booking = document.querySelector<HTMLFormElement>("[data-booking]");
 let pendingRequest: AbortController | undefined;
 
-/** The guest's choice of a slot, and of a table for each slot. */
+/** The slot that the guest has chosen, and the chosen table for each slot. */
 let slot: string | undefined;
 const tables = new Map<string, string>();
 
@@ -17,8 +17,8 @@ const slotInputs = (): HTMLInputElement[] => [
 const checkedSlot = (): string | undefined => slotInputs().find((input) => input.checked)?.value;
 
 /**
- * Load the page for this date and party size, and show the tables that it offers. If the form's
- * one-time token `isSpent`, replace it too.
+ * Load the page for this date and party size, and show the tables that it offers. If `isSpent`, the
+ * form's one-time token has been used, so replace it too.
  */
 async function loadOffer(date: string, guests: string, isSpent: boolean): Promise<void> {
   if (!evening || !booking) return;
@@ -31,7 +31,7 @@ async function loadOffer(date: string, guests: string, isSpent: boolean): Promis
   const answer = await fetch(url, { signal: pendingRequest.signal, cache: "no-store" });
   const newer = new DOMParser().parseFromString(await answer.text(), "text/html");
   const shown = booking.querySelector<HTMLInputElement>("input[name=date]")?.value;
-  // A slot that the page preselected is kept only for the same date.
+  // If the guest has not chosen a slot, keep the preselected slot only for the same date.
   const wanted = slot ?? (shown === date ? checkedSlot() : undefined);
   const parts = ["[data-offer]", "[data-evening] .chips", ".languages", "[data-booking] .send"];
   for (const part of parts) {
@@ -46,7 +46,7 @@ async function loadOffer(date: string, guests: string, isSpent: boolean): Promis
   history.replaceState(null, "", url);
 }
 
-/** Choose the same slot and tables again. Show a notice for those that are no longer free. */
+/** Select the slot `wanted` and the chosen tables again. Show a notice if one is no longer free. */
 function restoreChoice(wanted: string): void {
   const all = slotInputs();
   for (const input of all) input.checked = input.value === wanted && !input.disabled;
@@ -73,7 +73,7 @@ function remember(choice: EventTarget | null): void {
   else tables.delete(choice.name);
 }
 
-/** Update the offer. If that fails, submit the form. */
+/** Update the offered tables. If that fails, submit the form, which loads the whole page. */
 function loadOfferOrSubmit(date: string, guests: string, isSpent = false): void {
   loadOffer(date, guests, isSpent).catch((error: unknown) => {
     if (error instanceof DOMException && error.name === "AbortError") return;
@@ -97,7 +97,7 @@ if (evening && booking) {
     show(chip.value);
   });
   booking.addEventListener("change", (event) => remember(event.target));
-  // A form shown again with an error contains the earlier choice.
+  // If the box shows the form again because of an error, the form contains the earlier choice.
   for (const choice of booking.querySelectorAll("[data-chosen] :checked")) {
     remember(choice instanceof HTMLOptionElement ? choice.closest("select") : choice);
   }
@@ -105,8 +105,8 @@ if (evening && booking) {
     if (booking.dataset["sent"]) event.preventDefault();
     booking.dataset["sent"] = "yes";
   });
-  // If the back button restores a page whose form was sent, the form needs a new token and the list
-  // of tables that are still free.
+  // If the back button restores a page whose form was sent, load a new token and the tables that
+  // are still free.
   addEventListener("pageshow", (event) => {
     const wasSent = booking.dataset["sent"] !== undefined;
     delete booking.dataset["sent"];

@@ -1,6 +1,7 @@
 /**
- * Caches the door app's files for offline use. The box prepends `shell`, which names the page, its
- * files and their version, to this script. Terminal protocol responses are never cached.
+ * Caches the door app's files for offline use. The box adds the variable `shell` at the start of
+ * this script. It contains the page's address, its files and their version. Responses of the
+ * terminal protocol are never cached.
  */
 
 interface Shell {
@@ -41,8 +42,8 @@ async function fetchAll(): Promise<void> {
 }
 
 /**
- * Cache the files again if they are missing. Unpairing deletes them, and the browser does not
- * install the same service worker again.
+ * Cache the files again if they are missing. Unpairing deletes them. When the phone is paired
+ * again, the browser does not repeat the `install` event if it still has the same service worker.
  */
 async function restoreCache(): Promise<void> {
   const cache = await caches.open(cacheName);

@@ -32,7 +32,7 @@ interface WorkerScope {
   addEventListener(kind: "fetch", listener: (event: Fetching) => void): void;
 }
 
-const TIMEOUT_MS = 3_000; // time in ms to wait for the box before showing the cached card
+const TIMEOUT_MS = 3_000; // wait this long for the box before showing the cached card
 const EXPIRY_HEADER = "Venuebox-Link-Ends"; // a header that only the box's responses have
 
 const worker = globalThis as unknown as WorkerScope;

@@ -22,7 +22,7 @@ async function keepScreenOn(): Promise<void> {
   try {
     lock = await navigator.wakeLock?.request("screen");
   } catch {
-    // The phone may refuse, for example in battery saving mode.
+    // The browser may refuse the lock, for example in battery saving mode.
   }
 }
 
@@ -125,7 +125,7 @@ document.addEventListener("click", (event) => {
     return void showFullScreen();
   }
   const button = target?.closest<HTMLElement>("[data-share]");
-  // Over plain http, the share sheet and the clipboard are not available, so open the mail app.
+  // Over plain http, there is no share sheet or clipboard. The link then opens the mail app.
   if (!button || (typeof navigator.share !== "function" && !navigator.clipboard)) return;
   event.preventDefault();
   // Closing the share sheet rejects the promise, which is not an error.

@@ -1,7 +1,7 @@
 /**
  * The sandbox page. It creates an echo receiver with a test key, registers it, and shows its
- * deliveries. The key is kept in memory only. The receiver's token is in the URL fragment, so that
- * a reload, or a colleague with the link, can continue to watch without the key.
+ * deliveries. The key is kept in memory only. The receiver's token is in the URL fragment. After a
+ * reload, or on another computer with the same link, the deliveries are shown without the key.
  */
 
 interface Signature {
@@ -148,7 +148,7 @@ async function poll(first = false): Promise<void> {
   if (first || !document.hidden) {
     try {
       const status = await call<ReceiverStatus>("GET", `/test/echo/${token}?after=${latest}`);
-      if (status.received < latest) latest = 0; // the box was restarted
+      if (status.received < latest) latest = 0; // the box was restarted and counts from 0 again
       else show(status, first);
       live.textContent = "watching";
       live.classList.remove("away");

@@ -1,4 +1,7 @@
-/** Check whether the camera and offline pages work here, and whether the box's CA is trusted. */
+/**
+ * Check whether this browser allows the camera and offline pages, and whether it trusts the
+ * certificate authority of the box.
+ */
 
 const main = document.querySelector<HTMLElement>("main.trust")!;
 const secure = main.dataset["secure"] ?? "";

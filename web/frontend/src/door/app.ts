@@ -105,8 +105,8 @@ export class App {
     this.draw();
     this.connection = new BoxConnection(this.doorState, () => this.words.say("reason.undone"));
     this.connection.start();
-    this.installAppShell(); // again, because the end of an earlier pairing deleted the files
-    // Persistent storage is not evicted when the phone runs out of space.
+    this.installAppShell(); // again, because an earlier unpairing may have deleted the files
+    // The browser does not delete persistent storage when the phone runs out of space.
     void navigator.storage?.persist?.().catch(() => undefined);
     void this.keepScreenOn();
     void this.conflict.show();
@@ -137,15 +137,15 @@ export class App {
     return doorState;
   }
 
-  /** Decide a scan and show the verdict. `instead` is the verdict whose count was corrected. */
+  /** Decide a scan and show the verdict. If it corrects a count, `instead` is the old verdict. */
   private async decide(request: ScanRequest, instead?: Verdict): Promise<void> {
     if (!this.doorState.me) return;
-    byId("override").inert = true; // the verdict on screen is about to change
+    byId("override").inert = true; // no override while the verdict on screen is about to change
     const slow = setTimeout(() => document.body.classList.add("deciding"), SLOW_MS);
     try {
       const verdict = await this.doorState.decide(request);
-      // If the verdict to correct is no longer on screen, only record a green verdict. On screen,
-      // staff could mistake it for another guest's verdict.
+      // If the verdict to correct is no longer on screen, record the new green verdict without
+      // showing it, because staff could mistake it for another guest's verdict.
       const isLate = instead && instead !== this.verdict.current && verdict.colour === "green";
       if (isLate) this.recordVerdict(verdict);
       else this.showVerdict(verdict, request);
@@ -264,7 +264,8 @@ export class App {
     this.camera.stop();
     closeSheets();
     const { storage } = this;
-    // Count from memory, because a revocation has already emptied the browser's storage.
+    // Use the counts in memory. After a revocation, the browser's storage is already empty, because
+    // the box's response has the header Clear-Site-Data.
     const pending = this.pendingText(this.doorState, keepQueue);
     this.doorState = this.newDoorState();
     await this.wakeLock?.release().catch(() => undefined);
@@ -293,7 +294,7 @@ export class App {
   }
 }
 
-/** A neutral verdict for errors that are not about the guest. */
+/** Return a neutral verdict for errors that are not about the guest. */
 function greyVerdict(): Verdict {
   return {
     scanId: "", result: "refused", colour: "grey", say: null, overridable: false, admitted: 0,

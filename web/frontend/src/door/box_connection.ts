@@ -4,7 +4,7 @@ import type { DoorState } from "./door_state";
 import type { Conflict, FirstCheckIn, Guest, Queued } from "./types";
 
 const RETRY_MS = [500, 1000, 2000, 4000, 8000];
-const FIRST_TIMEOUT_MS = 3000; // time limit while the box is unreachable, shorter than the default
+const FIRST_TIMEOUT_MS = 3000; // for the first request while the box is unreachable
 const REFRESH_MS = 60_000;
 const REFRESH_DELAY_MS = 400;
 const BATCH = 50;
@@ -68,8 +68,8 @@ export class BoxConnection {
   }
 
   /**
-   * Synchronise with the box. If a run is active, start the next one after it, because parallel
-   * runs could replace a newer guest list with an older one.
+   * Synchronise with the box. If a synchronisation is running, start the next one when it ends. If
+   * both ran at once, an older guest list could replace a newer one.
    */
   connect(): void {
     clearTimeout(this.retryTimer);
@@ -87,8 +87,8 @@ export class BoxConnection {
   }
 
   /**
-   * Synchronise again if the box is reachable. The feed does not report changes to the terminal,
-   * the time, the keys and the snapshot.
+   * Synchronise again if the box is reachable, because the feed does not report changes of the
+   * terminal, the time, the keys and the snapshot.
    */
   private refresh(): void {
     if (this.doorState.isOnline) this.connect();
@@ -129,7 +129,7 @@ export class BoxConnection {
     await doorState.setIdentity(await doorState.box.me(timeout));
     await this.sync();
     this.setOnline(true);
-    await this.sync(); // scans that were queued during the first run
+    await this.sync(); // send the scans that were queued during the first call
     this.listen();
     await doorState.refreshSnapshot();
     if (!doorState.hasRole("search")) return;
@@ -204,11 +204,11 @@ export class BoxConnection {
       const undone = await this.doorState.box.undo(sent.scanId, reason);
       this.doorState.updateGuest(undone.reservation);
     } catch (error) {
-      if (!(error instanceof Refused)) throw error; // the box refuses if it admitted nobody
+      if (!(error instanceof Refused)) throw error; // the box refuses if the scan admitted nobody
     }
   }
 
-  /** Show a conflict once, and only if this terminal made one of its admissions. */
+  /** Show a conflict once, and only if one of its admissions was made at this terminal. */
   private async reportConflict(conflict: Conflict, guest: Guest | null): Promise<void> {
     const ownId = this.doorState.me?.terminal.id ?? "";
     const concernsUs = conflict.admissions.some((admission) => admission.terminalId === ownId);
@@ -228,7 +228,8 @@ export class BoxConnection {
     feed.onopen = () => {
       this.attempts = 0;
     };
-    // EventSource would reconnect on its own, but would not report a revoked token (401).
+    // Close the feed and call connect(), which notices if the token is revoked (401). EventSource
+    // would reconnect on its own, but would not report the 401.
     feed.onerror = () => {
       feed.close();
       this.feed = null;

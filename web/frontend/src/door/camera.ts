@@ -123,8 +123,8 @@ export class Camera {
       if (!frame) continue;
       const texts = await this.reader.read(frame, isThorough);
       if (this.currentRun === run) this.found(texts);
-      // After a thorough read that found a code, read the next frame thoroughly too. A quick read
-      // could miss the code, which would then count as removed.
+      // If a thorough read finds a code, read the next frame thoroughly too. A quick read could
+      // miss the code, and the app would then assume that the guest has taken it away.
       if (texts.length > 0) foundAt = performance.now();
       else isThorough = frames % THOROUGH_EVERY === 0 && this.reader.works;
     }

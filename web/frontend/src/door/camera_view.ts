@@ -49,7 +49,7 @@ export class CameraView {
     if (!on) this.drawPlaceholder();
     else void this.camera.hasSeveral().then((more) => (byId("turn").hidden = !more));
     if (!on) byId("turn").hidden = true;
-    const isLost = this.fault === "busy"; // shown above a verdict too, which covers this screen
+    const isLost = this.fault === "busy"; // this notice also appears above a full-screen verdict
     showText(byId("camera-lost"), isLost ? this.words.say("camera.busy") : null);
   }
 

@@ -1,6 +1,6 @@
 /** DOM helpers. */
 
-/** Return the element with that id. Throws if the template lacks it. */
+/** Return the element with this id. Throws if the page has no such element. */
 export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
   const found = document.getElementById(id);
   if (!found) throw new Error(`the page has no #${id}`);
@@ -35,7 +35,7 @@ export async function runOnce(id: string, action: () => Promise<void>): Promise<
   }
 }
 
-/** Close sheets by their close button or a tap on the backdrop. The browser handles Escape. */
+/** Let users close sheets with the close button or a tap outside. The browser handles Escape. */
 export function prepareSheets(): void {
   for (const sheet of document.querySelectorAll<HTMLDialogElement>("dialog.sheet")) {
     sheet.querySelector("[data-close]")?.addEventListener("click", () => sheet.close());

@@ -11,8 +11,9 @@ import type {
   StoredConflict, Verdict,
 } from "./types";
 
-const CLOCK_MS = 1000; // a smaller clock difference may be network delay
-// If the same request is made within this time, it resumes an unanswered scan, even after a reload.
+const CLOCK_MS = 1000; // a smaller difference between the clocks may only be network delay
+// If the box has not answered a scan, the same request within this time is sent with the same scan
+// id, even after a reload.
 const SAME_SCAN_MS = 60_000;
 const CODE_MAX = 2048; // in characters, the box's limit
 
@@ -147,7 +148,8 @@ export class DoorState {
   }
 
   /**
-   * Run one decision at a time in all tabs, because two at once could admit the same party twice.
+   * Run only one decision at a time, across all tabs, because two at the same time could admit a
+   * party twice.
    */
   private exclusively<T>(decide: () => Promise<T>): Promise<T> {
     const run = () =>
@@ -178,9 +180,9 @@ export class DoorState {
   }
 
   /**
-   * Undo a check-in. Returns null if the box refuses. The box requires a reason more than ten
-   * seconds after the check-in. This phone's ten seconds end later than the box's, so `lateReason`
-   * is sent if the box asks for a reason.
+   * Undo a check-in. Returns null if the box refuses. If more than ten seconds have passed since
+   * the check-in, the box requires a reason. The phone starts to count a little later than the box.
+   * So first send no reason, and send `lateReason` only if the box asks for a reason.
    */
   async undo(verdict: Verdict, lateReason: string): Promise<Verdict | null> {
     const undone = await this.exclusively(() => this.undoLocally(verdict, lateReason));

@@ -8,7 +8,7 @@ import { westernDigits } from "../shared/text_folding";
 export const TEXT_LENGTH = 139;
 const PREFIX = "SVC1";
 const IDENTIFIER_LENGTH = 3;
-const FORM = /^SVC1[A-Z2-7]{134}[AIQY]$/; // the last three bits are unused and 0
+const FORM = /^SVC1[A-Z2-7]{134}[AIQY]$/; // the last three bits are unused and must be 0
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 const SIGNED_BYTES = 20;
 const WHOLE_EVENING = 0xffff;
@@ -155,7 +155,7 @@ const ARABIC_LETTERS: [string, string][] = [
 const ARABIC: Keys = new Map([...ARABIC_LETTERS, ["'", "M"]]);
 const ARABIC_AZERTY: Keys = new Map([...ARABIC_LETTERS, ...AZERTY_DIGITS]);
 const SHIFTED_PAIRS: [string, string][] = [["لإ", "T"], ["لأ", "G"], ["لآ", "B"]];
-const PAIR = "لا"; // typed with the key B, or with G followed by H
+const PAIR = "لا"; // typed by the key B, or by the keys G and H
 const MOST_GUESSES = 128;
 
 /**

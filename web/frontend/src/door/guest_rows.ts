@@ -1,4 +1,4 @@
-/** The rows of the guest list. Rows are updated in place, so that taps and focus are not lost. */
+/** The rows of the guest list. Rows are updated in place, so that they keep the focus. */
 import { create } from "./dom";
 import type { Guest } from "./types";
 import type { Words } from "./words";

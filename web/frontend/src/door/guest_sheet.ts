@@ -45,7 +45,7 @@ export class GuestSheet {
     byId("guest-go").focus();
   }
 
-  /** Redraw the sheet if its guest has changed. */
+  /** Redraw the sheet if the data of its guest has changed. */
   renew(find: (id: string) => Guest | undefined): void {
     const guest = this.guest && find(this.guest.id);
     if (guest && guest !== this.guest) this.fill(guest);

@@ -62,8 +62,8 @@ export class ListView {
   }
 
   /**
-   * Search this phone's list at once. Then ask the box, which also searches family names and phone
-   * numbers.
+   * First search the list on this phone. Then ask the box, which also searches family names and
+   * phone numbers.
    */
   private search(): void {
     this.foundByBox.clear();

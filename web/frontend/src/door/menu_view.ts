@@ -6,8 +6,8 @@ import type { Feedback } from "./feedback";
 import { clockOf } from "./venue_time";
 import type { Words } from "./words";
 
-// After this long without the box, show a hint about its certificate. If the certificate was
-// changed, the box seems to be unreachable.
+// After this long without a connection, show a hint about the box's certificate. If the phone does
+// not trust a new certificate, all requests fail, as if the box were unreachable.
 const TRUST_HINT_MS = 60_000;
 
 export class MenuView {
@@ -86,7 +86,7 @@ export class MenuView {
       : words.say("list.absent");
   }
 
-  /** Return the problem that needs attention although the box is reachable, or an empty text. */
+  /** Return a message about a problem other than an unreachable box, or "" if there is none. */
   private problemText(doorState: DoorState): string {
     const { pendingScans: count, refusal, listRefused } = doorState;
     const { words } = this;

@@ -13,9 +13,10 @@ import { isTooEarly, tonight } from "./venue_time";
 
 const OLDEST_MS = 12 * 3600_000;
 const AHEAD_MS = 10 * 60_000; // maximum time that a snapshot's `madeAt` may be in the future
-// If at most this many bytes of a venue tag differ from ours, the tag is damaged, not foreign.
+// If at most this many bytes of a pass's venue tag differ from our venue's tag, the pass counts as
+// damaged. If more differ, it is another venue's pass.
 const DAMAGED_BYTES = 2;
-// A guest who is not in the snapshot has an id that consists of this prefix and the pass id.
+// The id of a guest who is not in the snapshot consists of this prefix and the pass id.
 export const UNLISTED = "pass:";
 const LINK = /\/access\/[\w-]+/;
 // This pattern is the same as in appliance/door/scan.py.
@@ -257,7 +258,7 @@ export function queueEntry(scan: Scan, verdict: Verdict, reached: boolean): Queu
   return queued;
 }
 
-/** Return the queue entry for an undone scan. It admits nobody and is only logged. */
+/** Return the queue entry for an undone scan. The box only logs it and admits nobody. */
 export function undoneEntry(queued: Queued, reason: string): Queued {
   const { override: _override, arrivals: _arrivals, ...scan } = queued;
   return { ...scan, shown: "undone", admitted: 0, reason };

@@ -3,7 +3,7 @@
 type Answer = { id: number; texts: string[] } | { failed: string };
 
 const TIMEOUT_MS = 8000;
-const GRACE_MS = 1000; // extra time, in case the page and the worker were suspended
+const GRACE_MS = 1000; // extra time for the worker if the phone suspended the page and the worker
 const RESTART_MS = [500, 1000, 2000, 4000, 8000, 15_000];
 
 export class Reader {
@@ -43,7 +43,7 @@ export class Reader {
   async read(picture: ImageBitmap | ImageData, thorough = false): Promise<string[]> {
     if (this.restarting && !thorough) {
       if (!(picture instanceof ImageData)) picture.close();
-      await this.restarting; // this picture is then outdated
+      await this.restarting; // by then, this picture is outdated
       return [];
     }
     this.load();

@@ -28,13 +28,13 @@ export class RecentView {
     this.strip.addEventListener("click", () => reopen());
   }
 
-  /** Add a verdict that was given at `at`. */
+  /** Add a verdict. `at` is its time in ISO 8601. */
   add(verdict: Verdict, at: string): void {
     this.verdicts = [{ verdict, at }, ...this.verdicts].slice(0, MAX_ROWS);
     if (this.sheet.open) this.draw();
   }
 
-  /** Show a green verdict that closed automatically as a strip. Null hides the strip. */
+  /** Show in the strip a green verdict that closed automatically. Null hides the strip. */
   showStrip(verdict: Verdict | null): void {
     this.strip.hidden = verdict === null;
     const guest = verdict?.reservation;

@@ -1,6 +1,6 @@
 /**
- * The queue of scanned codes to decide. A verdict stays on screen for a minimum time, and a code
- * that is held up to the camera counts as one scan.
+ * The queue of scanned codes. The next code is decided when the verdict on screen may be replaced.
+ * As long as a code is held up to the camera, it counts as one scan.
  */
 import { isForeign } from "./offline";
 import type { ScanRequest } from "./types";
@@ -16,7 +16,7 @@ export class ScanQueue {
   private lastScan: Promise<void> = Promise.resolve();
   private waiting = 0;
   private deciding = false;
-  /** Codes in the camera's view. The value is the time when the code disappeared, or null. */
+  /** Codes in the camera's view. The value is null, or the time when the code disappeared. */
   private readonly inSight = new Map<string, number | null>();
   /** Codes from USB scanners. The value is the time of the decision, or Infinity until then. */
   private readonly scanned = new Map<string, number>();

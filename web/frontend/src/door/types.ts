@@ -58,11 +58,11 @@ export interface Conflict {
   kind: string;
   /** The result that the box would have given. */
   despite: string;
-  /** The role that the terminal lacks for its override. */
-  roleMissing?: string | null;
   /**
-   * Null or empty if the reservation could not be identified. In that case, no arrival was counted.
+   * The role that the override required and the terminal did not have. Null if no role was missing.
    */
+  roleMissing?: string | null;
+  /** Null or "" if the reservation could not be identified. Then no arrival was counted. */
   reservationId: string | null;
   other: Admission;
   admissions: Admission[];

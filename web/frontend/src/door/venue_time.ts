@@ -30,8 +30,8 @@ export function tonight(now: number, me: Me): string {
 }
 
 /**
- * Return the minutes from the start of the evening's date to `clock`. For times after midnight,
- * they are 1440 or more.
+ * Return the minutes from the start of the evening's date to `clock`. For a time after midnight,
+ * the result is 1440 or more.
  */
 export function minutesOfEvening(clock: string, me: Me): number {
   const minutes = minutesOf(clock);

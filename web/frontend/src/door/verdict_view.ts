@@ -85,8 +85,8 @@ export class VerdictView {
 
   /**
    * Resolve when another verdict may replace the one on screen. No action may be running, and staff
-   * must not be entering a reason. Staff must also have seen a protected verdict. If the next scan
-   * `isForeign`, staff must have seen any verdict.
+   * must not be entering a reason. Staff must also have seen a protected verdict. If the next
+   * scan is of a foreign code (`isForeign`), staff must also have seen an unprotected verdict.
    */
   whenFree(isForeign: boolean): Promise<void> {
     const isBlocked = () => this.dialog.open && (this.acting !== null || this.isEnteringReason ||
@@ -106,7 +106,7 @@ export class VerdictView {
   }
 
   show(verdict: Verdict, request: ScanRequest, sentence?: string, at = performance.now()): void {
-    // The verdict on a corrected count, whose request has `arrivals`, may be replaced at once.
+    // A request with `arrivals` corrects a count. Its verdict may be replaced at once.
     const isStaffAction = this.acting !== null && request.arrivals === undefined;
     const isProtected = isStaffAction || verdict.colour === "amber" || verdict.colour === "red";
     this.applyCount();
@@ -133,7 +133,7 @@ export class VerdictView {
     byId("override").hidden = !verdict.overridable;
     this.showPicks(verdict.candidates ?? []);
     this.showUndo(verdict);
-    if (this.dialog.open && !this.isOnTop()) this.dialog.close(); // the next line reopens it
+    if (this.dialog.open && !this.isOnTop()) this.dialog.close(); // the next line reopens it on top
     if (!this.dialog.open) this.dialog.showModal();
     this.dialog.scrollTop = 0;
     byId("next").focus({ preventScroll: true });
@@ -316,7 +316,7 @@ function sentenceOf(verdict: Verdict, words: Words, me: Me | null): string {
     time: first && me ? clockOf(first.at, me) : "",
     door: [first?.terminal, first?.by].filter(Boolean).join(" · "),
   };
-  // Use the app's messages, because only the app has a message for an unknown door.
+  // Use the app's message, because the box's message mentions a door even if it is unknown.
   if (result === "already_checked_in" && first) {
     return words.say(values.door ? "say.already_since" : "say.already_at", values);
   }

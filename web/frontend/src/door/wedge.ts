@@ -80,8 +80,8 @@ function longestGap(typed: string, before: Field | null): number {
 }
 
 /**
- * `pressedKeys` is the text derived from the physical key positions. Return it if it is a pass and
- * `typed` is not. Otherwise return `typed`.
+ * Return `pressedKeys` if it is a pass and `typed` is not. Otherwise return `typed`. `pressedKeys`
+ * is the text that a US keyboard would have typed with the same keys.
  */
 function likelierCode(typed: string, pressedKeys: string): string {
   return !isPass(typed) && isPass(pressedKeys) ? pressedKeys : typed;

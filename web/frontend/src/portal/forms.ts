@@ -97,7 +97,7 @@ function clearRefusals(form: HTMLFormElement): void {
 
 export function showNetworkErrors(): void {
   document.addEventListener("htmx:error", (event) => {
-    // During an update the box restarts, and the page says so.
+    // During an update, the box restarts. The page already says so, so show no error.
     if ((event.target as Element).closest("[data-may-be-away]")) return;
     // Without `ctx.text`, there was no response. A refusal has its own message.
     const { ctx } = (event as CustomEvent<{ ctx?: { text?: string } }>).detail;

@@ -15,7 +15,7 @@ export function closeMenus(): void {
   document.addEventListener("click", (event) => close(event.target as Node));
 }
 
-/** Let `<button data-copy="#id" data-copied="Copied">` copy the text of that element. */
+/** Make `<button data-copy="#id" data-copied="Copied">` copy the text of the element `#id`. */
 export function copyOnClick(): void {
   document.addEventListener("click", (event) => {
     const button = (event.target as Element).closest<HTMLElement>("[data-copy]");

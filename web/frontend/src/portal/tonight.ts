@@ -193,7 +193,7 @@ function enableShortcuts(): void {
   });
 }
 
-/** Whether the board is wider than its frame, so the arrow keys scroll it. */
+/** Whether the board is wider than its frame. If so, the arrow keys scroll the board. */
 function scrollsSideways(at: Element): boolean {
   const frame = at.closest(".board-frame, .scroller");
   return frame !== null && frame.scrollWidth > frame.clientWidth;
@@ -206,7 +206,8 @@ function submitOnDateChoice(): void {
     const form = button.closest("form");
     if (!form?.matches(".board-tools")) continue;
     const date = form.querySelector<HTMLInputElement>("input[type=date]");
-    // While a date is typed, incomplete dates fire "change", so wait for Enter or for the blur.
+    // While a date is typed, the field fires "change" for incomplete dates too. So wait until Enter
+    // is pressed or the field loses the focus.
     let isTyping = false;
     date?.addEventListener("keydown", () => (isTyping = true));
     date?.addEventListener("pointerdown", () => (isTyping = false));

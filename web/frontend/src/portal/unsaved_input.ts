@@ -1,5 +1,6 @@
 // Unsaved input in the drawer's forms. It is kept while another form of the reservation is sent and
-// while the drawer shows another reservation. The page is not reloaded while it would be lost.
+// while the drawer shows another reservation. A reload of the page waits until no input would be
+// lost.
 
 type Control = HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement;
 
@@ -8,7 +9,7 @@ interface SavedInput {
   name: string;
   value: string;
   checked: boolean;
-  /** The initial value, or null if it is unknown. */
+  /** The control's value when the page was loaded, or null if the form was refused. */
   was: string | null;
 }
 
@@ -86,7 +87,7 @@ function collectBeforeSwap(event: CustomEvent<Answered>): void {
   const reservation = detail.dataset["detail"] ?? "";
   const isErased = sent.action.endsWith("/erase");
   if (!detail.isConnected) {
-    // The drawer now shows a different reservation, so swap only if the form was refused.
+    // The drawer already shows a different reservation. Replace it only if the form was refused.
     const all = isErased ? [] : (saved.get(reservation) ?? []);
     const inputs = all.filter((input) => input.action !== sent.getAttribute("action"));
     saved.set(reservation, inputs);

@@ -1,6 +1,6 @@
 /**
- * Fold text, so that names can be compared. The rules and test vectors are the same as those of
- * appliance/core/text.py.
+ * Simplify text, so that different spellings of a name are equal. The rules and test vectors are
+ * the same as those of appliance/core/text.py.
  */
 
 const ALIKE: Readonly<Record<string, string>> = {
@@ -8,7 +8,8 @@ const ALIKE: Readonly<Record<string, string>> = {
 };
 
 /**
- * Remove case, accents, vowel marks, tatweel and invisible characters. Convert digits to 0 to 9.
+ * Return `text` in lower case, without accents, vowel marks, tatweel and invisible characters.
+ * Replace letters by their equivalents in ALIKE, and digits by 0 to 9.
  */
 export function fold(text: string): string {
   const plain = text.normalize("NFKD").replace(/[\p{M}\p{Cf}]/gu, "").toLowerCase();
