@@ -148,7 +148,8 @@ def _find(reader: Reader, condition: str, parameters: dict[str, Any]) -> Reserva
 class HistoryEntry:
     """A history entry. `at` is in ms since 1970.
 
-    `actor` is `guest` or an actor as in `record_audit`. `name` is the actor's current name.
+    `actor` is `guest` or has one of the forms that `record_audit` lists. `name` is the current name
+    of the actor.
     """
 
     at: int

@@ -106,7 +106,8 @@ def evening_in_words(
 
     The first form is for yesterday, today and tomorrow. Both forms include the date, because a card
     may be printed and read on a later day. `starts` is the slot's start in minutes after midnight,
-    or None for the whole evening. A slot before 17:00 is `Aujourd’hui` instead of `Ce soir`.
+    or None for the whole evening. A slot that starts before 17:00 is in the daytime, so its text is
+    `Aujourd’hui` instead of `Ce soir`.
     """
     nears = {-1: _("Last night"), 0: _("Tonight"), 1: _("Tomorrow")}
     if starts is not None and starts < _EVENINGS_START:

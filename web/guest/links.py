@@ -176,7 +176,7 @@ def find_device(request: web.Request) -> Device | None:
 
 
 def device_for(request: web.Request) -> Device | None:
-    """Return the browser that the request's cookie identifies, or else a new browser.
+    """Return the browser that the request's cookie identifies, or else a new one for `keep_device`.
 
     Return None if the browser has no cookie and plain http prevents setting one.
     """

@@ -65,8 +65,8 @@ async def show_address(request: web.Request) -> web.Response:
 async def test_outside(request: web.Request) -> web.StreamResponse:
     """`POST /portal/box/address/test`: check that the public address leads to this box.
 
-    The check fails after 6 s. If the last attempt to obtain a certificate failed, the box also
-    tries again.
+    The check fails if it takes longer than 6 s. If the last attempt to obtain a certificate failed,
+    the box also tries again to obtain one.
     """
     await request.app[OUTSIDE].check()
     await asyncio.to_thread(_retry_certificate, request.app[BOX])
@@ -74,7 +74,10 @@ async def test_outside(request: web.Request) -> web.StreamResponse:
 
 
 def _retry_certificate(box: Box) -> None:
-    """Request a new attempt if the last one failed and the authority's limits allow another."""
+    """If the last attempt to obtain a certificate failed, request another one.
+
+    Does nothing if the certificate authority's rate limits do not allow another attempt yet.
+    """
     directory = directory_of(box)
     plan = read_plan(directory.root / "tls", box.settings)
     now = box.clock.now()
@@ -147,7 +150,7 @@ def _address_in(form: Form, name: str = "address") -> str:
 def _read_access(request: web.Request) -> Access | None:
     try:
         return Access.load(access_file(directory_of(request.app[BOX]).root))
-    except OperatorError:  # doctor reports it
+    except OperatorError:  # `venuebox doctor` reports this error
         return None
 
 

@@ -195,7 +195,8 @@ PASSWORDS = web.AppKey("passwords", Passwords)
 async def hash_new_password(request: web.Request, password: str, names: tuple[str, ...]) -> str:
     """Return the password's hash.
 
-    Raises Declined if the password is too short, too long or easy to guess, e.g. from `names`.
+    Raises Declined if the password is too short, too long or easy to guess, for example because it
+    consists of one of `names` and a few digits.
     """
     _ = language_of(request).gettext
     limits = {"shortest": PASSWORD_MIN, "longest": PASSWORD_MAX}

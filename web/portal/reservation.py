@@ -59,7 +59,7 @@ _OPEN = frozenset({"requested", "pending", "partial", "confirmed"})
 
 
 class _NotAdmitted(Declined):
-    """Raised after a verdict that staff may override, by repeating the check-in with a reason."""
+    """Raised if a check-in was rejected, but staff may repeat it with a reason to override this."""
 
 
 @dataclass(frozen=True, slots=True)

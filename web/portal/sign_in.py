@@ -337,7 +337,10 @@ def _private_only(handler: Handler) -> Handler:
 
 
 def public_portal_routes(clock: Clock) -> tuple[tuple[str, str, Handler], ...]:
-    """Return the portal's public routes. Like staff accounts, they exist only in live."""
+    """Return the portal's public routes.
+
+    They exist only in the live environment, which stores all staff accounts.
+    """
     sign_in = SignIn(clock)
     welcome = _LinkPage(clock, "portal/welcome.html", "portal/dead_link.html", _welcome)
     first = _LinkPage(

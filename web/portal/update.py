@@ -38,7 +38,11 @@ _OK = 200
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is at `update.url`: a newer release, the reason why it cannot be used, or neither."""
+    """The result of looking for a newer release at `update.url`.
+
+    - `manifest`: the manifest of the newer release, or None if there is no newer release.
+    - `trouble`: why the release could not be read or cannot be installed, otherwise empty.
+    """
 
     manifest: Manifest | None = None
     trouble: str = ""
@@ -58,7 +62,8 @@ class ReleaseWatch:
     async def look(self) -> None:
         """Look for a newer release, within 10 s, and set `found`.
 
-        Does nothing without `url` or a release key, or if the latest result is still fresh.
+        Does nothing if there is no `url` or no release key, or if the latest successful look was
+        less than ten minutes ago.
         """
         async with self._looking:
             now = asyncio.get_running_loop().time()
@@ -101,13 +106,13 @@ async def fetch_manifest(url: str, key: Ed25519PublicKey, trust: Trust) -> Manif
                 session.get(url) as response,
             ):
                 if response.status != _OK:
-                    raise OperatorError(f"{url} answers with status {response.status}")
+                    raise OperatorError(f"{url} responded with HTTP status {response.status}")
                 async for block in response.content.iter_any():
                     head += block
                     if len(head) >= HEAD_BYTES:
                         break
     except TimeoutError:
-        raise OperatorError(f"{url} does not answer in time") from None
+        raise OperatorError(f"{url} did not respond within 10 s") from None
     except (aiohttp.ClientError, OSError) as error:
         raise OperatorError(f"{url} cannot be read ({error})") from None
     with open_archive(io.BytesIO(head)) as archive:
