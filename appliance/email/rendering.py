@@ -60,7 +60,7 @@ class EmailKind(NamedTuple):
     """A kind of email.
 
     An email of this kind is sent only if the reservation's status is in `states`. The other members
-    are message ids for translation.
+    are English texts, which are translated when the email is rendered.
     """
 
     states: set[str]
@@ -152,7 +152,7 @@ class UnusableAddress(ValueError):
 
 
 class Composer:
-    """Renders emails with the same sender. Thread-safe."""
+    """Renders emails, all with the same sender. Thread-safe."""
 
     def __init__(self, sender: str) -> None:
         """Create a composer. `sender` is the From address in the settings.
@@ -366,8 +366,8 @@ def _display_name(venue: str) -> str:
 def _parse_address(text: str | None) -> Address:
     """Return the address with its domain converted to ASCII.
 
-    If `text` is None (erased), return `erased@venuebox.invalid`. Raises UnusableAddress if `text`
-    is not a valid address.
+    If `text` is None, the address was erased, so return `erased@venuebox.invalid`. Raises
+    UnusableAddress if `text` is not a valid address.
     """
     username, at, domain = ("erased@venuebox.invalid" if text is None else text).rpartition("@")
     if not (username and at and domain) or _NOT_IN_ADDRESSES.search(username + domain):

@@ -61,7 +61,8 @@ class SmtpSender:
     async def send(self, message: EmailMessage) -> None:
         """Send an email, and return when the server has accepted it.
 
-        Raises Undelivered if the server does not accept it. Cancellation closes the connection.
+        Raises Undelivered if the server does not accept it. If the calling task is cancelled, the
+        connection is closed.
         """
         sender, recipient = message["From"].addresses[0], message["To"].addresses[0]
         raw = await asyncio.to_thread(message.as_bytes)
@@ -88,7 +89,7 @@ class SmtpSender:
         """Send the envelope, and return a connection that is ready for DATA.
 
         If the open connection fails, a new connection is used, because servers close idle
-        connections and limit the number of emails for each connection.
+        connections and limit the number of emails per connection.
         """
         if self._client is not None:
             try:

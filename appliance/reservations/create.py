@@ -53,9 +53,10 @@ def grant(
     tx: Transaction, booking: Booking,
     *, source: str, status: str, actor: str, over_capacity: bool = False, **columns: Any,
 ) -> Issued:  # fmt: skip
-    """Insert a reservation, announce `reservation.created` and return its code and link expiry.
+    """Insert a reservation and queue the event `reservation.created`.
 
-    Raises an error for the first of these conditions that is not met:
+    Return the reservation's id, its access code and when the guest's link expires. Raises an error
+    for the first of these conditions that is not met:
 
     1. The venue is active and open that evening.
     2. The table exists and is bookable, and its capacity fits the number of guests

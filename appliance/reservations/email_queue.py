@@ -25,7 +25,10 @@ SETTINGS_TROUBLE = "settings: "  # prefix of errors that the owner must fix in t
 
 @dataclass(frozen=True, slots=True)
 class Email:
-    """A row of `letter`. Times are in ms since 1970. `recipient` is None after erasure."""
+    """A row of the table `letter`. Times are in ms since 1970.
+
+    `recipient` is None if the guest's data was erased.
+    """
 
     id: str
     reservation_id: str

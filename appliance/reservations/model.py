@@ -35,7 +35,7 @@ class Issued:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A row of `reservation`, with its table's name and number.
+    """A row of the database table `reservation`, with the name and number of the venue's table.
 
     Timestamps are in ms since 1970; `starts` and `ends` are in minutes after midnight.
     """

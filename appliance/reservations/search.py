@@ -63,7 +63,7 @@ def search_by_name(reservations: Iterable[Reservation], query: str) -> list[Rese
 
 
 def _names_table(name: str, number: str, word: str) -> bool:
-    """Whether `word`, which must be folded, is part of the table's name or equals its number."""
+    """Whether `word`, a result of `fold`, is part of the table's name or equals its number."""
     return word in fold(name) or word == fold(number)
 
 

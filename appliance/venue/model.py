@@ -331,7 +331,7 @@ def slot_clashes(
 
 
 def _find_booked(slots: Iterable[Slot], reservation: Coming) -> Slot | None:
-    """Return the reservation's slot if `slots` offers it on that weekday, or None."""
+    """Return the reservation's slot if `slots` offers it on the reservation's date, or None."""
     if reservation.slot is None:
         return None
     return find_slot(slots, reservation.slot, date.fromisoformat(reservation.date))

@@ -17,7 +17,7 @@ _HEADINGS = frozenset({"number", "numéro", "numero", "table", "n°", "no", "nº
 class Fault:
     """An invalid line. Lines are numbered from 1.
 
-    `what` is the error: columns, number, name, capacity_min, capacity_max, order, type,
+    `what` names the error: columns, number, name, capacity_min, capacity_max, order, type,
     minimum_spend, twice, taken, range or too_many.
     """
 

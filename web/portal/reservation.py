@@ -193,7 +193,7 @@ async def new_code(request: web.Request, _: Form) -> None:
 
 @_form
 async def pay(request: web.Request, form: Form) -> None:
-    """`POST …/payment`: record a payment. A repeated form does not record it again."""
+    """`POST …/payment`: record a payment, only once even if the form is sent again."""
     await _run_action(
         request,
         as_seen,

@@ -49,7 +49,7 @@ class Found:
 
 
 class ReleaseWatch:
-    """Looks for a newer release at `update.url`, at most every ten minutes."""
+    """Looks for a newer release at `update.url`. A successful result is kept for ten minutes."""
 
     def __init__(self, url: str, installed: str, trust: Trust | None = None) -> None:
         self.url, self.installed = url, installed
@@ -62,8 +62,8 @@ class ReleaseWatch:
     async def look(self) -> None:
         """Look for a newer release, within 10 s, and set `found`.
 
-        Does nothing if there is no `url` or no release key, or if the latest successful look was
-        less than ten minutes ago.
+        Does nothing if there is no `url` or no release key, or if the latest attempt succeeded less
+        than ten minutes ago.
         """
         async with self._looking:
             now = asyncio.get_running_loop().time()
@@ -120,7 +120,7 @@ async def fetch_manifest(url: str, key: Ed25519PublicKey, trust: Trust) -> Manif
 
 
 async def show_update(request: web.Request) -> web.Response:
-    """`GET /portal/box/update`: look for a newer release, and show the section.
+    """`GET /portal/box/update`: look for a newer release, and show the update section.
 
     The page polls this during an update, even while the box restarts.
     """
@@ -131,7 +131,7 @@ async def show_update(request: web.Request) -> web.Response:
 
 
 async def read_update_state(request: web.Request) -> dict[str, object]:
-    """Return the template values for the section, without looking for a newer release."""
+    """Return the template values for the update section, without looking for a newer release."""
     watch, root = request.app[RELEASES], directory_of(request.app[BOX]).root
     record = await asyncio.to_thread(read_update_record, root)
     now = request.app[BOX].clock.now()
