@@ -44,8 +44,8 @@ from appliance.venue.rows import find_table, get_venue, list_slots
 
 # The sender in previews if no sender is set.
 _NO_SENDER = Address("", "letters", "venuebox.invalid")
-# Pixels per module of the QR code. Emails show the image at half its size, so that it is sharp on
-# any screen.
+# Pixels per module of the QR code. Emails show the image at half its size, so that it is also sharp
+# on screens with a high resolution.
 _PASS_SCALE = 10
 _NOT_IN_ADDRESSES = re.compile(r"""[\s<>()\[\]\\,;:"'@\x00-\x1f\x7f-\x9f]""")
 _ADDRESS_DELIMITERS = re.compile(r'[()<>\[\]:;@\\,"=?]')
@@ -60,7 +60,7 @@ class EmailKind(NamedTuple):
     """A kind of email.
 
     An email of this kind is sent only if the reservation's status is in `states`. The other members
-    are message ids for translation.
+    are English texts, which are translated when the email is rendered.
     """
 
     states: set[str]
@@ -152,12 +152,12 @@ class UnusableAddress(ValueError):
 
 
 class Composer:
-    """Renders emails with the same sender. Thread-safe."""
+    """Renders emails, all with the same sender. Thread-safe."""
 
     def __init__(self, sender: str) -> None:
         """Create a composer. `sender` is the From address in the settings.
 
-        If it is not a valid address, only previews are possible.
+        If `sender` is not a valid address, the emails can be previewed but must not be sent.
         """
         self.sender: Address | None = None
         with contextlib.suppress(UnusableAddress):
@@ -177,14 +177,16 @@ class Composer:
         attached for email clients that show no inline images. Emails of the kinds WITH_CALENDAR
         have a calendar file attached.
 
-        If there is no valid sender, the result is only a preview. Raises UnusableAddress if the
+        If there is no valid sender, the email has a placeholder address as its sender and is only a
+        preview. Raises UnusableAddress if the
         recipient's address cannot be used.
         """
         language = load_languages().get(contents.email.language)
         values = _template_values(contents, language)
         sender, recipient = self.sender or _NO_SENDER, _parse_address(contents.email.recipient)
         is_ascii = (sender.addr_spec + recipient.addr_spec).isascii()
-        # Unencoded UTF-8 requires SMTPUTF8.
+        # Use unencoded UTF-8 in the headers only if an address requires it, because the mail server
+        # must then support SMTPUTF8.
         message = EmailMessage(policy=_POLICY.clone(utf8=not is_ascii))
         message["Date"] = datetime.fromtimestamp(contents.at / 1000, UTC)
         message["From"] = Address(_display_name(values["venue"]), sender.username, sender.domain)
@@ -364,8 +366,8 @@ def _display_name(venue: str) -> str:
 def _parse_address(text: str | None) -> Address:
     """Return the address with its domain converted to ASCII.
 
-    If `text` is None (erased), return `erased@venuebox.invalid`. Raises UnusableAddress if `text`
-    is not a valid address.
+    If `text` is None, the address was erased, so return `erased@venuebox.invalid`. Raises
+    UnusableAddress if `text` is not a valid address.
     """
     username, at, domain = ("erased@venuebox.invalid" if text is None else text).rpartition("@")
     if not (username and at and domain) or _NOT_IN_ADDRESSES.search(username + domain):

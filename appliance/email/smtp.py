@@ -42,14 +42,15 @@ class Undelivered(Exception):
 class SmtpSender:
     """A client for the configured mail server. It sends one email at a time.
 
-    The server's certificate is verified. If `security` is `none`, there is no TLS and no
-    certificate. The connection stays open between emails until `close` is called.
+    The server's certificate is verified, unless `security` is `none`: the connection is then not
+    encrypted, and the server sends no certificate. The connection stays open between emails until
+    `close` is called.
     """
 
     # Time limit in seconds for the steps before DATA.
     envelope_within = 60.0
-    # Time limit in seconds for DATA. With a shorter limit, the server may accept an email that the
-    # box then sends again (RFC 5321, 4.5.3.2.6).
+    # Time limit in seconds for DATA. With a shorter limit, the box could give up, although the
+    # server accepts the email a little later, and then send it again (RFC 5321, 4.5.3.2.6).
     data_within = 600.0
 
     def __init__(self, settings: MailSettings, tls: ssl.SSLContext | None = None) -> None:
@@ -60,7 +61,8 @@ class SmtpSender:
     async def send(self, message: EmailMessage) -> None:
         """Send an email, and return when the server has accepted it.
 
-        Raises Undelivered if the server does not accept it. Cancellation closes the connection.
+        Raises Undelivered if the server does not accept it. If the calling task is cancelled, the
+        connection is closed.
         """
         sender, recipient = message["From"].addresses[0], message["To"].addresses[0]
         raw = await asyncio.to_thread(message.as_bytes)
@@ -87,7 +89,7 @@ class SmtpSender:
         """Send the envelope, and return a connection that is ready for DATA.
 
         If the open connection fails, a new connection is used, because servers close idle
-        connections and limit the number of emails for each connection.
+        connections and limit the number of emails per connection.
         """
         if self._client is not None:
             try:
@@ -148,7 +150,8 @@ async def find_trouble(settings: MailSettings, within: float) -> str | None:
 def _new_client(settings: MailSettings, domain: str, tls: ssl.SSLContext | None) -> aiosmtplib.SMTP:
     """Return a client that is not connected yet.
 
-    `domain` is sent with EHLO. Without it, the library would look up the host's name in the DNS.
+    `domain` is sent with EHLO. Without `domain`, the library would look up this machine's name in
+    the DNS.
     """
     return aiosmtplib.SMTP(
         hostname=settings.host,
@@ -188,8 +191,8 @@ async def _connect(client: aiosmtplib.SMTP) -> None:
 async def _send_envelope(client: aiosmtplib.SMTP, sender: Address, recipient: Address) -> None:
     """Send MAIL FROM and RCPT TO.
 
-    Unlike the library's `sendmail`, send no RSET if the server rejects them. Raises Undelivered if
-    an address cannot be used.
+    Unlike the library's `sendmail`, this sends no RSET if the server rejects one of the commands.
+    Raises Undelivered if an address cannot be used.
     """
     needs_utf8 = not (sender.addr_spec + recipient.addr_spec).isascii()
     if needs_utf8 and client.is_ehlo_or_helo_needed:
@@ -208,8 +211,8 @@ async def _send_envelope(client: aiosmtplib.SMTP, sender: Address, recipient: Ad
 def _classify(error: aiosmtplib.SMTPException) -> Outcome:
     """Return the outcome for an SMTP error.
 
-    A 5xx reply is permanent for this email, unless it concerns our sign-in, our sender address or
-    our permission to send. The owner must then correct the settings.
+    A 5xx reply means that this email cannot be sent, except if the reply concerns our sign-in, our
+    sender address or our permission to send. In these cases, the owner must correct the settings.
     """
     if not isinstance(error, aiosmtplib.SMTPResponseException):
         if isinstance(error, OSError):
@@ -228,7 +231,7 @@ def _classify(error: aiosmtplib.SMTPException) -> Outcome:
 
 
 def _unreachable(error: BaseException) -> Outcome:
-    """Return the outcome for a network error. Look for a DNS or TLS error among its causes."""
+    """Return the outcome for a network error, depending on whether DNS or TLS caused it."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, socket.gaierror):

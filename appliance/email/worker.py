@@ -49,8 +49,9 @@ def record_email_attempt(tx: Transaction, email_id: str, outcome: Outcome) -> in
     """Record an attempt to send an email. Return the seconds until the next attempt, or None.
 
     An email is retried until the reservation's evening is over. Only a waiting email changes, so
-    an outcome that is recorded twice counts once. A failure of the mail server or its settings
-    creates an alert, which ends when the server accepts an email or rejects only that email.
+    an outcome that is recorded twice counts once. A failure of the mail server, or a
+    mistake in its settings, creates an alert. The alert ends when the server accepts an email, or
+    rejects one for a reason that concerns only that email.
     """
     email = find_email(tx, email_id)
     if email is None or email.state != "waiting":
@@ -90,22 +91,21 @@ def _update_alerts(tx: Transaction, outcome: Outcome) -> None:
         put_alert(tx, Alert(MAIL_SETTINGS, "", tx.now, sentence))
     else:
         drop_alert(tx, MAIL_SETTINGS, "")
-        put_alert(
-            tx, Alert(MAIL_UNREACHABLE, "", tx.now, f"emails wait and will be retried: {trouble}")
-        )
+        sentence = f"emails cannot be sent and will be retried: {trouble}"
+        put_alert(tx, Alert(MAIL_UNREACHABLE, "", tx.now, sentence))
 
 
 class EmailWorker:
     """Sends one environment's emails. Use it only in the event loop that started it."""
 
-    answer_within = 5.0  # longest time that a booking waits for its email, in seconds
+    answer_within = 5.0  # longest time that a booking request waits for its email to be sent, in s
 
     def __init__(
         self, environment: Environment, clock: Clock, server: SmtpSender | None = None
     ) -> None:
         """Create a worker. `server` defaults to the mail server in the settings.
 
-        If there is no mail server, emails stay queued. The test environment sends no email.
+        If no mail server is configured, emails stay queued. The test environment sends no email.
         """
         mail = environment.settings.mail
         if environment.name != "live":
@@ -213,8 +213,9 @@ class EmailWorker:
     def _next(self) -> str | None:
         """Return the id of the next email to send, or None if none is due.
 
-        New emails come first, then the retry that has been due longest. If an outcome could not be
-        recorded, return its email, so that it is recorded before another email is sent.
+        New emails come first, then the retry that has been due longest. If the outcome for an
+        email could not be recorded, return that email first, so that its outcome is recorded before
+        another email is sent.
         """
         first = min(self._due, key=lambda id_: self._remaining(self._due[id_]), default=None)
         if self._closed or first is None or self._remaining(self._due[first]) > 0:
@@ -245,7 +246,8 @@ class EmailWorker:
     async def _send(self, server: SmtpSender, email_id: str) -> Outcome:
         """Render and send an email, and return the outcome. Raises only CancelledError.
 
-        If an outcome could not be recorded, return that outcome and send nothing.
+        If the outcome of an earlier attempt could not be recorded, send nothing and return that
+        outcome.
         """
         if self._unrecorded is not None:
             return self._unrecorded[1]
@@ -280,7 +282,7 @@ class EmailWorker:
             delay = await self._environment.database.write(record_email_attempt, email_id, outcome)
         except Exception as error:  # noqa: BLE001 - any failed write is retried
             name = type(error).__name__
-            log.error("email: outcome for %s was not recorded: %s", email_id, name)  # noqa: TRY400
+            log.error("email: the outcome for %s was not recorded: %s", email_id, name)  # noqa: TRY400
             self._unrecorded = email_id, outcome
             return RETRY_SECONDS[0]
         self._unrecorded = None
@@ -292,15 +294,16 @@ class EmailWorker:
     def _remaining(self, due: tuple[float, int]) -> float:
         """Return the seconds until `due`, on the clock that reaches it first.
 
-        The monotonic clock stops while the machine sleeps, and the wall clock can be set back.
+        Neither clock is enough: the monotonic clock stops while the machine sleeps, and the wall
+        clock can be set back.
         """
         return min(due[0] - self._clock.monotonic(), (due[1] - self._clock.now()) / 1000)
 
     def _postpone(self) -> None:
         """Postpone emails so that none is due for a minute.
 
-        This limits attempts on a failing server. Calls of `send_now` that are waiting return
-        `failed`.
+        This limits how often the box tries a mail server that does not work. Calls to `send_now`
+        that are waiting return `failed`.
         """
         later = self._after(RETRY_SECONDS[0])
         self._due = {email_id: max(due, later) for email_id, due in self._due.items()}

@@ -33,7 +33,8 @@ from appliance.venue.rows import find_table, get_venue, list_slots
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Maximum per reservation, because everyone with the link can add entries to its history.
+# Maximum number of changes that guests can make to one reservation. Without it, anyone with the
+# link could add entries to the reservation's history without limit.
 _GUEST_CHANGES_MAX = 100
 
 
@@ -43,9 +44,9 @@ def as_seen(
 ) -> R:  # fmt: skip
     """Run `action(tx, reservation_id, …)` if the reservation's version is still `seen`.
 
-    `seen` is the version that the form showed. A form that is sent twice therefore has
-    an effect only once.
-    Raises ChangedMeanwhile if the version differs, and NotFound if the id is unknown.
+    `seen` is the version that the form showed. Each change increments the version, so a form that
+    is sent twice has an effect only once. Raises ChangedMeanwhile if the version differs, and
+    NotFound if the id is unknown.
     """
     _get_as_seen(tx, reservation_id, seen)
     return action(tx, reservation_id, *args, **kwargs)
@@ -66,17 +67,17 @@ def _get_open(tx: Transaction, reservation_id: str, seen: int) -> Reservation:
 
 
 def accept(tx: Transaction, reservation_id: str, *, actor: str) -> Reservation:
-    """Accept a request: confirm the reservation, announce it and email the guest.
+    """Accept a request: confirm the reservation, and notify the webhook endpoints and the guest.
 
-    Raises WrongState unless the reservation is requested.
+    Raises WrongState unless the reservation's status is `requested`.
     """
     return _settle_request(tx, reservation_id, "confirmed", "accepted", actor)
 
 
 def decline(tx: Transaction, reservation_id: str, *, actor: str) -> Reservation:
-    """Decline a request: free the table, announce it and email the guest.
+    """Decline a request: free the table, and notify the webhook endpoints and the guest.
 
-    Raises WrongState unless the reservation is requested.
+    Raises WrongState unless the reservation's status is `requested`.
     """
     return _settle_request(tx, reservation_id, "declined", "declined", actor)
 
@@ -135,7 +136,7 @@ def cancel_by_guest(tx: Transaction, reservation_id: str, cancel_hours: int) -> 
 def cancel(tx: Transaction, reservation_id: str, *, actor: str, notify: bool = True) -> Cancelled:
     """Cancel a reservation that holds its table. Idempotent. `checkedInAt` does not change.
 
-    If `notify` is True, the guest gets an email, subject to the rules in `email_guest`. Raises
+    If `notify` is True, the guest gets an email, unless a rule in `email_guest` prevents it. Raises
     NotFound if the id is unknown, and WrongState if the reservation is declined.
     """
     reservation = get_reservation(tx, reservation_id)
@@ -283,11 +284,12 @@ def claim(
     tx: Transaction, reservation_id: str, device_hash: bytes | None,
     correction: Correction | None = None,
 ) -> Reservation:  # fmt: skip
-    """Correct the reservation, and save it in the browser with the hash `device_hash`.
+    """Apply the guest's correction, and save the reservation for the browser `device_hash`.
 
-    If `device_hash` is None, only corrects it. Idempotent for each browser. A cancelled, declined
-    or completed reservation is neither saved nor corrected. Raises the same errors as `correct`.
-    Saving it in another browser counts as a change by guests, so it can also raise RateLimited.
+    If `device_hash` is None, the reservation is not saved. Saving it again for the same browser has
+    no effect. A cancelled, declined or completed reservation is neither saved nor corrected. Raises
+    the same errors as `correct`. Saving the reservation for another browser counts as a change by
+    guests, so it can also raise RateLimited.
     """
     reservation = get_reservation(tx, reservation_id)
     if reservation.status not in OPEN_STATUSES:

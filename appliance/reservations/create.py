@@ -53,16 +53,17 @@ def grant(
     tx: Transaction, booking: Booking,
     *, source: str, status: str, actor: str, over_capacity: bool = False, **columns: Any,
 ) -> Issued:  # fmt: skip
-    """Insert a reservation, announce `reservation.created` and return its code and link expiry.
+    """Insert a reservation and queue the event `reservation.created`.
 
-    Raises an error for the first of these conditions that is not met:
+    Return the reservation's id, its access code and when the guest's link expires. Raises an error
+    for the first of these conditions that is not met:
 
     1. The venue is active and open that evening.
     2. The table exists and is bookable, and its capacity fits the number of guests
        (the capacity is not checked with `over_capacity`).
     3. The slot is offered on that weekday.
     4. The date is neither past nor more than 730 days ahead.
-    5. The slot has not ended. This does not apply to staff.
+    5. The slot has not ended. This is not checked for reservations that staff create.
     6. The table is free.
 
     `columns` contains values for further columns of the table `reservation`.
@@ -156,9 +157,10 @@ def list_mismatches(reader: Reader, limit: int = SHOWN) -> list[Mismatch]:
 class Granted:
     """The outcome of a booking request.
 
-    `email_id` is the id of the confirmation email, which must be sent before the response. If the
-    request is a replay, `status` is the reservation's current status, and `other_body` is True if
-    the body differs from the body of the first request.
+    `email_id` is the id of the confirmation email, or None if there is none. The caller tries to
+    send it before it responds, because the response says whether the email was sent. If the request
+    is a replay, `status` is the reservation's current status, and `other_body` is True if the body
+    differs from the body of the first request.
     """
 
     issued: Issued
@@ -174,7 +176,8 @@ def reserve(
     """Create a partner's reservation.
 
     If the idempotency key was already used, return the first result. Raises the same errors as
-    `grant`. If a request is refused, nothing is stored, so the partner may use its key again.
+    `grant`. If a request is refused, nothing is stored, so the partner may use the idempotency key
+    for another request.
     """
     assert booking.idempotency_key is not None  # noqa: S101 - parse_booking requires it
     earlier = find_issued(tx, key.lineage, booking.idempotency_key)
@@ -222,7 +225,7 @@ def _replay(
 
 
 _HOUR = 3_600_000  # in ms
-_GUEST_LINEAGE = "guest"  # the same for all booking forms; each has its own idempotency key
+_GUEST_LINEAGE = "guest"  # used for all booking forms; each form has its own idempotency key
 _EMAIL_KINDS = {"confirmed": "confirmation", "requested": "requested", "pending": "payment_due"}
 
 

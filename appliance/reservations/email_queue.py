@@ -25,7 +25,10 @@ SETTINGS_TROUBLE = "settings: "  # prefix of errors that the owner must fix in t
 
 @dataclass(frozen=True, slots=True)
 class Email:
-    """A row of `letter`. Times are in ms since 1970. `recipient` is None after erasure."""
+    """A row of the table `letter`. Times are in ms since 1970.
+
+    `recipient` is None if the guest's data was erased.
+    """
 
     id: str
     reservation_id: str
@@ -45,9 +48,10 @@ class Outcome:
     """The result of one attempt to send an email.
 
     - `accepted`: the mail server accepted the email.
-    - `refused`: the mail server refused this recipient permanently.
-    - `deferred`: the mail server reported a temporary error for this email.
-    - `unreachable`: the mail server accepts no email at present.
+    - `refused`: this email cannot be sent, for example because the server refused the recipient
+      permanently. There is no further attempt.
+    - `deferred`: a temporary error concerned only this email.
+    - `unreachable`: no email can be sent at present, because of the mail server or its settings.
 
     `trouble` is the error, without personal data.
     """
@@ -62,10 +66,11 @@ def retry_delay(attempts: int) -> int:
 
 
 def remaining_delay(email: Email, now: int) -> float:
-    """Return the seconds until a waiting email is due after a restart.
+    """Return how many seconds after a restart a waiting email is due.
 
-    The result is at most the email's retry delay. A wrong clock therefore cannot postpone the email
-    any further. It is 0 if the last error was in the settings, because they may have changed.
+    The result is at most the email's retry delay, so a wrong clock cannot postpone the email by
+    more than that. It is 0 for an email that was never tried, and if the last error was caused by
+    the settings, because the settings may have been corrected since.
     """
     if email.attempts == 0 or (email.trouble or "").startswith(SETTINGS_TROUBLE):
         return 0.0
@@ -192,7 +197,7 @@ _EMAILS_A_DAY = 6
 
 @dataclass(frozen=True, slots=True)
 class EmailQueued:
-    """Change notice: an email was queued and is waiting to be sent."""
+    """Notice after a commit that an email was queued and is waiting to be sent."""
 
     email_id: str
 

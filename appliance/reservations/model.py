@@ -35,7 +35,7 @@ class Issued:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A row of `reservation`, with its table's name and number.
+    """A row of the database table `reservation`, with the name and number of the venue's table.
 
     Timestamps are in ms since 1970; `starts` and `ends` are in minutes after midnight.
     """
@@ -85,7 +85,7 @@ class Reservation:
 
     @property
     def customer_given_name(self) -> str | None:
-        """The given name for salutations, or None if it was erased.
+        """The given name for salutations, or None if the name was erased.
 
         Includes all words of a compound given name such as “Abd el Kader”.
         """
@@ -105,8 +105,8 @@ def hours_of(
 ) -> tuple[int, int] | None:
     """Return the reservation's (start, end) in minutes after midnight.
 
-    A reservation for the whole evening covers all slots of that evening. Returns None if there are
-    none.
+    A reservation for the whole evening lasts from the start of the first slot to the end of the
+    last slot. Returns None if the evening has no slots.
     """
     if reservation.slot is not None:
         return reservation.starts, reservation.ends
@@ -118,7 +118,9 @@ def cancel_deadline(
 ) -> int:
     """Return the guest's cancellation deadline in ms since 1970.
 
-    It is `hours` before the start, or `hours` before the end of an evening that has no slots.
+    The deadline is `hours` hours before the reservation starts. A reservation for the whole evening
+    starts with the first slot. If the evening has no slots, the deadline is `hours` hours before
+    the evening ends.
     """
     day = date.fromisoformat(reservation.date)
     expected = hours_of(reservation, slots, venue.evening_ends_at)

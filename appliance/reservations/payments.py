@@ -28,10 +28,11 @@ def record_payment(
 ) -> Reservation:  # fmt: skip
     """Record a payment of `amount` (whole currency units), and email the guest.
 
-    If `complete` is True, the reservation becomes confirmed, an event announces it, and the guest
-    gets a confirmation. Otherwise it becomes partial, and the email states the amount due. Raises
-    WrongState unless the reservation is pending or partial, ValidationError if `amount` is out of
-    range, and UnusualAmount if it is unusually high and `sure` is False.
+    If `complete` is True, the reservation becomes confirmed, a `reservation.confirmed` event is
+    sent, and the guest gets a confirmation. Otherwise, the reservation becomes partial, and the
+    email states the minimum spend and the total received so far. Raises WrongState unless the
+    reservation is pending or partial, ValidationError if `amount` is out of range, and
+    UnusualAmount if `amount` is unusually high and `sure` is False.
     """
     reservation = get_reservation(tx, reservation_id)
     if reservation.status not in {"pending", "partial"}:
@@ -59,9 +60,9 @@ def void_payment(
     """Void a payment. Keep its row, and record the actor in the history and the audit log.
 
     A partial or confirmed reservation becomes partial if other payments remain, otherwise pending.
-    It still holds its table. Other statuses do not change. No event is sent. When staff record that
-    the payment is complete, `reservation.confirmed` is announced again. Raises NotFound if the
-    reservation has no such payment, or if the payment is already voided.
+    It still holds its table. Other statuses do not change. No event is sent. If staff later record
+    that the reservation is fully paid, a `reservation.confirmed` event is sent again. Raises
+    NotFound if the reservation has no such payment, or if the payment is already voided.
     """
     reservation = get_reservation(tx, reservation_id)
     valid = {p.id: p.amount for p in list_payments(tx, reservation_id) if p.voided_at is None}

@@ -35,7 +35,7 @@ def get_reservation(reader: Reader, reservation_id: str) -> Reservation:
 
 
 def find_reservations(reader: Reader, ids: Collection[str]) -> dict[str, Reservation]:
-    """Return the reservations with these `ids`, by id. Omits unknown ids. Uses a single query."""
+    """Return a map from id to reservation for the known ids in `ids`. Uses a single query."""
     sql = f"""SELECT {RESERVATION_COLUMNS} FROM json_each(:ids) wanted
               CROSS JOIN reservation r ON r.id = wanted.value
               JOIN venue_table t ON t.id = r.table_id"""  # noqa: S608
@@ -148,7 +148,8 @@ def _find(reader: Reader, condition: str, parameters: dict[str, Any]) -> Reserva
 class HistoryEntry:
     """A history entry. `at` is in ms since 1970.
 
-    `actor` is `guest` or an actor as in `record_audit`. `name` is the actor's current name.
+    `actor` is `guest` or has one of the forms that `record_audit` lists. `name` is the current name
+    of the actor.
     """
 
     at: int
@@ -225,8 +226,8 @@ class Count:
 class Totals:
     """An evening's totals.
 
-    `expected` counts all reservations that hold a table and their guests. `arrived` counts the
-    guests who have arrived and their reservations.
+    `expected` counts the reservations that hold a table, and all their guests. `arrived` counts the
+    guests who have arrived, and their reservations.
     """
 
     expected: Count

@@ -36,8 +36,8 @@ def search(reservations: Iterable[Reservation], query: str) -> list[Reservation]
 def fits(reservation: Reservation, query: str) -> bool:
     """Whether every word of `query` matches the reservation.
 
-    A word of digits may match any part of the phone number. So may all of `query`, if it is a
-    number that contains spaces.
+    A word of digits may match any part of the phone number. If the whole of `query` is a number
+    that contains spaces, it is also compared with the phone number as one number.
     """
     return _matches(reservation, query, _contains)
 
@@ -49,9 +49,9 @@ def asks_phone(query: str) -> bool:
 
 
 def search_by_name(reservations: Iterable[Reservation], query: str) -> list[Reservation]:
-    """Return the reservations in whose name each word of `query` is the start of a word.
+    """Return the reservations whose customer's name matches every word of `query`.
 
-    The result is empty for a blank `query`.
+    A word matches if a word in the name begins with it. The result is empty for a blank `query`.
     """
     words = fold(query).split()
 
@@ -63,7 +63,7 @@ def search_by_name(reservations: Iterable[Reservation], query: str) -> list[Rese
 
 
 def _names_table(name: str, number: str, word: str) -> bool:
-    """Whether `word`, which must be folded, is part of the table's name or equals its number."""
+    """Whether `word`, a result of `fold`, is part of the table's name or equals its number."""
     return word in fold(name) or word == fold(number)
 
 

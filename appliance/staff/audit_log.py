@@ -10,14 +10,17 @@ from appliance.database.connection import Reader, Row, Transaction
 
 CONSOLE = "console"  # the actor of commands that are run on the machine
 NOBODY = "nobody"  # the actor of unauthenticated requests
-START = bytes(32)  # the hash before the first entry
+START = bytes(32)  # used as the previous hash for the first entry
 _CHAINED = "seq, at, actor, what, detail"
 _BATCH = 5000
 
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """An entry in the audit log. `at` is in ms since 1970. See `record_audit` for `actor`."""
+    """An entry in the audit log. `at` is in ms since 1970.
+
+    `actor` has one of the forms that `record_audit` lists.
+    """
 
     seq: int
     at: int
@@ -31,7 +34,7 @@ def record_audit(tx: Transaction, actor: str, what: str, /, **detail: Any) -> No
 
     `actor` is `staff:<id>`, `key:<id>`, `terminal:<id>`, `box`, CONSOLE or NOBODY. `detail` may
     contain ids and the names of the venue's own objects. It must not contain secrets, guests'
-    data or mistyped input.
+    data, or rejected input, in which someone may have typed a password by mistake.
     """
     last = tx.row("SELECT seq, hash FROM security_log ORDER BY seq DESC LIMIT 1")
     seq, previous = (1, START) if last is None else (last[0] + 1, last[1])
@@ -45,7 +48,8 @@ def list_audit_entries(
 ) -> list[AuditEntry]:
     """Return up to `limit` entries, newest first.
 
-    With `before`, return only entries with a lower number. Use it to request the next page.
+    If `before` is set, return only entries whose `seq` is lower. For the next page, pass the `seq`
+    of the last entry.
     """
     sql = f"""SELECT {_CHAINED} FROM security_log
               WHERE :before IS NULL OR seq < :before ORDER BY seq DESC LIMIT :limit"""  # noqa: S608
@@ -54,7 +58,7 @@ def list_audit_entries(
 
 
 def find_broken_audit_link(reader: Reader) -> int | None:
-    """Return the number of the first entry that breaks the hash chain, or None.
+    """Return the `seq` of the first entry that breaks the hash chain, or None if none does.
 
     If old entries were deleted, the first remaining entry cannot be checked.
     """
@@ -63,10 +67,10 @@ def find_broken_audit_link(reader: Reader) -> int | None:
 
 
 def find_old_audit_entries(reader: Reader, before: int) -> list[tuple[int, ...]]:
-    """Return the keys of up to 5000 old entries that may be deleted, oldest first.
+    """Return the keys (`seq`,) of up to 5000 entries that may be deleted, oldest first.
 
-    These are the entries before the first entry at or after `before` (ms since 1970). The log's
-    last entry is never returned, because the next entry's hash depends on it.
+    Stop at the first entry whose time is at or after `before` (ms since 1970). The log's last entry
+    is never returned, because the hash of the next new entry depends on it.
     """
     sql = """SELECT seq FROM security_log
              WHERE seq < coalesce(
@@ -77,7 +81,7 @@ def find_old_audit_entries(reader: Reader, before: int) -> list[tuple[int, ...]]
 
 
 def drop_audit_entries(tx: Transaction, keys: Sequence[tuple[int, ...]]) -> None:
-    """Delete the entries with these keys (see `find_old_audit_entries`)."""
+    """Delete the entries whose keys `find_old_audit_entries` has returned."""
     tx.execute_each("DELETE FROM security_log WHERE seq = ?", keys)
 
 
@@ -87,7 +91,7 @@ def _chain(previous: bytes, row: Sequence[Any]) -> bytes:
 
 
 def find_break(rows: Iterable[Row], chain: Callable[[bytes, list[Any]], bytes]) -> int | None:
-    """Return the number of the first row that breaks the hash chain, or None.
+    """Return the `seq` of the first row that breaks the hash chain, or None if none does.
 
     Each row is (hash, seq, …). If the first row's `seq` is not 1, older rows were deleted, so its
     hash cannot be checked.

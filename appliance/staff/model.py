@@ -27,7 +27,7 @@ class StaffMember:
     def may(self, role: str) -> bool:
         """Whether this account's role includes `role`.
 
-        Each role in ROLES includes the roles after it.
+        Each role includes the roles that come after it in ROLES.
         """
         return ROLES.index(self.role) <= ROLES.index(role)
 
@@ -96,7 +96,7 @@ def set_language(tx: Transaction, staff_id: str, language: str) -> None:
 def list_locked(reader: Reader, accounts: dict[str, bytes], wrong: int) -> set[str]:
     """Return the ids of the accounts in `accounts` with at least `wrong` failed sign-ins.
 
-    `accounts` maps a staff id to the account's hash.
+    `accounts` maps each staff id to the `account_hash` of that account's name.
     """
     sql = "SELECT DISTINCT account FROM sign_in_failure WHERE wrong >= :wrong"
     locked = {account for (account,) in reader.rows(sql, {"wrong": wrong})}

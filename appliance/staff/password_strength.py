@@ -16,7 +16,7 @@ _LEET = str.maketrans("@4310$5!7+8", "aaeiossittb")
 _AFFIXES = " 0123456789!?.,;:@#*-_+=$€%&/()'\""
 _RUN_MIN = 3  # fewest neighbouring keys that count as a run
 _NUMBER_MAX = 12  # dates and phone numbers have up to this many digits
-_OUTSIDE_RUNS_MIN = 4  # fewest characters that must not be part of a run
+_OUTSIDE_RUNS_MIN = 4  # a password needs at least this many characters that are not part of a run
 
 
 def is_guessable(password: str, names: tuple[str, ...]) -> bool:
@@ -37,10 +37,11 @@ def is_guessable(password: str, names: tuple[str, ...]) -> bool:
 
 
 def _cores(lower: str) -> set[str]:
-    """Remove additions from the password in several ways. Return all results.
+    """Return the words that may remain if additions are removed from the password.
 
-    Years are removed, and digits and symbols at both ends. This is done with and without replacing
-    leetspeak by letters. Each result is also returned without separators, and reversed.
+    Additions are years, and digits and symbols at both ends. The additions are removed with and
+    without replacing leetspeak with letters. Each result is also returned without separators, and
+    each of these results is also returned in reverse.
     """
     found = {lower.strip(_AFFIXES), _YEARS.sub("", lower).strip(_AFFIXES)}
     found |= {core.translate(_LEET) for core in found}

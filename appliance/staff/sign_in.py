@@ -1,4 +1,7 @@
-"""Sign-in and sessions (docs/security.md, S6). Each attempt is counted before it is checked."""
+"""Sign-in and sessions (docs/security.md, S6).
+
+Each sign-in attempt is counted as failed before its password is checked.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -68,7 +71,7 @@ _FROM = "session x JOIN staff s ON s.id = x.staff_id AND s.disabled_at IS NULL"
 def find_session(reader: Reader, session_hash: bytes) -> Session | None:
     """Return the session whose cookie has this hash, even if the session has expired.
 
-    Return None if it is unknown or the account is disabled.
+    Return None if no session's cookie has this hash, or if the account is disabled.
     """
     sql = f"SELECT {_COLUMNS} FROM {_FROM} WHERE x.hash = :hash"  # noqa: S608
     return reader.one(_session, sql, {"hash": session_hash})
@@ -173,7 +176,7 @@ _UNKNOWN_BROWSER = b""  # all unknown browsers share one failure counter for eac
 class Try:
     """A sign-in attempt.
 
-    `person` is the account with the typed name, or None. `account` and `device` are the key of
+    `person` is the account with the typed name, or None. `account` and `device` together identify
     the failure counter.
     """
 
@@ -197,11 +200,11 @@ class OpenedSession:
 
 
 def begin_sign_in(tx: Transaction, name: str, device_secret: str | None) -> Try:
-    """Start a sign-in attempt. It counts as failed at once, so concurrent guesses all count.
+    """Start a sign-in attempt and count it as failed at once, so that concurrent guesses all count.
 
-    `open_session` clears the counter. Each browser that the account has used before has its own
-    counter, so wrong guesses in other browsers do not delay sign-ins from it. Raises SignInLater
-    after too many attempts.
+    `open_session` clears the counter. Each browser in which the account has signed in before has
+    its own counter, so wrong guesses in other browsers do not delay sign-ins there. Raises
+    SignInLater if the delay after earlier failures has not passed yet.
     """
     account = account_hash(name)
     found = find_by_name(tx, " ".join(name.split()))
@@ -218,11 +221,12 @@ def begin_sign_in(tx: Transaction, name: str, device_secret: str | None) -> Try:
 def count_try(tx: Transaction, account: bytes, device: bytes, refusal: type[SignInLater]) -> None:
     """Count one more failure for this account and device.
 
-    Raises `refusal`, with the remaining delay in seconds, after too many failures.
+    If the delay after earlier failures has not passed yet, count nothing and raise `refusal` with
+    the remaining seconds.
     """
     sql = "SELECT wrong, at FROM sign_in_failure WHERE account = :account AND device = :device"
     wrong, at = tx.row(sql, {"account": account, "device": device}) or (0, 0)
-    # Start again if a day has passed or the clock was set back.
+    # Restart the counter if a day has passed since the last failure or the clock was set back.
     if at and not 0 <= tx.now - at < _DAY:
         clear_failures(tx, account, device)
         wrong = 0
@@ -258,7 +262,7 @@ def note_wrong_password(tx: Transaction, attempt: Try) -> None:
 
 
 def still_fits(tx: Transaction, attempt: Try) -> bool:
-    """Whether the account is still enabled and has the password hash that was compared.
+    """Whether the account is still enabled and still has the password hash that was compared.
 
     The comparison is slow, so the account may have changed in the meantime.
     """
@@ -282,8 +286,8 @@ def start_session(
 ) -> OpenedSession:
     """Start a session for an account whose user is authenticated. Remember the browser.
 
-    A browser keeps its `device_secret` only if the box issued it. Another secret may have been put
-    into the browser by an attacker, who then knows it.
+    The browser keeps its `device_secret` only if this box issued it. Otherwise, it gets a new one,
+    because an attacker may have put a secret that they know into the browser.
     """
     secret = tx.tokens.new_link_secret()
     if device_secret is None or not is_known_browser(tx, hash_token(device_secret)):

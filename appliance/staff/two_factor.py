@@ -23,7 +23,8 @@ ASKED_MILLISECONDS = 5 * 60_000
 class TwoFactor:
     """An account's encrypted TOTP secret. Times are in ms since 1970.
 
-    If `since` is None, the secret was offered but not confirmed, and sign-in needs no code.
+    `since` is when the secret was confirmed. If it is None, the secret was only offered, and
+    sign-in needs no code.
     """
 
     wrapped: bytes
@@ -32,7 +33,7 @@ class TwoFactor:
 
 
 def normalise_recovery_code(typed: str) -> str:
-    """Return a typed recovery code in the form that is hashed: upper case, without separators."""
+    """Convert a typed recovery code to the form that is hashed: upper case, without separators."""
     return "".join(c for c in typed.upper() if c in ACCESS_CODE_ALPHABET)
 
 
@@ -52,7 +53,7 @@ def totp_code(secret: bytes, step: int) -> str:
 def matching_steps(secret: bytes, typed: str, now: int) -> list[int]:
     """Return the time steps whose code is `typed`.
 
-    The step at `now` (ms since 1970), the previous step and the next step are compared.
+    Only the step at `now` (ms since 1970), the previous step and the next step are compared.
     """
     code, present = _read_code(typed), now // STEP_MILLISECONDS
     near = range(max(present - 1, 0), present + 2)
@@ -83,7 +84,7 @@ def _read_code(typed: str) -> str:
     return "".join(str(unicodedata.decimal(c, "?")) for c in typed if not c.isspace())
 
 
-_KEPT_STEPS = 2880  # number of time steps in a day
+_KEPT_STEPS = 2880  # used steps are remembered for a day, which has 2880 steps of 30 s
 
 
 def find_two_factor(reader: Reader, staff_id: str) -> TwoFactor | None:
@@ -123,7 +124,7 @@ def count_recovery_codes(reader: Reader, staff_id: str) -> int:
 
 
 def offer_two_factor(tx: Transaction, keyring: Keyring, staff_id: str) -> bytes:
-    """Store and return a new TOTP secret, which takes effect with `confirm_two_factor`.
+    """Store and return a new TOTP secret. `confirm_two_factor` must confirm it before it is used.
 
     Raises ChangedMeanwhile if two-factor sign-in is already turned on.
     """
@@ -189,7 +190,7 @@ def remove_two_factor(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -
 
 @dataclass(frozen=True, slots=True)
 class CodeAsked:
-    """The password was right, and a code is required.
+    """The result of a sign-in if the password was right but a code is still required.
 
     `secret` identifies the code form. Only its hash is stored.
     """
@@ -245,10 +246,11 @@ def pass_password(
 def verify_second_factor(
     tx: Transaction, keyring: Keyring, given: GivenCode, device_secret: str | None, device: str
 ) -> OpenedSession | NoSession:
-    """Open a session if the code is right.
+    """Open a session if the code is right. Otherwise, return why no session was opened.
 
-    The first code belongs to the attempt that `begin_sign_in` has counted. Each further code
-    counts as another attempt. Raises CodeLater after too many attempts.
+    The first code is part of the attempt that `begin_sign_in` has already counted. Each further
+    code counts as another attempt. Raises CodeLater if the delay after earlier failures has not
+    passed yet.
     """
     asked_hash = hash_token(given.form)
     sql = """SELECT staff_id, device, is_counted FROM asked_code

@@ -1,8 +1,9 @@
 """Edit the venue's rules, tables, slots and closings.
 
-If an edit would affect reservations, it changes nothing and returns these reservations as clashes.
-To make the edit anyway, repeat it and pass the `clash_mark` of the clashes as `accepted`. An edit
-that was made returns no clashes.
+If an edit would leave future reservations without a table, a slot, enough seats or an open venue,
+it changes nothing and returns these reservations as clashes. To make the edit anyway, call the
+function again with `accepted` set to the `clash_mark` of these clashes. An edit that was made
+returns no clashes.
 """
 
 import json
@@ -52,10 +53,11 @@ from appliance.venue.venue_file import VenueFile, check_slot, check_table, check
 def close_days(
     tx: Transaction, first: date, last: date, reason: str, accepted: str | None = None
 ) -> Clashes:
-    """Close the venue from `first` to `last`, both included, or return the clashes.
+    """Close the venue from `first` to `last`, both included.
 
-    Does not add a closing if one with the same days and reason already exists. Raises
-    InvalidDateRange if `last` is before `first`, in the past or too far ahead.
+    If there are reservations on these days, change nothing and return them as clashes, unless
+    `accepted` is their mark. If a closing with the same days and reason exists, add no second one.
+    Raises InvalidDateRange if `last` is before `first`, before tonight or more than 730 days ahead.
     """
     tonight = find_tonight(tx)
     if last < max(first, tonight) or (last - tonight).days > BOOKING_HORIZON_DAYS:
@@ -88,8 +90,9 @@ def _check_shifts(
 ) -> None:
     """Raise SlotIsHeld if new slots or a new evening end would move a booked slot across midnight.
 
-    The same table could then be booked twice for that slot. Call this before the change. An
-    argument is None if the slots or the evening end do not change.
+    Existing reservations keep their stored start. After such a change, they would not block their
+    table for the slot, so the table could be booked twice. Call this before the change. Pass None
+    for an argument that does not change.
     """
     coming, present, ends_at = _list_coming(tx), list_slots(tx), get_venue(tx).evening_ends_at
     after = find_shifted(coming, present if slots is None else slots, evening_ends_at or ends_at)
@@ -105,8 +108,8 @@ def apply_venue(tx: Transaction, file: VenueFile, *, venue_id: str | None = None
     """Create the venue from `file`, or update it to match `file`. Return the venue's id.
 
     Reservations do not change. Tables are matched by number. Tables that are not in the file
-    become unbookable but are not deleted. A new venue gets `venue_id`, or a generated id if it is
-    None. Raises SlotIsHeld if a booked slot would move across midnight.
+    become unbookable but are not deleted. A new venue gets the id `venue_id`, or a generated
+    id if `venue_id` is None. Raises SlotIsHeld if a booked slot would move across midnight.
     """
     applied_id: str | None = tx.value("SELECT id FROM venue")
     if applied_id is None:
@@ -121,9 +124,9 @@ def apply_venue(tx: Transaction, file: VenueFile, *, venue_id: str | None = None
 
 
 def _apply_tables(tx: Transaction, tables: Sequence[Table]) -> None:
-    """Insert or update `tables`, matched by number. All other tables become unbookable.
+    """Insert or update `tables`, matched by number.
 
-    The other tables are listed last.
+    All other tables become unbookable and move to the end of the table list.
     """
     known: dict[str, str] = dict(tx.rows("SELECT number, id FROM venue_table"))
     for position, table in enumerate(tables):
@@ -186,7 +189,7 @@ def edit_venue(tx: Transaction, seen: str, wished: Venue) -> None:
 def add_tables(tx: Transaction, entries: Sequence[Table]) -> list[str]:
     """Add tables at the end of the list and return their ids.
 
-    Raises ValidationError if a field is invalid or a number is already in use.
+    Raises ValidationError if a field is invalid or a table's number is already in use.
     """
     tables = list_tables(tx)
     taken = {table.number for table in tables}
@@ -203,7 +206,7 @@ def add_tables(tx: Transaction, entries: Sequence[Table]) -> list[str]:
 def edit_table(
     tx: Transaction, table_id: str, seen: str, entry: Table, accepted: str | None = None
 ) -> Clashes:
-    """Change a table, or return the clashes.
+    """Change a table. If this would cause clashes, change nothing and return the clashes.
 
     `seen` is the `fingerprint` of the table as the form showed it. Raises NotFound if the id is
     unknown, ChangedMeanwhile if the table has changed since then, and ValidationError if a field is
@@ -224,7 +227,7 @@ def remove_table(tx: Transaction, table_id: str, seen: str) -> None:
     """Delete a table.
 
     Raises NotFound if the id is unknown, ChangedMeanwhile if the table has changed since the form
-    showed it, and ValidationError if it was ever booked.
+    showed it, and ValidationError if the table was ever booked.
     """
     table = get_table(tx, table_id)
     _check_seen(table, seen)
@@ -235,7 +238,7 @@ def remove_table(tx: Transaction, table_id: str, seen: str) -> None:
 
 
 def order_tables(tx: Transaction, seen: str, ids: Sequence[str]) -> None:
-    """Sort the tables in the order of `ids`, which must contain all tables.
+    """Sort the tables in the order of `ids`, which must contain the id of every table.
 
     `seen` is the fingerprint of the order that the form showed. Raises ChangedMeanwhile if the
     order or the set of tables has changed since then.
@@ -259,10 +262,11 @@ def move_table(tx: Transaction, table_id: str, steps: int) -> None:
 
 
 def copy_room(tx: Transaction, tables: Sequence[Table], slots: Sequence[Slot]) -> None:
-    """Copy the tables and slots of another environment.
+    """Replace the tables and slots with those of another environment.
 
     Tables are matched by number. Tables that are not in `tables` are deleted, or become unbookable
-    if they were ever booked. Clashes are not checked, because only the test environment uses this.
+    if they were ever booked. Clashes are not checked, because this function changes only the test
+    environment, in which no real guest loses a table.
     """
     _apply_tables(tx, tables)
     _apply_slots(tx, slots)
@@ -275,8 +279,8 @@ def copy_room(tx: Transaction, tables: Sequence[Table], slots: Sequence[Slot]) -
 def add_slot(tx: Transaction, entry: Slot) -> str:
     """Add a slot at the end of the list and return its id.
 
-    Raises ValidationError if a field is invalid or a slot starts at the same time on the same day,
-    and SlotIsHeld if a booked slot would move across midnight.
+    Raises ValidationError if a field is invalid or another slot starts at the same time on the same
+    weekday, and SlotIsHeld if a booked slot would move across midnight.
     """
     slots = list_slots(tx)
     slot = replace(entry, id=tx.new_id())
@@ -289,7 +293,7 @@ def add_slot(tx: Transaction, entry: Slot) -> str:
 def edit_slot(
     tx: Transaction, slot_id: str, seen: str, entry: Slot, accepted: str | None = None
 ) -> Clashes:
-    """Change a slot, or return the clashes.
+    """Change a slot. If this would cause clashes, change nothing and return the clashes.
 
     `seen` is the `fingerprint` of the slot as the form showed it. Raises NotFound if the id is
     unknown, ChangedMeanwhile if the slot has changed since then, and ValidationError and SlotIsHeld
@@ -306,7 +310,7 @@ def edit_slot(
 
 
 def remove_slot(tx: Transaction, slot_id: str, seen: str, accepted: str | None = None) -> Clashes:
-    """Delete a slot, or return the clashes.
+    """Delete a slot. If this would cause clashes, change nothing and return the clashes.
 
     `seen` is the `fingerprint` of the slot as the form showed it. Raises NotFound if the id is
     unknown, ChangedMeanwhile if the slot has changed since then, and SlotIsHeld if a booked slot
@@ -326,16 +330,17 @@ def _check_seen(present: object, seen: str) -> None:
 
 
 def _store_order(tx: Transaction, ids: Sequence[str]) -> None:
-    """Number the tables' positions from 0 in the order of `ids`."""
+    """Set each table's position to its index in `ids`."""
     for position, table_id in enumerate(ids):
         sql = "UPDATE venue_table SET position = :position WHERE id = :id AND position <> :position"
         tx.execute(sql, {"position": position, "id": table_id})
 
 
 def _check_slots(tx: Transaction, slots: Sequence[Slot], accepted: str | None) -> Clashes:
-    """Return the clashes that the new slots would cause, unless they were accepted.
+    """Return the clashes that replacing all slots with `slots` would cause.
 
-    Raises SlotIsHeld if a booked slot would move across midnight.
+    If `accepted` is the mark of these clashes, return none. Raises SlotIsHeld if a booked slot
+    would move across midnight.
     """
     _check_shifts(tx, slots)
     clashes = slot_clashes(_list_coming(tx), list_slots(tx), slots)

@@ -69,7 +69,7 @@ class Closing:
 
 @dataclass(frozen=True, slots=True)
 class Venue:
-    """A row of `venue`, without the tables and slots."""
+    """A row of the database table `venue`. It does not contain the venue's tables and slots."""
 
     id: str
     name: str
@@ -95,8 +95,8 @@ class Venue:
     def way(self) -> str | None:
         """The URL of a map that shows the venue.
 
-        This is `map_url` if it is set, otherwise a search for the address, or None without an
-        address.
+        This is `map_url` if that is set. Otherwise, it is the URL of a search for the address. None
+        if the venue has neither a `map_url` nor an address.
         """
         if self.map_url or not self.address:
             return self.map_url
@@ -172,11 +172,11 @@ def find_slot(slots: Iterable[Slot], start: str, day: date) -> Slot | None:
 
 
 def interval(slot: Slot | None, evening_ends_at: str) -> tuple[int, int]:
-    """Return the slot's [starts, ends) in minutes after midnight of the evening's date.
+    """Return the slot's interval [starts, ends), in minutes after 00:00 on the evening's date.
 
-    If `slot` is None, return the interval for the whole evening. If the slot's start is before
-    `evening_ends_at`, the slot is on the next day, i.e. after midnight. It may then overlap a slot
-    that begins before midnight and ends after it.
+    If `slot` is None, return the interval for the whole evening. A slot that starts before
+    `evening_ends_at` is on the next day, so 24 hours are added to its start and end. It may
+    therefore overlap a slot that begins before midnight and ends after midnight.
     """
     if slot is None:
         return WHOLE_EVENING
@@ -228,10 +228,10 @@ def has_ended(slot: Slot | None, day: date, venue: Venue, zone: ZoneInfo, now: i
 
 
 def tonight(now: int, zone: ZoneInfo, evening_ends_at: str) -> date:
-    """Return the date of the evening at `now` (ms since 1970).
+    """Return the date of the evening to which the time `now` (ms since 1970) belongs.
 
     Until `evening_ends_at`, this is yesterday's date. Compares timestamps instead of times of day,
-    so that the date never goes back when daylight saving time ends and an hour occurs twice.
+    so that the date never goes back a day when daylight saving time ends and an hour occurs twice.
     """
     today = datetime.fromtimestamp(now / 1000, UTC).astimezone(zone).date()
     yesterday = today - timedelta(days=1)
@@ -264,7 +264,10 @@ def evening_end(day: date, zone: ZoneInfo, evening_ends_at: str) -> int:
 
 
 def link_expiry(day: date, zone: ZoneInfo) -> int:
-    """Return `accessLinkExpiresAt` (12:00 venue time on the next day) in ms since 1970."""
+    """Return when the guests' links for the evening of `day` expire, in ms since 1970.
+
+    This is 12:00 venue time on the next day (`accessLinkExpiresAt` in the interface).
+    """
     return instant(day + timedelta(days=1), "12:00", zone)
 
 
@@ -316,7 +319,10 @@ def table_clashes(coming: Iterable[Coming], before: Table, after: Table) -> Clas
 def slot_clashes(
     coming: Iterable[Coming], before: Sequence[Slot], after: Sequence[Slot]
 ) -> Clashes:
-    """Return the clashes with reservations whose slot is no longer offered on that weekday."""
+    """Return the clashes with reservations whose slot is in `before` but not in `after`.
+
+    A slot counts only if it is offered on the weekday of the reservation.
+    """
     return tuple(
         Clash("slot_gone", reservation)
         for reservation in coming
@@ -325,7 +331,7 @@ def slot_clashes(
 
 
 def _find_booked(slots: Iterable[Slot], reservation: Coming) -> Slot | None:
-    """Return the reservation's slot if `slots` offers it on that weekday, or None."""
+    """Return the reservation's slot if `slots` offers it on the reservation's date, or None."""
     if reservation.slot is None:
         return None
     return find_slot(slots, reservation.slot, date.fromisoformat(reservation.date))
@@ -341,7 +347,7 @@ def find_shifted(
 ) -> frozenset[str]:
     """Return the ids of reservations whose stored `starts` would differ from their slot's start.
 
-    Such a reservation would not prevent a second one for the same table and slot.
+    Such a reservation would not block its table for the slot, so the table could be booked twice.
     """
     booked = ((found, _find_booked(slots, found)) for found in coming)
     return frozenset(
@@ -352,7 +358,10 @@ def find_shifted(
 
 
 def overlapping_slots(slots: Iterable[Slot], evening_ends_at: str) -> list[tuple[Slot, Slot]]:
-    """Return the pairs of slots that overlap on a weekday and so block each other's tables."""
+    """Return the pairs of slots that overlap on at least one weekday.
+
+    A table that is booked for one slot of a pair cannot be booked for the other.
+    """
     pairs = combinations(sorted(slots, key=lambda slot: interval(slot, evening_ends_at)), 2)
     return [
         (first, second)
@@ -368,7 +377,7 @@ def standing_clashes(
 ) -> Clashes:  # fmt: skip
     """Return the clashes between the reservations and the present state of the venue.
 
-    Clashes remain after an edit that was made in spite of them.
+    There are such clashes if an edit was made although it caused clashes.
     """
     by_id = {table.id: table for table in tables}
 

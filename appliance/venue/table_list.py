@@ -17,7 +17,7 @@ _HEADINGS = frozenset({"number", "numéro", "numero", "table", "n°", "no", "nº
 class Fault:
     """An invalid line. Lines are numbered from 1.
 
-    `what` is the error: columns, number, name, capacity_min, capacity_max, order, type,
+    `what` names the error: columns, number, name, capacity_min, capacity_max, order, type,
     minimum_spend, twice, taken, range or too_many.
     """
 
@@ -42,8 +42,8 @@ def parse_tables(text: str, taken: frozenset[str] = frozenset()) -> PastedTables
     """Parse lines with the columns `number;name;fewest guests;most guests;type;minimum spend`.
 
     Only the number is required. Columns are separated by semicolons, tabs or commas. If the first
-    line contains headings, it is skipped. `T1-T12` adds twelve tables, and their names are numbered
-    too. `taken` contains the numbers of existing tables.
+    line contains headings, it is skipped. The line `T1-T12;Booth` adds twelve tables with the names
+    `Booth 1` to `Booth 12`. `taken` contains the numbers of existing tables.
     """
     tables: list[Table] = []
     faults: list[Fault] = []

@@ -30,7 +30,7 @@ _MAP_URL = re.compile(r"https://[^\s\"'<>]{4,490}")
 _PHONE_MAX = 40
 _PHONE = re.compile(r"(?!.{41})\+?(?:[ ().-]{0,2}[0-9]){6,20}")
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-# Excludes `..`, because the name becomes part of a path.
+# Excludes `..`, because the time zone's name becomes part of a file path.
 _ZONE = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")
 _WEEK = frozenset(range(7))
 _FILE_NAMES = {"days": "days_of_week"}  # maps a field's name in errors to its name in the file
@@ -146,7 +146,8 @@ def parse_venue_file(text: str, zones: ZoneDatabase) -> VenueFile:
     """
     try:
         document = tomllib.loads(text)
-    # tomllib raises ValueError for a syntax error, and also for a number with 5,000 digits.
+    # tomllib raises ValueError for a syntax error, and also for a number that has more digits than
+    # Python converts (4,300).
     except (ValueError, RecursionError) as error:
         raise OperatorError(f"the venue file is not valid TOML: {error}") from None
     tables: list[Table] = []

@@ -30,7 +30,7 @@ _FILES = ("guest.css", "guest.js", "icon.svg")
 _WORKER = "guest-service-worker.js"
 # The picture is 784 pixels wide, enough for the full width of a phone.
 _PIXELS_PER_MODULE = 16
-# The codes of 1000 passes are cached, because phones request the same one repeatedly.
+# The QR codes of up to 1000 passes are cached, because phones request the same code repeatedly.
 _svg, _png = lru_cache(1000)(qr_svg), lru_cache(1000)(qr_png)
 
 

@@ -110,8 +110,8 @@ def _book_within_limit(
 ) -> Reservation:
     """Book a table and add the reservation's id to `booked`.
 
-    `booked` has the ids of the reservations made from the same address. If at least `most` others
-    of them are active and not past, raises TooManyBookings and books nothing.
+    `booked` contains the ids of earlier reservations from the same client address. If at least
+    `most` of these are active and not past, raises TooManyBookings and books nothing.
     """
     made, tonight = book_table(tx, booking), find_tonight(tx).isoformat()
     others = find_reservations(tx, booked - {made.id}).values()

@@ -82,8 +82,8 @@ class Choice:
 class Offer:
     """The times that `guests` people can choose on the evening of `day`.
 
-    `most` is the capacity of the largest bookable table. `next_days` has tonight and the next six
-    days, except days on which the venue is closed.
+    `most` is the capacity of the largest bookable table. `next_days` contains tonight and the next
+    six days, except days on which the venue is closed.
     """
 
     venue: Venue
@@ -112,7 +112,7 @@ class Offer:
 
 
 def takes_bookings(environment: Environment) -> bool:
-    """Return whether online booking is enabled. In test, it always is."""
+    """Return whether online booking is enabled. In the test environment, it always is."""
     return environment.name == "test" or environment.settings.booking.enabled
 
 
@@ -226,7 +226,11 @@ def parse_party(text: str, otherwise: int) -> int:
 
 
 def new_token(environment: Environment) -> str:
-    """Return a token for a new form. It contains the form's id, which includes the time."""
+    """Return a token for a new form.
+
+    The token contains the form's id. The id includes the current time, which shows later how long
+    the form was open.
+    """
     database = environment.database
     return environment.keyring.form_token(database.tokens.new_id(database.clock.now()))
 
@@ -267,8 +271,8 @@ def find_doubt(form: BookingForm, language: Language) -> str | None:
 def offer_in_words(offer: Offer, form: BookingForm | None, language: Language) -> dict[str, object]:
     """Return the template values for the offer.
 
-    The time in `form` stays selected if it is still free. `days` has (form value, label such as `Ce
-    soir`, is selected) for each day.
+    The time in `form` stays selected if it is still free. For each day, `days` contains a tuple
+    (form value, label such as `Ce soir`, whether the day is selected).
     """
     near, written = evening_in_words(offer.day, offer.tonight, language, offer.starts)
     free = [choice.when for choice in offer.choices if choice.is_free]

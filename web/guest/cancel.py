@@ -15,7 +15,7 @@ from web.guest.responses import DeadLink, environment_of, guest_page, language_o
 
 @guest_page
 async def cancel_page(request: web.Request) -> web.Response:
-    """`GET …/cancel`: show the reservation, its cancellation deadline and a button."""
+    """`GET …/cancel`: show the reservation, its cancellation deadline and a cancel button."""
     return _show(request, await _open(request))
 
 

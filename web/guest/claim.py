@@ -44,7 +44,10 @@ async def claim(request: web.Request) -> web.Response:
 
 
 async def read_correction(request: web.Request) -> Correction | None:
-    """Return the corrections in the form, if any. Raises the same errors as `read_form`."""
+    """Return the corrections in the form, or None if the request has no form.
+
+    Raises the same errors as `read_form`.
+    """
     if not request.body_exists:
         return None
     form = await read_form(request)

@@ -24,7 +24,7 @@ from appliance.venue.rows import find_table, get_venue, list_slots
 from web.guest.responses import PARTNERS_LANGUAGE, DeadLink, environment_of
 from web.middleware import SECURE
 
-_LISTED_FOR = timedelta(days=60)  # how long reservations stay listed after the evening
+_LISTED_FOR = timedelta(days=60)  # how long past reservations stay in "my reservations"
 _PUNCTUATION = ".,;:!?)]>\"'»”’"  # messengers may treat punctuation after a link as part of it
 _COOKIE_SECONDS = 400 * 24 * 3600  # the maximum that browsers allow
 
@@ -70,7 +70,8 @@ async def open_link(
     """Return the reservation for the token in the URL path.
 
     The page then uses the language that the partner has set for the guest, if any. Raises DeadLink
-    if the token is invalid or the link has expired. Forged tokens cause no database query.
+    if the token is invalid or the link has expired. Tokens contain a MAC, so forged tokens are
+    rejected without a database query.
     """
     environment = environment_of(request)
     token = request.match_info["token"].rstrip(_PUNCTUATION)
@@ -176,7 +177,7 @@ def find_device(request: web.Request) -> Device | None:
 
 
 def device_for(request: web.Request) -> Device | None:
-    """Return the browser that the request's cookie identifies, or else a new browser.
+    """Return the browser that the request's cookie identifies, or else a new one for `keep_device`.
 
     Return None if the browser has no cookie and plain http prevents setting one.
     """

@@ -25,8 +25,9 @@ _HOUR = 3600.0
 _ALL_ADDRESSES = ""
 _MOST_ADDRESSES = 10_000
 _HEADERS = page_headers()
-# The header with the time until which a phone may store the card (ms since 1970). The stored page
-# ignores responses without it, because they come from a captive portal or a tunnel, not the box.
+# The header with the time until which a phone may store the card (ms since 1970). The page that is
+# stored on the phone ignores responses without this header: they do not come from the box, but for
+# example from a captive portal or a tunnel.
 LINK_ENDS = "Venuebox-Link-Ends"
 PARTNERS_LANGUAGE: web.RequestKey[str | None] = web.RequestKey("partners_language")
 """The language that the partner has set for the guest whose link was opened."""
@@ -44,7 +45,8 @@ class GuestLimits:
         self._bookings = RateLimit(clock, booking.hourly_for_address, _HOUR)
         self._all_bookings = RateLimit(clock, booking.hourly, _HOUR)
         self._open_for_address = booking.open_for_address
-        # The ids booked from each address. The cache evicts the least recently used address.
+        # The ids of the reservations booked from each client address. The cache evicts the least
+        # recently used address.
         self._booked_from: Callable[[str], set[str]] = lru_cache(_MOST_ADDRESSES)(lambda _: set())
 
     def count_post(self, request: web.Request) -> None:
@@ -54,9 +56,9 @@ class GuestLimits:
     def count_booking(self, request: web.Request) -> tuple[set[str], int]:
         """Count a booking request.
 
-        Return the ids booked from this address since the process started, and the number of them
-        that may be active at a time. That number falls to 1 when all addresses together reach the
-        hourly limit, so that new guests can still book.
+        Return the ids of the reservations booked from this address since the process started, and
+        how many of them may be active at the same time. That number is 1 while all addresses
+        together exceed the hourly limit, so that guests without a reservation can still book.
         """
         caller = request.app[CALLER_OF](request)
         self._bookings.spend(caller)
@@ -160,8 +162,8 @@ def environment_of(request: web.Request) -> Environment:
 
 
 def emails_are_sent(environment: Environment) -> bool:
-    """Return whether new emails are sent (live) or stored for `/test/outbox` (test).
+    """Return whether new emails are sent, or stored for `/test/outbox` in the test environment.
 
-    In live without a mail server, emails stay in the queue until a server is configured.
+    Without a mail server, the live environment's emails stay queued until a server is configured.
     """
     return environment.name == "test" or bool(environment.settings.mail.host)

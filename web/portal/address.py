@@ -1,4 +1,7 @@
-"""`/portal/box/address`: three ways for guests and partners to reach the box, and a test."""
+"""The page `/portal/box/address`: how guests and partners reach the box from the internet.
+
+The owner chooses a relay, a port forward in the router or a proxy, and can test the public address.
+"""
 
 import asyncio
 from collections.abc import Mapping
@@ -41,7 +44,10 @@ _ADDRESSES_MAX = 500
 
 
 async def show_address(request: web.Request) -> web.Response:
-    """`GET /portal/box/address`: show the three ways, the one in use, and the latest test."""
+    """`GET /portal/box/address`: show how the box can be reached, and the latest test.
+
+    The choices are a relay, a port forward and a proxy. The page marks the one that is in use.
+    """
     box, outside = request.app[BOX], request.app[OUTSIDE]
     settings = saved_settings(request)
     access = await asyncio.to_thread(_read_access, request)
@@ -65,8 +71,8 @@ async def show_address(request: web.Request) -> web.Response:
 async def test_outside(request: web.Request) -> web.StreamResponse:
     """`POST /portal/box/address/test`: check that the public address leads to this box.
 
-    The check fails after 6 s. If the last attempt to obtain a certificate failed, the box also
-    tries again.
+    The check fails if it takes longer than 6 s. If the last attempt to obtain a certificate failed,
+    the box also tries again to obtain one.
     """
     await request.app[OUTSIDE].check()
     await asyncio.to_thread(_retry_certificate, request.app[BOX])
@@ -74,7 +80,10 @@ async def test_outside(request: web.Request) -> web.StreamResponse:
 
 
 def _retry_certificate(box: Box) -> None:
-    """Request a new attempt if the last one failed and the authority's limits allow another."""
+    """If the last attempt to obtain a certificate failed, request another one.
+
+    Does nothing if the certificate authority's rate limits do not allow another attempt yet.
+    """
     directory = directory_of(box)
     plan = read_plan(directory.root / "tls", box.settings)
     now = box.clock.now()
@@ -101,14 +110,15 @@ async def join(request: web.Request, form: Form) -> web.StreamResponse:
         sentence = _("The box could not join the relay. The reason is: %(reason)s", reason=refusal)
         raise Declined(sentence, 422, "code") from None
     await request[LIVE].database.write(record_audit, actor_of(request), "relay_joined")
-    wake_box(directory_of(request.app[BOX]).wakeup_pipe)  # so that the relay client reads its file
+    # Let the relay client read the file that `join_relay` has written.
+    wake_box(directory_of(request.app[BOX]).wakeup_pipe)
     address = f"https://{invitation.name}"
     return await _save(request, form, {"server.app_url": address})
 
 
 @show_errors_on(show_address, "address")
 async def forward(request: web.Request, form: Form) -> web.StreamResponse:
-    """`POST /portal/box/address/forward`: use the router's public address."""
+    """`POST /portal/box/address/forward`: use an address that the router forwards to the box."""
     return await _save(request, form, {"server.app_url": _address_in(form)})
 
 
@@ -147,7 +157,7 @@ def _address_in(form: Form, name: str = "address") -> str:
 def _read_access(request: web.Request) -> Access | None:
     try:
         return Access.load(access_file(directory_of(request.app[BOX]).root))
-    except OperatorError:  # doctor reports it
+    except OperatorError:  # `venuebox doctor` reports this error
         return None
 
 

@@ -141,14 +141,17 @@ def _in_full(time: datetime, language: Language) -> str:
 
 
 def text_of(sentence: Sentence, language: Language) -> Markup:
-    """Replace Unicode isolates with elements, to keep them out of commands that users copy."""
+    """Return the sentence as HTML, with `<bdi>` elements instead of Unicode isolates.
+
+    Isolates are invisible characters. Users would copy them together with a command.
+    """
     text = Markup.escape(sentence.text(language))
     text = text.replace("\N{FIRST STRONG ISOLATE}", Markup('<bdi class="code">'))
     return text.replace("\N{POP DIRECTIONAL ISOLATE}", Markup("</bdi>"))
 
 
 async def show_backups(request: web.Request) -> web.Response:
-    """`GET /portal/box/backup`: show the backup section. The page polls it during a backup."""
+    """`GET /portal/box/backup`: show the backup section. The page polls this during a backup."""
     values = {**await _read_backups(request), "is_part": True}
     return portal_page(request, "portal/box/backups.html", values)
 
@@ -329,9 +332,10 @@ async def save_mail(request: web.Request, form: Form) -> web.StreamResponse:
 
 
 async def save_changes(request: web.Request, changes: Changes, page: str = "/box") -> web.Response:
-    """Write the changed settings to settings.toml and their names to the audit log; show `page`.
+    """Write the changed settings to settings.toml, and redirect to `page`.
 
-    Raises ValidationError if a value is invalid or the file cannot be read or edited.
+    The names of these settings are recorded in the audit log. Raises ValidationError if a value is
+    invalid or the file cannot be read or edited.
     """
     file = directory_of(request.app[BOX]).settings_file
     async with request.app[SAVED].lock:

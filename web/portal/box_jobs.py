@@ -26,7 +26,7 @@ def directory_of(box: Box) -> DataDirectory:
 
 
 class BackingUp:
-    """Makes backups on request. Like the nightly work, records the result on disk."""
+    """Makes backups on request. The result is recorded on disk, as for nightly backups."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
@@ -117,7 +117,7 @@ class Examiner:
         return self._latest if done else None
 
     async def close(self, _app: web.Application) -> None:
-        """Wait for running checks, which use the databases."""
+        """Wait up to 8 s for running checks, because they use the databases."""
         if self._task is not None:
             await asyncio.wait({self._task}, timeout=_DEADLINE)
 

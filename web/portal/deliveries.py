@@ -210,7 +210,10 @@ def _text(raw: bytes) -> str:
 
 @show_errors_on(show_delivery)
 async def replay_one(request: web.Request, _form: Form) -> web.Response:
-    """`POST …/deliveries/{id}/replay`: queue a delivery again. A repeated form has no effect."""
+    """`POST …/deliveries/{id}/replay`: queue a delivery again.
+
+    Sending the same form again has no effect.
+    """
     delivery_id = id_of(request)
     replayed = await request[ENVIRONMENT].database.write(replay_delivery, delivery_id)
     note = "replayed" if replayed else "replayed-anyway"
@@ -238,9 +241,10 @@ async def ask_replay(request: web.Request) -> web.Response:
 
 @show_errors_on(ask_replay)
 async def replay_many(request: web.Request, form: Form) -> web.Response:
-    """`POST …/replay`: replay the chosen deliveries. A repeated form has no effect.
+    """`POST …/replay`: replay the selected deliveries.
 
-    The deliveries are replayed in batches, each in a separate transaction.
+    Sending the same form again has no effect. The deliveries are replayed in batches, each in a
+    separate transaction.
     """
     database = request[ENVIRONMENT].database
     selection = _read_selection(form, database.peek(find_zone))

@@ -80,7 +80,7 @@ async def show_terminal(request: web.Request) -> web.Response:
 
 
 async def edit(request: web.Request) -> web.Response:
-    """`POST …/terminals/{id}`: change a terminal's name and role as of its next request."""
+    """`POST …/terminals/{id}`: change a terminal's name and role, from its next request on."""
     terminal_id, form = _terminal_id(request), request[FORM]
     name, role = _read_terminal(form)
     await write_as_staff(request, edit_terminal, terminal_id, form.text("seen", 64), name, role)
@@ -120,7 +120,10 @@ async def offer(request: web.Request) -> web.Response:
 
 
 async def show_state(request: web.Request) -> web.Response:
-    """`GET …/pairings/{mark}`: show a pairing's state. The page polls it until the pairing ends."""
+    """`GET …/pairings/{mark}`: show a pairing's state.
+
+    The page polls this until the pairing ends.
+    """
     mark = request.match_info["mark"]
     try:
         found = request[ENVIRONMENT].database.peek(find_offer, bytes.fromhex(mark))
@@ -203,7 +206,7 @@ def _read(reader: Reader) -> dict[str, object]:
 
 
 def _result_words(language: Language) -> dict[str, str]:
-    """Return the labels of the verdicts by name."""
+    """Return a map from the name of each verdict to its label."""
     words = door_words(language).items()
     return {name.removeprefix("word."): word for name, word in words if name.startswith("word.")}
 

@@ -66,9 +66,10 @@ def _read_board(
     """Return the board for `day` (default: tonight). `tables` limits it to these table ids.
 
     `position` is the live feed's position before this read. In the result, a row's `place` is the
-    table's index in the venue, `waiting` lists the reservations that still need an answer from
-    the venue or a payment, and `present` is the start of the current or next slot if the board is
-    tonight's. `requests` counts the open requests for tonight and all later evenings.
+    table's index in the venue's table list, and `waiting` lists the reservations that still need an
+    answer from the venue or a payment. `present` is the start of the current or next slot, or None
+    unless the board is tonight's. `requests` is the number of open requests for tonight and all
+    later evenings.
     """
     tonight, venue = find_tonight(reader), get_venue(reader)
     chosen = day or tonight
@@ -247,8 +248,8 @@ class _BoardStream(web.StreamResponse):
     async def _send(self, listener: Listener) -> bool:
         """Send the next changes, or a heartbeat, and return whether the stream continues."""
         changes = await listener.take(_HEARTBEAT_SECONDS)
-        # A revoked session automatically ends the feed of the live environment. Check here for
-        # expired sessions and, in test, also for revoked ones.
+        # When a session is revoked, the live environment's feed ends by itself. Check here for
+        # sessions that have expired and, in the test environment, also for revoked sessions.
         session = find_living_session(self._request, self._request[LIVE])
         if not listener.over.done() and session is None:
             changes = [Change(listener.position, "revoked")]

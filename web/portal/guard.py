@@ -148,7 +148,7 @@ class Passwords:
     """Hashes passwords one at a time, because each hash needs 64 MiB and a whole CPU core."""
 
     def __init__(self) -> None:
-        # The defaults are the second option that RFC 9106 recommends, with 64 MiB.
+        # The default parameters are the second option that RFC 9106 recommends, with 64 MiB.
         self._hasher = argon2.PasswordHasher()
         self._lock = asyncio.Lock()
         self._unknown_browsers = 0
@@ -195,7 +195,8 @@ PASSWORDS = web.AppKey("passwords", Passwords)
 async def hash_new_password(request: web.Request, password: str, names: tuple[str, ...]) -> str:
     """Return the password's hash.
 
-    Raises Declined if the password is too short, too long or easy to guess, e.g. from `names`.
+    Raises Declined if the password is too short, too long or easy to guess, for example because it
+    consists of one of `names` and a few digits.
     """
     _ = language_of(request).gettext
     limits = {"shortest": PASSWORD_MIN, "longest": PASSWORD_MAX}
@@ -207,7 +208,7 @@ async def hash_new_password(request: web.Request, password: str, names: tuple[st
 
 
 async def reauthenticate(request: web.Request, password: str) -> None:
-    """Check the signed-in staff member's password. Counts as a sign-in attempt.
+    """Check the signed-in staff member's password. This counts as a sign-in attempt.
 
     Raises Declined if the password is wrong.
     """

@@ -259,8 +259,8 @@ async def new_endpoint(request: web.Request) -> web.Response:
 async def create_endpoint(request: web.Request, form: Form) -> web.Response:
     """`POST …/endpoints`: register a webhook endpoint and show its secret once.
 
-    The URL is checked in the same way as in the partner API. Unlike there, the event types in
-    EXTRA_TYPES are also allowed.
+    The URL is checked in the same way as in the partner API. Unlike in the partner API, the event
+    types in EXTRA_TYPES are also allowed.
     """
     environment, dispatcher = request[ENVIRONMENT], request[SERVICES].dispatcher
     url = await dispatcher.check_url(form.text("url", _URL_MAX))
@@ -332,10 +332,10 @@ async def choose_for_one(request: web.Request, form: Form) -> web.Response:
 
 
 async def restrict_one(request: web.Request) -> web.Response:
-    """`POST …/references`: choose whether an endpoint receives every partner's `externalRef`.
+    """`POST …/references`: choose whose `externalRef` values an endpoint receives.
 
-    Otherwise, it receives only its own partner's references. The choice applies from the next
-    attempt.
+    These are either the values of all partners or only those of the endpoint's own partner. The
+    choice applies from the next delivery attempt.
     """
     own_refs = request[FORM].text("references") == "own"
     await write_as_staff(request, restrict_references, id_of(request), own_refs=own_refs)
@@ -356,7 +356,10 @@ async def roll_one(request: web.Request, form: Form) -> web.Response:
 def _roll_seen(
     tx: Transaction, keyring: Keyring, endpoint_id: str, seen: str, *, actor: str
 ) -> str:
-    """Roll the secret. Raises ChangedMeanwhile if it has changed since the form was shown."""
+    """Replace the endpoint's secret with a new one, and return the new one.
+
+    Raises ChangedMeanwhile if the secret has changed since the form was shown.
+    """
     if seen != _secret_fingerprint(get_endpoint(tx, endpoint_id)):
         raise ChangedMeanwhile
     return roll_secret(tx, keyring, endpoint_id, actor=actor)

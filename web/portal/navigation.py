@@ -19,7 +19,8 @@ class PortalRoute:
     """A portal route. `path` starts with `/portal`.
 
     `role` is the lowest role that may use the route. If `live_only` is true, the route exists only
-    in live, like the routes for staff accounts. Other routes also exist under `/test`.
+    in the live environment, like the routes for staff accounts. Other routes also exist under
+    `/test`.
     `takes_files` is true if the form may be multipart.
     """
 
@@ -63,12 +64,18 @@ def areas_for(person: StaffMember, environment: str) -> list[Area]:
 
 
 def nearest_page(request: web.Request) -> str:
-    """Return the request's path or, for a POST, the path of the nearest page at or above it."""
+    """Return the request's path. For a POST, return the path of the page that the form belongs to.
+
+    This is the nearest page at or above the request's path.
+    """
     return request.path if request.method in SAFE else page_above(request) or "/portal"
 
 
 def page_above(request: web.Request) -> str:
-    """Return the nearest path, at or above the request's, that has a page, or "" if none has."""
+    """Return the request's path or the nearest path above it that has a page.
+
+    Return "" if none of these paths has a page.
+    """
     path = request.path
     while path and not _is_page(request, path):
         path = path.rpartition("/")[0]

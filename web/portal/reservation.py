@@ -59,7 +59,7 @@ _OPEN = frozenset({"requested", "pending", "partial", "confirmed"})
 
 
 class _NotAdmitted(Declined):
-    """Raised after a verdict that staff may override, by repeating the check-in with a reason."""
+    """Raised if a check-in was rejected, but staff may repeat it with a reason to override this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ async def new_code(request: web.Request, _: Form) -> None:
 
 @_form
 async def pay(request: web.Request, form: Form) -> None:
-    """`POST …/payment`: record a payment. A repeated form does not record it again."""
+    """`POST …/payment`: record a payment, only once even if the form is sent again."""
     await _run_action(
         request,
         as_seen,

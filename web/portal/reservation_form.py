@@ -100,7 +100,7 @@ async def show_new(request: web.Request) -> web.Response:
 
 @show_errors_on(show_new)
 async def make_new(request: web.Request, form: Form) -> web.StreamResponse:
-    """`POST …/new`: create a reservation, or only show the free tables if `offer` is set."""
+    """`POST …/new`: create a reservation, or only show free tables if the field `offer` is set."""
     environment, letter = request[ENVIRONMENT], form.checked("letter")
     if form.checked("offer"):
         return await show_new(request)

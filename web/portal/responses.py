@@ -55,7 +55,7 @@ _LABELS: Mapping[str, str] = {
 
 
 HEADERS = page_headers(img_src="'self' data:")
-_WRITE_SECONDS = 5.0  # per write; a browser that stops reading must not delay a shutdown
+_WRITE_SECONDS = 5.0  # limit per write, because a browser that reads nothing delays a shutdown
 
 
 class Declined(Exception):
@@ -79,8 +79,8 @@ def show_errors_on(page: Handler, *fields: str) -> Callable[[Act], Handler]:
     """Wrap a form's handler. If it fails, show `page` with the entered values and the error.
 
     If the error's field is one of `fields`, the error is shown beside it (template variable
-    `wrong`), otherwise at the top of the page (`problem`). The variable `typed` has the entered
-    values.
+    `wrong`), otherwise at the top of the page (`problem`). The variable `typed` contains the
+    entered values.
     """
 
     def around(act: Act) -> Handler:

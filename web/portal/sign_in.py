@@ -65,7 +65,7 @@ def _public_page(
 ) -> web.Response:  # fmt: skip
     """Return a page for visitors who are not signed in.
 
-    The page shows the error `refusal`, which also sets the status and headers.
+    If there is an error `refusal`, the page shows it and has its status and headers.
     """
     if refusal is None:
         return page(request, template, {**values, "problem": None})
@@ -165,7 +165,11 @@ async def _take_code(request: web.Request, form: Form) -> web.StreamResponse:
 
 
 def _rate_limit_key(request: web.Request) -> str:
-    """Return the key for rate limits: a known browser's device, or else the client's address."""
+    """Return the key for rate limits.
+
+    The key identifies the browser if someone has signed in with it before. Otherwise, it is the
+    client's address.
+    """
     secret = device_secret(request)
     if secret is not None:
         device_hash = hash_token(secret)
@@ -326,7 +330,7 @@ async def _create_owner(request: web.Request, form: Form, link_hash: bytes) -> w
 
 
 def _private_only(handler: Handler) -> Handler:
-    """Wrap a handler. Unless the connection is TLS or loopback, show an explanation instead."""
+    """Wrap a handler to show an explanation if the connection is neither TLS nor loopback."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
         if not request.app[SECURE].is_private(request):
@@ -337,7 +341,10 @@ def _private_only(handler: Handler) -> Handler:
 
 
 def public_portal_routes(clock: Clock) -> tuple[tuple[str, str, Handler], ...]:
-    """Return the portal's public routes. Like staff accounts, they exist only in live."""
+    """Return the portal's public routes.
+
+    They exist only in the live environment, which stores all staff accounts.
+    """
     sign_in = SignIn(clock)
     welcome = _LinkPage(clock, "portal/welcome.html", "portal/dead_link.html", _welcome)
     first = _LinkPage(

@@ -38,14 +38,18 @@ _OK = 200
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is at `update.url`: a newer release, the reason why it cannot be used, or neither."""
+    """The result of looking for a newer release at `update.url`.
+
+    - `manifest`: the manifest of the newer release, or None if there is no newer release.
+    - `trouble`: why the release could not be read or cannot be installed, otherwise empty.
+    """
 
     manifest: Manifest | None = None
     trouble: str = ""
 
 
 class ReleaseWatch:
-    """Looks for a newer release at `update.url`, at most every ten minutes."""
+    """Looks for a newer release at `update.url`. A successful result is kept for ten minutes."""
 
     def __init__(self, url: str, installed: str, trust: Trust | None = None) -> None:
         self.url, self.installed = url, installed
@@ -58,7 +62,8 @@ class ReleaseWatch:
     async def look(self) -> None:
         """Look for a newer release, within 10 s, and set `found`.
 
-        Does nothing without `url` or a release key, or if the latest result is still fresh.
+        Does nothing if there is no `url` or no release key, or if the latest attempt succeeded less
+        than ten minutes ago.
         """
         async with self._looking:
             now = asyncio.get_running_loop().time()
@@ -101,13 +106,13 @@ async def fetch_manifest(url: str, key: Ed25519PublicKey, trust: Trust) -> Manif
                 session.get(url) as response,
             ):
                 if response.status != _OK:
-                    raise OperatorError(f"{url} answers with status {response.status}")
+                    raise OperatorError(f"{url} responded with HTTP status {response.status}")
                 async for block in response.content.iter_any():
                     head += block
                     if len(head) >= HEAD_BYTES:
                         break
     except TimeoutError:
-        raise OperatorError(f"{url} does not answer in time") from None
+        raise OperatorError(f"{url} did not respond within 10 s") from None
     except (aiohttp.ClientError, OSError) as error:
         raise OperatorError(f"{url} cannot be read ({error})") from None
     with open_archive(io.BytesIO(head)) as archive:
@@ -115,7 +120,7 @@ async def fetch_manifest(url: str, key: Ed25519PublicKey, trust: Trust) -> Manif
 
 
 async def show_update(request: web.Request) -> web.Response:
-    """`GET /portal/box/update`: look for a newer release, and show the section.
+    """`GET /portal/box/update`: look for a newer release, and show the update section.
 
     The page polls this during an update, even while the box restarts.
     """
@@ -126,7 +131,7 @@ async def show_update(request: web.Request) -> web.Response:
 
 
 async def read_update_state(request: web.Request) -> dict[str, object]:
-    """Return the template values for the section, without looking for a newer release."""
+    """Return the template values for the update section, without looking for a newer release."""
     watch, root = request.app[RELEASES], directory_of(request.app[BOX]).root
     record = await asyncio.to_thread(read_update_record, root)
     now = request.app[BOX].clock.now()

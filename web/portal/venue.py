@@ -1,7 +1,7 @@
 """The page `/portal/venue`: tables and their order, slots, closing days, rules and policies.
 
 If a change affects future reservations, the page lists them and asks for confirmation. A change
-in live is also made in test if both environments were identical before.
+in the live environment is also made in the test environment if both were identical before.
 """
 
 import json
@@ -342,7 +342,10 @@ async def _save_or_ask(
 
 
 async def _write(request: web.Request, action: Callable[..., T], *args: object) -> T:
-    """Run `action`. A change to live is also made in test if both were identical before."""
+    """Run `action`. Repeat a change to the live environment in the test environment.
+
+    The change is repeated only if both environments were identical before.
+    """
     box, environment = request.app[BOX], request[ENVIRONMENT]
     before = await environment.database.read(_parts)
     result = await environment.database.write(action, *args)
@@ -357,11 +360,13 @@ def _repeat_in_test(tx: Transaction, before: Parts, after: Parts) -> None:
     venue, tables, slots = _parts(tx)
     if replace(venue, status="") == replace(before[0], status=""):
         stored = get_venue(tx)
-        # Keep the test environment's status, because partners may test while live is inactive.
+        # Keep the test environment's status, because partners may use it for tests while the live
+        # environment is inactive.
         status = after[0].status if stored.name == UNFURNISHED.name else stored.status
         edit_venue(tx, fingerprint(stored), replace(after[0], id=stored.id, status=status))
     numbers = {table.number for table in before[1]}
-    # Ignore booked tables that an earlier `copy_room` kept in test but made unbookable.
+    # Ignore tables that an earlier `copy_room` made unbookable in the test environment instead of
+    # deleting them, because they had been booked there.
     tables = [table for table in tables if table.bookable or table.number in numbers]
     if (tables, slots) in (before[1:], ([], [])):
         copy_room(tx, *after[1:])
@@ -380,8 +385,8 @@ def _parts(reader: Reader) -> Parts:
 def _days(request: web.Request) -> dict[str, object]:
     """Return template values for the weekday check boxes.
 
-    `week` has the (number, short name) of each day from Monday on. `ticked` has the numbers that
-    were selected in a rejected form. If no form was rejected, `ticked` is None.
+    `week` contains (number, short name) for each day, starting with Monday. `ticked` contains the
+    numbers that were selected in a rejected form, or is None if no form was rejected.
     """
     names = language_of(request).locale.days["stand-alone"]["abbreviated"]
     return {
