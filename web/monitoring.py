@@ -86,7 +86,7 @@ class Health:
             return self._is_good
         if self._check is None or self._check.done():
             self._check = asyncio.gather(*map(self._check_database, self._box.environments))
-        # While the disk hangs, all requests share one check.
+        # If the disk does not respond, all requests wait for the same check.
         await asyncio.wait({self._check}, timeout=self._deadline)
         self._is_good = self._check.done() and self._check.exception() is None
         self._checked_at = clock.monotonic()
