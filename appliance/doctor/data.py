@@ -76,7 +76,10 @@ def master_key(context: CheckContext) -> Check:
 
 
 def erasures(context: CheckContext) -> Check:
-    """Check that all lines of `erasures.jsonl` are readable, so that a restore can use them."""
+    """Check that all lines of `erasures.jsonl` can be read.
+
+    After a restore, the box reads this file to repeat the erasures.
+    """
     root = context.directory.root
     if not (root / LIST).exists():
         raise NotExamined
