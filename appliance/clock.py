@@ -1,10 +1,10 @@
 """Time: the system clocks, time zones, and whether the system clock can be trusted.
 
 A wrong clock causes damage that cannot be undone: data expires early and receivers refuse
-signatures. The system clock is trusted if it is not earlier than a time known to be past, and
-either the kernel reports it as synchronised or nothing has contradicted it for ten minutes. After
-an unconfirmed clock step, the box derives the time from the uptime, because with a wrong time it
-would refuse tonight's guests. Signatures and other timestamps that other systems verify use the
+signatures. The system clock is trusted if it is not earlier than a time that has certainly passed,
+and either the kernel reports it as synchronised or nothing has contradicted it for ten minutes.
+After an unconfirmed clock step, the box derives the time from the uptime, because with a wrong time
+it would refuse tonight's guests. Signatures and other timestamps that other systems verify use the
 system clock.
 """
 
@@ -163,7 +163,7 @@ log = logging.getLogger(__name__)
 # The release date of the bundled SQLite. A clock that shows an earlier time is wrong.
 BUILT_AT = parse_instant(f"{apsw.sqlite3_sourceid()[:10]}T00:00:00Z")
 
-_STEP_MS = 1_000  # smaller steps are ordinary time synchronisation
+_STEP_MS = 1_000  # smaller steps result from ordinary time synchronisation
 _TOLERANCE_MS = 300_000  # clock difference that receivers tolerate (interface, section 6.3)
 _READING_MS, _READINGS = 100, 5
 _LONG_OFF_MS = 40 * 86_400_000  # 40 days; a running box stores a timestamp more often than this
@@ -225,7 +225,8 @@ class BoxClock:
         self._offset: int | None = None
         self._behind_since: int | None = None
         self._confirmed = False
-        # The last trusted state in this boot: (offset, doubted since, stepped far).
+        # The values of `_offset`, `_doubted_since` and `stepped_far` when the clock was last
+        # trusted, or None if it was not trusted since the machine booted.
         self._good: tuple[int, int, bool] | None = None
 
     def remember(

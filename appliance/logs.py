@@ -89,6 +89,7 @@ def open_log(folder: Path, *, size: int = _BYTES, files: int = _FILES) -> loggin
     for shown in root.handlers:  # the console shows only warnings and errors
         shown.setLevel(max(shown.level, logging.WARNING))
     root.addHandler(handler)
-    for name in _OURS:  # not for libraries, whose INFO messages contain URLs and addresses
+    # Do not log INFO messages of libraries, because they contain URLs and addresses.
+    for name in _OURS:
         logging.getLogger(name).setLevel(logging.INFO)
     return handler

@@ -242,7 +242,10 @@ def _list_deliveries(reader: Reader, reservation_id: str) -> list[Json]:
 
 @dataclass(frozen=True, slots=True)
 class GuestErased:
-    """Notice after a commit that a guest's data was erased, so `Erasures.finish` must run."""
+    """A notice, published after a commit, that a guest's data was erased.
+
+    `Erasures.finish` must then run.
+    """
 
     reservation_id: str
 

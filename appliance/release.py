@@ -84,7 +84,7 @@ def read_release_key() -> Ed25519PublicKey:
 
 
 def open_archive(release: IO[bytes]) -> tarfile.TarFile:
-    """Open a release. Raises OperatorError if it is no tar file."""
+    """Open a release. Raises OperatorError if `release` is not a tar file."""
     try:
         return tarfile.open(fileobj=release, mode="r:")
     except tarfile.TarError:
@@ -160,7 +160,7 @@ def read_request(root: Path) -> str:
             return (root / REQUEST).read_text("utf-8")
     except (OSError, UnicodeDecodeError):
         raise OperatorError(
-            "no release is specified. Specify its file or its https address"
+            "no release is specified. Specify the release's file or https address"
         ) from None
 
 

@@ -229,7 +229,7 @@ async def _print_guide(box: Box, *, directory: DataDirectory, lifetime: str) -> 
     At a demo's first start, also prepare both environments, print the steps and store the values.
     """
     stored, guide = _read_mark(directory), _PLACES
-    if stored:  # the port may have changed since
+    if stored:  # the port may have changed since the values were stored
         values = json.loads(stored.replace(json.loads(stored)["live"]["base"], box.live.links.base))
     else:
         values, guide = await _prepare_box(box), _STEPS + _PLACES

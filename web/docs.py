@@ -68,7 +68,10 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A document as HTML, without its title. `contents` has each section's fragment and title."""
+    """A document as HTML, without its title.
+
+    `contents` contains the URL fragment and the title of each section.
+    """
 
     document: Document
     body: Markup
@@ -76,7 +79,7 @@ class Page:
 
 
 class Documents:
-    """The Markdown files in a folder. The constructor reads them all."""
+    """The Markdown files in a folder. The constructor reads all files."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

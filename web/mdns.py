@@ -31,14 +31,15 @@ log = logging.getLogger(__name__)
 ANY = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
 _LOOPBACK = "127.0.0.1"
 _LOOK_SECONDS = 60.0  # between two checks of the addresses
-_LOOK_WITHOUT_SECONDS = 5.0  # the same, while the box has no address
+_LOOK_WITHOUT_SECONDS = 5.0  # between two checks, while the box has no address
 
 
 def find_address(host: str, port: int, remembered: str | None) -> str:
     """Return the plain http URL at which other machines reach the box.
 
-    Without a network, return `remembered`, because the router usually assigns the same address
-    again. If `remembered` is None or has a different port, return the loopback address.
+    If the machine has no network, return `remembered`, the box's last known URL, because the router
+    usually assigns the same address again. If `remembered` is None or has a different port, return
+    the loopback address.
     """
     if host not in ANY:
         return f"http://{in_url(host)}:{port}"

@@ -41,7 +41,7 @@ def free_bytes(folder: Path) -> int:
 
 
 class Health:
-    """Checks that both databases can be read and written, at most once a second."""
+    """Checks, at most once a second, that both databases can be read and written."""
 
     def __init__(
         self,
@@ -291,5 +291,5 @@ class ProxyWatch:
                 await self._database.write(put_alert, alert)
             else:
                 await self._database.write(drop_alert, *key)
-        except Unavailable:  # retried at the first request after a minute
+        except Unavailable:  # a later request retries, after a minute at the earliest
             self._known[key] = not is_active, self._known[key][1]

@@ -52,7 +52,7 @@ _HEADERS_KEPT, _HEADER_KEPT = 50, 1024
 _REQUESTS_A_MINUTE = 240  # limit per client address; a page sends one request per second
 _TOLERANCE_SECONDS = 300
 _DIGITS_MAX = 15
-_HANG_UP_SECONDS = 0.1  # aiohttp interprets 0 as no limit
+_HANG_UP_SECONDS = 0.1  # not 0, which aiohttp interprets as no time limit
 
 
 def verify(secrets: Sequence[str], header: str, raw: bytes, now_ms: int) -> dict[str, Any]:

@@ -52,7 +52,7 @@ _UMASK = 0o077
 _BACKLOG = 1024
 _ACCEPTED_AT_ONCE = 16
 # A shutdown must take less than 10 s. That includes these times and closing the databases.
-_DRAIN_SECONDS = 5.5  # a booking may wait 5 s for the mail server
+_DRAIN_SECONDS = 5.5  # longer than the 5 s that a booking may wait for the mail server
 _CLEAN_UP_SECONDS = 4.0
 _CUT_OFF_SECONDS = 0.5
 # How long a Python thread may run while another thread waits. With this value, the box performs

@@ -38,7 +38,7 @@ _DIRECTIONAL_MARKS = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A language of the pages. `name` is the language's name in the language itself."""
+    """A language of the pages. `name` is its name in the language itself, such as `Français`."""
 
     code: str
     name: str

@@ -69,7 +69,7 @@ def own_addresses() -> list[str]:
 
 
 def own_interfaces() -> list[tuple[str, int]]:
-    """List the addresses that `own_addresses` lists, as (address, network adapter's index).
+    """List pairs of an address that `own_addresses` lists and its network adapter's index.
 
     An adapter that is unplugged and reconnected gets a new index.
     """

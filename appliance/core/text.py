@@ -46,7 +46,7 @@ def western_digits(text: str) -> str:
     return text.translate(_WESTERN_DIGITS)
 
 
-# Without this mark, spreadsheet programs assume a legacy encoding.
+# Without this mark, spreadsheet programs do not recognise UTF-8 and assume a legacy encoding.
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # With French settings, a spreadsheet program splits lines at semicolons; with English settings, at
 # commas. Quotes do not always prevent this.

@@ -41,8 +41,8 @@ class ScanTotals:
     """A running count of scans by result. The scan log is append-only, so each scan counts once."""
 
     def __init__(self) -> None:
-        # The last counted `seq`, and the counts up to it. A change replaces the whole tuple, so other
-        # threads never see half of it.
+        # The last counted `seq`, and the counts up to it. A change replaces the whole tuple, so
+        # other threads never see half of it.
         self._known: tuple[int, dict[str, int]] = (0, {})
 
     def take(self, reader: Reader) -> dict[str, int]:
@@ -380,7 +380,7 @@ def conditions(context: CheckContext) -> Check:
 def describe(alert: Alert) -> Sentence:
     """Return the alert as a sentence.
 
-    In English, the alert's stored detail replaces a message without placeholders.
+    In English, an alert whose message has no placeholders is shown as its stored detail.
     """
     message = MESSAGES.get(alert.name, "%(detail)s")
     values = {"detail": alert.detail.rstrip("."), "subject": alert.subject}

@@ -209,7 +209,7 @@ def signing_key(context: CheckContext) -> Check:
 
 
 def backups(context: CheckContext) -> Check:
-    """Check that a recent verified backup exists, and that it is not only on the box's drive."""
+    """Check that a recent verified backup exists, and not only on the same drive as the box."""
     record = read_record(context.directory.root)
     settings = context.known_settings()
     plug_in = _("Plug in the backup drive, or set %(setting)s to another folder.")

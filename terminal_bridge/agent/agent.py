@@ -153,7 +153,7 @@ class Link:
     """Keeps the agent connected and synced while the bridge runs."""
 
     def __init__(self, agent: Agent, folder: Path) -> None:
-        """Create the link. `bridge.json` in `folder` is updated if the box's details change."""
+        """Create the link. It updates `bridge.json` in `folder` if the box's details change."""
         self._agent = agent
         self._folder = folder
         self._wake = asyncio.Event()
@@ -270,5 +270,5 @@ def _remark(scan: SpooledScan, result: dict[str, Any]) -> str | None:
         remark = f"the box had decided {result['result']}, but its response came too late"
     else:
         return None
-    log.warning("agent: party admitted offline: %s", remark)
+    log.warning("agent: the box disagrees with an offline admission: %s", remark)
     return remark

@@ -46,7 +46,10 @@ class _EventStream(web.StreamResponse):
         self._after = after
 
     async def write_eof(self, data: bytes = b"") -> None:
-        """Stream until the listener leaves, the box stops, or the terminal's role changes."""
+        """Stream until the listener leaves or the box stops.
+
+        Also stop if the terminal's role changes or the terminal is revoked.
+        """
         feed = self._environment.feed
         with suppress(Unavailable):  # the box is stopping
             listener = await feed.listen(self._terminal.id, self._after, _concerns_tonight)
