@@ -73,7 +73,7 @@ _Key = tuple[str, str]
 class Alerts:
     """The active alerts, in memory and in the database.
 
-    Only alerts that change are written to the database. If a write fails, it is repeated when the
+    Only changed alerts are written to the database. If a write fails, it is repeated when the
     next alert changes.
     """
 

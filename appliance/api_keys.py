@@ -189,7 +189,7 @@ def revoke_key(tx: Transaction, key_id: str, *, actor: str = CONSOLE) -> bool:
     """Revoke a key permanently. Returns False if there is no such key.
 
     If the key is already revoked, its `revoked_at` does not change. A rotated key is revoked even
-    if it has expired by the clock of the calling command, because the box's clock may differ.
+    if it has expired according to the calling command's clock, because the box's clock may differ.
     """
     key = find_key(tx, key_id)
     if key is None:

@@ -104,7 +104,7 @@ class Scheduler:
             await asyncio.wait(tasks)
 
     def wake(self) -> None:
-        """Cancel all waits before retries, and start the jobs that are due.
+        """End the waiting times before retries, and start the jobs that are due.
 
         Call this after a clock step, and after the machine was suspended.
         """

@@ -105,7 +105,7 @@ async def browse(slug: str, host: str) -> list[str]:
     try:
         resolver = AsyncZeroconf(interfaces=interfaces, ip_version=IPVersion.All)
     except (OSError, Error) as error:
-        log.info("fence: mDNS failed: %s", error)
+        log.info("fence: the search for other boxes by mDNS failed: %s", error)
         return []
     urls: list[str] = []
     try:
@@ -125,7 +125,7 @@ async def browse(slug: str, host: str) -> list[str]:
                     shown = f"[{text}]" if ip_address(text).version == 6 else text
                     urls.append(f"{scheme}://{shown}:{info.port}")
     except (OSError, Error) as error:
-        log.info("fence: mDNS failed: %s", error)
+        log.info("fence: the search for other boxes by mDNS failed: %s", error)
     finally:
         with suppress(OSError, Error):
             await resolver.async_close()

@@ -117,7 +117,10 @@ class Sandbox:
         self._base = f"{test.links.base}/echo/"
 
     def dependencies_of(self, environment: Environment) -> Dependencies:
-        """Return the dispatcher's dependencies, for test including the echo receivers."""
+        """Return the dispatcher's dependencies.
+
+        In the test environment, they include the echo receivers.
+        """
         dependencies = make_dependencies(environment.settings.webhooks)
         if environment.name != "test":
             return dependencies

@@ -55,8 +55,8 @@ _ACCEPTED_AT_ONCE = 16
 _DRAIN_SECONDS = 5.5  # longer than the 5 s that a booking may wait for the mail server
 _CLEAN_UP_SECONDS = 4.0
 _CUT_OFF_SECONDS = 0.5
-# How long a Python thread may run while another thread waits. With this value, the box performs
-# 5,700 writes/s. With Python's default of 0.005 s, it performs 4,700.
+# The number of seconds that a Python thread may run while another thread waits. With this value,
+# the box performs 5,700 writes/s. With Python's default of 0.005 s, it performs 4,700.
 _SWITCH_SECONDS = 0.0005
 
 

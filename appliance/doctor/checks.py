@@ -282,7 +282,8 @@ def tls_port(context: CheckContext) -> Check:
     host = _listening_host(server.host)
     where = f"{host}:{server.tls_port}"
     expected = {"": found["fingerprint"]}
-    for kind in ("obtained", "imported"):  # if both have a name, the imported one is used
+    # If both certificates contain a name, the imported certificate is used for it.
+    for kind in ("obtained", "imported"):
         names = _names_of(found[kind])
         for name in [name.replace("*", "www") for name in names.dns][:1]:
             expected[name] = (found[kind] if names.cover(name) else found)["fingerprint"]
