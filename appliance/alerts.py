@@ -71,9 +71,10 @@ _Key = tuple[str, str]
 
 
 class Alerts:
-    """The active alerts, in memory and in the database. Only changes are written.
+    """The active alerts, in memory and in the database.
 
-    If a write fails, it is repeated when the next alert changes.
+    Only changed alerts are written to the database. If a write fails, it is repeated when the
+    next alert changes.
     """
 
     def __init__(self, database: Database, level: int = logging.WARNING) -> None:

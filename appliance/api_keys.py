@@ -24,10 +24,11 @@ READ_ONLY_SCOPES = ("venue:read", "availability:read", "reservations:read")
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A stored key. Of its secret, only the prefix, the last four characters and a hash are stored.
+    """A stored API key. Only the hash, prefix and last four characters of its secret are stored.
 
     If `changes_over` is True, the key was rotated and is valid until `revoked_at` (ms since 1970).
-    Any other key is invalid as soon as `revoked_at` is set, whatever the clock shows.
+    Any other key is invalid as soon as `revoked_at` is set, even if the clock shows an earlier
+    time.
     """
 
     id: str
@@ -74,7 +75,8 @@ def list_keys(reader: Reader) -> list[ApiKey]:
 def touch_key(tx: Transaction, key_id: str) -> None:
     """Set `last_used_at` to the current time.
 
-    Does nothing if it was set less than a minute ago, so that most API calls cause no write.
+    Does nothing if `last_used_at` was set less than a minute ago, so that most API calls write
+    nothing to the database.
     """
     sql = """UPDATE api_key SET last_used_at = :now
              WHERE id = :id AND (last_used_at IS NULL OR abs(:now - last_used_at) >= :minute)"""
@@ -85,7 +87,10 @@ def touch_key(tx: Transaction, key_id: str) -> None:
 def _key(
     id_: str, lineage: str, name: str, prefix: str, last_four: str, scopes: str, *rest: Any
 ) -> ApiKey:
-    """Build the key from its row. Cached, because every call with a key reads that key's row."""
+    """Return the ApiKey for a row.
+
+    The results are cached, because every API call reads the row of its key.
+    """
     created, used, revoked, over = rest
     granted = tuple(scopes.split())
     return ApiKey(id_, lineage, name, prefix, last_four, granted, created, used, revoked, over == 1)
@@ -184,7 +189,7 @@ def revoke_key(tx: Transaction, key_id: str, *, actor: str = CONSOLE) -> bool:
     """Revoke a key permanently. Returns False if there is no such key.
 
     If the key is already revoked, its `revoked_at` does not change. A rotated key is revoked even
-    if it seems to have expired, because the calling command's clock may differ from the box's.
+    if it has expired according to the calling command's clock, because the box's clock may differ.
     """
     key = find_key(tx, key_id)
     if key is None:

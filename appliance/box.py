@@ -71,7 +71,9 @@ def open_box(
     """
     names: tuple[EnvironmentName, ...] = ("live", "test")
     paths = {name: directory / f"{name}.db" for name in names}
-    for path in paths.values():  # before any is opened, because an open one has threads
+    # Check and migrate both files before opening a database. If this fails, there is then no open
+    # database whose threads would have to be stopped.
+    for path in paths.values():
         check_before_serving(path)
         migrate(path)
 

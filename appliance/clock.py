@@ -1,10 +1,10 @@
 """Time: the system clocks, time zones, and whether the system clock can be trusted.
 
 A wrong clock causes damage that cannot be undone: data expires early and receivers refuse
-signatures. The system clock is trusted if it is not earlier than a time known to be past, and
-either the kernel reports it as synchronised or nothing has contradicted it for ten minutes. After
-an unconfirmed clock step, the box derives the time from the uptime, because with a wrong time it
-would refuse tonight's guests. Signatures and other timestamps that other systems verify use the
+signatures. The system clock is trusted if it is not earlier than a time that has certainly passed,
+and either the kernel reports it as synchronised or nothing has contradicted it for ten minutes.
+After an unconfirmed clock step, the box derives the time from the uptime, because with a wrong time
+it would refuse tonight's guests. Signatures and other timestamps that other systems verify use the
 system clock.
 """
 
@@ -41,7 +41,7 @@ class Clock(Protocol):
         ...
 
     def monotonic(self) -> float:
-        """Return the seconds of a clock that never goes back, for durations and timers."""
+        """Return the time in seconds of a clock that never goes back, for durations and timers."""
         ...
 
 
@@ -163,10 +163,10 @@ log = logging.getLogger(__name__)
 # The release date of the bundled SQLite. A clock that shows an earlier time is wrong.
 BUILT_AT = parse_instant(f"{apsw.sqlite3_sourceid()[:10]}T00:00:00Z")
 
-_STEP_MS = 1_000  # smaller steps are ordinary time synchronisation
+_STEP_MS = 1_000  # smaller steps result from ordinary time synchronisation
 _TOLERANCE_MS = 300_000  # clock difference that receivers tolerate (interface, section 6.3)
 _READING_MS, _READINGS = 100, 5
-_LONG_OFF_MS = 40 * 86_400_000  # 40 days; a box in use stores something more often than this
+_LONG_OFF_MS = 40 * 86_400_000  # 40 days; a running box stores a timestamp more often than this
 
 # Returns whether the kernel reports the clock as synchronised, or None if this is unknown.
 Synchronised = Callable[[], bool | None]
@@ -225,7 +225,8 @@ class BoxClock:
         self._offset: int | None = None
         self._behind_since: int | None = None
         self._confirmed = False
-        # The last trusted state in this boot: (offset, doubted since, stepped far).
+        # The values of `_offset`, `_doubted_since` and `stepped_far` when the clock was last
+        # trusted, or None if it was not trusted since the machine booted.
         self._good: tuple[int, int, bool] | None = None
 
     def remember(
@@ -234,8 +235,9 @@ class BoxClock:
         """Restore the stored state.
 
         `newest` is the latest timestamp in the database, in ms since 1970. The argument
-        `stepped_far` is the value from before the restart. The attribute is also set if the clock
-        is over 40 days later than `newest`, because it may have jumped while the box was off.
+        `stepped_far` is the value from before the restart. Unless `mark` is from the current boot,
+        the attribute `stepped_far` is also set if the clock is over 40 days later than `newest`,
+        because the clock may have stepped while the box was off.
         """
         with self._lock:
             self._reset()
@@ -290,8 +292,8 @@ class BoxClock:
     def read(self) -> tuple[int, int]:
         """Return the system clock and the uptime at the same moment, in ms.
 
-        If the machine stalled between the two readings, both are read again, because the delay
-        would look like a clock step.
+        If this takes more than 100 ms, because the machine stalled, both are read again. Otherwise,
+        the delay would look like a clock step.
         """
         for _ in range(_READINGS):
             before, now, after = self._uptime(), self.machine.now(), self._uptime()
@@ -312,7 +314,7 @@ class BoxClock:
             self._offset = offset
             if self.trusted and self._good is not None:
                 self._good = offset, *self._good[1:]
-            if self._confirmed:  # and not stepped since it was confirmed
+            if self._confirmed:  # by a time server, and the clock has not stepped since
                 self._mark = max(self._mark, now)
             return False
 
@@ -394,7 +396,8 @@ def kernel_is_synchronised() -> bool | None:
 
 _CLOCK_REALTIME = 0
 _TFD_TIMER_ABSTIME, _TFD_TIMER_CANCEL_ON_SET = 1, 2
-# Calls the callback in the running loop each time the clock is set. Returns a function to stop it.
+# Calls the callback in the running loop each time the clock is set. Returns a function that ends
+# these calls.
 WatchClockSteps = Callable[[Callable[[], None]], Callable[[], None]]
 
 _LATEST = (1 << (8 * ctypes.sizeof(ctypes.c_long) - 1)) - 1
@@ -403,8 +406,8 @@ _LATEST = (1 << (8 * ctypes.sizeof(ctypes.c_long) - 1)) - 1
 def watch_clock_steps(callback: Callable[[], None]) -> Callable[[], None]:
     """Call `callback` in the running loop each time the clock is set.
 
-    Returns a function that stops this. On systems other than Linux, `callback` is never called, so
-    callers must also compare the clock with the uptime.
+    Returns a function that ends these calls. On systems other than Linux, `callback` is never
+    called, so users of this function must also compare the clock with the uptime.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     if not hasattr(libc, "timerfd_create"):

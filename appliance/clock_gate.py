@@ -125,7 +125,7 @@ class ClockGate:
         self._written_at: int | None = None
 
     async def start(self) -> None:
-        """Assess the clock. If it is trusted, wait until the due times are rebased."""
+        """Assess the clock. If it is trusted, rebase the due times and wait for this to finish."""
         if self._clock is not self._database.clock:
             recall_clock(self._clock, self._database)
         self._database.on_commit(self._on_commit)
@@ -152,7 +152,7 @@ class ClockGate:
         return self.time_to_sign() is not None
 
     def time_to_sign(self) -> int | None:
-        """Return the time to sign with, in ms since 1970; None while the gate is closed."""
+        """Return the time to use in signatures, in ms since 1970; None while the gate is closed."""
         now, uptime = self._clock.read()
         if self._clock.was_set_by(now, uptime):
             self._clock.assess_at(now, uptime)
@@ -162,7 +162,8 @@ class ClockGate:
 
     def may_expire(self) -> bool:
         """Whether the clock is reliable enough to delete data by age."""
-        if self._clock.stepped_far:  # no callback reports that a time server has confirmed it
+        # A time server may have confirmed the clock since the last check. No callback reports this.
+        if self._clock.stepped_far:
             self._check()
         return self.permits() and not self._clock.stepped_far
 
@@ -216,7 +217,8 @@ class ClockGate:
             self._set_alarm(min(now + _CHECK_MS, ends) if ends > now else now + _CHECK_MS)
             return
         self._set_alarm(None)
-        if clock.doubt and clock.grace_ms:  # without a grace period, no time server is expected
+        # With a grace period of 0, the box does not wait for a time server, so do not warn.
+        if clock.doubt and clock.grace_ms:
             sentence = f"webhooks are signed with a clock that may be wrong: {clock.doubt}"
             alerts.begin(CLOCK_UNCONFIRMED, sentence)
         else:
@@ -236,7 +238,7 @@ class ClockGate:
                 await self._store_mark()
                 self._written_at = self._uptime.milliseconds()
                 self._reopen()
-        except Exception as error:  # noqa: BLE001 - the alarm retries
+        except Exception as error:  # noqa: BLE001 - the alarm set below retries
             if not isinstance(error, Unavailable):
                 log_exception("webhooks: rebase due times", error)
             self._due_times_are_stale = True
@@ -254,7 +256,7 @@ class ClockGate:
     def _store_mark_if_due(self) -> None:
         now = self._uptime.milliseconds()
         is_due = self._written_at is not None and now >= self._written_at + _WRITE_EVERY_MS
-        # If the clock was set, the next assessment decides whether to store its time.
+        # If the clock was just set, do not store its time before the clock has been assessed.
         if self._open and is_due and not self._clock.was_set():
             self._written_at = now
             self._storing = asyncio.create_task(self._try_to_store_mark(), name="clock mark")
@@ -279,7 +281,7 @@ class ClockGate:
 def _put_mark(tx: Transaction, mark: ClockMark, *, is_sure: bool) -> None:
     """Store the mark. If `is_sure` is True, also write a heartbeat.
 
-    Without heartbeats, a database with no new data for 40 days would look like a clock step.
+    Without heartbeats, 40 days without new data would look like a clock step at the next start.
     """
     put_clock_mark(tx, mark)
     if is_sure:

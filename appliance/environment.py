@@ -53,7 +53,7 @@ class Links:
         return f"{self.base}/no-reminders/{token}"
 
     def undo(self, claim_token: str) -> str:
-        """Return the URL in emails for cancelling the reservation. The page asks to confirm it."""
+        """Return the URL of the page on which the guest can cancel. Emails contain this URL."""
         return f"{self.claim(claim_token)}/cancel"
 
 
@@ -79,7 +79,7 @@ def staff_base(links: Links, server: ServerSettings) -> str:
 
     These links work without the internet. They use https, because passwords and tokens are sent
     over them and browsers allow the camera only with https. Staff devices install the box's
-    certificate from `/trust`. If the box does not serve https, returns the public address.
+    certificate from `/trust`. If the box does not serve https, returns `links.base`.
     """
     inside = urlsplit(links.inside)
     if inside.scheme == "https":

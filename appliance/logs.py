@@ -24,7 +24,7 @@ class JsonLines(logging.Formatter):
     """Formats a record as a JSON object with `at` (UTC), `level`, `from` and `message`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Format a record as one line. Includes only an exception's type."""
+        """Format a record as one line. Of an exception, include the type but not the message."""
         line = {
             "at": format_instant(int(record.created * 1000)),
             "level": record.levelname.lower(),
@@ -37,7 +37,7 @@ class JsonLines(logging.Formatter):
 
 
 def stderr_is_journal(environ: Mapping[str, str]) -> bool:
-    """Whether systemd reads stderr, so that lines may begin with a priority (sd-daemon(3))."""
+    """Whether stderr goes to systemd's journal, which accepts priorities (sd-daemon(3))."""
     if "JOURNAL_STREAM" not in environ:
         return False
     found = os.fstat(sys.stderr.fileno())
@@ -54,7 +54,7 @@ def print_error(sentence: str, environ: Mapping[str, str]) -> None:
 
 
 class ConsoleLines(logging.Formatter):
-    """Formats a record for the console. If systemd reads the console, adds a priority."""
+    """Formats a record for the console, with priorities for systemd if `has_priority` is True."""
 
     def __init__(self, *, has_priority: bool) -> None:
         super().__init__("%(levelname)s %(name)s: %(message)s")
@@ -89,6 +89,7 @@ def open_log(folder: Path, *, size: int = _BYTES, files: int = _FILES) -> loggin
     for shown in root.handlers:  # the console shows only warnings and errors
         shown.setLevel(max(shown.level, logging.WARNING))
     root.addHandler(handler)
-    for name in _OURS:  # not for libraries, whose INFO messages contain URLs and addresses
+    # Do not log INFO messages of libraries, because they contain URLs and addresses.
+    for name in _OURS:
         logging.getLogger(name).setLevel(logging.INFO)
     return handler

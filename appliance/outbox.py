@@ -20,7 +20,7 @@ EXTRA_TYPES = ("reservation.checkin_reverted",)
 
 @dataclass(frozen=True, slots=True)
 class DeliveriesQueued:
-    """Notice after a commit that these endpoints have new deliveries."""
+    """A notice, published after a commit, that these endpoints have new deliveries."""
 
     endpoint_ids: tuple[str, ...]
 

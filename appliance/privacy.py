@@ -2,8 +2,8 @@
 
 `erasures.jsonl` in the data directory lists the ids of erased reservations. A restore does not
 replace this file. The box can therefore repeat the erasures on the restored data. A damaged line,
-for example after a power cut, does not affect the other lines. At the next start, its entry is
-written again if the database still has it.
+for example after a power cut, does not affect the other lines. At the next start, the box writes
+the lost entry again if the database still records that erasure.
 """
 
 import asyncio
@@ -123,7 +123,7 @@ def list_erasures(reader: Reader) -> dict[str, int]:
 
 
 def keep_existing(reader: Reader, reservation_ids: Collection[str]) -> list[str]:
-    """Return those of `reservation_ids` that exist, in any order."""
+    """Return the ids in `reservation_ids` for which a reservation exists, in any order."""
     sql = "SELECT id FROM reservation WHERE id IN (SELECT value FROM json_each(:ids))"
     return [row[0] for row in reader.rows(sql, {"ids": json.dumps(list(reservation_ids))})]
 
@@ -186,7 +186,7 @@ def _read(folder: Path) -> list[tuple[int, _Entry | None]]:
         return []
     except OSError as error:
         raise OperatorError(
-            f"{path} cannot be read ({error.strerror}). Run this command as its owner."
+            f"{path} cannot be read ({error.strerror}). Run this command as the file's owner."
         ) from None
     return [(number, _parse(line)) for number, line in enumerate(lines, 1) if line.strip()]
 
@@ -242,7 +242,10 @@ def _list_deliveries(reader: Reader, reservation_id: str) -> list[Json]:
 
 @dataclass(frozen=True, slots=True)
 class GuestErased:
-    """Notice after a commit that a guest's data was erased, so `Erasures.finish` must run."""
+    """A notice, published after a commit, that a guest's data was erased.
+
+    `Erasures.finish` must then run.
+    """
 
     reservation_id: str
 
@@ -262,7 +265,8 @@ def erase_guest(tx: Transaction, reservation_id: str, *, actor: str) -> None:
 def erase_past_guests(tx: Transaction, reservation_ids: Sequence[str]) -> None:
     """Erase the guests' data in reservations that are older than the retention period.
 
-    These are not added to the erasure list, because after a restore they are erased by age again.
+    These erasures are not added to the erasure list, because restored data of this age is erased
+    again anyway.
     """
     for reservation_id in reservation_ids:
         _erase(tx, reservation_id, "box")

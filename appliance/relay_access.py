@@ -1,6 +1,6 @@
-"""The box's access to its relay: the relay's address, the box's public name, and its key there.
+"""The box's access to its relay: the relay's address, the box's public name, and its private key.
 
-The relay client (web/relay) and the backup target `relay:` connect with it.
+The relay client (web/relay) and the backup target `relay:` use this access to connect.
 """
 
 import json
@@ -17,7 +17,7 @@ BOX_USER = "box"
 
 @dataclass(frozen=True, slots=True)
 class RelayAddress:
-    """The address at which boxes reach the relay, and the SHA-256 fingerprint of its host key."""
+    """The relay's address for boxes, and the SHA-256 fingerprint of the relay's host key."""
 
     host: str
     port: int

@@ -1,11 +1,12 @@
 """Signed releases of the program, and the record of the latest update.
 
 A release is a tar file with three members in this order: `manifest.json`, its Ed25519 signature
-`manifest.sig`, and the program. packaging/release.py makes it. The program contains the public key
-of its releases.
+`manifest.sig`, and the program. packaging/release.py makes releases. The program contains the
+public key with which it verifies them.
 
 The box runs without the right to replace its own program. To install a release, it writes a request
-into the data directory. systemd then runs `venuebox update` as root, which records its progress.
+into the data directory. systemd then runs `venuebox update` as root. This command installs the
+release and records its progress.
 """
 
 import os
@@ -31,7 +32,9 @@ _NUMBERS = re.compile(r"\d+(?:\.\d+)*")
 REQUEST = "update-request"
 _RECORD = "last-update.json"
 _LOCK_SECONDS = 5.0
-_START_MS = 60_000  # a requested update counts as running for this long; it starts much sooner
+# For this long after a stage begins, the update counts as running even if no process holds the lock
+# yet. systemd starts a requested update much sooner.
+_START_MS = 60_000
 
 Stage = Literal[
     "asked", "download", "backup", "trial", "start", "done", "went_back", "stays", "failed"
@@ -57,13 +60,14 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
 class UpdateRecord(msgspec.Struct, frozen=True):
     """The stage of the latest update. `at` is when the stage began, in ms since 1970.
 
-    Outcomes: `done`; `failed`, with the reason in `trouble`; `went_back` to the previous program;
-    `stays` if the new program failed, but the previous one cannot read the bookings made since.
+    The final stages are `done`; `failed`, with the reason in `trouble`; `went_back`, if the
+    previous program was installed again; and `stays`, if the new program failed but stays
+    installed, because the previous program cannot read the bookings made since.
     """
 
     stage: Stage
     at: int
-    version: str = ""  # of the release; "" until its signature is checked
+    version: str = ""  # the release's version; "" until its signature has been checked
     trouble: str = ""
 
 
@@ -80,7 +84,7 @@ def read_release_key() -> Ed25519PublicKey:
 
 
 def open_archive(release: IO[bytes]) -> tarfile.TarFile:
-    """Open a release. Raises OperatorError if it is no tar file."""
+    """Open a release. Raises OperatorError if `release` is not a tar file."""
     try:
         return tarfile.open(fileobj=release, mode="r:")
     except tarfile.TarError:
@@ -90,7 +94,8 @@ def open_archive(release: IO[bytes]) -> tarfile.TarFile:
 def read_manifest(archive: tarfile.TarFile, key: Ed25519PublicKey) -> Manifest:
     """Return the signed manifest. Ignores the rest of the archive, which may be truncated.
 
-    Raises OperatorError if the signature is not by `key`.
+    Raises OperatorError if the archive is damaged, or was not signed with the private key that
+    belongs to `key`.
     """
     try:
         content, signature = (_next(archive, f"manifest.{end}") for end in ("json", "sig"))
@@ -129,7 +134,7 @@ def check_manifest(manifest: Manifest, installed: str) -> None:
 
 
 def is_newer(version: str, other: str) -> bool:
-    """Whether `version` is newer than `other`. Compares the numbers at the start, as in 1.2-rc1."""
+    """Whether `version` is newer than `other`. Only the numbers at the start are compared."""
     return _order(version) > _order(other)
 
 
@@ -155,12 +160,15 @@ def read_request(root: Path) -> str:
             return (root / REQUEST).read_text("utf-8")
     except (OSError, UnicodeDecodeError):
         raise OperatorError(
-            "no release is specified. Specify its file or its https address"
+            "no release is specified. Specify the release's file or https address"
         ) from None
 
 
 def write_update_record(root: Path, record: UpdateRecord) -> None:
-    """Store `record` in the data directory, as its owner. Raises OSError on failure."""
+    """Store `record` in the data directory, acting as the user who owns the directory.
+
+    Raises OSError on failure.
+    """
     with acting_as(find_owner(root)):
         atomic_write(root / _RECORD, msgspec.json.encode(record))
 
@@ -174,9 +182,10 @@ def read_update_record(root: Path) -> UpdateRecord | None:
 
 
 def update_lock(program: Path, patience: float | None = None) -> AbstractContextManager[None]:
-    """Hold the lock for updates of `program`. Waits for it at most `patience` s (default: 5).
+    """Return a context manager that holds the lock for updates of `program`.
 
-    Raises OperatorError if another update holds it for longer.
+    Entering it waits at most `patience` seconds (default: 5) for the lock. If another update then
+    still holds the lock, it raises OperatorError.
     """
     waits = _LOCK_SECONDS if patience is None else patience
     return exclusive(program.parent, waits, "another update is running")

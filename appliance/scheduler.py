@@ -60,7 +60,7 @@ class Job:
 class Scheduler:
     """Runs jobs when they are due. One timer is set to the earliest due time.
 
-    After commits and calls of `wake`, all jobs are checked, because due times may have changed.
+    After commits and calls of `wake`, all due times are read again, because they may have changed.
     """
 
     def __init__(self, clock: Clock, call_later: CallLater | None = None) -> None:
@@ -104,7 +104,7 @@ class Scheduler:
             await asyncio.wait(tasks)
 
     def wake(self) -> None:
-        """Reset all backoffs and check the jobs.
+        """End the waiting times before retries, and start the jobs that are due.
 
         Call this after a clock step, and after the machine was suspended.
         """
@@ -128,7 +128,7 @@ class Scheduler:
             self._look_again = True
 
     def _on_commit(self, notices: Sequence[object]) -> None:
-        """Check the jobs 1 s from now, once for all commits in that second."""
+        """Look for due jobs 1 s from now, only once for all commits in that second."""
         if self._settling or not notices or not self._running:
             return
         self._settling = True

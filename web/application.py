@@ -59,10 +59,10 @@ from web.rendering import STATIC_ROUTES, prepare_pages
 from web.routes import GUEST_ROUTES, PARTNER_ROUTE_TABLE
 from web.sandbox import Sandbox
 
-# Searches by phone number, per terminal. At this rate, trying all four-digit endings takes over
-# five hours.
+# The maximum number of searches by phone number, per terminal. At this rate, it takes over five
+# hours to try all 10,000 four-digit endings.
 _PHONES_PER_MINUTE = 30
-_STOP_WITHIN = 3.0  # seconds that deliveries in progress may take when the application stops
+_STOP_WITHIN = 3.0  # seconds to wait for deliveries in progress when the application stops
 
 
 def build_application(
@@ -74,8 +74,8 @@ def build_application(
     """Build the application that serves both environments of `box`.
 
     `certificates` is None if the box does not serve TLS. `directory` is the data directory. If it
-    is None, there are no backups and no nightly work. If `fence` is None, the box does not look for
-    others. The caller must close the box.
+    is None, there are no backups and no nightly work. If `fence` is None, the box does not check
+    whether another box serves the same venue. The caller must close `box`.
     """
     app = web.Application(client_max_size=BODY_LIMIT)
 
@@ -142,7 +142,7 @@ def _add_shared_routes(app: web.Application, box: Box) -> None:
 
 
 def _add_routes(app: web.Application, box: Box, services: Services, sandbox: Sandbox) -> None:
-    """Add one environment's routes. Only test has the sandbox and the outbox."""
+    """Add one environment's routes. Only the test environment has the sandbox and outbox."""
     environment = services.environment
     prefix, is_test = environment.prefix, environment is box.test
     for route in (*PARTNER_ROUTE_TABLE, *(sandbox.key_routes if is_test else ())):
@@ -180,7 +180,10 @@ def _add(
 def _add_readable(
     app: web.Application, method: str, path: str, handler: Handler, principal: Principal
 ) -> None:
-    """Add a route like `_add`. GET routes also accept HEAD, which link previews send."""
+    """Add a route as `_add` does. If its method is GET, also accept HEAD.
+
+    Programs that show a preview of a link send HEAD requests.
+    """
     _add(app, method, path, handler, principal)
     if method == "GET":
         _add(app, "HEAD", path, handler, principal)
@@ -215,7 +218,8 @@ def _background(
 
     async def run(app: web.Application) -> AsyncIterator[None]:
         for services, erasure in zip(served, erasures, strict=True):
-            # Erase before anything is sent, because a restored backup may contain erased data.
+            # A restored backup may contain guests' data that was erased after the backup was made.
+            # Erase this data again before anything is sent.
             await erasure.start()
             await services.dispatcher.start()
             await services.email_worker.start()
@@ -236,7 +240,7 @@ def _background(
 
 
 async def _run_scanners(app: web.Application) -> AsyncIterator[None]:
-    """Run the scanners attached to this computer. At shutdown, they stop before the other jobs."""
+    """Run the scanners attached to this computer. At shutdown, stop them before all other jobs."""
     await app[READERS].start()
     yield
     await app[READERS].close()

@@ -1,7 +1,7 @@
 """HTTP connections: limits, timeouts, and documented responses to malformed requests.
 
 aiohttp's own responses and log entries are replaced, because they contain parts of the
-request, which may be a key, a guest's link or a name.
+request, such as an API key, a guest's link or a name.
 """
 
 import asyncio
@@ -16,8 +16,8 @@ from appliance.core.errors import InternalError, MalformedRequest, log_exception
 from appliance.http.request import caller_key, is_in, is_loopback, networks_of, refuse
 from web.middleware import set_headers
 
-# Maximum number of bytes per read. aiohttp parses them all in one step, which blocks the event
-# loop: 256 KiB of tiny chunks would take 50 ms.
+# Maximum number of bytes per read. aiohttp parses all bytes of a read in one step, which blocks the
+# event loop. With asyncio's default of 256 KiB, a body of tiny chunks would block it for 50 ms.
 READ_AT_ONCE = 16 * 1024
 KEEP_ALIVE = 30.0  # seconds that an idle connection stays open
 # Seconds that an idle connection from a proxy stays open. This is longer than Caddy, nginx and Go
@@ -100,9 +100,9 @@ def _peer_of(connection: asyncio.BaseTransport) -> str:
 def affordable_connections() -> int:
     """Return the maximum number of connections, which is half of the limit on open files.
 
-    First raises the soft limit to 4096 files, if the hard limit allows. Returns at most 2048. The
-    other files are for databases, deliveries and emails. Without a maximum, `accept` would fail at
-    the system's limit and log errors endlessly.
+    First raises the soft limit to 4096 files, if the hard limit allows it. Returns at most 2048.
+    The other half is for databases, deliveries and emails. Without a maximum, connections could use
+    up all open files. Every `accept` would then fail and log an error.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < _FILES_WANTED and soft < hard:
@@ -215,7 +215,7 @@ class Connection(web.RequestHandler):
         return await super().finish_response(request, resp, start_time)
 
     def log_exception(self, *_words: Any, **details: Any) -> None:
-        """Log an exception without its message. Incomplete request bodies are not logged."""
+        """Log an exception without its message, unless the client sent an incomplete body."""
         error = details.get("exc_info")
         if isinstance(error, BaseException) and not isinstance(error, web.RequestPayloadError):
             log_exception("http: connection", error)

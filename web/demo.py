@@ -64,7 +64,7 @@ _TONIGHT = {
 
 
 async def _prepare(environment: Environment, webhook_url: str | None) -> dict[str, str]:
-    """Create a key, an endpoint, a terminal and tonight's reservations.
+    """Create a key, a terminal, tonight's reservations and, for `webhook_url`, an endpoint.
 
     Return the environment's values for the guide.
     """
@@ -98,7 +98,7 @@ def _reserve(
     source, table, slot, guests, name = sample
     tables, day = _tables_and_tonight(tx)
     is_partners = source == "partner"
-    # Only the test environment keeps emails instead of sending them. Its outbox shows this email.
+    # Request emails only in the test environment, which shows them in its outbox and sends none.
     sends_email = environment.name == "test" and is_partners
     booking = Booking(
         table_id=tables[table],
@@ -229,7 +229,7 @@ async def _print_guide(box: Box, *, directory: DataDirectory, lifetime: str) -> 
     At a demo's first start, also prepare both environments, print the steps and store the values.
     """
     stored, guide = _read_mark(directory), _PLACES
-    if stored:  # the port may have changed since
+    if stored:  # the port may have changed since the values were stored
         values = json.loads(stored.replace(json.loads(stored)["live"]["base"], box.live.links.base))
     else:
         values, guide = await _prepare_box(box), _STEPS + _PLACES
@@ -292,7 +292,11 @@ def _create_box(directory: DataDirectory, console: Console) -> None:
 
 
 def _demo_settings(settings: Settings) -> Settings:
-    """Allow webhooks to this machine, early check-in and online booking. Use loopback links."""
+    """Return `settings`, changed for the demo.
+
+    Webhooks to this machine, early check-in and online booking are allowed. Links contain the
+    loopback address.
+    """
     webhooks = settings.webhooks
     return replace(
         settings,
@@ -309,6 +313,10 @@ def _demo_settings(settings: Settings) -> Settings:
 
 
 def _program() -> str:
-    """Return the shell command that runs this program. It may be a path outside PATH."""
+    """Return the shell command that runs this program.
+
+    This is the path with which the program was started, or `venuebox` if the file at that path has
+    another name.
+    """
     called = Path(sys.argv[0])
     return shlex.quote(str(called)) if called.name == "venuebox" else "venuebox"

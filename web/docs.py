@@ -31,7 +31,7 @@ from web.rendering import public_page
 from web.routes import PARTNER_ROUTE_TABLE
 
 FRONT = "index"
-# Section titles by folder, in display order. Other folders follow.
+# The titles of sections, by folder and in display order. Sections for other folders come last.
 _SECTIONS = {
     "": "Start here",
     "guide": "Guide",
@@ -68,7 +68,10 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A document as HTML, without its title. `contents` has each section's fragment and title."""
+    """A document as HTML, without its title.
+
+    `contents` contains the URL fragment and the title of each section.
+    """
 
     document: Document
     body: Markup
@@ -76,7 +79,7 @@ class Page:
 
 
 class Documents:
-    """The Markdown files in a folder. The constructor reads them all."""
+    """The Markdown files in a folder. The constructor reads all files."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -95,7 +98,8 @@ class Documents:
 
         documents = [Document(name, _title(text, name)) for name, text in self._texts.items()]
         self._documents = {each.name: each for each in sorted(documents, key=order)}
-        # The number of pages is limited by the number of documents.
+        # Rendered pages by (name, prefix). Only existing documents are stored, so the cache stays
+        # small.
         self._pages: dict[tuple[str, str], Page] = {}
 
     def sections(self) -> Sequence[tuple[str, Sequence[Document]]]:
@@ -167,7 +171,7 @@ class Documents:
         return f"/static/documents/{path}" if is_ours else None
 
     def _programs(self, items: str) -> str:
-        """Return a list of links to example programs as HTML with their source code."""
+        """Return HTML with the source code of the example programs that `items` links to."""
         parts = ['<div class="programs">']
         for address, language, name in re.findall(_PROGRAM, items):
             path = self._folder / address.removeprefix("/static/documents/")
@@ -219,7 +223,7 @@ def _title(text: str, name: str) -> str:
 
 
 _DAYS_AHEAD, _DAYS_TRIED, _PARTY = 7, 14, 2
-# The forms in which the guides' HTML contains the values of ExampleBooking.
+# Patterns of the texts in the guides' HTML that contain a value of ExampleBooking.
 _TEXT, _DAY, _SLOT = Markup("&quot;{}&quot;"), Markup("DAY={}"), Markup("SLOT={}")
 _EXAMPLE_PLACES = (_TEXT, _DAY, _SLOT, Markup("&quot;guests&quot;: {}"))
 
@@ -227,7 +231,7 @@ _EXAMPLE_PLACES = (_TEXT, _DAY, _SLOT, Markup("&quot;guests&quot;: {}"))
 async def show_document(request: web.Request) -> web.Response:
     """`GET /openapi.json`: return the OpenAPI 3.1 document.
 
-    This environment's server comes first.
+    Its list of servers begins with this environment's server.
     """
     environment = request[ENVIRONMENT]
     servers = describe_servers(_base(request), environment.name)
@@ -252,7 +256,8 @@ async def show_page(request: web.Request) -> web.Response:
         for title, listed in documents.sections()
     ]
     if name.startswith("partners/"):
-        example = request.app[BOX].test.database.peek(_find_example)  # the guide uses test
+        # The calls in the guide go to the test environment.
+        example = request.app[BOX].test.database.peek(_find_example)
         page = replace(page, body=_with_own_values(page.body, _base(request), example))
     values = {**page_addresses(request), "page": page, "sections": sections}
     return public_page(request, "docs/page.html", values)
@@ -266,7 +271,7 @@ async def show_reference(request: web.Request) -> web.Response:
 
 
 def page_addresses(request: web.Request) -> dict[str, object]:
-    """Return the URLs that these pages show, for the host in this request."""
+    """Return the URLs on the documentation pages. They contain this request's host."""
     name, base = request[ENVIRONMENT].name, _base(request)
     prefix, test = path_prefix(name), path_prefix("test")
     return {
@@ -285,8 +290,8 @@ def page_addresses(request: web.Request) -> dict[str, object]:
 def _base(request: web.Request) -> str:
     """Return the live environment's base URL.
 
-    This is `server.app_url` if the request used that host, otherwise the request's origin, because
-    browsers let a page call only its own origin.
+    This is `server.app_url` if the request used its host, otherwise the request's origin. The API
+    explorer calls this URL, and browsers let a page call only its own origin.
     """
     base = request[ENVIRONMENT].settings.server.app_url
     if base and urlsplit(base).netloc == request.host:
@@ -307,8 +312,8 @@ def _with_own_values(body: Markup, base: str, booking: ExampleBooking) -> Markup
 def _find_example(reader: Reader) -> ExampleBooking:
     """Return an example booking, about a week ahead, that this box would accept.
 
-    The example stays the same all day, so sending it twice shows a replay. If no table or slot
-    can be booked, all values except the date are placeholders.
+    The example stays the same all day, so a partner who sends it twice receives a replay. If no
+    table or slot can be booked, all values except the date are placeholders.
     """
     venue, closings, slots = get_venue(reader), list_closings(reader), list_slots(reader)
     today = tonight(reader.now, reader.zones.zone(venue.time_zone), venue.evening_ends_at)

@@ -32,7 +32,8 @@ _HEADERS = {
     "Permissions-Policy": "camera=(self), screen-wake-lock=(self)",
     "Referrer-Policy": "no-referrer",
 }
-# Only the QR reader's worker compiles WebAssembly, so the page needs no permission for it.
+# The policy of the QR reader's worker. Only this worker compiles WebAssembly, so the page's policy
+# does not allow it.
 _READER_POLICY = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'"
 _SCRIPT, _READER, _WORKER = "door.js", "door-reader.js", "door-service-worker.js"
 _WASM = "zxing_reader.wasm"
@@ -153,7 +154,7 @@ def _asset(request: web.Request, name: str) -> str:
 
 
 def secure_door(request: web.Request) -> str:
-    """Return the door's https URL if it is known, otherwise its configured URL."""
+    """Return the door app's https URL or, if the box has no https, its URL in `links.base`."""
     base = request.app[SECURE].base_for(request)
     environment = request[ENVIRONMENT]
     return f"{environment.links.base}/door" if base is None else f"{base}{environment.prefix}/door"

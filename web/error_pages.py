@@ -1,4 +1,4 @@
-"""HTML error pages for browsers, each with a link back. API clients receive JSON."""
+"""HTML pages that browsers receive for errors. API clients receive JSON instead."""
 
 from aiohttp import web
 from yarl import URL

@@ -79,8 +79,9 @@ def listen(host: str, port: int, option: str = "--host and --port") -> socket.so
 
 _FIRST_FREE_PORT = 1024
 HANDSHAKE_SECONDS = 10
-# Accept few connections at once. Each TLS handshake computes a signature, so a thousand handshakes
-# in a row would delay scans.
+# The length of the accept queue, and how many connections asyncio accepts before it handles other
+# events. The second number is small, because each TLS handshake computes a signature, and a
+# thousand handshakes in a row would delay scans.
 _BACKLOG, _ACCEPTED_AT_ONCE = 1024, 4
 _DAY_MS = 86_400_000
 
@@ -97,7 +98,7 @@ class CountedTls(SSLProtocol):
             asyncio.get_running_loop(),
             inner,
             context,
-            None,  # type: ignore[arg-type] # the handshake is not awaited
+            None,  # type: ignore[arg-type] # nothing waits for the handshake
             server_side=True,
             ssl_handshake_timeout=HANDSHAKE_SECONDS,
         )
@@ -158,7 +159,8 @@ def open_certificates(directory: DataDirectory, box: Box) -> Certificates:
 def renewal(certificates: Certificates, database: Database, may_renew: Callable[[], bool]) -> Job:
     """Return the job that renews the certificate if needed.
 
-    The job runs at the start, once a day, and whenever the venue changes.
+    The job runs at the start, once a day, and whenever the venue changes, because the certificate
+    contains the venue's slug.
     """
     checked_at: int | None = None
 

@@ -1,8 +1,8 @@
-"""Announce the box by mDNS, and follow changes of the machine's IP addresses.
+"""Announce the box by mDNS, and update links and certificate if the machine's addresses change.
 
-After a power cut, for example, the box may start before the router and get its address later. Links
-and the certificate are then updated. zeroconf is imported only where it is needed, because a box
-that listens only on loopback does not use it.
+After a power cut, for example, the box may start before the router and get its IP address later.
+zeroconf is imported only where it is needed, because a box that listens only on loopback does not
+use it.
 """
 
 import asyncio
@@ -31,14 +31,15 @@ log = logging.getLogger(__name__)
 ANY = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
 _LOOPBACK = "127.0.0.1"
 _LOOK_SECONDS = 60.0  # between two checks of the addresses
-_LOOK_WITHOUT_SECONDS = 5.0  # the same, while the box has no address
+_LOOK_WITHOUT_SECONDS = 5.0  # between two checks, while the box has no address
 
 
 def find_address(host: str, port: int, remembered: str | None) -> str:
     """Return the plain http URL at which other machines reach the box.
 
-    Without a network, return `remembered`, because the router usually assigns the same address
-    again. If `remembered` is None or has a different port, return the loopback address.
+    If the machine has no network, return `remembered`, the box's last known URL, because the router
+    usually assigns the same address again. If `remembered` is None or has a different port, return
+    the loopback address.
     """
     if host not in ANY:
         return f"http://{in_url(host)}:{port}"
@@ -51,7 +52,8 @@ def find_address(host: str, port: int, remembered: str | None) -> str:
 def find_local_address(host: str, port: int) -> str:
     """Return the box's plain http URL on this machine, or "" if it listens on a LAN address only.
 
-    A connection to a LAN address may leave the machine, so passwords must not be sent over it.
+    A connection to a LAN address may leave the machine, so passwords must not be sent there over
+    plain http.
     """
     if host in ANY:
         return f"http://{_LOOPBACK}:{port}"
@@ -106,7 +108,9 @@ class _AddressWatch:
                         log_exception("addresses: check", error)
                     failure = str(error)
                 seconds = _LOOK_SECONDS if self._addresses else _LOOK_WITHOUT_SECONDS
-                if failure:  # `_move` may have set the event, so sleep instead of waiting for it
+                # The failed check may have set the event itself. Waiting for the event would then
+                # return at once, so sleep instead.
+                if failure:
                     await asyncio.sleep(seconds)
                     continue
                 with suppress(TimeoutError):
@@ -184,7 +188,8 @@ async def announced(info: "AsyncServiceInfo", addresses: Sequence[str]) -> Async
 
     responder = AsyncZeroconf(interfaces=list(addresses), ip_version=IPVersion.All)
     try:
-        # On a conflict, a number is added to the service name, not to the host name.
+        # If another device already uses the service name, zeroconf adds a number to ours. The host
+        # name stays the same.
         await responder.async_register_service(info, allow_name_change=True)
         yield
     finally:

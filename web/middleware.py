@@ -208,7 +208,8 @@ class HttpsPolicy:
     async def add_hsts(self, request: web.Request, response: web.StreamResponse) -> None:
         """Add Strict-Transport-Security to https responses for the public host name.
 
-        Local names are excluded, because a phone uses http to install the box's certificate.
+        Local names are excluded. A phone installs the box's certificate over plain http, which HSTS
+        would prevent.
         """
         if request.host.lower() == self._hsts_host and self.is_private(request):
             response.headers["Strict-Transport-Security"] = _ONE_YEAR
@@ -225,8 +226,9 @@ class HttpsPolicy:
     def redirect_base(self, request: web.Request) -> str | None:
         """Return the https base URL to redirect a plain http request to, or None for no redirect.
 
-        If the request used the public name, redirect only if a trusted proxy's X-Forwarded-Proto
-        header shows plain http. Otherwise the redirect could loop.
+        If the request used the public name, redirect it only if a trusted proxy's X-Forwarded-Proto
+        header shows plain http. Without this header, the client may have used https to the proxy,
+        and a redirect would loop.
         """
         if self.is_private(request) or claims_https(request):
             return None
@@ -276,9 +278,9 @@ class FirstStart:
     def redirect(self, request: web.Request) -> web.Response | None:
         """Return a redirect to the setup page, or None if the request is allowed.
 
-        The setup page itself is redirected from plain http to https. The link's secret follows `#`,
-        and browsers keep this part of the URL. Raises NotSetUp for a request that cannot be
-        redirected.
+        The setup page itself is redirected from plain http to https. The setup link's secret is not
+        lost, because it follows `#` and browsers keep this part of the URL. Raises NotSetUp for a
+        request that cannot be redirected.
         """
         self._is_closed = self._is_closed and self._database.peek(is_closed)
         if not self._is_closed:

@@ -41,7 +41,7 @@ def free_bytes(folder: Path) -> int:
 
 
 class Health:
-    """Checks that both databases can be read and written, at most once a second."""
+    """Checks, at most once a second, that both databases can be read and written."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Health:
             return self._is_good
         if self._check is None or self._check.done():
             self._check = asyncio.gather(*map(self._check_database, self._box.environments))
-        # While the disk hangs, all requests share one check.
+        # If the disk does not respond, all requests wait for the same check.
         await asyncio.wait({self._check}, timeout=self._deadline)
         self._is_good = self._check.done() and self._check.exception() is None
         self._checked_at = clock.monotonic()
@@ -291,5 +291,5 @@ class ProxyWatch:
                 await self._database.write(put_alert, alert)
             else:
                 await self._database.write(drop_alert, *key)
-        except Unavailable:  # retried at the first request after a minute
+        except Unavailable:  # a later request retries, after a minute at the earliest
             self._known[key] = not is_active, self._known[key][1]

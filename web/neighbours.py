@@ -28,7 +28,7 @@ _KINDS = ("_http._tcp.local.", "_https._tcp.local.")
 _BROWSE_SECONDS = 1.5
 _ANSWER_SECONDS = 4.0
 _BODY_MAX = 4000  # bytes
-_NAMES_MAX = 100  # services on the network
+_NAMES_MAX = 100  # maximum number of services to look up
 _OK = 200
 
 
@@ -52,10 +52,11 @@ async def find_boxes(
 ) -> list[Marker]:
     """Request a marker from each base URL in `addresses`, for at most 4 s.
 
-    Returns the markers of the boxes that have this recovery key, except that of `own`. An answer
-    cannot be forged or replayed: it is encrypted with the key, and bound to the request's nonce.
+    Returns the markers of the boxes that have the recovery key `key`, except the marker of the
+    installation `own`. A response cannot be forged or replayed, because it is encrypted with the
+    key and valid only for the nonce in the request.
     """
-    # Without a limit, so that addresses which do not answer delay no other.
+    # Do not limit the connections. Otherwise, addresses that do not respond would delay the others.
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
         asked = (_ask(session, url, key, tokens) for url in dict.fromkeys(addresses))
         found = await asyncio.gather(*asked)
@@ -69,12 +70,12 @@ async def _ask(
     try:
         async with (
             asyncio.timeout(_ANSWER_SECONDS),
-            # The certificate may be invalid, because the marker proves which box answers.
+            # Do not check the certificate. The marker already proves which box responds.
             session.get(f"{url}{PROOF_PATH}/{nonce}", ssl=False, allow_redirects=False) as response,
         ):
             body = await response.content.read(_BODY_MAX) if response.status == _OK else b"{}"
         sealed = base64.b64decode(json.loads(body).get("serving", ""), validate=True)
-    except Exception:  # noqa: BLE001 - whatever a stranger answers, others must still be asked
+    except Exception:  # noqa: BLE001 - no response may stop the requests to the other boxes
         return None
     marker = unseal(sealed, key, nonce)
     return marker and Marker(marker.installation, marker.at, [url], [])
@@ -104,7 +105,7 @@ async def browse(slug: str, host: str) -> list[str]:
     try:
         resolver = AsyncZeroconf(interfaces=interfaces, ip_version=IPVersion.All)
     except (OSError, Error) as error:
-        log.info("fence: mDNS failed: %s", error)
+        log.info("fence: the search for other boxes by mDNS failed: %s", error)
         return []
     urls: list[str] = []
     try:
@@ -113,7 +114,7 @@ async def browse(slug: str, host: str) -> list[str]:
         await browser.async_cancel()
         infos = []
         for kind, name in sorted(names)[:_NAMES_MAX]:
-            with suppress(Error):  # the name of another kind
+            with suppress(Error):  # the name does not match the service type
                 infos.append(AsyncServiceInfo(kind, name))
         milliseconds = _BROWSE_SECONDS * 1000
         await asyncio.gather(*(i.async_request(resolver.zeroconf, milliseconds) for i in infos))
@@ -124,7 +125,7 @@ async def browse(slug: str, host: str) -> list[str]:
                     shown = f"[{text}]" if ip_address(text).version == 6 else text
                     urls.append(f"{scheme}://{shown}:{info.port}")
     except (OSError, Error) as error:
-        log.info("fence: mDNS failed: %s", error)
+        log.info("fence: the search for other boxes by mDNS failed: %s", error)
     finally:
         with suppress(OSError, Error):
             await resolver.async_close()

@@ -100,7 +100,7 @@ async def confirm_trust(_request: web.Request) -> web.Response:
 async def prove_identity(request: web.Request) -> web.Response:
     """`GET /.well-known/venuebox/{nonce}`: prove to `venuebox doctor --outside` which box answers.
 
-    `serving` is for the venue's other boxes, which alone can read it (appliance/backup/fence.py).
+    `serving` is encrypted. Only the venue's other boxes can read it (appliance/backup/fence.py).
     Raises NotFound if the nonce is not 32 hex digits.
     """
     nonce = request.match_info["nonce"]

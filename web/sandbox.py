@@ -1,9 +1,10 @@
 """The test environment's sandbox: echo receivers that show a partner each webhook delivery.
 
 Partners register a receiver like any other endpoint (interface, sections 6.1 and 6.3). Receivers
-are kept in memory only. A receiver's token is an id with its MAC, so strangers cannot invent
-tokens to fill the memory, and tokens stay valid after a restart. Only the test environment delivers
-to receivers. In live, the URL policy rejects the box's own address.
+are kept in memory only. A receiver's token contains an id and a MAC of this id. Strangers therefore
+cannot invent tokens to fill the memory, and tokens stay valid after a restart. Only the test
+environment delivers to receivers. In the live environment, the URL policy rejects the box's own
+address.
 """
 
 import asyncio
@@ -51,14 +52,15 @@ _HEADERS_KEPT, _HEADER_KEPT = 50, 1024
 _REQUESTS_A_MINUTE = 240  # limit per client address; a page sends one request per second
 _TOLERANCE_SECONDS = 300
 _DIGITS_MAX = 15
-_HANG_UP_SECONDS = 0.1  # aiohttp interprets 0 as no limit
+_HANG_UP_SECONDS = 0.1  # not 0, which aiohttp interprets as no time limit
 
 
 def verify(secrets: Sequence[str], header: str, raw: bytes, now_ms: int) -> dict[str, Any]:
     """Check the `X-Service-Signature` header for the body `raw` against each secret.
 
-    Return the values of each step, and the verdict: "valid", "missing", "too old" or "wrong".
-    `ageSeconds` is negative if the sender's clock is ahead. `expected` has a digest per secret.
+    Return the verdict ("valid", "missing", "too old" or "wrong"), and the values from which it
+    follows. `ageSeconds` is negative if the sender's clock is ahead. `expected` contains one digest
+    for each secret.
     """
     parts = [part.strip().partition("=") for part in header.split(",")]
     given = [value for name, _, value in parts if name == "v1"]
@@ -115,7 +117,10 @@ class Sandbox:
         self._base = f"{test.links.base}/echo/"
 
     def dependencies_of(self, environment: Environment) -> Dependencies:
-        """Return the dispatcher's dependencies. In test, they include the echo receivers."""
+        """Return the dispatcher's dependencies.
+
+        In the test environment, they include the echo receivers.
+        """
         dependencies = make_dependencies(environment.settings.webhooks)
         if environment.name != "test":
             return dependencies

@@ -46,21 +46,27 @@ log = logging.getLogger(__name__)
 
 _BLACK_ON_WHITE, _RESET = "\x1b[97;40m", "\x1b[0m"
 # Makes systemd wait up to 10 more minutes. One step of the backup before an upgrade may take that
-# long if the box is large and its volume slow.
+# long if the databases are large and the volume is slow.
 _MORE_TIME = f"EXTEND_TIMEOUT_USEC={10 * 60 * 1_000_000}"
 _UMASK = 0o077
 _BACKLOG = 1024
 _ACCEPTED_AT_ONCE = 16
 # A shutdown must take less than 10 s. That includes these times and closing the databases.
-_DRAIN_SECONDS = 5.5  # a booking may wait 5 s for the mail server
+_DRAIN_SECONDS = 5.5  # longer than the 5 s that a booking may wait for the mail server
 _CLEAN_UP_SECONDS = 4.0
 _CUT_OFF_SECONDS = 0.5
-_SWITCH_SECONDS = 0.0005  # 5,700 writes/s instead of 4,700 with Python's default
+# The number of seconds that a Python thread may run while another thread waits. With this value,
+# the box performs 5,700 writes/s. With Python's default of 0.005 s, it performs 4,700.
+_SWITCH_SECONDS = 0.0005
 
 
 @dataclass(slots=True)
 class Stopping:
-    """Whether the box should stop or restart. After a signal or a disk failure, it always stops."""
+    """Records whether the box should stop or restart, and with which exit status.
+
+    After a signal or a failure, the box always stops. `kept` is the plain http socket, which stays
+    open during a restart.
+    """
 
     may_restart: bool
     requested: asyncio.Event = field(default_factory=asyncio.Event)
@@ -84,7 +90,7 @@ class Stopping:
         self._fail(f"the disk failed ({error}). The box stops. Check the disk, then start the box.")
 
     def on_fenced(self, error: Fenced) -> None:
-        """Stop with status 1, because another box serves in this one's place."""
+        """Stop with status 1, because another box has taken this box's place."""
         self._fail(str(error))
 
     def _fail(self, sentence: str) -> None:
@@ -144,7 +150,8 @@ def serve_directory(
         reserve.release_if_full()
         directory.sweep()
         open_log(directory.root / "log")
-        tempfile.tempdir = str(directory.tmp)  # the system's folder may be full or cleared
+        # The system's folder for temporary files may be full, or cleared while the box runs.
+        tempfile.tempdir = str(directory.tmp)
         _prepare_upgrade(directory, settings, console)
         while True:
             stopping = Stopping(may_restart)
@@ -237,8 +244,9 @@ async def _accept_until_stopped(
             connection, sock=listening.plain, backlog=_ACCEPTED_AT_ONCE
         )
         servers = [plain]
-        # Set the length of the queue only now. The `backlog` above also limits how many connections
-        # asyncio accepts before the first of them is counted.
+        # Set the length of the accept queue here. asyncio also uses `backlog` as the number of
+        # connections that it accepts at once. With a large `backlog`, it could accept more
+        # connections than `limit` allows before it counts the first of them.
         listening.plain.listen(_BACKLOG)
         if listening.tls and certificates:
             uncounted = ConnectionLimit(sys.maxsize, proxies, per_address=sys.maxsize)

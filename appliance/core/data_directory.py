@@ -127,7 +127,10 @@ class DataDirectory:
         return key
 
     def refuse_strangers(self) -> None:
-        """Raise OperatorError, naming the owner, if this user may not open the directory."""
+        """Raise OperatorError if this user may not open the directory.
+
+        The message names the directory's owner.
+        """
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             try:
                 self.settings_file.stat()
@@ -250,10 +253,10 @@ def _read_text(path: Path) -> str | None:
 
 
 def choose_data_directory(given: str | None, environ: Mapping[str, str]) -> DataDirectory:
-    """Return the data directory.
+    """Return the data directory to use.
 
-    This is `given` (the option `--data`), else the variable `VENUEBOX_DATA` in `environ`, else the
-    platform's default.
+    If the option `--data` was given, this is its value `given`. Otherwise, it is the value of
+    VENUEBOX_DATA in `environ` or, if that is not set, the platform's default.
     """
     chosen = given or environ.get("VENUEBOX_DATA")
     if chosen:
@@ -273,7 +276,7 @@ def wake_box(pipe: Path) -> bool:
     try:
         handle = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
         with os.fdopen(handle, "wb", buffering=0) as file:
-            file.write(b".")  # writes nothing if the pipe is full of unread bytes
+            file.write(b".")  # if the pipe is full, its unread bytes wake the box
     except OSError:  # there is no pipe, or no process reads it
         return False
     return True

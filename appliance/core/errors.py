@@ -231,7 +231,7 @@ def log_exception(task: str, error: BaseException) -> None:
 
 
 class TerminalNotPaired(Unauthorized):
-    """The terminal has no valid token (401)."""
+    """The request has no token of a paired terminal (401)."""
 
 
 class TerminalRevoked(KeyRevoked): ...

@@ -86,7 +86,7 @@ def read_private(path: Path) -> bytes:
         raise
     except OSError as error:
         raise OperatorError(
-            f"{path} cannot be read ({error.strerror}). Run this command as its owner."
+            f"{path} cannot be read ({error.strerror}). Run this command as the file's owner."
         ) from None
     if mode & 0o077:
         raise OperatorError(f"{path} can be read by other users. Run chmod 600 {path}.")
@@ -95,7 +95,7 @@ def read_private(path: Path) -> bytes:
 
 @contextmanager
 def exclusive(folder: Path, patience: float, message: str) -> Iterator[None]:
-    """Hold an exclusive flock on `folder`, waiting at most `patience` seconds.
+    """Hold an exclusive flock on `folder`. Wait for the lock at most `patience` seconds.
 
     The lock also excludes other threads of this process. The kernel releases it when the process
     ends. Raises OperatorError if the folder cannot be opened, or with `message` if another process
@@ -122,7 +122,7 @@ def exclusive(folder: Path, patience: float, message: str) -> Iterator[None]:
 def require_space(folder: Path, size: int, failure: str) -> None:
     """Raise OperatorError unless `size` bytes are free on the volume of `folder`.
 
-    `failure` begins the message: it says what cannot be done.
+    The message begins with `failure`, a sentence that says what cannot be done.
     """
     free = shutil.disk_usage(folder).free
     if free < size:
@@ -201,9 +201,9 @@ def name_user(uid: int) -> str:
 
 
 def _find_groups(uid: int) -> tuple[int, list[int]]:
-    """Return the user's primary group and all groups.
+    """Return the primary group and all groups of the user `uid`.
 
-    If there is no user account with this uid, the group id is assumed to equal `uid`.
+    If there is no user account with this uid, the only group is the one with the same number.
     """
     try:
         user = pwd.getpwuid(uid)

@@ -38,7 +38,7 @@ _DIRECTIONAL_MARKS = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A language of the pages. `name` is the language's name in the language itself."""
+    """A language of the pages. `name` is its name in the language itself, such as `Français`."""
 
     code: str
     name: str
@@ -55,11 +55,17 @@ class Language:
         return self.words.gettext(message) % values
 
     def plain(self, message: str, /, **values: object) -> str:
-        """Translate `message` with plain spaces and apostrophes, for consoles and email headers."""
+        """Translate `message`, then replace no-break spaces and curly apostrophes with plain ones.
+
+        Consoles and email headers use this text.
+        """
         return self.words.gettext(message).translate(_PLAIN) % values
 
     def ngettext(self, one: str, many: str, count: int, /, **values: object) -> str:
-        """Translate in the plural form for `count`. `count` and `values` fill the placeholders."""
+        """Translate the message in its plural form for `count`.
+
+        The placeholders are replaced with `count` and the members of `values`.
+        """
         return self.words.ngettext(one, many, count) % {"count": count, **values}
 
     def short_date(self, day: date, *, year: bool = False) -> str:

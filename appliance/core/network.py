@@ -17,7 +17,7 @@ def is_loopback_host(host: str) -> bool:
 
 
 def serves_tls(host: str, tls_port: int) -> bool:
-    """Whether the box serves https on `host`. It never does on a loopback host."""
+    """Whether the box serves https if it listens on `host`. On a loopback host, it never does."""
     return tls_port > 0 and not is_loopback_host(host)
 
 
@@ -44,7 +44,7 @@ def is_public(url: str) -> bool:
         return "." in host and not host.endswith(_LOCAL_ENDINGS)
 
 
-# Addresses reserved for documentation, which no machine uses.
+# Addresses outside the local network. They are reserved for documentation, so no machine uses them.
 _REMOTE_ADDRESSES = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
 
 
@@ -69,7 +69,7 @@ def own_addresses() -> list[str]:
 
 
 def own_interfaces() -> list[tuple[str, int]]:
-    """List the addresses that `own_addresses` lists, as (address, network adapter's index).
+    """List pairs of an address that `own_addresses` lists and its network adapter's index.
 
     An adapter that is unplugged and reconnected gets a new index.
     """

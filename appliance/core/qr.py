@@ -7,8 +7,8 @@ from typing import Any
 import pyqrcode
 
 _QUIET_ZONE = 4
-# Each character shows two modules, one above the other. Light modules are drawn, because most
-# consoles show light text on a dark background.
+# Each character shows two modules, one above the other. "0" is a light module. Light modules are
+# drawn, because most consoles show light text on a dark background.
 _BLOCKS = {"00": "█", "01": "▀", "10": "▄", "11": " "}
 
 

@@ -92,7 +92,7 @@ class ReaderSettings:
     def answers(self, colour: str, *, is_repeated: bool) -> bool:
         """Whether to send back the bytes configured for `colour`.
 
-        `is_repeated` is True if the same code has just been scanned.
+        `is_repeated` is True if the same code was scanned less than 3 s ago.
         """
         opens = colour == "green" and colour in self.answer
         return not (is_repeated and opens) or self.repeat_answer

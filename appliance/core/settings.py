@@ -333,13 +333,13 @@ def read_settings(file: Path, environ: Mapping[str, str]) -> Settings:
 
 
 def parse_settings(text: str, environ: Mapping[str, str], name: str = "settings.toml") -> Settings:
-    """Parse the settings in `text`.
+    """Parse the settings in `text`, the content of the file `name`, and in `environ`.
 
     Raises OperatorError for the same reasons as `read_settings`.
     """
     try:
         document = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # the latter for deep nesting
+    except (ValueError, RecursionError) as error:  # RecursionError: values nested too deeply
         raise OperatorError(f"{name} cannot be read: {error}") from None
     readers = parse_readers(document.pop("readers", []))
     for section in document:
@@ -411,7 +411,7 @@ def _read_section(section: str, kind: Any, table: Any, environ: Mapping[str, str
 
 
 def _from_text(hint: Any, text: str) -> Any:
-    """Convert an environment variable to the TOML type of `hint`, or return it unchanged."""
+    """Convert an environment variable to the type `hint`. If this is impossible, return `text`."""
     if hint is int and re.fullmatch(r"\s*-?[0-9]{1,18}\s*", text):
         return int(text)
     if hint is bool and text.lower() in {"true", "false"}:
@@ -442,9 +442,9 @@ def _check(name: str, hint: Any, value: Any, allowed: Any) -> Any:
 
 
 def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
-    """Raise OperatorError for a variable with an unknown setting or a misspelled section.
+    """Raise OperatorError if an environment variable names an unknown setting.
 
-    Variables whose section resembles no known section, such as VENUEBOX_DATA, are ignored.
+    A variable is ignored if its section does not resemble a known section, as in VENUEBOX_DATA.
     """
     names = {variable for _, variable, _, _ in describe_settings()}
     for variable in environ:

@@ -1,4 +1,4 @@
-"""Write `settings.toml`: the file of a new box, and changes that keep its comments."""
+"""Write `settings.toml` for a new box, and change settings in it without losing its comments."""
 
 import json
 import re
@@ -49,7 +49,7 @@ def change_settings(text: str, changes: Mapping[str, str | int | bool | list[str
 
 
 def _change(lines: list[str], section: str, name: str, *, value: str) -> None:
-    """Replace the setting's line or its commented-out line. If there is neither, insert a line."""
+    """Replace the line that sets or comments out the setting. If there is none, insert a line."""
     head = next((i for i, line in enumerate(lines) if line.strip() == f"[{section}]"), None)
     if head is None:
         # Insert the section before the [[readers]] tables, which must stay at the end of the file.

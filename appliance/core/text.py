@@ -13,7 +13,7 @@ from typing import Any
 # Arabic-Indic digits, and their Persian and Urdu forms
 _DIGITS = {chr(zero + digit): str(digit) for zero in (0x0660, 0x06F0) for digit in range(10)}
 _WESTERN_DIGITS = str.maketrans(_DIGITS)
-# Characters that people use interchangeably, depending on the keyboard
+# Characters that people use interchangeably. Which one they type often depends on their keyboard.
 _SAME_LETTERS = str.maketrans(
     _DIGITS
     | {
@@ -46,7 +46,7 @@ def western_digits(text: str) -> str:
     return text.translate(_WESTERN_DIGITS)
 
 
-# Without this mark, spreadsheet programs assume a legacy encoding.
+# Without this mark, spreadsheet programs do not recognise UTF-8 and assume a legacy encoding.
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # With French settings, a spreadsheet program splits lines at semicolons; with English settings, at
 # commas. Quotes do not always prevent this.
@@ -68,7 +68,7 @@ def write_cells(cells: Iterable[str]) -> bytes:
 def write_cell(value: Any) -> str:
     """Return `value` as one line of cell text that no spreadsheet evaluates as a formula.
 
-    Each part between separators is prefixed with `'` if it starts like a formula.
+    The text is split at `;` and `,`, and each part that starts like a formula is prefixed with `'`.
     """
     if value is None:
         return ""

@@ -76,16 +76,16 @@ def encode_url_safe(raw: bytes) -> str:
 def hash_token(token: str) -> bytes:
     """Return the SHA-256 hash that identifies a key, token or one-time link in the database.
 
-    Accepts strings that are not valid Unicode, which may come from a header. Their hashes match no
-    stored row.
+    Accepts strings that are not valid Unicode, because a header may contain them. No stored row has
+    the hash of such a string.
     """
     return hashlib.sha256(token.encode(errors="surrogatepass")).digest()
 
 
 def account_hash(name: str) -> bytes:
-    """Return the hash that identifies the account `name` when failed sign-ins are counted.
+    """Return the hash under which failed sign-ins to the account `name` are counted.
 
-    Ignores case and repeated spaces.
+    Names that differ only in case or in repeated spaces have the same hash.
     """
     return hash_token(" ".join(name.casefold().split()))
 

@@ -41,7 +41,8 @@ class ScanTotals:
     """A running count of scans by result. The scan log is append-only, so each scan counts once."""
 
     def __init__(self) -> None:
-        # The tuple is replaced as a whole, so other threads never see half of a change.
+        # The last counted `seq`, and the counts up to it. A change replaces the whole tuple, so
+        # other threads never see half of it.
         self._known: tuple[int, dict[str, int]] = (0, {})
 
     def take(self, reader: Reader) -> dict[str, int]:
@@ -89,8 +90,8 @@ RESTORE = _(
 class Sentence:
     """An English message id and the values of its `%(name)s` placeholders.
 
-    A value can be a tuple of sentences or a list of strings; both are joined. If `english` is
-    set, it replaces the message in English.
+    If a value is a tuple of sentences or a list of strings, its members are joined into one text.
+    If `english` is set, it replaces the message in English.
     """
 
     message: str
@@ -163,14 +164,14 @@ def worst(checks: list[Check]) -> Status:
 
 
 class NotExamined(Exception):
-    """Raised if a check does not apply or cannot be made.
+    """Raised by a check that does not apply, or that a fault prevents.
 
-    If a fault prevents the check, another check reports this fault.
+    Another check reports this fault.
     """
 
 
 class Unopenable(NotExamined):
-    """Raised if the database exists, but SQLite cannot create its side files."""
+    """Raised if the database exists, but SQLite cannot create its `-wal` and `-shm` files."""
 
 
 def ask_health(url: str) -> int | None:
@@ -199,10 +200,10 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class CheckContext:
-    """The box to check, running or not.
+    """The box to check, which need not be running.
 
-    `online` permits the checks that connect to the mail server, `outside` the check that connects
-    to the public address.
+    If the settings cannot be read, `settings` is the error message. `online` permits the check that
+    connects to the mail server. `outside` permits the check that connects to the public address.
     """
 
     directory: DataDirectory
@@ -215,7 +216,7 @@ class CheckContext:
 
     @property
     def runs(self) -> bool:
-        """Whether a box is running, i.e. holds the read end of the wakeup pipe."""
+        """Whether a box is running, i.e. a process has opened the wakeup pipe for reading."""
         try:
             os.close(os.open(self.directory.wakeup_pipe, os.O_WRONLY | os.O_NONBLOCK))
         except OSError:
@@ -233,7 +234,7 @@ class CheckContext:
         """Open a read-only snapshot of an environment's database with any schema version.
 
         Raises NotExamined if the database is missing, and Unopenable (a NotExamined) if SQLite
-        cannot create its side files.
+        cannot create the database's `-wal` and `-shm` files.
         """
         path = self.directory.database(environment)
         if not path.exists():
@@ -379,7 +380,7 @@ def conditions(context: CheckContext) -> Check:
 def describe(alert: Alert) -> Sentence:
     """Return the alert as a sentence.
 
-    In English, the alert's stored detail replaces a message without placeholders.
+    In English, an alert whose message has no placeholders is shown as its stored detail.
     """
     message = MESSAGES.get(alert.name, "%(detail)s")
     values = {"detail": alert.detail.rstrip("."), "subject": alert.subject}

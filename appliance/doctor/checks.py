@@ -110,7 +110,10 @@ def time_zones(context: CheckContext) -> Check:
 
 
 def clock(context: CheckContext) -> Check:
-    """Check that NTP synchronises the clock and that it is not earlier than any stored instant."""
+    """Check that the clock is synchronised by NTP and not earlier than the latest stored time.
+
+    A difference of up to 5 min from the latest stored time is allowed.
+    """
     at, newest = context.clock.now(), 0
     for environment in ENVIRONMENTS:
         with suppress(NotExamined), context.rows(environment) as reader:
@@ -210,7 +213,7 @@ def certificate(context: CheckContext) -> Check:
     days, command = found["daysLeft"], "venuebox tls renew"
     if imported and imported["daysLeft"] < days:
         days, command = imported["daysLeft"], "venuebox tls import"
-    # While ACME is on, the check `acme` covers the certificate that it obtained.
+    # If ACME is on, the check `acme` checks the certificate that was obtained with ACME.
     obtained = None if context.known_settings().acme.directory else found["obtained"]
     if obtained and obtained["daysLeft"] < days:
         days, command = obtained["daysLeft"], "venuebox tls forget"
@@ -279,7 +282,8 @@ def tls_port(context: CheckContext) -> Check:
     host = _listening_host(server.host)
     where = f"{host}:{server.tls_port}"
     expected = {"": found["fingerprint"]}
-    for kind in ("obtained", "imported"):  # for a name in both, the imported certificate is used
+    # If both certificates contain a name, the imported certificate is used for it.
+    for kind in ("obtained", "imported"):
         names = _names_of(found[kind])
         for name in [name.replace("*", "www") for name in names.dns][:1]:
             expected[name] = (found[kind] if names.cover(name) else found)["fingerprint"]
@@ -327,7 +331,7 @@ def _look(context: CheckContext) -> tuple[ServerSettings, dict[str, Any]]:
 
 
 def _addresses(context: CheckContext) -> list[str]:
-    """List local URLs where the box may listen: the last known URL, then the configured URLs."""
+    """List local URLs at which the box may answer: the last known URLs, then the configured URL."""
     found = []
     remembered = urlsplit(context.directory.remembered_address() or "")
     if remembered.port:
@@ -403,7 +407,7 @@ def endpoints(context: CheckContext) -> Check:
 
 
 def deliveries(context: CheckContext) -> Check:
-    """Check that no delivery failed for good in the last 7 days or has waited for over an hour."""
+    """Check that no delivery was given up in the last 7 days or has waited for over an hour."""
     now = context.clock.now()
     counts: list[Any] = []
     for environment in ENVIRONMENTS:
@@ -437,7 +441,10 @@ CHECKS: tuple[Callable[[CheckContext], Check], ...] = (
 def examine(
     context: CheckContext, checks: Sequence[Callable[[CheckContext], Check]] = CHECKS
 ) -> list[Check]:
-    """Run the checks and return their results in order. A check that raises counts as failed."""
+    """Run the checks and return their results in order.
+
+    A check that raises an unexpected exception counts as failed.
+    """
     found = []
     for check in checks:
         try:

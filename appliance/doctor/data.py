@@ -76,7 +76,10 @@ def master_key(context: CheckContext) -> Check:
 
 
 def erasures(context: CheckContext) -> Check:
-    """Check that all lines of `erasures.jsonl` are readable, so that a restore can use them."""
+    """Check that all lines of `erasures.jsonl` can be read.
+
+    After a restore, the box reads this file to repeat the erasures.
+    """
     root = context.directory.root
     if not (root / LIST).exists():
         raise NotExamined
@@ -206,7 +209,7 @@ def signing_key(context: CheckContext) -> Check:
 
 
 def backups(context: CheckContext) -> Check:
-    """Check that a recent verified backup exists, and that it is not only on the box's drive."""
+    """Check that a recent verified backup exists, and not only on the same drive as the box."""
     record = read_record(context.directory.root)
     settings = context.known_settings()
     plug_in = _("Plug in the backup drive, or set %(setting)s to another folder.")

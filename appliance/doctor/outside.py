@@ -31,7 +31,7 @@ NONCE = re.compile(r"[0-9a-f]{32}")
 NONCE_BYTES = 16
 UNREACHABLE = "address_unreachable"
 _DEADLINE_SECONDS = 6.0
-_FIRST_MS = 60_000  # delay of the first check after the start, until the network is up
+_FIRST_MS = 60_000  # delay of the first check, because the network may not be up at the start
 _EVERY_MS = 10 * 60_000
 _FAILURES = 2  # number of consecutive failures before the alert
 _OK = 200
@@ -123,8 +123,9 @@ def _refuse_certificate(url: str, error: aiohttp.ClientError) -> Check:
 class OutsideWatch:
     """Checks the public address every 10 min, and raises an alert if it fails twice in a row.
 
-    If nothing answers, the alert is raised only if the address has worked since the start.
-    Otherwise it may be only the router that does not let local devices use the public address.
+    If nothing answers, the alert is raised only if the address has worked since the start. An
+    address that never worked may still work for guests, because some routers do not let local
+    devices use the public address.
     """
 
     def __init__(self, environment: Environment, trust: Trust | None = None) -> None:
@@ -154,7 +155,7 @@ class OutsideWatch:
             if self._failures >= _FAILURES and is_certain:
                 alert = Alert(UNREACHABLE, self.url, self._checked_at, found.finding.message)
                 await self._database.write(put_alert, alert)
-        if not self._failures or is_first:  # an alert may be left from the previous process
+        if not self._failures or is_first:  # the previous process may have left an alert
             await self._database.write(drop_alerts, {UNREACHABLE})
 
     def _next_due(self, reader: Reader) -> int | None:

@@ -1,4 +1,4 @@
-"""Scans at a bridge. The box decides them. While the box is unreachable, the bridge does."""
+"""Decide scans at a bridge: ask the box or, while it is unreachable, use the stored snapshot."""
 
 import asyncio
 import logging
@@ -112,7 +112,7 @@ class Agent:
         self.on_lost()
 
     async def go_online(self) -> bool:
-        """Let the box decide scans again if every scan is synced. Return whether it does so now."""
+        """Let the box decide scans again if every scan is synced. Return False if one is not."""
         async with self._turn:
             if await self.spool.list_open(1):
                 return False
@@ -122,9 +122,9 @@ class Agent:
             return True
 
     def set_clock(self, box_time: str) -> None:
-        """Use the box's clock from now on. The bridge's own clock may be wrong.
+        """Use the box's clock from now on. `box_time` is the box's current time.
 
-        A small computer may have no real-time clock.
+        The bridge's own clock may be wrong, because a small computer may have no real-time clock.
         """
         ahead = parse_instant(box_time) - self._clock.now()
         self._ahead = 0 if abs(ahead) < _CLOCK_TOLERANCE_MS else ahead
@@ -142,7 +142,7 @@ class Agent:
             self._snapshot = snapshot
 
     async def revoke(self) -> None:
-        """Stop deciding and delete the snapshot, after the box has revoked this bridge."""
+        """Reject all scans and delete the snapshot, because the box has revoked this bridge."""
         if not self.revoked:
             log.error("agent: the box revoked this bridge. Pair it again with --pair.")
         self.is_online, self.revoked, self._snapshot = False, True, None
@@ -153,7 +153,7 @@ class Link:
     """Keeps the agent connected and synced while the bridge runs."""
 
     def __init__(self, agent: Agent, folder: Path) -> None:
-        """Create the link. `bridge.json` in `folder` is updated if the box's details change."""
+        """Create the link. It updates `bridge.json` in `folder` if the box's details change."""
         self._agent = agent
         self._folder = folder
         self._wake = asyncio.Event()
@@ -219,8 +219,8 @@ class Link:
     async def _sync(self) -> None:
         """Send all offline scans, oldest first.
 
-        If the box rejects a batch, send the oldest scans one by one until one is rejected. Settle
-        that scan with the reason as its remark, then continue with full batches.
+        If the box rejects a batch, send the oldest scans one by one until one is rejected. Mark
+        that scan as settled, with the reason as its remark. Then continue with full batches.
         """
         size = _BATCH
         while batch := await self._agent.spool.list_open(size):
@@ -260,12 +260,15 @@ def _to_wire(scan: SpooledScan) -> dict[str, Any]:
 
 
 def _remark(scan: SpooledScan, result: dict[str, Any]) -> str | None:
-    """If the box disagrees with an offline admission, log a remark and return it, else None."""
+    """Return a remark if the box disagrees with an offline admission, otherwise None.
+
+    The remark is also logged.
+    """
     if result.get("conflict"):
         remark = "conflict"
     elif COLOURS.get(scan.result) == "green" and result["colour"] != "green":
         remark = f"the box had decided {result['result']}, but its response came too late"
     else:
         return None
-    log.warning("agent: party admitted offline: %s", remark)
+    log.warning("agent: the box disagrees with an offline admission: %s", remark)
     return remark

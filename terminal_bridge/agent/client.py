@@ -42,7 +42,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The content of `bridge.json`.
+    """The bridge's identity, as stored in `bridge.json`.
 
     `box` is the environment's base URL, without a trailing slash. `keys` are pairs of key id and
     base64url Ed25519 public key. `ca` is a PEM certificate, and `pin` is a certificate's SHA-256
@@ -71,7 +71,7 @@ class Identity:
         return None if text is None else base64.urlsafe_b64decode(text + "=")
 
     def introduced(self, me: dict[str, Any]) -> "Identity":
-        """Return a copy with the terminal, venue and keys from a `GET /me` response."""
+        """Return a copy with the terminal, venue and keys from `me`, a response to `GET /me`."""
         terminal, venue = me["terminal"], me["venue"]
         return replace(
             self, terminal=terminal["name"], language=terminal["language"],

@@ -1,4 +1,4 @@
-"""Snapshots, and verdicts while the box is unreachable (docs/decisions/door.md).
+"""Parse snapshots, and decide scans while the box is unreachable (docs/decisions/door.md).
 
 An offline verdict is green only if the guest is in a snapshot less than 12 h old and has not yet
 arrived.
@@ -28,7 +28,8 @@ from terminal_bridge.scanners.scanner import ARRIVALS, Answer
 
 _MINUTE = 60_000
 _CONTEXT = b"svc-snapshot-v1"
-# If a snapshot was made further in the future than this, it is not used to admit guests.
+# A snapshot is not used to admit guests if it was made more than 10 min later than the bridge's
+# current time.
 _AHEAD_MS = 10 * 60_000
 # Amber results that only occur offline.
 OFFLINE: Mapping[str, str] = {
@@ -36,8 +37,8 @@ OFFLINE: Mapping[str, str] = {
     "old_list": _("The list is too old and the box cannot be reached: ask the host."),
     "needs_box": _("The box cannot be reached: ask for the QR code."),
 }
-# The usual messages for these results contain the reservation's time. It is unknown if the
-# reservation is not in the snapshot, which lists only tonight's reservations.
+# The usual messages for these results contain the reservation's time. The bridge does not know this
+# time if the reservation is not in the snapshot, which lists only tonight's reservations.
 _OTHER_EVENING = frozenset({"not_yet", "too_late"})
 _DATE_ONLY = _("Pass for another evening: ask the host.")
 
@@ -57,9 +58,9 @@ class Snapshot:
     entries: Mapping[str, FirstCheckIn]
 
     def is_fresh(self, now: int) -> bool:
-        """Whether guests may be admitted by this snapshot.
+        """Whether this snapshot may be used to admit guests.
 
-        It must be less than 12 h old and not from the future.
+        It must be less than 12 h old, and not have been made in the future.
         """
         return self.made_at - _AHEAD_MS < now < self.expires_at
 
@@ -68,7 +69,8 @@ class Snapshot:
 class Context:
     """The data for an offline verdict. `now` is in ms since 1970.
 
-    `arrived` maps reservation ids to the people this bridge admitted since the snapshot.
+    `arrived` maps reservation ids to the number of people that this bridge has admitted since the
+    snapshot was made.
     """
 
     identity: Identity

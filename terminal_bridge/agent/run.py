@@ -133,5 +133,5 @@ async def _pair(identity: Identity, code: str, name: str | None) -> Identity:
             raise OperatorError(f"the box refused the pairing: {error}") from None
         except (KeyError, TypeError):
             raise OperatorError(
-                f"{identity.box} is not a venuebox, because its response is not valid"
+                f"{identity.box} is not a venuebox: its response is not valid. Check the address."
             ) from None

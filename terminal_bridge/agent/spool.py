@@ -1,7 +1,8 @@
 """The bridge's SQLite file, which holds the snapshot and the scans.
 
 Each scan is stored before its verdict is shown. It passes through four states: noted (`result` is
-NULL), decided (`result` is set), settled (the box has it) and counted (the snapshot includes it).
+NULL), decided (`result` is set), settled (the box has processed the scan) and counted (the stored
+snapshot includes the scan).
 """
 
 import asyncio
@@ -37,7 +38,7 @@ _RETENTION_MS = 7 * 24 * 3600_000
 
 @dataclass(frozen=True, slots=True)
 class SpooledScan:
-    """A scan not yet sent to the box. `at` is in ms since 1970."""
+    """A decided scan that has not been sent to the box yet. `at` is in ms since 1970."""
 
     scan_id: str
     code: str
@@ -48,7 +49,7 @@ class SpooledScan:
 
 
 class Spool:
-    """The open file. When a method returns, its changes are on disk."""
+    """The open SQLite file. When a method returns, its changes are on disk."""
 
     def __init__(self, connection: aiosqlite.Connection) -> None:
         self._connection = connection
@@ -58,8 +59,8 @@ class Spool:
         """Store a scan of `code` before it is decided. Return the scan id to use.
 
         This is usually `scan_id`. If a crash left an undecided scan of the same code, return that
-        scan's id instead. The box may already have decided that scan, and repeats its verdict for a
-        known id.
+        scan's id instead. The box may already have decided that scan. If it receives the same id
+        again, it repeats its verdict.
         """
         sql = """SELECT scan_id FROM scan WHERE result IS NULL AND code = ? AND at > ?
                  ORDER BY seq DESC LIMIT 1"""
@@ -117,7 +118,10 @@ class Spool:
         await self._change(("DELETE FROM kept WHERE name = 'snapshot'", ()))
 
     async def count_arrived(self) -> dict[str, int]:
-        """Count, by reservation id, the people admitted here that the snapshot does not include."""
+        """Return how many people this bridge admitted that the snapshot does not include.
+
+        The numbers are returned by reservation id.
+        """
         sql = """SELECT reservation_id, sum(admitted) FROM scan
                  WHERE counted = 0 AND admitted > 0 GROUP BY reservation_id"""
         return dict(await self._rows(sql))

@@ -62,8 +62,8 @@ def _list(reader: Reader, terminal: Terminal, day: date | None, query: str) -> d
 async def snapshot(request: web.Request) -> web.Response:
     """`GET /snapshot`: return tonight's signed passes, or 304 if the ETag matches.
 
-    The snapshot contains no contact details and no notes. If the list does not change, the ETag
-    changes once an hour.
+    The snapshot contains no contact details and no notes. The ETag changes when the list changes,
+    and at least once an hour.
     """
     await authenticate(request)
     environment = request[ENVIRONMENT]

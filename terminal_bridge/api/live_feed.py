@@ -1,4 +1,7 @@
-"""The live feed as server-sent events, resumable by `id:` (docs/guide/door-protocol.md)."""
+"""The live feed as server-sent events (docs/guide/door-protocol.md).
+
+After an interruption, a terminal can resume the feed from the last `id:` that it received.
+"""
 
 import asyncio
 from contextlib import suppress
@@ -32,7 +35,7 @@ async def events(request: web.Request) -> web.StreamResponse:
 
 
 class _EventStream(web.StreamResponse):
-    """A response whose body is streamed after the middlewares have set the common headers."""
+    """A response that streams its body after the middlewares have set the common headers."""
 
     def __init__(self, request: web.Request, terminal: Terminal, after: str | None) -> None:
         super().__init__(headers={"X-Accel-Buffering": "no"})
@@ -43,7 +46,10 @@ class _EventStream(web.StreamResponse):
         self._after = after
 
     async def write_eof(self, data: bytes = b"") -> None:
-        """Stream until the listener leaves, the box stops, or the terminal's role changes."""
+        """Stream until the listener leaves or the box stops.
+
+        Also stop if the terminal's role changes or the terminal is revoked.
+        """
         feed = self._environment.feed
         with suppress(Unavailable):  # the box is stopping
             listener = await feed.listen(self._terminal.id, self._after, _concerns_tonight)
@@ -69,7 +75,8 @@ class _EventStream(web.StreamResponse):
             if number % _BATCH == 0:  # yields to the event loop, because scans may be waiting
                 await asyncio.sleep(0)
         is_over = listener.over.done()
-        if not changes and not is_over:  # its id is the position after the filtered changes
+        # The heartbeat's id is the position after the changes that were not sent to this terminal.
+        if not changes and not is_over:
             events.append(f": still here\nid: {listener.position}\n\n")
         if terminal.revoked_at is not None:
             events.append(self._event(Change(listener.position, "revoked")))
@@ -101,8 +108,8 @@ class _EventStream(web.StreamResponse):
 def _concerns_tonight(change: Change) -> bool:
     """Return whether a change concerns tonight's list.
 
-    This includes guests just moved to a different evening. It also includes conflicts from earlier
-    evenings, because a terminal may sync only the next morning.
+    This includes reservations just moved to a different evening. It also includes conflicts from
+    earlier evenings, because a terminal may sync its offline scans as late as the next morning.
     """
     found = change.reservation
     if found is None or change.conflict is not None:

@@ -39,7 +39,7 @@ _OFFER_SECONDS = 600.0
 
 
 def pairing_tries(clock: Clock) -> RateLimit:
-    """Create the per-address rate limit for wrong pairing codes (docs/security.md, S13)."""
+    """Return the rate limit for wrong pairing codes, by client address (docs/security.md, S13)."""
     return RateLimit(clock, _TRIES_PER_DEVICE, _OFFER_SECONDS, PairingLater)
 
 

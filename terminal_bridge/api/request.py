@@ -211,7 +211,7 @@ def _parse_offline_scan(item: object, terminal: Terminal, path: str) -> ScanRequ
 
 
 def _parse_shown(value: object) -> str | None:
-    """Parse the result that the terminal showed. The result may be one that only occurs offline."""
+    """Parse the result that the terminal showed, which may be one that only occurs offline."""
     if value is not None and (not isinstance(value, str) or not _RESULT.fullmatch(value)):
         raise field_invalid("shown", "result")
     return value
@@ -270,9 +270,10 @@ def keep_token(response: web.Response, environment: Environment, token: str) -> 
 
 
 def cookie_name(environment: Environment) -> str:
-    """Return the environment's cookie name.
+    """Return the name of the environment's cookie.
 
-    The names differ because live and test share a host, and a `__Host-` cookie covers all paths.
+    Each environment has its own cookie name, because both use the same host and a browser sends a
+    `__Host-` cookie to all paths of a host.
     """
     return f"__Host-venuebox-terminal{'' if environment.name == 'live' else '-test'}"
 

@@ -57,7 +57,7 @@ async def check_in_by_hand(request: web.Request) -> web.Response:
 async def _answer(
     deciding: Awaitable[dict[str, Any]], scan_request: ScanRequest, terminal: Terminal
 ) -> web.Response:
-    """Return the verdict, or a grey verdict with the error if the box is unavailable."""
+    """Respond with the verdict or, if the box is unavailable, with a grey verdict and the error."""
     try:
         return answer(await deciding)
     except Unavailable as error:
@@ -156,7 +156,7 @@ def _order(
     reader: Reader, environment: Environment, terminal: Terminal, requests: list[ScanRequest],
     sent_at: int | None,
 ) -> list[tuple[int, Scan]]:  # fmt: skip
-    """Return the scans in chronological order, each with its index in the request."""
+    """Return pairs of a scan's index in the request and the scan, in chronological order."""
     now = reader.now
     ahead = 0 if sent_at is None else sent_at - now
     found = []
@@ -174,7 +174,8 @@ def _reading(
 ) -> Reading:
     may_search = terminal.may("search")
     if scan_request.reservation_id is not None:
-        # With `shown`, the terminal had already matched the guest. Without it, this is a search.
+        # If `shown` is set, the terminal had already matched the guest while it was offline.
+        # Otherwise, the guest was picked from the list, which requires the role `search`.
         if scan_request.shown is None and not may_search:
             raise RoleMissing(role="search")
         return Reading("list", (scan_request.reservation_id,))

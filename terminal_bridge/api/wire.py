@@ -57,7 +57,7 @@ def verdict_of(
 
 
 def error_of(error: ApiError, scan_id: str, terminal: Terminal) -> _Json:
-    """Return a grey verdict that also has the members of an error (interface, section 7)."""
+    """Return a grey verdict that also has the members of `error` (interface, section 7)."""
     return error.body() | verdict_of(Decided(Verdict("error"), ()), scan_id, terminal)
 
 
@@ -95,7 +95,7 @@ def _actions(result: str, terminal: Terminal, *, overridable: bool) -> list[str]
 
 
 def _seen(seen: Seen | None, current: Mapping[str, Reservation]) -> _Json | None:
-    """Return the reservation as it was at the scan, but with the current name, code and notes."""
+    """Return the reservation as it was at the scan, but with its current name, code and notes."""
     if seen is None:
         return None
     now = current.get(seen.id)
