@@ -51,7 +51,8 @@ class Header:
     schema: int
     key_check: str
     salt: str  # hexadecimal
-    # The box counts its backups, because its clock may be wrong. Older versions wrote no number.
+    # Backups are ordered by this number, because the box's clock may be wrong. Older versions wrote
+    # no number.
     number: int = 0
 
     @property
@@ -71,7 +72,7 @@ def read_header(file: BinaryIO) -> tuple[Header, bytes]:
     if magic != _MAGIC:
         raise OperatorError("this file is not a venuebox backup, or its header is damaged")
     try:
-        # `convert` checks the types.
+        # `Header` accepts values of any type, so `convert` checks the types.
         header = msgspec.convert(asdict(Header(**json.loads(line))), Header)
         bytes.fromhex(header.salt)
         parse_instant(header.made_at)
@@ -100,7 +101,7 @@ def open_backup(path: Path) -> Iterator[BinaryIO]:
     except OSError as error:
         raise OperatorError(f"{path} cannot be read: {error.strerror}") from None
     with file:
-        with contextlib.suppress(OSError):  # not all file systems support the hint
+        with contextlib.suppress(OSError):  # not all file systems support `posix_fadvise`
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         yield file
 

@@ -23,7 +23,7 @@ _NAME = re.compile(
     rf"([a-z0-9-]+)-(?P<stamp>\d{{4}}-\d{{2}}-\d{{2}}T\d{{6}}Z)(-\d+)?{re.escape(SUFFIX)}"
 )
 _RECORD = "last-backup.json"
-_NUMBERS_PER_RESTORE = 1_000_000  # a backup every 15 minutes for 28 years
+_NUMBERS_PER_RESTORE = 1_000_000  # enough for a backup every 15 minutes during 28 years
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Record:
     made_at: int | None = None  # when the latest backup was verified in any way, in ms since 1970
     seconds: float = 0.0  # how long the latest backup took
     mark: str = ""  # the result of `find_mark` for the live database in the backup
-    number: int = 0  # the next backup gets a greater number
+    number: int = 0  # the number of the next backup must be greater than this one
     key_check: str = ""  # `RecoveryKey.check` of the key in the printed kit
 
     @property
@@ -100,13 +100,16 @@ def list_backups(folder: Path, venue_id: str | None = None) -> list[tuple[Path, 
 
 
 def slug_of(name: str) -> str:
-    """Return the venue's slug in the name of a backup file, or "" if it is another file."""
+    """Return the venue's slug in the name of a backup file, or "" if the name is not a backup's."""
     match = _NAME.fullmatch(name)
     return match[1] if match else ""
 
 
 def time_of(name: str) -> int:
-    """Return when the backup with this file name was made, in ms since 1970, or 0."""
+    """Return when the backup with this file name was made, in ms since 1970.
+
+    Returns 0 if the name is not a backup's.
+    """
     match = _NAME.fullmatch(name)
     if not match:
         return 0
@@ -119,10 +122,11 @@ def choose_old(backups: list[tuple[Path, Header]]) -> list[Path]:
 
     Never returns the latest backup. From the hour before it, keeps one backup for each quarter of
     an hour. From the 24 hours before it, keeps one for each hour. Also keeps one for each of the
-    last 14 days, 8 weeks and 2 schema versions. In each period, the latest backup is kept. The one
-    with the previous schema contains the state before an upgrade. Days and weeks without a backup
-    are not counted, so a box that was off for a year keeps its backups. If a failing upgrade
-    restarts the box repeatedly, the backups before the upgrade do not fill the disk.
+    last 14 days, 8 weeks and 2 schema versions. In each period, the latest backup is kept. The
+    backup kept for the previous schema version contains the state before the upgrade. Days and
+    weeks without a backup are not counted, so a box that was off for a year keeps its backups. A
+    box that restarts repeatedly because an upgrade fails makes a backup at each start, but few of
+    them are kept.
     """
     made = {path: parse_instant(header.made_at) for path, header in backups}
     latest_at = next(iter(made.values()), 0)
@@ -136,7 +140,7 @@ def choose_old(backups: list[tuple[Path, Header]]) -> list[Path]:
     ):
         latest: dict[object, Path] = {}
         for path, header in backups:
-            # If the clock was ahead, an older backup may have a later time.
+            # If the clock was ahead, an older backup may have a later time. `abs` handles this.
             if within is None or abs(latest_at - made[path]) < within:
                 latest.setdefault(period(header), path)
         kept.update(list(latest.values())[:count])
@@ -144,9 +148,9 @@ def choose_old(backups: list[tuple[Path, Header]]) -> list[Path]:
 
 
 def rotate(made: Path, venue_id: str) -> list[Path]:
-    """Delete the venue's old backups in the folder of `made`, the latest, and return their paths.
+    """Delete the venue's old backups in the folder of `made`, and return their paths.
 
-    Call it only after `prove` succeeded. `made` is never deleted.
+    `made` is the new backup, which is never deleted. Call this only after it was verified.
     """
     old = [path for path in choose_old(list_backups(made.parent, venue_id)) if path != made]
     for path in old:
@@ -200,10 +204,10 @@ def record_kit(root: Path, key: RecoveryKey) -> None:
     """Record that the recovery kit with `key` was displayed for printing."""
     record = read_record(root)
     if record.key_check != key.check:
-        with contextlib.suppress(OSError):  # an alert already reports a full disk
+        with contextlib.suppress(OSError):  # ignore a full disk, which an alert already reports
             write_record(root, replace(record, key_check=key.check))
 
 
 def is_overdue(record: Record, clock: Clock) -> bool:
-    """Whether there is no verified backup, or the latest is older than 30 hours."""
+    """Whether no backup was verified by a trial restore within the last 30 hours."""
     return record.at is None or clock.now() - record.at > OVERDUE_MS

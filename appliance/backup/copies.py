@@ -71,7 +71,7 @@ class Copier:
     def run(self, *, must_try: bool = False) -> CopyRecord:
         """Copy the latest backup and delete old copies. Once a week, restore the copy on trial.
 
-        With `must_try`, restores it even if a week has not passed. Records the result. Raises
+        With `must_try`, restores the copy even if a week has not passed. Records the result. Raises
         UnusableCopy if the copy cannot be restored, and OperatorError if anything else fails.
         """
         try:
@@ -104,7 +104,7 @@ class Copier:
                 await _thin(target, here, header.venue_id, path.name)
                 if is_trial:
                     databases = sum(path.stat().st_size for path in self.directory.databases)
-                    failure = "no copy can be restored on trial"
+                    failure = "the trial restore of a copy was not started"
                     require_room(self.directory, size + databases, failure)
                     await target.get(path.name, scratch / path.name)
             if is_trial:
@@ -129,7 +129,7 @@ class Copier:
         return record if record.target == target else CopyRecord(target)
 
     def _remember(self, record: CopyRecord) -> None:
-        with contextlib.suppress(OSError):  # an alert already reports a full disk
+        with contextlib.suppress(OSError):  # ignore a full disk, which an alert already reports
             atomic_write(self.directory.root / _RECORD, json.dumps(asdict(record)).encode())
 
 
@@ -162,7 +162,7 @@ async def _list_copies(
     """
     found: list[tuple[Path, archive.Header]] = []
     for name in filter(catalogue.slug_of, names):
-        with contextlib.suppress(OperatorError):  # not a backup
+        with contextlib.suppress(OperatorError):  # skip files that are not backups
             if name not in known:
                 known[name] = archive.read_header(io.BytesIO(await target.head(name)))[0]
             found.append((Path(name), known[name]))
@@ -175,14 +175,18 @@ def fetch_latest(
     """Copy the latest backup at the target `source` into `folder` and return its path.
 
     If `source` ends with the name of a backup, that one is copied. Raises TargetError if the target
-    fails or does not contain the backup, or if it has backups of several venues and none is named.
+    fails or does not contain the backup. Also raises it if the target has backups of several venues
+    and `source` does not name one of the backups.
     """
     target, wanted = split_source(source)
     return asyncio.run(_fetch(replace(settings, target=target), directory, folder, wanted))
 
 
 def split_source(source: str) -> tuple[str, str]:
-    """Split `source` into (address of the target, name of a backup, or "" without a name)."""
+    """Split `source` into (address of the target, name of a backup).
+
+    The name is "" if `source` is only the address of a target.
+    """
     url = urlsplit(source)
     if not url.path.endswith(catalogue.SUFFIX):
         return source, ""

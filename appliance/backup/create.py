@@ -29,10 +29,11 @@ from appliance.database.migrate import find_upgrade
 from appliance.environment import own_version
 
 _ABANDONED_SECONDS = 6 * 3600
-# Maximum wait for another backup. systemd allows 600 s for a start with an upgrade.
+# Maximum wait for another backup. Must be less than the 600 s that systemd allows for a start with
+# an upgrade.
 _PATIENCE_SECONDS = 540.0
 
-_NO_ROOM = "the disk is full. Free some space in its folder and in the data directory."
+_NO_ROOM = "the disk is full. Free some space in the backup folder and in the data directory."
 _EXPLANATIONS = {
     errno.ENOSPC: _NO_ROOM,
     errno.EDQUOT: _NO_ROOM,
@@ -63,10 +64,10 @@ class Maker:
     ) -> tuple[Path, Proven]:
         """Create a verified backup in the configured folder, or in `to`. The box may be running.
 
-        With `is_frequent`, verifies it without a trial restore, which writes less.
+        With `is_frequent`, verifies the backup without a trial restore, to write less to the disk.
         Without `to`, waits until no other backup is running. With `to`, does not wait, because the
-        other backup may hang on its volume. If the backup cannot be made, raises OperatorError,
-        leaves no file behind and deletes no old backup.
+        other backup may hang if its volume does not respond. If the backup cannot be made, raises
+        OperatorError, leaves no file behind and deletes no old backup.
         """
         if to is not None and not to.is_dir():
             raise OperatorError(f"{to} is not a folder. Plug in its volume, or create the folder.")
@@ -143,13 +144,14 @@ class Maker:
         with contextlib.closing(open_connection(live, writable=False)) as connection:
             try:
                 return find_mark(Reader(connection, self.clock, self.zones))
-            except apsw.SQLError:  # an older schema, before its upgrade
+            except apsw.SQLError:  # before an upgrade, an older schema lacks some of the tables
                 return ""
 
     def _copy(self, scratch: Path) -> dict[EnvironmentName, Path]:
         copies: dict[EnvironmentName, Path] = {}
         sizes = [path.stat().st_size for path in self.directory.databases if path.exists()]
-        # `write_copy` writes a database twice. The copies and the backup itself need less.
+        # At its peak, copying needs space for all copies and, because `write_copy` first writes a
+        # temporary file, for the largest database once more. The backup itself needs less.
         needed = max(sizes, default=0) + sum(sizes)
         require_room(self.directory, needed, "the backup cannot be made")
         for number, name in enumerate(ENVIRONMENTS):
@@ -171,7 +173,7 @@ class Maker:
         )  # fmt: skip
 
     def _remember(self, record: Record) -> None:
-        with contextlib.suppress(OSError):  # an alert already reports a full disk
+        with contextlib.suppress(OSError):  # ignore a full disk, which an alert already reports
             catalogue.write_record(self.directory.root, record)
 
 
@@ -226,7 +228,7 @@ def find_mark(reader: Reader) -> str:
 def _sweep(folder: Path) -> None:
     """Delete unfinished backups older than 6 hours, which a power cut left behind.
 
-    An empty file is a reserved name.
+    An empty file is one with which `_reserve_name` reserved a name for a backup.
     """
     for path in (*folder.glob(f".*{SUFFIX}*{PART}"), *folder.glob(f"*{SUFFIX}")):
         with contextlib.suppress(OSError):
@@ -237,9 +239,10 @@ def _sweep(folder: Path) -> None:
 
 
 def _reserve_name(folder: Path, header: archive.Header) -> Path:
-    """Create an empty file for the backup and return its path. Its name sorts by date.
+    """Create an empty file, which reserves a name for the backup, and return its path.
 
-    Further backups in the same second get a number, even if another process makes them.
+    Names of a venue's backups sort by date. If several backups are made in the same second, the
+    later ones get a number, even if another process makes them.
     """
     stem = f"{header.slug}-{header.made_at[:19].replace(':', '')}Z"
     for name in chain([stem], (f"{stem}-{number}" for number in count(2))):

@@ -27,7 +27,7 @@ from appliance.core.tokens import Tokens
 from appliance.database.connection import Reader
 from appliance.webhooks.deliveries import event_id_of
 
-_FILE = "installation.json"  # in secrets/, so that backups contain it
+_FILE = "installation.json"  # also stored in secrets/, so that backups contain it
 _PURPOSE = b"venuebox fence"
 _AT_TARGET = "marker at the target"  # the `context` of the marker at the target, see `seal`
 _NONCE_BYTES = 12
@@ -43,7 +43,10 @@ class Fenced(OperatorError):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Installation:
-    """One life of the venue's data. Only the greatest may serve. `since` is in ms since 1970."""
+    """One life of the venue's data, from a restore to the next.
+
+    Only the box with the greatest installation may serve. `since` is in ms since 1970.
+    """
 
     generation: int
     since: int
@@ -52,7 +55,7 @@ class Installation:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event that may be missing from the latest copy. `at` is in ms since 1970."""
+    """An event that may be missing from the latest copied backup. `at` is in ms since 1970."""
 
     seq: int
     type: str
@@ -67,7 +70,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """The report of a box that it serves. `at` is the time of the report, in ms since 1970."""
+    """A box's report that it serves. `at` is the time of the report, in ms since 1970."""
 
     installation: Installation
     at: int
@@ -77,11 +80,11 @@ class Marker:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The file of an installation. `machine` is the hash of the machine that it was made on.
+    """The content of an installation's file. `machine` identifies the machine that created it.
 
-    If `confirmed` is False, nobody has said that the box which the data came from is off: a backup
-    was restored, or the directory was copied. The installation then gives way to that box while it
-    answers.
+    `confirmed` is False after a backup was restored or the directory was copied, until it is known
+    that the box which the data came from no longer serves. Until then, `give_way` keeps this box
+    from serving while that box does.
     """
 
     installation: Installation
@@ -100,10 +103,11 @@ def ensure_installation(
 ) -> Stored | None:
     """Return the box's installation. Creates it on first use, and renews it on a new machine.
 
-    On another machine, the directory was copied, and the box it was copied from may still run. An
-    installation that cannot be stored lasts until the process ends, because a full disk must not
-    keep the box from starting. Returns None if the files of the installation are damaged: a new
-    first installation would be earlier than the box's own marker at the target.
+    If the machine is a different one, the directory was copied, and the box on the old machine may
+    still run. If the installation cannot be stored, this function returns it nevertheless, so that
+    the box starts even if the disk is full. Returns None if the files of the installation are
+    damaged. A new installation would have generation 1. If the box's own marker at the target has a
+    higher generation, the box would mistake it for another box's and stop.
     """
     root, machine = directory.root, own_machine() if machine is None else machine
     stored = _read(root)
@@ -122,7 +126,10 @@ def ensure_installation(
 
 
 def confirm_installation(directory: DataDirectory, stored: Stored) -> Stored:
-    """Store that the installation need not give way any more."""
+    """Return `stored` as confirmed, and store it if possible.
+
+    Call this when the box which the data came from no longer serves.
+    """
     confirmed = Stored(stored.installation, stored.machine)
     with contextlib.suppress(OSError):
         _store(directory.root, confirmed)
@@ -148,7 +155,10 @@ def _later(tokens: Tokens, now: int, *others: Installation | None) -> Installati
 
 
 def _files(root: Path) -> tuple[Path, Path]:
-    """Return the paths of the two copies. A backup contains that in `secrets`."""
+    """Return the two paths at which the installation is stored.
+
+    Backups contain the file in `secrets`, but not the other one.
+    """
     return root / "secrets" / _FILE, root / _FILE
 
 
@@ -159,7 +169,10 @@ def _store(root: Path, stored: Stored) -> None:
 
 
 def _read(root: Path) -> Stored | None:
-    """Return the later of the two copies, or None if neither can be read."""
+    """Return the stored installation, or None if neither of its two files can be read.
+
+    If the files differ, return the later installation.
+    """
     found = []
     for path in _files(root):
         with contextlib.suppress(OSError, msgspec.DecodeError):
@@ -184,7 +197,10 @@ def seal(marker: Marker, key: RecoveryKey, context: str = _AT_TARGET) -> bytes:
 
 
 def unseal(sealed: bytes, key: RecoveryKey, context: str = _AT_TARGET) -> Marker | None:
-    """Decrypt a marker. Returns None if it is damaged or has a different key or context."""
+    """Decrypt a marker.
+
+    Returns None if it is damaged or was encrypted with a different key or context.
+    """
     cipher = AESGCM(key.derive(_PURPOSE, b""))
     with contextlib.suppress(InvalidTag, ValueError, msgspec.DecodeError):
         nonce, content = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
@@ -204,8 +220,8 @@ def give_way(own: Stored, others: list[Marker], now: int) -> None:
         if not own.confirmed and is_fresh and marker.installation != own.installation:
             where = ", ".join(marker.addresses) or "unknown address"
             raise Fenced(
-                f"the box that this data came from still serves ({where}), so this one does not. "
-                "To replace it, switch it off, and start this box three minutes later."
+                f"the box that this data came from still serves ({where}), so this box does not "
+                "serve. To replace that box, switch it off, and start this box three minutes later."
             )
 
 
@@ -217,8 +233,9 @@ def refuse_later(own: Installation, others: list[Marker]) -> None:
     where = f" ({', '.join(latest.addresses)})" if latest.addresses else ""
     raise Fenced(
         f"another box{where} took this one's place at {_show(latest.installation.since)} and "
-        f"served at {_show(latest.at)}, so this box does not serve. Leave it off. If the other box "
-        "is off for good, run venuebox standby take-over to serve again with the data of this one."
+        f"served at {_show(latest.at)}, so this box does not serve. Leave this box off. If the "
+        "other box is off for good, run venuebox standby take-over to serve again with this box's "
+        "data."
     )
 
 
@@ -232,7 +249,7 @@ async def exchange(
 ) -> None:  # fmt: skip
     """Write the marker to the target, unless this box must not serve (`refuse_later`, `give_way`).
 
-    Raises Fenced if it has, and TargetError if the target fails.
+    Raises Fenced if this box must not serve, and TargetError if the target fails.
     """
     name = marker_name(venue_id)
     async with open_target(settings, directory) as target:

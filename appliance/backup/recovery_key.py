@@ -67,7 +67,7 @@ def parse_recovery_key(text: str) -> RecoveryKey:
     raw = decoded[:_BYTES]
     if not hmac.compare_digest(decoded[_BYTES:], _checksum(raw)):
         raise OperatorError(
-            "a letter of the recovery key is wrong. Compare it with the recovery kit."
+            "the recovery key contains a typing error. Compare it with the recovery kit."
         )
     return RecoveryKey(raw)
 
@@ -89,7 +89,7 @@ def find_recovery_key(directory: DataDirectory) -> RecoveryKey | None:
         return None
     except OSError as error:
         raise OperatorError(
-            f"{path} cannot be read ({error.strerror}). Run this as its owner."
+            f"{path} cannot be read ({error.strerror}). Run this command as its owner."
         ) from None
     if len(raw) != _BYTES + _CHECK_BYTES or raw[_BYTES:] != _checksum(raw[:_BYTES]):
         raise OperatorError(

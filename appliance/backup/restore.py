@@ -159,7 +159,8 @@ def require_room(directory: DataDirectory, size: int, failure: str) -> None:
 # Files that are not restored if the box already has them, because the box's are newer.
 _NOT_REPLACED = {"settings.toml", "tls", "erasures.jsonl"}
 _SIDE_FILES = ("-wal", "-shm", "-journal", "-watermark")
-# The databases and their side files. live.db comes last, because its presence marks a box.
+# The databases and their side files. live.db comes last, because `is_unowned` needs it to repeat an
+# interrupted move.
 _DATABASES = [f"{name}{more}" for name in ("test.db", "live.db") for more in (*_SIDE_FILES, "")]
 
 
@@ -169,12 +170,13 @@ def restore_blank(
 ) -> Proven:  # fmt: skip
     """Restore a complete box into a directory without a box.
 
-    The new installation is later than the backup's and than `previous`, if given. Unless it is
-    `confirmed` that the box which the backup came from is off, it gives way to that box.
+    The restored box gets a new installation, which is later than the backup's and than `previous`,
+    if given. Set `confirmed` if the box that the backup came from is known to be off. Otherwise the
+    restored box does not serve while that box does.
 
-    A box that was never set up is moved aside. An interrupted restore can be run again. Raises
-    OperatorError if the backup is unusable, or if the directory contains a box or one of its files,
-    such as a write-ahead log.
+    If the directory contains a box that was never set up, its files are moved to another folder. An
+    interrupted restore can be run again. Raises OperatorError if the backup is unusable, or if the
+    directory contains any other box or some of a box's files, such as a write-ahead log.
     """
     refuse_newer(archive.read_header(file)[0])
     directory.make_folders()
@@ -229,7 +231,7 @@ def restore_latest(
                         _record_restore(directory, scratch, proven, clock, zones, confirmed=True)
                         aside = _move_aside(directory, clock)
                         _place(directory, scratch, key, proven.header)
-            except OperatorError as error:  # an older backup may be good
+            except OperatorError as error:  # try the next older backup
                 failure = f" ({path.name}: {error})"
                 continue
             return path, aside, proven
@@ -279,8 +281,8 @@ def _refuse_parts(directory: DataDirectory) -> None:
     for name in (*_DATABASES, "secrets/master.key", "settings.toml"):
         if (root / name).exists():
             raise OperatorError(
-                f"{root} contains {name} from another box. Their files must not be mixed. Choose "
-                "an empty directory."
+                f"{root} contains {name} from another box. Files of two boxes must not be mixed. "
+                "Choose an empty directory."
             )
 
 

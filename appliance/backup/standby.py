@@ -1,4 +1,4 @@
-"""The standby: fetch and prove the target's latest backup, and restore it to take over."""
+"""The standby: fetch and test the latest backup at the target, and restore it to take over."""
 
 import asyncio
 import contextlib
@@ -33,14 +33,17 @@ from appliance.database.integrity import describe_venue
 
 _FILE = "standby.json"
 LOST_FILE = "lost-events.json"
-FRESH_SECONDS = fence.FRESH_MS // 1000  # without force, a take-over waits for an older marker
+FRESH_SECONDS = fence.FRESH_MS // 1000  # a box with a marker younger than this may still serve
 _KEPT = 2
 _CODE_DIGITS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The target from which a standby fetches backups, and the take-over code of its page."""
+    """The target from which a standby fetches backups, and the code that its page asks for.
+
+    Whoever wants to start the take-over on the page must type the code.
+    """
 
     target: str
     target_key: str
@@ -73,15 +76,21 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Events after the backup that the other box had reported by `told_at` (ms since 1970)."""
+    """The events after the restored backup, as far as the other box's marker lists them.
+
+    `told_at` is the time of the marker, in ms since 1970, or None if there is no marker.
+    """
 
     events: list[fence.Event]
-    unknown: int  # number of events between the backup and `events`
+    unknown: int  # number of events after the backup that the marker no longer lists
     told_at: int | None
 
 
 class Refused(OperatorError):
-    """Raised if the other box may still serve. `message` is translatable, with `values`."""
+    """Raised if the other box may still serve.
+
+    `message` is the translatable text. `values` contains the values of its placeholders.
+    """
 
     def __init__(self, message: str, **values: object) -> None:
         super().__init__(message % values)
@@ -104,7 +113,7 @@ def read_source(root: Path) -> Source | None:
 
 
 def set_up(directory: DataDirectory, backup: BackupSettings, key: RecoveryKey) -> Source:
-    """Make `directory` a standby of the box that copies to `backup.target`.
+    """Make `directory` a standby of the box that copies its backups to `backup.target`.
 
     Raises OperatorError if the directory contains other data or a settings file.
     """
@@ -193,7 +202,10 @@ class Standby:
 
     @contextlib.contextmanager
     def _noting_unusable(self, name: str) -> Iterator[None]:
-        """Note the backup as unusable if the block fails, so that it is not fetched again."""
+        """If the block raises OperatorError, record `name` as unusable.
+
+        `refresh` does not fetch an unusable backup again.
+        """
         try:
             yield
         except OperatorError:
@@ -246,7 +258,7 @@ class Standby:
 def refuse_while_serving(live: list[fence.Marker], state: State, now: int, *, force: bool) -> None:
     """Raise Refused if another box serves or may serve.
 
-    With `force`, raise it only if another box answers on the network, i.e. if it is in `live`.
+    With `force`, raise it only if `live` is not empty, i.e. if another box answers on the network.
     """
     if live:
         message = _("The box at %(address)s still serves this venue. Switch it off first.")
@@ -269,7 +281,7 @@ def refuse_while_serving(live: list[fence.Marker], state: State, now: int, *, fo
 async def read_marker(
     directory: DataDirectory, backup: BackupSettings, key: RecoveryKey, now: int
 ) -> State:
-    """Return a state with the marker at the box's backup target, or with the error."""
+    """Read the marker at the box's backup target. Return a state with the marker or the error."""
     if not backup.target:
         return State(trouble="backup.target is not set")
     venue_id = describe_venue(directory.database("live"))[2]
@@ -308,7 +320,7 @@ def record_lost(directory: DataDirectory, marker: fence.Marker | None) -> Lost:
 
 
 def describe_lost(lost: Lost) -> list[str]:
-    """Return lines for the console that list the known events after the backup."""
+    """Return lines for the console that describe what happened after the restored backup."""
     if lost.told_at is None:
         return ["It is not known what happened after the backup. Ask the partners."]
     count = len(lost.events) + lost.unknown

@@ -28,12 +28,12 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 _CONNECT_SECONDS = 30.0
-_SMALL_SECONDS = 60.0  # deadline of short calls, such as a list, a header or a deletion
-_SLOWEST = 20_000  # bytes per second; on a slower line, copies reach their deadline
+_SMALL_SECONDS = 60.0  # deadline for short calls, such as `list`, `head` and `delete`
+_SLOWEST = 20_000  # bytes per second; a slower transfer does not finish before its deadline
 _HEAD_BYTES = 8192  # more than the longest header of a backup
 _BLOCK = 1 << 20
 _MARKER_BYTES = 1 << 20  # more than the largest marker
-_PINS, _KEY = "known_hosts", "sftp_key"  # in secrets/
+_PINS, _KEY = "known_hosts", "sftp_key"  # names of files in secrets/
 
 
 class TargetError(OperatorError):
@@ -47,7 +47,7 @@ class Target(Protocol):
         """Return the size in bytes of each file, by name."""
 
     async def put(self, path: Path, size: int) -> None:
-        """Copy a file of `size` bytes to the target. An incomplete copy has another name."""
+        """Copy a file of `size` bytes to the target. `list` never returns an incomplete copy."""
 
     async def get(self, name: str, path: Path) -> None:
         """Copy a file from the target to `path`."""
@@ -59,7 +59,10 @@ class Target(Protocol):
         """Delete a file."""
 
     async def read_marker(self, name: str) -> bytes | None:
-        """Return the content of a marker, or None if it is missing. `list` omits markers."""
+        """Return the content of a marker, or None if it is missing.
+
+        Markers are stored beside the backups, but `list` does not return them.
+        """
 
     async def write_marker(self, name: str, content: bytes) -> None:
         """Write or replace a marker."""
@@ -95,7 +98,7 @@ async def _explaining(opened: AbstractAsyncContextManager[T], host: str) -> Asyn
         raise TargetError(f"{host} refuses the key and the password of this box") from None
     except asyncssh.HostKeyNotVerifiable:
         raise TargetError(
-            f"{host} shows another host key than the one this box knows: if the server was "
+            f"{host} shows another host key than the one this box expects. If the server was "
             f"reinstalled, remove its line from secrets/{_PINS}, or correct hostkey in the address"
         ) from None
     except TimeoutError:
@@ -126,13 +129,17 @@ async def _open_sftp(
     secrets, host, port = directory.root / "secrets", url.hostname or "", url.port or 22
     pins = secrets / _PINS
     label = host if port == 22 else f"[{host}]:{port}"
-    # A fingerprint may contain a plus sign, which stands for a space in queries.
+    # A fingerprint may contain a plus sign, which `parse_qsl` decodes as a space.
     expected = dict(parse_qsl(url.query)).get("hostkey", "").replace(" ", "+")
     is_pinned = pins.exists() and any(asyncssh.match_known_hosts(str(pins), host, "", port))
     shown: list[asyncssh.SSHKey] = []
 
     class Client(asyncssh.SSHClient):
-        """Accepts the host key in the address. If there is none, pins the server's first key."""
+        """Accepts only the host key in the target's address.
+
+        If the address has none, accepts the key that the server shows at the first connection. From
+        then on, `known_hosts` contains this key and no other is accepted.
+        """
 
         def validate_host_public_key(
             self, host: str, addr: str, port: int, key: asyncssh.SSHKey
@@ -156,7 +163,8 @@ async def _open_sftp(
             line = f"{label} {shown[0].export_public_key().decode().strip()}\n"
             make_folder(secrets)
             atomic_write(pins, (pins.read_bytes() if pins.exists() else b"") + line.encode())
-            log.warning("backup: trusting host key %s of %s", shown[0].get_fingerprint(), label)
+            fingerprint = shown[0].get_fingerprint()
+            log.warning("backup: host key %s of %s is trusted from now on", fingerprint, label)
         yield _Sftp(sftp, unquote(url.path))
 
 
@@ -182,13 +190,13 @@ async def _open_relay(directory: DataDirectory) -> AsyncIterator[Target]:
 
 @asynccontextmanager
 async def connect_relay(directory: DataDirectory) -> AsyncIterator["asyncssh.SFTPClient"]:
-    """Connect to the relay that the box has joined, with the box's key for it.
+    """Connect to the relay that the box has joined, and sign in with the box's key for the relay.
 
     Raises TargetError on failure, also during the block. The block must set its own deadlines.
     """
     access = Access.load(access_file(directory.root))
     if access is None:
-        raise TargetError("this box has not joined a relay. See venuebox relay join.")
+        raise TargetError("this box has not joined a relay. Run venuebox relay join.")
     async with _explaining(_open_relay_session(access), access.relay.host) as sftp:
         yield sftp
 
@@ -238,7 +246,7 @@ class _Sftp:
         async with asyncio.timeout(_deadline(size)):
             await self._sftp.put(str(path), part)
             if await self._sftp.exists(f"{self._folder}/{path.name}"):
-                await self._sftp.remove(f"{self._folder}/{path.name}")  # it has another size
+                await self._sftp.remove(f"{self._folder}/{path.name}")  # its size was wrong
             await self._sftp.rename(part, f"{self._folder}/{path.name}")
 
     async def get(self, name: str, path: Path) -> None:
@@ -280,7 +288,7 @@ class _Sftp:
                 await file.write(content)
             try:
                 await self._sftp.posix_rename(part, path)
-            except asyncssh.SFTPOpUnsupported:  # a server other than OpenSSH's
+            except asyncssh.SFTPOpUnsupported:  # not all servers support `posix_rename`
                 if await self._sftp.exists(path):
                     await self._sftp.remove(path)
                 await self._sftp.rename(part, path)
@@ -300,7 +308,7 @@ async def _open_s3(url: SplitResult, settings: BackupSettings) -> AsyncIterator[
             region=options.get("region", "us-east-1"), **place,
             client_options={
                 "connect_timeout": f"{_CONNECT_SECONDS:.0f}s",
-                "timeout": "10min",  # of one HTTP request; each call also has a deadline
+                "timeout": "10min",  # for each HTTP request; `_deadline` limits a whole transfer
                 "allow_http": endpoint.startswith("http:"),
             },
             retry_config={"max_retries": 2},

@@ -250,7 +250,7 @@ def _show_kit(arguments: argparse.Namespace, console: Console, directory: DataDi
                 "this key is an old key or the key of a different box. Print a new kit."
             )
         record_kit(directory.root, key)
-        print("this kit opens the backups of this box")
+        print("this key is right: it decrypts this box's backups")
         return 0
     with console.reading(directory, "live") as reader:
         venue = get_venue(reader).name
@@ -291,11 +291,11 @@ def _restore_latest(arguments: argparse.Namespace, console: Console, fetched: Pa
     path, aside, proven = restore_latest(
         key, directory, folders, console.clock, console.zones, partial(report, "restoring")
     )
-    restored = f"the box is as of {proven.header.made_at} with {proven.reservations} reservations"
+    restored = f"{proven.reservations} reservations as of {proven.header.made_at}"
     if not (aside / "live.db").exists():
-        restored = f"live.db was intact and is kept; test.db is as of {proven.header.made_at}"
+        restored = f"only test.db as of {proven.header.made_at}, because live.db was intact"
     print(
-        f"{path.name} restored, {restored}. Start it with venuebox serve. "
+        f"{path.name} restored: {restored}. Start the box with venuebox serve. "
         f"The previous data is kept in {aside}."
     )
     return 0

@@ -46,7 +46,7 @@ _NAME_MAX = 200
 
 
 class WrongUsage(OperatorError):
-    """Raised for options that exclude each other. `main` then exits with status 2."""
+    """Raised for arguments that are missing or exclude each other. `main` exits with status 2."""
 
 
 class Console:
@@ -61,9 +61,9 @@ class Console:
 
     @property
     def zones(self) -> ZoneDatabase:
-        """The newest tz database.
+        """The newest tz database on this machine.
 
-        Includes `tz/` in the data directory once the directory is known.
+        The folder `tz/` in the data directory is searched as well, once the directory is known.
         """
         return self._find_zones(own_root=self._own_zones)
 
@@ -92,7 +92,7 @@ class Console:
         return read_settings(directory.settings_file, self.environ)
 
     def settings_in_force(self, directory: DataDirectory) -> Settings:
-        """Read the settings, with the host that the box listens on as `server.host`."""
+        """Read the settings, but set `server.host` to the host that the box last listened on."""
         known = self.settings(directory)
         host = directory.remembered_host() or known.server.host
         return replace(known, server=replace(known.server, host=host))
@@ -125,14 +125,14 @@ class Console:
     ) -> T:  # fmt: skip
         """Run `action` in a transaction of the environment that has the row `arguments.id`.
 
-        Tries live, then test; `action` must raise NotFound if the row is not there. Returns the
-        result of `action`. Raises OperatorError if neither environment has the row.
+        Tries live, then test. `action` must raise NotFound if the environment does not have the
+        row. Returns the result of `action`. Raises OperatorError if neither environment has it.
         """
         directory = self.directory(arguments)
         for environment in ENVIRONMENTS:
             with suppress(NotFound), self.transaction(directory, environment) as tx:
                 return action(tx, environment)
-        raise OperatorError(f"there is no {what} {arguments.id}. See venuebox {what} list.")
+        raise OperatorError(f"there is no {what} {arguments.id}. Run venuebox {what} list.")
 
     def each_environment(
         self, arguments: argparse.Namespace
@@ -264,6 +264,6 @@ def _check_schema(reader: Reader, path: Path) -> None:
         raise OperatorError(describe_newer(path, found, known))
     if found != known:
         raise OperatorError(
-            f"{path.name} has schema {found}, but this program supports {known}. Start the box "
-            "with this version first."
+            f"{path.name} has schema {found}, but this program needs schema {known}. Restart the "
+            "box with this version of the program, which upgrades the schema."
         )

@@ -70,7 +70,10 @@ def export(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def verify(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Verify a file or the box's own log. If it is invalid, print where and return status 1."""
+    """Verify a file or the box's own log.
+
+    If it is invalid, prints the first invalid line or scan, and returns status 1.
+    """
     if arguments.file is None and arguments.environment is None:
         raise cli.WrongUsage("specify a FILE to verify, or --environment for the box's own log")
     if arguments.file is None:
@@ -92,7 +95,7 @@ def verify(arguments: argparse.Namespace, console: cli.Console) -> int:
         count, broken = checked.count, checked.line
         problem = f"line {broken}: {checked.problem}"
     if broken is None:
-        print(f"{what} is whole: {count} scans")
+        print(f"{what} is complete and unchanged: {count} scans")
         return 0
     print(f"{problem}\n{what} was changed or damaged")
     return 1

@@ -1,4 +1,4 @@
-"""`venuebox guest`: export or erase a guest's personal data (law 09-08)."""
+"""`venuebox guest`: export or erase a guest's personal data (Moroccan law 09-08)."""
 
 import argparse
 import json
@@ -33,9 +33,10 @@ def run_export(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def run_erase(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Erase the data, including from unused space in the files. Works while the box runs.
+    """Erase the data, and remove it from the unused space in the database files, too.
 
-    Also records the erasure, so that a restore repeats it.
+    Works while the box runs. Also records the erasure, so that the box can repeat it after an older
+    backup was restored.
     """
     directory, environment = console.directory(arguments), arguments.environment
     with console.transaction(directory, environment) as tx:

@@ -86,10 +86,10 @@ def doctor(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def confirm(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Confirm the clock, so that expiry resumes. A running box reacts at once.
+    """Confirm that the clock is right, so that the box resumes work that depends on the time.
 
-    Requires today's date, so that the operator checks the clock first. Raises OperatorError if
-    the clock shows a different date.
+    A running box reacts at once. Requires today's date, so that the operator checks the clock
+    first. Raises OperatorError if the clock shows a different date.
     """
     directory = console.directory(arguments)
     with console.reading(directory, "live") as reader:
@@ -122,7 +122,7 @@ def version(arguments: argparse.Namespace, console: cli.Console) -> int:
             ) from None
         sys.stdout.write(text)
         return 0
-    console.directory(arguments)  # the folder tz may contain a newer tz database
+    console.directory(arguments)  # so that `zones` also searches tz/ in the data directory
     print(f"venuebox {own_version()}")
     print(f"Python {platform.python_version()}")
     print(f"SQLite {apsw.sqlite_lib_version()}")

@@ -1,4 +1,4 @@
-"""`venuebox init` and `venue apply`: create or change a box from a venue file."""
+"""`venuebox init` creates a box from a venue file; `venuebox venue apply` changes the venue."""
 
 import argparse
 import os
@@ -42,7 +42,10 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def apply(arguments: argparse.Namespace, console: Console) -> int:
-    """Apply the file to both environments. A running box uses it from its next request."""
+    """Change the venue in both environments to match the file.
+
+    A running box uses the changed venue from the next request on.
+    """
     text = read_venue_file(arguments.file)
     directory = console.directory(arguments)
     venue = parse_venue_file(text, console.zones)

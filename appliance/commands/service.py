@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
             pass
     user = _find_user(arguments.user)
     for path in (program, sys.executable, str(directory.root.parent)):
-        if not _may(user, os.X_OK, path):  # for example, the program is in a private home directory
+        if not _may(user, os.X_OK, path):  # for example, if the program is in a private home folder
             raise OperatorError(
                 f"{user.pw_name} cannot reach {path}. Put it where all users can read it, such "
                 "as /opt or /srv, or name your own user with --user."
@@ -123,7 +123,7 @@ def _write_units(*texts: str) -> None:
     for name, text in zip((UNIT.name, _UPDATE_PATH, _UPDATE_SERVICE), texts, strict=True):
         path = UNIT.with_name(name)
         path.write_text(text, "utf-8")
-        path.chmod(0o644)  # whatever the umask is, because the box reads the units of updates
+        path.chmod(0o644)  # the box must be able to read the update units, whatever the umask is
 
 
 def make_update_units(data: Path, program: str) -> tuple[str, str]:
@@ -142,7 +142,7 @@ def takes_requests(data: Path) -> bool:
 
 
 def _watched(data: Path) -> str:
-    return str(data / REQUEST).replace("%", "%%")  # such a line needs no other escapes
+    return str(data / REQUEST).replace("%", "%%")  # in `PathChanged=`, escape only percent signs
 
 
 def _quoted(path: str) -> str:
@@ -188,20 +188,21 @@ def _find_user(name: str) -> pwd.struct_passwd:
 def _give_to(directory: DataDirectory, user: pwd.struct_passwd) -> None:
     """Change the owner of the data directory and its contents.
 
-    Uses file handles instead of names. The previous owner may put links to other users' files into
-    the directory while this runs, and those files must keep their owner.
+    Uses file handles instead of names, because the previous owner may put links to other users'
+    files into the directory while this function runs. Those files must keep their owner.
     """
     for folder, folders, files, handle in os.fwalk(directory.root.resolve()):
         os.fchown(handle, user.pw_uid, user.pw_gid)
         for name in (*files, *folders):
-            with contextlib.suppress(FileNotFoundError):  # a running service deleted it
+            with contextlib.suppress(FileNotFoundError):  # a running service may delete a file
                 _give_file(Path(folder, name), handle, user)
 
 
 def _give_file(path: Path, folder: int, user: pwd.struct_passwd) -> None:
-    """Change a file's owner.
+    """Make `user` the owner of a file.
 
-    Raises OperatorError if a different user's file has another hard link.
+    Raises OperatorError if the file belongs to a different user and has several hard links, because
+    one of them may be outside the data directory.
     """
     handle = os.open(path.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     try:

@@ -86,7 +86,9 @@ def _find(reader: Reader, name: str) -> StaffMember:
     for person in list_staff(reader):
         if person.disabled_at is None and person.name.casefold() == wanted:
             return person
-    raise OperatorError(f"no account is called {name!r}. See venuebox staff list.")
+    raise OperatorError(
+        f"no account is called {name!r}. Run venuebox staff list to see the accounts."
+    )
 
 
 def _show_link(arguments: argparse.Namespace, console: cli.Console, invitation: Invitation) -> int:

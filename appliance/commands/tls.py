@@ -43,7 +43,7 @@ def show(arguments: argparse.Namespace, console: cli.Console) -> int:
     folder = directory.root / "tls"
     found = certificates.describe(folder, now)
     if found is None:
-        raise OperatorError("there is no certificate yet. venuebox serve creates it.")
+        raise OperatorError("there is no certificate yet. Run venuebox serve, which creates it.")
     settings = console.settings(directory)
     plan = acme.read_plan(folder, settings)
     found["acme"] = acme.describe_plan(plan, now) if settings.acme.directory else None
@@ -143,7 +143,7 @@ def obtain(arguments: argparse.Namespace, console: cli.Console) -> int:
     if not wake_box(directory.wakeup_pipe):
         (folder / acme.REQUESTED).unlink()
         raise OperatorError(
-            "the box is not running, but must answer the authority. Start the box first."
+            "the box is not running, so it cannot answer the authority. Start the box first."
         )
     ended = _wait_for_end(folder, acme.read_state(folder).ended_at)
     problem = acme.alert_of(ended)
@@ -154,9 +154,10 @@ def obtain(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def _wait_for_end(folder: Path, before: int | None) -> acme.State:
-    """Wait until the attempt after the one that ended at `before` (ms since 1970) has ended.
+    """Wait until a new attempt has ended, and return the state after it.
 
-    Raises OperatorError if it has not begun after 15 s, or has not ended after 15 min.
+    `before` is when the previous attempt ended, in ms since 1970, or None if there was none. Raises
+    OperatorError if the new attempt has not begun after 15 s or has not ended after 15 min.
     """
     waited = 0.0
     while (state := acme.read_state(folder)).ended_at == before:
@@ -164,8 +165,9 @@ def _wait_for_end(folder: Path, before: int | None) -> acme.State:
         if waited > (_OBTAIN_SECONDS if has_begun else _BEGIN_SECONDS):
             raise OperatorError(
                 "the attempt has not ended yet. Run venuebox tls show later." if has_begun else
-                "the box has not begun yet, and will try as soon as possible. Restart it if its "
-                "settings have changed. Check with venuebox doctor whether its clock is trusted."
+                "the box has not begun the attempt yet, but will as soon as possible. Restart the "
+                "box if its settings have changed. Run venuebox doctor to see whether its clock is "
+                "trusted."
             )  # fmt: skip
         time.sleep(_POLL_SECONDS)
         waited += _POLL_SECONDS
@@ -176,7 +178,7 @@ def forget(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Remove the imported certificate. Raises OperatorError if there is none."""
     directory = console.box(arguments)
     folder = directory.root / "tls"
-    # After ACME was turned off, its certificate is still used. Remove that certificate too.
+    # A certificate obtained by ACME stays in use after ACME was turned off, so remove it too.
     is_off = not console.settings(directory).acme.directory
     was_obtained = is_off and certificates.forget_certificate(folder, certificates.OBTAINED)
     if not (certificates.forget_certificate(folder) or was_obtained):

@@ -1,6 +1,7 @@
 """`venuebox update`: replace the program with a signed release, and go back if it fails.
 
-The program's own commands do all work on the data directory. They run as the directory's owner.
+To back up, test and restore the data, this module runs other commands of the program, which act as
+the data directory's owner.
 """
 
 import argparse
@@ -50,7 +51,7 @@ _PROGRAM_MAX = 200 << 20
 _BLOCK = 1 << 20
 _READ_SECONDS = 30.0
 _DOWNLOAD_SECONDS = 3600.0
-_COMMAND_SECONDS = 1800.0  # a backup of a large box on a slow disk
+_COMMAND_SECONDS = 1800.0  # enough for the backup of a large box with a slow disk
 _WATCH_SECONDS = 60.0
 _PAUSE_SECONDS = 1.0
 
@@ -85,7 +86,10 @@ class Progress:
                 write_update_record(self._root, record)
 
     def fail(self, trouble: str) -> None:
-        """Record that the update failed before it changed anything. Keeps an earlier outcome."""
+        """Record that the update failed before it changed anything.
+
+        Does nothing if the update's outcome was already recorded.
+        """
         if self._stage not in OUTCOMES:
             self.note("failed", "", trouble)
 
@@ -135,7 +139,8 @@ def _update_service(release: str | None, data: Path, progress: Progress) -> None
     service = Service(control("restart"), control("stop"), is_healthy)
     source = release or read_request(data)
     progress.note("download", f"reading {source}")
-    # The box wrote the request, so open a requested file only with the box's permissions.
+    # The box wrote the request, so open a file that it requests only with the permissions of the
+    # box's user.
     is_own = release is not None or "://" in source
     with acting_as(os.geteuid() if is_own else find_owner(data)):
         file = open_release(source, program.parent)
@@ -183,11 +188,13 @@ def update(
     release: IO[bytes], key: Ed25519PublicKey, program: Path, data: Path, service: Service,
     installed: str, progress: Progress,
 ) -> None:  # fmt: skip
-    """Check the release, back up, test it on a copy, replace `program`, restart and watch the box.
+    """Install a release, and watch whether the box works with it.
 
-    `installed` is the version of `program`. If this process is killed, either the complete old
-    program or the complete new one is installed. Raises OperatorError if the update failed before
-    it changed anything, or if the new program failed. The message says which program is in use.
+    Checks the release, makes a backup, tests the new program on a copy of the data, replaces
+    `program` and restarts the box. `installed` is the version of `program`. If this process is
+    killed, either the complete old program or the complete new one is installed. Raises
+    OperatorError if the update failed before it changed anything, or if the new program failed. The
+    message says which program is in use.
     """
     new = program.with_name(f".{program.name}.new")
     try:
@@ -219,7 +226,7 @@ def update(
             progress.note("stays", "")
             raise OperatorError(
                 f"{manifest.version} stopped answering. It stays installed, because {installed} "
-                "cannot read the bookings made meanwhile. See venuebox doctor"
+                "cannot read the bookings made meanwhile. Run venuebox doctor"
             )
         _go_back(program, previous, data, service)
         progress.note("went_back", "")
@@ -227,11 +234,14 @@ def update(
 
 
 def _unpack(archive: tarfile.TarFile, manifest: Manifest, target: Path) -> None:
-    """Write the program to `target` and sync it. Raises OperatorError if it is damaged."""
+    """Write the program to `target` and sync the file.
+
+    Raises OperatorError if the program is damaged.
+    """
     target.unlink(missing_ok=True)
     digest = hashlib.sha256()
     with (
-        suppress(KeyError, tarfile.TarError),  # the program is missing or cut off
+        suppress(KeyError, tarfile.TarError),  # it is missing or truncated, so the hash is wrong
         open(target, "xb", opener=lambda path, flags: os.open(path, flags, 0o755)) as file,
     ):
         source = archive.extractfile(PROGRAM_MEMBER)
@@ -246,7 +256,10 @@ def _unpack(archive: tarfile.TarFile, manifest: Manifest, target: Path) -> None:
 
 
 def call(words: Sequence[str | Path]) -> str:
-    """Run a command and return its output. Raises OperatorError with its message if it fails."""
+    """Run a command and return its output.
+
+    If the command fails, raises OperatorError with the command's error message.
+    """
     try:
         done = subprocess.run(  # noqa: S603 - the program, its replacement, and systemctl
             words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
@@ -294,7 +307,7 @@ def _go_back(program: Path, previous: Path, data: Path, service: Service) -> Non
     previous.replace(program)
     sync(program.parent)
     try:
-        with acting_as(find_owner(data)):  # SQLite may create files beside the databases
+        with acting_as(find_owner(data)):  # files that SQLite creates must belong to the owner
             is_upgraded = _is_upgraded(DataDirectory(data))
         if is_upgraded:
             call([program, "restore", "--latest", "--data", data])

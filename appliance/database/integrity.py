@@ -184,12 +184,12 @@ def _opened(path: Path) -> closing[apsw.Connection]:
     return closing(open_connection(path, writable=False))
 
 
-_CHECK_SECONDS = 2.0  # for a very large file, the nightly check examines the rest
+_CHECK_SECONDS = 2.0  # too short for a very large file, but the nightly check reads every page
 _STEPS = 10_000  # SQLite virtual machine instructions between two time checks
 
 
 def check_before_serving(path: Path, seconds: float = _CHECK_SECONDS) -> None:
-    """Check the file's pages, checksums and WAL for at most about `seconds`.
+    """Check the file's pages, checksums and WAL. Stop the check after about `seconds`.
 
     Rewrites the WAL if it is intact (see `rewrite_log`). Ignores a missing file, which `migrate`
     reports. Raises OperatorError if the file is damaged or cannot be opened.
@@ -215,7 +215,7 @@ def check_before_serving(path: Path, seconds: float = _CHECK_SECONDS) -> None:
 
 
 def describe_damage(path: Path, fault: str) -> str:
-    """Describe the damage to the database `path` and how to restore it."""
+    """Return a message that describes the damage to the database and says how to restore it."""
     return (
         f"{path.name} is damaged ({fault}) and is not served. Restore the last good backup with "
         f"venuebox restore --latest --data {path.parent}. This keeps the damaged files. If another "
@@ -236,9 +236,9 @@ def refuse_damaged_log(connection: apsw.Connection, path: Path) -> None:
 
 
 def find_missing_pages(connection: apsw.Connection, path: Path) -> str:
-    """Describe how many acknowledged pages are missing from the WAL of `path`.
+    """Return a text that says how many acknowledged pages are missing from the WAL of `path`.
 
-    Returns "" if none are missing.
+    Returns "" if no page is missing.
     """
     connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # makes SQLite read the WAL
     with closing(wal.FilesBeside(path)) as files:
@@ -264,7 +264,7 @@ def _find_fault(connection: apsw.Connection, path: Path, until: float) -> str:
 
 @contextmanager
 def session(path: Path, clock: Clock, tokens: Tokens, zones: ZoneDatabase) -> Iterator[Transaction]:
-    """Run the block in a transaction on `path`, and commit it durably at the end.
+    """Run the block in a transaction on the database `path`, and commit it durably at the end.
 
     Any exception rolls the transaction back. Waits up to 5 s while another process commits. The
     transaction's change notices are discarded, so call `wake_box` afterwards to make a running box

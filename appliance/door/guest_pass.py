@@ -21,7 +21,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from appliance.core.text import western_digits
 from appliance.venue.model import minutes
 
-# The keys are in upper case, because the scanned text is converted to upper case first.
+# These tables contain letters in upper case only, because `spellings` converts the scanned text to
+# upper case first.
 _AZERTY_DIGITS = {
     "&": "1", "É": "2", '"': "3", "'": "4", "(": "5", "-": "6", "§": "6", "È": "7", "_": "8",
     "!": "8", "Ç": "9", "À": "0",
@@ -74,9 +75,9 @@ def _arabic(typed: str, length: int) -> Iterator[str]:
 
 
 def _replace_pairs(typed: str, length: int) -> Iterator[str]:
-    """Replace pairs in `typed` with `B` until `length` characters are left.
+    """Replace occurrences of `_PAIR` in `typed` with `B`, so that `length` characters are left.
 
-    Yield the result for each possible choice of pairs.
+    Yield the result for each possible choice of occurrences.
     """
     pieces = typed.split(_PAIR)
     keys = len(typed) - length

@@ -55,7 +55,7 @@ class Change:
 
     @property
     def number(self) -> int:
-        """The number in `position`. It is 0 when the box starts, and 1 higher with each change."""
+        """The number in `position`. It starts at 0 with the box and increases with each change."""
         return int(self.position.partition("-")[2])
 
 
@@ -113,7 +113,8 @@ class Listener:
     def drop(self) -> None:
         """End the listener and discard its queue.
 
-        The terminal's new role may not be allowed to see the queued changes.
+        Call this when a terminal's role was changed, because the new role may not be allowed to see
+        the queued changes.
         """
         self._waiting.clear()
         self.end()
@@ -160,7 +161,7 @@ class Feed:
         Unavailable if the box is stopping.
         """
         listener = Listener(owner, wants)
-        async with self._lock:  # while it is held, no batch is sent, so changes stay in order
+        async with self._lock:  # no batch is sent while the lock is held, so changes stay in order
             if self._ended:
                 raise Unavailable
             missed = self._since(after)

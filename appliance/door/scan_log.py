@@ -119,7 +119,7 @@ def find_broken_link(reader: Reader) -> int | None:
 
 
 def follow(previous: bytes, row: list[Any]) -> bytes:
-    """Return the SHA-256 of the previous row's hash and this row's chained columns."""
+    """Return a row's hash: the SHA-256 of the previous row's hash and the columns in CHAINED."""
     return hashlib.sha256(previous + _encode(row).encode()).digest()
 
 
@@ -258,8 +258,8 @@ class LogEntry:
 class LogPage:
     """A page of the log, newest first.
 
-    `total` counts the scans that match the filter. `scans`, `admitted` (people) and `refused`
-    count everything in the period.
+    `total` is the number of scans that match the filter. `scans`, `admitted` (people) and `refused`
+    are counted over the whole period, without the filter.
     """
 
     entries: tuple[LogEntry, ...]

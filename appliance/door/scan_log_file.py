@@ -142,8 +142,8 @@ class Export:
 class Checked:
     """The result of verifying an export.
 
-    `count` is the number of valid rows. `line` and `problem` are the number of the first invalid
-    line and what is wrong with it; `line` is None if the export is valid.
+    `count` is the number of valid rows. `line` is the number of the first invalid line, or None if
+    the export is valid. `problem` says what is wrong with that line.
     """
 
     count: int

@@ -87,8 +87,8 @@ def find_verifying_key(
 
     Return None if the id is unknown or the key has expired. A retired key expires two days after
     the evening of its last pass. Passes signed with a leaked key are not valid. The result is the
-    private key because the box verifies a pass by signing it again, which takes a third of the
-    time. Raises OperatorError if the key cannot be decrypted.
+    private key, because the box verifies a pass by signing it again. That takes a third of the time
+    of a verification with the public key. Raises OperatorError if the key cannot be decrypted.
     """
     sql = f"""SELECT private_key, leaked_at IS NOT NULL FROM signing_key
               WHERE kid = :kid AND (leaked_at IS NOT NULL OR {_VERIFIES})"""  # noqa: S608
@@ -116,12 +116,13 @@ def _open_key(keyring: Keyring, wrapped: bytes) -> Ed25519PrivateKey:
         return keyring.open_signing_key(wrapped)
     except ValueError:
         raise OperatorError(
-            "cannot decrypt the guest pass key, because secrets/master.key is from another box"
+            "the key for guest passes cannot be decrypted, because secrets/master.key is from "
+            "another box. Restore this box's master.key."
         ) from None
 
 
 def _oldest(reader: Reader) -> str:
-    """Return the earliest evening (YYYY-MM-DD) whose passes keep a retired key valid."""
+    """Return the date (YYYY-MM-DD) of the earliest evening for which retired keys stay valid."""
     seconds = (reader.now - _VALID_AFTER_LAST_PASS_MS) / 1000
     return datetime.fromtimestamp(seconds, UTC).date().isoformat()
 

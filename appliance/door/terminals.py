@@ -115,8 +115,8 @@ def check_terminal(name: str, role: str) -> str:
 def terminal_mark(name: str, role: str) -> str:
     """Return a fingerprint of a terminal's name and role.
 
-    The form for editing a terminal contains the fingerprint. When the form is sent, it shows
-    whether the terminal has changed since the form was opened.
+    The form for editing a terminal contains the fingerprint. When the form is sent, the fingerprint
+    shows whether the terminal has changed since the form was opened.
     """
     return fingerprint((name, role))
 

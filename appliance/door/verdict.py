@@ -119,7 +119,7 @@ def judge(
     reservation: Reservation,
     *, generation: int | None, arrivals: int | None, tonight: date, too_early: bool,
 ) -> str:  # fmt: skip
-    """Return the result for a known reservation by the checks in docs/decisions/door.md.
+    """Return the result for a known reservation, according to docs/decisions/door.md.
 
     `generation` is the scanned pass's generation, or None if no pass was scanned. `arrivals` is
     the number of people at the door, or None for all who are still missing. `too_early` is True if

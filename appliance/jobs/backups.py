@@ -36,7 +36,7 @@ class FrequentBackups:
         )  # fmt: skip
 
     async def back_up(self) -> None:
-        """Make a backup. If that fails, raise an alert and an OperatorError."""
+        """Make a backup. If that fails, store an alert and raise OperatorError."""
         box, database = self._box, self._box.live.database
         maker = Maker(self._directory, box.settings, box.clock, box.tokens, box.zones)
         async with self._busy:
@@ -51,9 +51,9 @@ class FrequentBackups:
     def _next_due(self, reader: Reader) -> int | None:
         """Return when the next backup is due, in ms since 1970.
 
-        Returns None if it is due but nothing has changed since the latest backup, if frequent
-        backups are switched off, and before the first backup, which the nightly jobs make. A
-        damaged database is not backed up, because its backup must not replace a good one.
+        Returns None if frequent backups are switched off, and until the nightly jobs have made the
+        first backup. When a backup is due, returns None if nothing has changed since the latest
+        backup, or if the database is damaged: its backup must not replace a good one.
         """
         record, minutes = read_record(self._directory.root), self._box.settings.backup.every_minutes
         if record.latest is None or not minutes:

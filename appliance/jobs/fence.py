@@ -1,4 +1,7 @@
-"""Publish that this box serves, and stop it if a later installation of the venue serves."""
+"""Publish that this box serves, and stop it if another box has taken its place.
+
+See `appliance.backup.fence` for the rules.
+"""
 
 import asyncio
 import base64
@@ -23,11 +26,12 @@ log = logging.getLogger(__name__)
 
 FENCED = "another_box_serves"
 EVERY_MS = 60_000
-# After a power cut, all boxes and the router start together, so check more often at first.
+# After a power cut, the boxes and the router start together, and the first checks may fail until
+# the network is up. Therefore check more often at first.
 FIRST_MS, _FIRST_CHECKS = 10_000, 3
 _START_SECONDS = 5.0
 _LOOK_EVERY = 5  # every fifth check also looks for boxes on the network
-_SLACK_MS = 600_000  # the time in a backup's name is later than the copy of its databases
+_SLACK_MS = 600_000  # how much earlier the databases were copied than the backup's name says
 
 # Finds the markers of the venue's other boxes on the network.
 Look = Callable[[RecoveryKey, fence.Installation], Awaitable[list[fence.Marker]]]
@@ -53,7 +57,9 @@ class FenceWatch:
         self._look, self._on_fenced = look, on_fenced
         self._own = fence.ensure_installation(directory, box.tokens, box.clock.now())
         if self._own is None:
-            log.error("fence: installation.json is damaged, so this box looks for no other boxes")
+            log.error(
+                "fence: installation.json is damaged, so this box does not look for other boxes"
+            )
         self._key: RecoveryKey | None = None
         self._checked_at: int | None = None
         self._checks = 0
@@ -64,7 +70,7 @@ class FenceWatch:
     async def check_at_start(self) -> None:
         """Check for at most 5 s before the box serves. Does nothing if no backup target is set.
 
-        Raises Fenced if a later installation serves.
+        Raises Fenced if this box must not serve.
         """
         if not self._box.settings.backup.target:
             return
@@ -79,17 +85,19 @@ class FenceWatch:
             log_exception("fence: check before serving", error)
 
     async def check(self) -> None:
-        """Check now. If a later installation serves, stop the box."""
+        """Check now. If this box must not serve, stop it."""
         try:
             await self._check()
         except fence.Fenced as error:
             self._on_fenced(error)
 
     def prove(self, nonce: str) -> str:
-        """Return this box's marker, encrypted for another box's request with `nonce`, in base64.
+        """Return this box's marker in base64, as the answer to another box's request.
 
-        Returns "" if this box has no recovery key, or if its installation is not confirmed: a copy
-        must not stop the box that it came from.
+        The marker is encrypted with the request's `nonce` as context, so that the answer cannot be
+        used for another request. Returns "" if this box has no recovery key, or if its installation
+        is not confirmed. The box may then be a copy, which must not stop the box it was copied
+        from.
         """
         key = self._find_key()
         if key is None or self._own is None or not self._own.confirmed:
@@ -113,7 +121,8 @@ class FenceWatch:
                 with contextlib.suppress(Unavailable):  # the disk is full
                     await database.write(put_alert, alert)
             raise
-        # Elsewhere, a copy cannot see the box that it came from, but the target knows of it.
+        # A copy in a different network cannot find the box that it was copied from. If a target is
+        # set, therefore only the marker at the target shows whether that box still serves.
         is_alone = wrote if self._box.settings.backup.target else looked
         if is_alone and not own.confirmed:
             self._own = fence.confirm_installation(self._directory, own)
@@ -123,9 +132,10 @@ class FenceWatch:
                 self._has_cleared = True
 
     async def _look_around(self, key: RecoveryKey, own: fence.Stored) -> bool:
-        """Look at the network if it is time to. A fault there must not hide what the target says.
+        """Look for other boxes on the network, if this is due in the current check.
 
-        Returns whether it could look. Raises Fenced if this box must not serve.
+        Returns whether it looked without an error. Logs errors instead of raising them, because the
+        check at the target must go on. Raises Fenced if this box must not serve.
         """
         number, has_target = self._checks - 1, bool(self._box.settings.backup.target)
         is_due = not has_target or number < _FIRST_CHECKS or number % _LOOK_EVERY == 0
@@ -178,9 +188,10 @@ class FenceWatch:
         return self._key
 
     def _next_due(self, reader: Reader) -> int | None:
-        """Return when the next check is due, in ms since 1970, or None without target and `look`.
+        """Return when the next check is due, in ms since 1970.
 
-        The first check is always due, because it also clears an alert of the previous process.
+        Returns None if there is neither a target nor `look`. The first check is always due, because
+        it also clears an alert that the previous process may have stored.
         """
         has_target = bool(self._box.settings.backup.target)
         if self._checked_at is None or self._checked_at > reader.now:

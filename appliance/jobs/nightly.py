@@ -130,7 +130,7 @@ log = logging.getLogger(__name__)
 NO_BACKUP = "no_backup"
 DAMAGED = "database_damaged"
 NEW_KEY = "recovery_key_replaced"
-# While one of these alerts is active, `forget_copies` deletes no database copies.
+# While one of these alerts is active, old database copies are kept: the clock may be wrong.
 _CLOCK_ALERTS = {CLOCK_HELD, CLOCK_LEAPT}
 FIRST_MS = 60_000  # delay after the start, so that the jobs do not slow down the first requests
 _COPIES_MS = 14 * DAY_MS
@@ -209,7 +209,7 @@ class NightlyWork:
     def _next_due(self, reader: Reader) -> int:
         """Return when the jobs are due next, in ms since 1970: at least 1 min after the start."""
         proven = read_record(self._directory.root).at
-        # If `_first` is more than 1 min ahead, the clock was set back after the start.
+        # If `_first` is more than 1 min ahead, the clock was set back after the start. Ignore it.
         first = self._first if self._first <= reader.now + FIRST_MS else 0
         return max(next_night(reader, proven, self._box.settings.backup.hour), first)
 
@@ -247,11 +247,11 @@ async def note_alert(database: Database, name: str, sentence: str) -> None:
     try:
         await database.write(_write_alert, name, sentence)
     except ApiError:
-        log.warning("alerts: %s could not be written: %s", name, sentence)
+        log.warning("alerts: the alert %s could not be stored: %s", name, sentence)
 
 
 async def note_new_key(database: Database, directory: DataDirectory) -> None:
-    """Raise the alert that a new recovery kit must be printed, or drop it if one was."""
+    """Raise the alert that a new recovery kit must be printed, or drop it if none is needed."""
     sentence = "a new recovery kit must be printed, because the key of the old one was lost"
     await note_alert(database, NEW_KEY, sentence if needs_new_kit(directory) else "")
 

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-REPORT = "last-update.json"  # at the relay
-_RELEASE = "relay.release"  # in the data directory, until it is installed
+REPORT = "last-update.json"  # the file's name in the data directory and at the relay
+_RELEASE = "relay.release"  # in the data directory; deleted after the update
 _LATE_MS = 2 * 3_600_000  # an update may begin up to this long after the start of the quiet hour
 _LOOK_MS = 60_000
 _RELEASE_SECONDS = 3600.0
@@ -46,8 +46,8 @@ _BLOCK = 1 << 20
 class RelayUpdates:
     """Reports the latest update to the relay, and requests the installation of staged releases.
 
-    Looks for a release an hour after the nightly jobs. As after a request in the portal, systemd
-    installs it.
+    Looks for a release in the quiet hour, which begins an hour after the nightly jobs. systemd
+    installs the requested release, as it does after a request in the portal.
     """
 
     def __init__(
@@ -99,8 +99,8 @@ class RelayUpdates:
     async def _request(self, sftp: "asyncssh.SFTPClient") -> None:
         """Fetch the staged release and request its installation.
 
-        Does nothing if the release is not newer than this program, or if the latest update tried
-        it. Raises OperatorError if its signature is not valid.
+        Does nothing if the release is not newer than this program, or if the latest update already
+        tried to install it. Raises OperatorError if the release's signature is not valid.
         """
         import asyncssh  # noqa: PLC0415 - takes 5 MB, and only boxes with a relay need it
 

@@ -36,7 +36,7 @@ def remind(tx: Transaction, hours: int) -> int:
 
 def find_next_reminder(reader: Reader, hours: int) -> int | None:
     """Return when the next reminder is due, in ms since 1970, or None if there is none."""
-    # Read several reminders, because they are sorted by date and start, not by due time.
+    # The reminders are sorted by date and start, not by due time, so compare several of them.
     return min((at for at, _ in islice(_reminders(reader, hours), 200)), default=None)
 
 
@@ -51,7 +51,10 @@ def stop_reminders(tx: Transaction, reservation_id: str) -> None:
 
 
 def _reminders(reader: Reader, hours: int) -> Iterator[tuple[int, str]]:
-    """Yield (due time in ms, reservation id) for reminders not yet sent, by date and start."""
+    """Yield (due time in ms since 1970, reservation id) for each reminder that was not yet sent.
+
+    The reminders are sorted by the evening's date, then by the reservation's start.
+    """
     venue, slots = get_venue(reader), tuple(list_slots(reader))
     zone, now = reader.zones.zone(venue.time_zone), reader.now
     first = tonight(now, zone, venue.evening_ends_at)

@@ -47,7 +47,8 @@ async def measure_loop_latency() -> float:
 class Watchdog:
     """Ends the process if the event loop is stuck for longer than `patience` seconds.
 
-    Its thread checks the loop every second while the loop is busy, and sleeps while it is idle.
+    Its thread checks the loop every second while the loop is busy, and sleeps while the loop is
+    idle.
     """
 
     def __init__(
@@ -153,7 +154,7 @@ def sd_notify(environ: Mapping[str, str], message: str) -> None:
 
 
 def watchdog_seconds(environ: Mapping[str, str]) -> float | None:
-    """Return half of systemd's watchdog interval, in seconds.
+    """Return the time between keep-alive messages: half of systemd's watchdog interval, in seconds.
 
     Returns None if systemd's watchdog is not enabled for this process.
     """

@@ -47,7 +47,8 @@ REASONS = (
     "unusable",
 )  # fmt: skip
 _ALERTS = {f"acme_{reason}" for reason in REASONS}
-REQUESTED = "acme-requested"  # created to ask for an attempt now: `tls obtain`, the portal's test
+# A file with this name requests an attempt now. `tls obtain` and the portal's test create it.
+REQUESTED = "acme-requested"
 _STATE = "acme.json"
 _MINUTE_MS = 60_000
 _HOUR_MS = 60 * _MINUTE_MS
@@ -64,7 +65,7 @@ class State:
     """The content of acme.json: the recent attempts and the result of the last one.
 
     `attempts` are the start times of the attempts since the last success, in ms since 1970. They
-    count only while name, directory and challenge stay the same. `reason` is one of REASONS, or
+    are discarded when the name, directory or challenge changes. `reason` is one of REASONS, or
     empty if the last attempt succeeded or was interrupted.
     """
 
@@ -78,10 +79,11 @@ class State:
     account: str = ""  # the URI of the account at this directory
 
     def retry_at(self) -> int:
-        """Return the time of the next attempt, in ms since 1970, or 0 if there was none yet.
+        """Return the earliest time for the next attempt, in ms since 1970.
 
-        The delay is 5 min after the first failure, then 20 min, 80 min and so on, up to 24 h. If
-        the authority's rate limit was reached, it is 24 h.
+        Returns 0 if there was no attempt since the last success. The delay is 5 min after the first
+        failure, then 20 min, 80 min and so on, up to 24 h. If the authority's rate limit was
+        reached, the delay is 24 h.
         """
         if not self.attempts:
             return 0
@@ -110,8 +112,8 @@ class Plan:
             return None
         # If the clock was set back, earlier attempts may lie in the future. Ignore them then.
         retry = self.state.retry_at() if max(self.state.attempts, default=0) <= now else 0
-        # With a wrong clock, even a new certificate may seem due. So always wait a day after each
-        # certificate, or a third of its lifetime if that is shorter.
+        # If the clock is wrong, even a new certificate may seem due for renewal. So always wait a
+        # day after each certificate, or a third of its lifetime if that is shorter.
         pause = min(self.lifetime // 3, DAY_MS)
         return max(self.renew_at, retry, self._obtained_by(now) + pause)
 
@@ -121,7 +123,10 @@ class Plan:
         return recent < _HOURLY and self._obtained_by(now) <= now - _PAUSE_MS
 
     def _obtained_by(self, now: int) -> int:
-        """Return when the present certificate was obtained, or 0 if unknown or in the future."""
+        """Return when the present certificate was obtained, in ms since 1970.
+
+        Returns 0 if this is unknown or later than `now`.
+        """
         at = self.state.obtained_at or 0
         return at if self.renew_at and at <= now else 0
 
@@ -145,8 +150,8 @@ def read_plan(folder: Path, settings: Settings) -> Plan:
     state = read_state(folder)
     imported, obtained = (read_certificate(folder / file) for file in (IMPORTED, OBTAINED))
     certificate = None
-    # A certificate from another directory, such as a test authority's, does not count. A new one
-    # is then obtained.
+    # Ignore a certificate from another directory, such as a test authority's, so that a new one is
+    # obtained.
     is_current = state.obtained_from in {"", acme.directory}
     if obtained is not None and is_current and names_in(obtained).cover(name):
         certificate = obtained
@@ -177,8 +182,9 @@ def _write_state(folder: Path, state: State) -> None:
 def _renew_at(certificate: x509.Certificate) -> int:
     """Return when to renew, in ms since 1970: after 2/3 of the lifetime, or a little earlier.
 
-    It is up to 1/20 of the lifetime earlier, depending on the serial number. Boxes that were
-    installed together therefore renew at different times, and a restart does not change the time.
+    The result is up to 1/20 of the lifetime earlier than that, depending on the serial number.
+    Boxes that were installed together therefore renew at different times, and a restart does not
+    change the time.
     """
     lifetime = _lifetime(certificate)
     digest = sha256(str(certificate.serial_number).encode()).digest()
@@ -206,14 +212,14 @@ class Acme:
         self._database = database
         self._plan: Plan | None = None  # None if the files must be read again
         self._is_requested = False
-        self._has_alerts = True  # assumed until the alerts have been read
+        self._has_alerts = True  # assume that there are alerts until they have been read
         self.job = Job("the public certificate", database, self._next_due, self._run, may_run)
         database.on_commit(self._on_commit)
 
     def _on_commit(self, notices: Sequence[object]) -> None:
-        """Read the files again after a command.
+        """If a command changed something, read the files again.
 
-        It may have imported a certificate or requested an attempt.
+        The command may have imported a certificate or requested an attempt.
         """
         if any(isinstance(notice, ChangedBeside) for notice in notices):
             self._plan = None
@@ -290,7 +296,7 @@ class Acme:
         return account
 
     def _order(self, name: str) -> tuple[bytes, bytes, str]:
-        # Import the library only when it is needed. This takes half a second and many megabytes.
+        # Import the library only when it is needed: the import takes half a second and much memory.
         from appliance.tls.acme_client import obtain  # noqa: PLC0415
 
         acme, challenges = self._settings.acme, self._certificates.challenges

@@ -116,7 +116,7 @@ def _load_account_key(path: Path) -> JWKEC:
 
 def _sign_in(settings: AcmeSettings, key: JWKEC) -> client.ClientV2:
     """Register the account, or find the one that the key belongs to."""
-    trusted: Any = settings.ca_file or True  # passed to requests, which also accepts a path
+    trusted: Any = settings.ca_file or True  # True: requests uses its default authorities
     net = client.ClientNetwork(
         key, alg=ES256, verify_ssl=trusted, user_agent="venuebox", timeout=_REQUEST_SECONDS
     )
@@ -194,7 +194,7 @@ def _choose(kind: str, authorization: messages.AuthorizationResource) -> message
         if challenge.chall.typ == kind:
             return challenge
     kinds = ", ".join(str(challenge.chall.to_json().get("type")) for challenge in offered)
-    raise AcmeError("refused", f"it does not offer the challenge {kind}, only {kinds}")
+    raise AcmeError("refused", f"the authority offers only {kinds} challenges, not {kind}")
 
 
 @contextmanager

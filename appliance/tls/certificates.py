@@ -45,9 +45,10 @@ class Names:
     addresses: tuple[str, ...]
 
     def cover(self, name: str) -> bool:
-        """Whether to use another authority's certificate with these names for SNI name `name`.
+        """Whether another authority's certificate with these names is used for SNI name `name`.
 
-        For `.local` names and names without a dot, the box's own certificate is used.
+        Returns False for `.local` names and names without a dot, because the box's own certificate
+        is used for them.
         """
         name = name.lower()
         parent = name.partition(".")[2]
@@ -180,7 +181,10 @@ def within(authority: x509.Certificate, names: Names) -> Names:
 
 
 def names_in(certificate: x509.Certificate) -> Names:
-    """Return a certificate's subject alternative names, or no names without such an extension."""
+    """Return a certificate's subject alternative names.
+
+    Returns no names if the certificate has no such extension.
+    """
     try:
         found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
@@ -236,7 +240,7 @@ DAY_MS = 86_400_000
 AUTHORITY, LEAF, IMPORTED, OBTAINED = "authority.pem", "box.pem", "own.pem", "acme.pem"
 ORDER = "acme-order.json"  # the private key and the URLs of an ACME order that is not finished
 _OF_OTHERS = (IMPORTED, OBTAINED)  # for a name in both, the imported certificate is used
-_GIVEN = "given"  # file with the fingerprint of the authority that devices downloaded
+_GIVEN = "given"  # contains the fingerprint of the authority whose certificate was downloaded
 
 
 def read_identity(path: Path) -> Identity | None:
@@ -388,7 +392,7 @@ class Certificates:
     _of_others: list[tuple[Names, ssl.SSLContext]] = field(default_factory=list)
 
     def prepare(self) -> None:
-        """Create missing certificates, even while the clock is not trusted, and load them all.
+        """Create missing certificates, even if the clock is not trusted. Load all certificates.
 
         Raises OperatorError if a file is damaged or readable by other users.
         """
@@ -413,7 +417,10 @@ class Certificates:
         return True
 
     def load(self) -> None:
-        """Load the files for new connections. Raises OperatorError if `box.pem` is damaged."""
+        """Load the certificate files. New connections then use these certificates.
+
+        Raises OperatorError if `box.pem` is missing or damaged.
+        """
         leaf = self.folder / LEAF
         try:
             self.context.load_cert_chain(leaf)

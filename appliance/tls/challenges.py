@@ -26,7 +26,7 @@ _DETAIL_MAX = 200
 
 
 class AcmeError(Exception):
-    """No certificate was obtained. `reason` is one of `REASONS` in acme.py.
+    """Raised if no certificate was obtained. `reason` is one of `REASONS` in acme.py.
 
     `detail` is one line, usually the error message of the authority or of `acme.dns_hook`.
     """
@@ -39,20 +39,24 @@ class AcmeError(Exception):
 
 
 class Challenges:
-    """The box's current answers to challenges. An order's thread adds them."""
+    """The answers to the authority's challenges during an order.
+
+    The order runs in its own thread, which adds the answers.
+    """
 
     def __init__(self) -> None:
-        self.files: dict[str, str] = {}  # HTTP-01: content by token
-        self._contexts: dict[str, ssl.SSLContext] = {}  # TLS-ALPN-01: by name
+        self.files: dict[str, str] = {}  # for HTTP-01: the file's content, by token
+        self._contexts: dict[str, ssl.SSLContext] = {}  # for TLS-ALPN-01, by host name
         self._validating: WeakSet[ssl.SSLObject] = WeakSet()
 
     @contextmanager
     def answering(self, context: ssl.SSLContext) -> Iterator[None]:
         """Recognise the authority's TLS-ALPN-01 connections to `context` during the block.
 
-        They offer the protocol `acme-tls/1`. Python does not pass the offered protocols to
-        `sni_callback`. OpenSSL calls the message callback earlier, with the whole ClientHello,
-        which contains them. The message callback is set only while an order is in progress.
+        These connections offer the protocol `acme-tls/1`, but Python does not pass the offered
+        protocols to `sni_callback`. OpenSSL calls the message callback earlier than that callback,
+        with the whole ClientHello, which contains the protocols. The message callback is set only
+        while an order is in progress.
         """
         context._msg_callback = self._on_message  # type: ignore[attr-defined] # noqa: SLF001
         try:
@@ -65,7 +69,8 @@ class Challenges:
     def show(self, name: str, key_authorization: str, folder: Path) -> None:
         """Answer TLS-ALPN-01 challenges for `name` from now on.
 
-        The certificate is written to `folder` for a moment, because OpenSSL loads it from a file.
+        Writes the certificate to a temporary file in `folder`, because OpenSSL loads it from a
+        file.
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.set_alpn_protocols([_PROTOCOL])
@@ -76,7 +81,10 @@ class Challenges:
         self._contexts[name] = context
 
     def find(self, client: ssl.SSLObject, name: str) -> ssl.SSLContext | None:
-        """Return the context for an authority's validation, or None for any other client."""
+        """Return the context that answers the challenge for `name`.
+
+        Returns None if `client` is not the authority or there is no challenge for this name.
+        """
         return self._contexts.get(name) if client in self._validating else None
 
     def _on_message(
@@ -108,7 +116,7 @@ def _make_certificate(name: str, key_authorization: str) -> bytes:
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ACME challenge")])
     now = datetime.now(UTC)
-    digest = b"\x04\x20" + sha256(key_authorization.encode()).digest()  # a DER OCTET STRING
+    digest = b"\x04\x20" + sha256(key_authorization.encode()).digest()  # as a DER OCTET STRING
     proof = x509.UnrecognizedExtension(x509.ObjectIdentifier("1.3.6.1.5.5.7.1.31"), digest)
     certificate = (
         x509.CertificateBuilder()

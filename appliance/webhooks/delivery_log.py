@@ -1,6 +1,6 @@
 """The delivery log: pages, attempts, retention, and replay of deliveries.
 
-Each page starts after the last row of the previous page, so new deliveries do not shift it.
+Each page starts after the last row of the previous page, so new deliveries do not move its rows.
 Retention finds rows with readers, then deletes them with the writer in batches. All instants are in
 ms since 1970. A replayed delivery counts as a retry that is due now, not as a new delivery.
 """
@@ -177,7 +177,7 @@ class QueueSummary:
 
 def read_queue(reader: Reader, endpoint_id: str) -> QueueSummary:
     """Count the endpoint's pending and dead deliveries and find the next due time."""
-    # `state <> 'pending'` makes SQLite use the index of dead deliveries.
+    # The condition `state <> 'pending'` lets SQLite use the partial index `delivery_log`.
     sql = """SELECT (SELECT count(*) FROM delivery
                      WHERE state = 'pending' AND endpoint_id = :id),
                     (SELECT count(*) FROM delivery
@@ -190,14 +190,14 @@ def read_queue(reader: Reader, endpoint_id: str) -> QueueSummary:
 
 BATCH = 500  # maximum number of rows changed in one transaction
 FOUND = 10 * BATCH
-# Maximum number of deliveries deleted in one transaction. Their attempts are deleted too, of which
-# each delivery has up to six, or more after a replay.
+# Maximum number of deliveries deleted in one transaction, together with their attempts. A delivery
+# has up to six attempts, or more after a replay.
 DELIVERIES = BATCH // 8
 _ROW_BYTES = 120  # size of an attempt row with its index entries, without the excerpt
 
 
 def find_cut_of_attempts(reader: Reader, rows: int, size: int) -> int:
-    """Return the earliest instant for which all attempts since then fit into the limits.
+    """Return the earliest instant such that all attempts since then fit into the limits.
 
     The limits are `rows` rows and `size` bytes. Returns 0 if all stored attempts fit.
     """
@@ -213,13 +213,16 @@ def find_cut_of_attempts(reader: Reader, rows: int, size: int) -> int:
 
 
 def find_attempts(reader: Reader, before: int) -> list[Key]:
-    """Find attempts made before `before`, oldest first."""
+    """Return the keys of up to 5000 attempts that were made before `before`, oldest first."""
     sql = "SELECT delivery_seq, n FROM attempt WHERE at < :before ORDER BY at LIMIT :limit"
     return list(reader.rows(sql, {"before": before, "limit": FOUND}))
 
 
 def find_answers(reader: Reader, before: int) -> list[Key]:
-    """Find attempts with an excerpt whose delivery was delivered or cancelled before `before`."""
+    """Return the keys of up to 5000 attempts whose stored response excerpt can be deleted.
+
+    Their deliveries were delivered or cancelled before `before`.
+    """
     sql = """SELECT a.delivery_seq, a.n
              FROM delivery d CROSS JOIN attempt a ON a.delivery_seq = d.seq
              WHERE d.finished_at < :before AND d.state IN ('delivered', 'cancelled')
@@ -229,7 +232,10 @@ def find_answers(reader: Reader, before: int) -> list[Key]:
 
 
 def find_requests(reader: Reader, before: int) -> list[Key]:
-    """Find stored failed requests of deliveries delivered or cancelled before `before`."""
+    """Return the keys of up to 5000 stored failed requests that can be deleted.
+
+    Their deliveries were delivered or cancelled before `before`.
+    """
     sql = """SELECT r.delivery_seq
              FROM failed_request r CROSS JOIN delivery d ON d.seq = r.delivery_seq
              WHERE d.finished_at < :before AND d.state IN ('delivered', 'cancelled')
@@ -238,9 +244,9 @@ def find_requests(reader: Reader, before: int) -> list[Key]:
 
 
 def find_deliveries(reader: Reader, dead_before: int, ended_before: int) -> list[Key]:
-    """Find deliveries that were given up before `dead_before` or ended before `ended_before`.
+    """Return the keys of up to 5000 deliveries that can be deleted.
 
-    A delivery has ended if it was delivered or cancelled.
+    These were given up before `dead_before`, or delivered or cancelled before `ended_before`.
     """
     sql = """SELECT seq FROM delivery
              WHERE finished_at < max(:dead, :ended)
@@ -250,7 +256,7 @@ def find_deliveries(reader: Reader, dead_before: int, ended_before: int) -> list
 
 
 def find_events(reader: Reader, before: int) -> list[Key]:
-    """Find events that occurred before `before` and have no delivery left."""
+    """Return the keys of up to 5000 events that occurred before `before` and have no deliveries."""
     sql = """SELECT e.seq FROM event e
              WHERE e.occurred_at < :before
                  AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.event_seq = e.seq)
@@ -269,7 +275,10 @@ def drop_answers(tx: Transaction, keys: Sequence[Key]) -> None:
 
 
 def drop_deliveries(tx: Transaction, keys: Sequence[Key]) -> None:
-    """Delete these deliveries and their attempts, except deliveries that were replayed since."""
+    """Delete these deliveries and their attempts.
+
+    Keeps deliveries that have become pending again since they were found, because of a replay.
+    """
     ended = [
         key for key in keys
         if tx.value("SELECT state FROM delivery WHERE seq = :seq", {"seq": key[0]}) != "pending"
@@ -339,8 +348,8 @@ class Progress:
 def replay_delivery(tx: Transaction, delivery_id: str) -> bool:
     """Queue the delivery to be sent again. Returns False if it is already due now.
 
-    If an attempt is in flight, the replay happens after it and only if it fails. Raises NotFound if
-    the delivery is unknown, and EndpointIsInactive if its endpoint is deactivated.
+    If an attempt is in progress, the delivery is sent again only if that attempt fails. Raises
+    NotFound if the delivery is unknown, and EndpointIsInactive if its endpoint is deactivated.
     """
     sql = "SELECT endpoint_id FROM delivery WHERE id = :id"
     endpoint_id = known(tx.value(sql, {"id": delivery_id}))
@@ -414,7 +423,10 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryStory:
-    """A delivery, its latest attempts (newest first) and its last failed request."""
+    """A delivery with its latest attempts, newest first.
+
+    `failed_request` is the (time in ms since 1970, bytes) of the last failed request, if stored.
+    """
 
     delivery: ListedDelivery
     due: DueDelivery

@@ -35,9 +35,9 @@ class Inside:
     """
 
     def __init__(self, names: Callable[[str], bool], connect: Connect) -> None:
-        """`names` returns whether a URL is that of a receiver inside this process.
+        """`names` must return whether a URL belongs to a receiver inside this process.
 
-        `connect` is called without addresses.
+        `connect` gets an empty sequence of addresses, because a socket pair has none.
         """
         self._connect = connect
         self.names = names

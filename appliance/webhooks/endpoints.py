@@ -113,7 +113,7 @@ ACTIVE_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class EndpointsChanged:
-    """Notice after a commit that an endpoint was created or changed, or its deliveries replayed.
+    """Change notice: an endpoint was created or changed, or its deliveries were replayed.
 
     Listeners reload the endpoint's row and its deliveries.
     """
@@ -140,7 +140,7 @@ def register_endpoint(
     tx: Transaction, keyring: Keyring, url: str, events: tuple[str, ...],
     *, lineage: str | None = None, actor: str = CONSOLE,
 ) -> tuple[Endpoint, str]:  # fmt: skip
-    """Create an endpoint. Returns it with its secret.
+    """Create an endpoint, and return it with its secret.
 
     The caller must have checked `url` with the egress guard. `lineage` is the registering API
     key's lineage, if any. Raises TooManyEndpoints if 5 endpoints are active.
@@ -302,7 +302,8 @@ def register_by_key(
     """Register an endpoint on behalf of an API key, as `register_with_room` does.
 
     If the key's lineage has an active endpoint with this URL, subscribe that one to `events` and
-    return it with its secret. It keeps the types that only the venue can choose.
+    return it with its secret. The endpoint stays subscribed to event types that only the venue can
+    choose.
     """
     actor, line = f"key:{key.id}", key.lineage
     same = [e for e in list_active_endpoints(tx) if (e.url, e.lineage) == (url, line)]

@@ -23,9 +23,9 @@ class Step:
 def next_step(attempts: int, *, delivered: bool, charged: bool, draw: Callable[[], float]) -> Step:
     """Return the step after an attempt. `attempts` is the number of earlier charged attempts.
 
-    A retry's delay is extended by a random time of up to 10 %, but at most 60 s. `draw` returns a
-    uniform random number in [0, 1) for this. If the attempt is not charged, the delivery is due
-    again as soon as the queue resumes.
+    An attempt is not charged if the box caused its failure. The delivery is then due again as soon
+    as the queue resumes. The delay before a retry is extended by a random time of up to 10 %, but
+    at most 60 s. For this, `draw` must return a uniform random number in [0, 1).
     """
     if delivered:
         return Step("delivered", attempts + 1)
@@ -71,8 +71,9 @@ def _rebase_page(
 ) -> tuple[int, int] | None:
     """Make `due_uptime` and `due_at` agree for up to 500 retries. Return the next cursor or None.
 
-    A retry scheduled during this boot keeps its due uptime. A retry scheduled before it keeps its
-    due time by the clock, limited to the longest possible wait after its charged attempts.
+    A retry that was scheduled during this boot keeps its due uptime. A retry that was scheduled
+    before this boot keeps its due time by the clock, but waits no longer than the longest possible
+    delay after its charged attempts.
     """
     boot, now = uptime.boot, uptime.milliseconds()
     sql = """SELECT seq, due_uptime, due_at, due_boot IS :boot, attempts FROM delivery

@@ -24,7 +24,7 @@ IpNetwork = IPv4Network | IPv6Network
 
 
 class Reach(Enum):
-    """The class of an IP address."""
+    """The class of an IP address. Webhooks are never sent to addresses of the class NEVER."""
 
     PUBLIC = "public"
     PRIVATE = "private"
@@ -71,7 +71,7 @@ _WITH_PORT = re.compile(r"(?:\[(?P<six>.+)\]|(?P<plain>[^:]+))(?::(?P<port>[0-9]
 _FIRST_COMMON_PORT = 1024  # lower ports are assigned to other protocols
 
 
-@lru_cache(maxsize=256)  # the attempts use the same few addresses again and again
+@lru_cache(maxsize=256)  # most attempts are sent to the same few addresses
 def reach_of(address: IpAddress) -> Reach:
     """Classify `address`. Return NEVER for special ranges that cannot be allowed."""
     for reach, networks in _OPENABLE.items():
@@ -217,7 +217,9 @@ def parse_target_url(url: object, *, allow_http: bool) -> TargetUrl:
 
 
 def _forbidden(receiver: TargetUrl, address: IpAddress | None) -> InvalidWebhookUrl:
-    """Return the error for a forbidden receiver. It names the setting that would allow it.
+    """Return the error for a forbidden receiver.
+
+    If the owner can allow the receiver, the error names the entry to add to the settings.
 
     `address` is the forbidden address, if known. The error never contains an address that a name
     resolved to, so that partners cannot explore the venue's network.
@@ -265,7 +267,7 @@ def _refused(rule: str) -> InvalidWebhookUrl:
 
 
 DNS_SECONDS = 3.0
-_LOOKUPS_AT_ONCE = 10  # for two environments with five endpoints each
+_LOOKUPS_AT_ONCE = 10  # one for each endpoint: two environments with up to five each
 _NEW_LOOKUPS_AT_ONCE = 6
 
 # Returns a host name's addresses. Raises socket.gaierror if the lookup fails. Has no time limit.
@@ -282,18 +284,24 @@ class Blocked(Exception):
 
 
 class EgressGuard:
-    """Checks receivers against the policy. Callers must connect only to returned addresses."""
+    """Checks receivers against the policy.
+
+    Callers must connect only to the addresses that `addresses` returns.
+    """
 
     def __init__(
         self, policy: EgressPolicy, resolve: Resolve, resolve_new: Resolve | None = None
     ) -> None:
-        """`resolve_new` looks up new endpoints' hosts, so that this does not delay deliveries."""
+        """`resolve` looks up hosts for deliveries, `resolve_new` hosts of new endpoints.
+
+        They are separate, so that slow lookups for new endpoints do not delay deliveries.
+        """
         self._policy = policy
         self._resolve = resolve
         self._resolve_new = resolve_new or resolve
 
     async def check(self, url: object, *, allow_http: bool) -> TargetUrl:
-        """Check a URL before it is registered, and return it parsed.
+        """Check a URL before it is registered, and return the parsed URL.
 
         Accepts a name that does not resolve, because the box may be offline. Raises
         InvalidWebhookUrl if the URL is invalid or not permitted.
@@ -344,7 +352,10 @@ class SystemResolver:
         self._under_way: dict[str, asyncio.Future[Sequence[IpAddress] | OSError]] = {}
 
     async def __call__(self, host: str) -> Sequence[IpAddress]:
-        """Return the addresses of `host` in the system's order. Raises socket.gaierror."""
+        """Return the addresses of `host` in the system's order.
+
+        Raises socket.gaierror if the lookup fails.
+        """
         if host not in self._under_way:
             if len(self._under_way) >= self._at_once:
                 raise socket.gaierror(socket.EAI_AGAIN, "too many lookups at once")

@@ -24,7 +24,7 @@ def test_a_wrong_letter_is_found(raw, place, letter):
     wrong = letters[:place] + letter + letters[place + 1 :]
 
     if wrong != letters:
-        with pytest.raises(OperatorError, match="a letter of the recovery key is wrong"):
+        with pytest.raises(OperatorError, match="the recovery key contains a typing error"):
             parse_recovery_key(wrong)
 
 

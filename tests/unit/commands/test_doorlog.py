@@ -59,7 +59,7 @@ def test_a_csv_is_written_too(log, tmp_path):
 
 def test_the_log_in_the_box_is_checked(log):
     assert log("doorlog", "verify", "--environment", "live") == 0
-    assert log.out == "the door log of live is whole: 2500 scans\n"
+    assert log.out == "the door log of live is complete and unchanged: 2500 scans\n"
 
     execute(log, "UPDATE scan SET admitted = 7 WHERE seq = 2100")
 
