@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 
 from appliance.database.connection import Transaction
 
@@ -31,8 +32,13 @@ def announce(tx: Transaction, event_type: str, reservation_id: str) -> None:
     After the commit, a `DeliveriesQueued` notice wakes the dispatcher, which sends the event.
     """
     rows = tx.rows("SELECT id, events FROM endpoint WHERE active = 1")
-    subscribed = [id_ for id_, events in rows if event_type in json.loads(events)]
+    subscribed = [id_ for id_, events in rows if event_type in _event_types(events)]
     queue_event(tx, event_type, reservation_id, subscribed)
+
+
+@lru_cache(maxsize=64)
+def _event_types(events: str) -> frozenset[str]:
+    return frozenset(json.loads(events))
 
 
 def queue_event(

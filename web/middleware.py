@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from ipaddress import ip_address
 from socket import gethostname
 from urllib.parse import urlsplit
@@ -124,15 +125,27 @@ class Hosts:
 
         `host` must be a name or address with an optional port (RFC 9110, section 7.2).
         """
-        found = _HOST.fullmatch(host)
-        if found is None:
+        name = _parse_host(host)
+        if name is None:
             return False
-        name = (found[1] or found[2]).lower().removesuffix(".")
-        try:
-            return ip_address(name).version == (4 if found[1] else 6)
-        except ValueError:
-            ours = name in self._names or name == f"{self._slug().lower()}.local"
-            return found[1] is not None and ours
+        is_known = name == _AN_ADDRESS or name in self._names
+        return is_known or name == f"{self._slug().lower()}.local"
+
+
+_AN_ADDRESS = "[address]"  # no host name contains a bracket
+
+
+@lru_cache(maxsize=64)
+def _parse_host(host: str) -> str | None:
+    """Return the host name in lower case, _AN_ADDRESS for an IP address, or None if invalid."""
+    found = _HOST.fullmatch(host)
+    if found is None:
+        return None
+    name = (found[1] or found[2]).lower().removesuffix(".")
+    try:
+        return _AN_ADDRESS if ip_address(name).version == (4 if found[1] else 6) else None
+    except ValueError:
+        return name if found[1] else None
 
 
 class HttpsPolicy:
@@ -154,6 +167,11 @@ class HttpsPolicy:
         # Send HSTS only if the public URL uses port 443. HSTS applies to all ports of a host name,
         # so plain http on another port of this name would stop working.
         self._hsts_host = url.hostname if is_strict and url.port in {None, 443} else None
+
+    @property
+    def sends_hsts(self) -> bool:
+        """Whether any response gets a Strict-Transport-Security header."""
+        return self._hsts_host is not None
 
     def is_private(self, request: web.Request) -> bool:
         """Return whether a password may be sent over this connection (docs/security.md, S6)."""
@@ -403,7 +421,8 @@ def add_checks(app: web.Application, box: Box, tls_port: int, error_page: ErrorP
     app[SECURE] = HttpsPolicy(server, tls_port)
     app[CALLER_OF] = app[SECURE].caller_of
     app.middlewares.extend((answer_everything, keep_closed, show_error_pages, keep_portal_local))
-    app.on_response_prepare.append(app[SECURE].add_hsts)
+    if app[SECURE].sends_hsts:
+        app.on_response_prepare.append(app[SECURE].add_hsts)
 
 
 def set_headers(response: web.StreamResponse) -> None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
@@ -59,7 +59,7 @@ class Language:
 
         Consoles and email headers use this text.
         """
-        return self.words.gettext(message).translate(_PLAIN) % values
+        return _plain_message(self.words, message) % values
 
     def ngettext(self, one: str, many: str, count: int, /, **values: object) -> str:
         """Translate the message in its plural form for `count`.
@@ -87,6 +87,11 @@ class Language:
         has_decimal = size > 1000 and bytes_ < 10 * size
         number = round(bytes_ / size, 1) if has_decimal else -(-bytes_ // size)
         return format_unit(number, unit, length="short", locale=self.locale)
+
+
+@lru_cache(maxsize=1024)
+def _plain_message(words: gettext.NullTranslations, message: str) -> str:
+    return words.gettext(message).translate(_PLAIN)
 
 
 class Languages:

@@ -223,7 +223,7 @@ def known(found: T | None) -> T:
 @cache
 def _insert_statement(table: str, columns: tuple[str, ...]) -> str:
     names = ", ".join(f'"{name}"' for name in columns)
-    places = ", ".join(f":{name}" for name in columns)
+    places = ", ".join("?" * len(columns))  # binding by position is faster than by name
     return f"INSERT INTO {table} ({names}) VALUES ({places})"  # noqa: S608
 
 
@@ -309,7 +309,7 @@ class Transaction(Reader):
         Column names become part of the SQL, so they must never come from user input.
         """
         self._save()
-        self.connection.execute(_insert_statement(table, tuple(values)), values)
+        self.connection.execute(_insert_statement(table, tuple(values)), tuple(values.values()))
         return self.connection.last_insert_rowid()
 
     def update(self, table: str, id_: str, **values: Any) -> None:

@@ -123,6 +123,11 @@ _WHOLE_EVENING = 0xFFFF
 # Fields: version, key id, venue tag, pass id, evening, slot, guests, generation
 _SIGNED = struct.Struct(">BB4s8sHHBB")
 _MINUTES_A_DAY = 24 * 60
+_LENGTH = _SIGNED.size + 64  # bytes of a decoded pass: the signed part and the signature
+_PADDING_BITS = 3
+# From the digits of base 32 in RFC 4648 to those of `int(text, 32)`, which is much faster than
+# `base64.b32decode`.
+_RADIX_32 = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", "0123456789ABCDEFGHIJKLMNOPQRSTUV")
 _PASS_FORM = re.compile(r"SVC1[A-Z2-7]{134}[AIQY]")  # the last three bits are padding and are 0
 
 
@@ -229,7 +234,8 @@ def _starts(text: str) -> tuple[str, str]:
 def _decode(spelling: str) -> ReadPass | None:
     if not _PASS_FORM.fullmatch(spelling):
         return None
-    raw = base64.b32decode(spelling[len(PREFIX) :] + "=")
+    bits = int(spelling[len(PREFIX) :].translate(_RADIX_32), 32) >> _PADDING_BITS
+    raw = bits.to_bytes(_LENGTH, "big")
     version, kid, tag, pass_id, days, slot, guests, generation = _SIGNED.unpack_from(raw)
     if version not in VERSIONS.values() or _MINUTES_A_DAY <= slot < _WHOLE_EVENING:
         return None

@@ -2,6 +2,7 @@
 
 import json
 from datetime import date
+from functools import lru_cache
 from typing import Any
 
 from appliance.database.connection import Reader, known
@@ -24,6 +25,7 @@ def get_venue(reader: Reader) -> Venue:
     return venue
 
 
+@lru_cache(maxsize=4)  # each booking and each scan reads the venue, which rarely changes
 def _venue(*row: Any) -> Venue:
     policies = row[10] and json.loads(row[10])
     return Venue(*(*row[:5], bool(row[5]), *row[6:10], policies, *row[11:]))
@@ -56,7 +58,12 @@ def list_slots(reader: Reader, start: str | None = None) -> list[Slot]:
     sql = """SELECT id, name, start, "end", days_of_week FROM slot
              WHERE :start IS NULL OR start = :start ORDER BY position, start"""
     rows = reader.rows(sql, {"start": start})
-    return [Slot(*(*head, tuple(json.loads(days)))) for *head, days in rows]
+    return [Slot(*(*head, _weekdays(days))) for *head, days in rows]
+
+
+@lru_cache(maxsize=64)
+def _weekdays(days: str) -> tuple[int, ...]:
+    return tuple(json.loads(days))
 
 
 def get_slot(reader: Reader, slot_id: str) -> Slot:

@@ -33,7 +33,7 @@ async def test_the_box_answers_to_addresses_and_to_its_own_names(tmp_path, clock
      "[fe80::1%eth0]", "[fe80::1%25a;script-src evil.example]", "127.0.0.1/../x", "localhost/",
      "localhost?x", "localhost#x", "localhost:", "localhost:x", "localhost:123456", "[localhost]",
      "[127.0.0.1]", "::1", "127.0.0.1,evil.example", "localhost:80:80", "box.example..",
-     "\u0661\u0662\u0667.0.0.1", "localhost\\x", "..", "[]", ":80"],
+     "\u0661\u0662\u0667.0.0.1", "localhost\\x", ".", "..", "[]", ":80"],
 )  # fmt: skip
 async def test_a_strangers_name_that_leads_to_the_box_gets_no_answer(running, host):
     status, text = await ask(running, host)
