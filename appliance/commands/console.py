@@ -264,6 +264,6 @@ def _check_schema(reader: Reader, path: Path) -> None:
         raise OperatorError(describe_newer(path, found, known))
     if found != known:
         raise OperatorError(
-            f"{path.name} has schema {found}, but this program needs schema {known}. Restart the "
+            f"{path.name} has schema {found}, but this program needs schema {known}. Start the "
             "box with this version of the program, which upgrades the schema."
         )
