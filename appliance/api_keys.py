@@ -108,7 +108,7 @@ class KeyUse:
 
 
 def list_key_use(reader: Reader) -> Mapping[str, KeyUse]:
-    """Return the call counts of all keys used in the last seven days, by key id."""
+    """Return today's and the week's call counts of all keys used in the last week, by key id."""
     today = _day(reader, reader.now)
     sql = """SELECT key_id, sum(requests) FILTER (WHERE day = :today), sum(requests)
              FROM key_use WHERE day > :before AND day <= :today GROUP BY key_id"""

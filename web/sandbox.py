@@ -268,7 +268,7 @@ class Sandbox:
         return web.Response(status=MODES[mode])
 
     def _endpoints_of(self, token: str) -> list[Endpoint]:
-        """Return the active endpoints that send to this receiver."""
+        """Return the active endpoints with the URL of the echo receiver `token`."""
         active = self._test.database.peek(list_active_endpoints)
         return [endpoint for endpoint in active if endpoint.url == self.url(token)]
 

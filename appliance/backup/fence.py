@@ -9,7 +9,7 @@ not serve. Markers are encrypted with a key derived from the recovery key.
 import contextlib
 import hashlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -38,7 +38,14 @@ _MACHINE_ID = Path("/etc/machine-id")
 
 
 class Fenced(OperatorError):
-    """Raised if another box with the same data has replaced this one."""
+    """Raised if another box with the same data serves, or has replaced this one.
+
+    `replaced_by` is the marker of the box that has replaced it, or None if that box still serves.
+    """
+
+    def __init__(self, sentence: str, replaced_by: "Marker | None" = None) -> None:
+        super().__init__(sentence)
+        self.replaced_by = replaced_by
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -80,16 +87,18 @@ class Marker:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The content of an installation's file. `machine` identifies the machine that created it.
+    """The content of `installation.json`. `machine` identifies the machine that created it.
 
-    `confirmed` is False after a backup was restored or the directory was copied, until it is known
-    that the box which the data came from no longer serves. Until then, `give_way` keeps this box
-    from serving while that box does.
+    `confirmed` is False after a restore or a copy of the directory, as long as the original box may
+    still be serving. While it is False, `give_way` refuses to let this box serve if another box has
+    served in the last 3 min. `replaced_by` is the last known marker of a box that has replaced this
+    one, so that this box stays fenced when it starts without a network.
     """
 
     installation: Installation
     machine: str
     confirmed: bool = True
+    replaced_by: Marker | None = None
 
 
 def read_installation(root: Path) -> Installation | None:
@@ -136,6 +145,14 @@ def confirm_installation(directory: DataDirectory, stored: Stored) -> Stored:
     return confirmed
 
 
+def keep_replaced(directory: DataDirectory, stored: Stored, by: Marker) -> Stored:
+    """Return `stored` as replaced by the box with the marker `by`, and store it if possible."""
+    replaced = replace(stored, replaced_by=replace(by, events=[]))
+    with contextlib.suppress(OSError):
+        _store(directory.root, replaced)
+    return replaced
+
+
 def renew_installation(
     root: Path, tokens: Tokens, now: int, *others: Installation | None, confirmed: bool
 ) -> Installation:
@@ -144,7 +161,10 @@ def renew_installation(
     Its generation is at least 2. A box that never stored an installation, such as one with an older
     version, counts as generation 1.
     """
-    made = _later(tokens, now, read_installation(root), *others)
+    stored = _read(root)
+    own = stored.installation if stored else None
+    by = stored.replaced_by.installation if stored and stored.replaced_by else None
+    made = _later(tokens, now, own, by, *others)
     _store(root, Stored(made, own_machine(), confirmed))
     return made
 
@@ -235,7 +255,8 @@ def refuse_later(own: Installation, others: list[Marker]) -> None:
         f"another box{where} took this one's place at {_show(latest.installation.since)} and "
         f"served at {_show(latest.at)}, so this box does not serve. Leave this box off. If the "
         "other box is off for good, run venuebox standby take-over to serve again with this box's "
-        "data."
+        "data.",
+        latest,
     )
 
 

@@ -72,7 +72,7 @@ class Checkpointer:
             self._due = DUE_PAGES
         elif pages >= self._due and not self._is_running:
             self._is_running = True
-            self._due = pages + DUE_PAGES  # if this checkpoint is incomplete, retry at this length
+            self._due = pages + DUE_PAGES  # if incomplete, retry when the WAL is this long
             self._requests.put("checkpoint")
         return apsw.SQLITE_OK
 

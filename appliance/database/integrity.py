@@ -217,9 +217,9 @@ def check_before_serving(path: Path, seconds: float = _CHECK_SECONDS) -> None:
 def describe_damage(path: Path, fault: str) -> str:
     """Return a message that describes the damage to the database and says how to restore it."""
     return (
-        f"{path.name} is damaged ({fault}) and is not served. Restore the last good backup with "
-        f"venuebox restore --latest --data {path.parent}. This keeps the damaged files. If another "
-        "program wrote to the file, try venuebox salvage first."
+        f"{path.name} is damaged ({fault}), so the box cannot use it. If another program wrote to "
+        "the file, try venuebox salvage first. Otherwise, restore the last good backup with "
+        f"venuebox restore --latest --data {path.parent}. The restore keeps the damaged files."
     )
 
 
@@ -243,7 +243,7 @@ def find_missing_pages(connection: apsw.Connection, path: Path) -> str:
     connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # makes SQLite read the WAL
     with closing(wal.FilesBeside(path)) as files:
         missing = wal.count_missing_frames(connection, files)
-    return f"its write-ahead log lacks {missing} acknowledged pages" if missing else ""
+    return f"{missing} saved pages are missing from its write-ahead log" if missing else ""
 
 
 def _find_fault(connection: apsw.Connection, path: Path, until: float) -> str:

@@ -68,10 +68,13 @@ class FenceWatch:
         self.job = Job("fence", box.live.database, self._next_due, self.check)
 
     async def check_at_start(self) -> None:
-        """Check for at most 5 s before the box serves. Does nothing if no backup target is set.
+        """Check for at most 5 s before the box serves.
 
-        Raises Fenced if this box must not serve.
+        If no backup target is set, only checks whether this box was fenced before. Raises Fenced
+        if this box must not serve.
         """
+        if self._own is not None and self._own.replaced_by is not None:
+            fence.refuse_later(self._own.installation, [self._own.replaced_by])
         if not self._box.settings.backup.target:
             return
         try:
@@ -116,13 +119,15 @@ class FenceWatch:
                 self._look_around(key, own), self._exchange(key, own)
             )
         except fence.Fenced as error:
+            if error.replaced_by is not None:
+                self._own = fence.keep_replaced(self._directory, own, error.replaced_by)
             if all(alert.name != FENCED for alert in database.peek(list_alerts)):
                 alert = Alert(FENCED, "", database.clock.now(), str(error))
                 with contextlib.suppress(Unavailable):  # the disk is full
                     await database.write(put_alert, alert)
             raise
-        # A copy in a different network cannot find the box that it was copied from. If a target is
-        # set, therefore only the marker at the target shows whether that box still serves.
+        # A copy of a box on a different network cannot find the original. So if a backup target is
+        # set, only the marker there shows whether the original still serves.
         is_alone = wrote if self._box.settings.backup.target else looked
         if is_alone and not own.confirmed:
             self._own = fence.confirm_installation(self._directory, own)

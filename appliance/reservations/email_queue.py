@@ -61,7 +61,7 @@ class Outcome:
 
 
 def retry_delay(attempts: int) -> int:
-    """Return how many seconds to wait for the next attempt after `attempts` failed attempts."""
+    """Return how many seconds to wait before the next attempt when `attempts` have failed."""
     return RETRY_SECONDS[attempts - 1] if attempts <= len(RETRY_SECONDS) else DAILY_SECONDS
 
 

@@ -149,7 +149,10 @@ class Lines:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether part of a code has arrived. A pause would end this code."""
+        """Whether part of a code is buffered.
+
+        If no more input follows for a moment, the caller should end the code with `pause`.
+        """
         return bool(self._bytes) or self._overlong
 
     def feed(self, raw: bytes) -> list[str]:

@@ -106,10 +106,11 @@ async def list_deliveries(request: web.Request) -> web.Response:
 
 
 async def replay_webhook(request: web.Request) -> web.Response:
-    """Replay one delivery to an endpoint of this key, or all its dead deliveries.
+    """Replay one delivery to an endpoint of this key, or all the endpoint's dead deliveries.
 
-    Replays nothing if the endpoint is deactivated. Raises ValidationError if a member is invalid,
-    and NotFound if the endpoint is unknown or another lineage's, or if it has no such delivery.
+    With `since`, only the dead deliveries from that time on. Replays nothing if the endpoint is
+    deactivated. Raises ValidationError if a member of the body is invalid, and NotFound if the
+    endpoint is unknown or another lineage's, or if it has no such delivery.
     """
     body, database = await read_object(request, optional=True), request[ENVIRONMENT].database
     delivery_id, since = _optional_id(body, "deliveryId"), parse_instant(body.get("since"), "since")

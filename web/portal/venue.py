@@ -1,7 +1,8 @@
 """The page `/portal/venue`: tables and their order, slots, closing days, rules and policies.
 
 If a change affects future reservations, the page lists them and asks for confirmation. A change
-in the live environment is also made in the test environment if both were identical before.
+to the live venue, tables or slots is repeated in the test environment if the test environment had
+the same ones before.
 """
 
 import json
@@ -344,7 +345,7 @@ async def _save_or_ask(
 async def _write(request: web.Request, action: Callable[..., T], *args: object) -> T:
     """Run `action`. Repeat a change to the live environment in the test environment.
 
-    The change is repeated only if both environments were identical before.
+    The change is repeated only if the test environment had the same venue, tables or slots before.
     """
     box, environment = request.app[BOX], request[ENVIRONMENT]
     before = await environment.database.read(_parts)

@@ -119,7 +119,7 @@ class RelayClient:
                 await self._put(refusal.reason, access.relay.host)
                 await self._pause(_RETRY_REFUSED_SECONDS)
             except (OSError, TimeoutError, asyncssh.Error) as error:
-                log.debug("relay: %s: %s", type(error).__name__, error)
+                log.debug("relay: the connection failed: %s: %s", type(error).__name__, error)
                 if self._now() - self._lost_at >= _QUIET_SECONDS:
                     await self._put(RELAY_AWAY, access.relay.host)
             await self._pause(_RETRY_SECONDS)

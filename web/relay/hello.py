@@ -7,7 +7,7 @@ Nothing is decrypted: the first message of a TLS connection contains the server 
 import re
 from dataclasses import dataclass
 
-HEAD_MAX = 16 * 1024  # bytes of a hello or an http head; larger ones are refused
+HEAD_MAX = 16 * 1024  # maximum bytes of a hello or an http head; larger ones are refused
 _HANDSHAKE, _CLIENT_HELLO, _SERVER_NAME, _HOST_NAME = 22, 1, 0, 0
 _RECORDS_MAX = 16  # browsers send one or two; joining thousands would take too long
 _RECORD_HEADER, _RECORD_MAX, _MESSAGE_HEADER = 5, 1 << 14, 4

@@ -1,4 +1,4 @@
-"""The relay's SSH server: boxes connect and ask for the connections to their host names."""
+"""The relay's SSH server: boxes connect and ask to receive the connections for their names."""
 
 import asyncio
 import logging

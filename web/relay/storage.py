@@ -136,7 +136,7 @@ class BoxFiles(asyncssh.SFTPServer):
         await asyncio.to_thread(sync, self._folder)
 
     async def posix_rename(self, oldpath: bytes, newpath: bytes) -> None:
-        """Rename a file like `rename`, but replace an existing file with the new name."""
+        """Like `rename`, but overwrite a file that already has the new name."""
         old, new = (Path(os.fsdecode(self.map_path(path))) for path in (oldpath, newpath))
         await asyncio.to_thread(sync, old)
         old.replace(new)

@@ -15,6 +15,7 @@ from appliance.backup.fence import (
     _store,
     marker_name,
     read_installation,
+    renew_installation,
     seal,
     unseal,
 )
@@ -38,8 +39,12 @@ class World:
         self.box, self.shelf = box, shelf
         self.directory = DataDirectory(root)
         self.others, self.looks, self.fenced = [], 0, []
-        self.watch = FenceWatch(box, self.directory, self.look, self.fenced.append)
+        self.start_again()
         self.name = marker_name(box.live.database.peek(get_venue).id)
+
+    def start_again(self):
+        self.watch = FenceWatch(self.box, self.directory, self.look, self.fenced.append)
+        return self.watch
 
     async def look(self, _key, _own):
         self.looks += 1
@@ -103,7 +108,7 @@ def copied(world):
     world.shelf.markers[world.name] = seal(before, KEY)
     copy = replace(world.own, generation=world.own.generation + 1, id="copy")
     _store(world.directory.root, Stored(copy, "", confirmed=False))
-    world.watch = FenceWatch(world.box, world.directory, world.look, world.fenced.append)
+    world.start_again()
     return before
 
 
@@ -223,14 +228,22 @@ async def test_a_target_that_never_answers_delays_the_start_and_no_more(world, m
     assert world.fenced == []
 
 
-async def test_the_alert_goes_when_the_box_serves_again(world):
+@pytest.mark.proves("S35")
+async def test_a_fenced_box_stays_so_without_a_network_until_it_takes_over(world, clock):
     world.take_place()
     with pytest.raises(Fenced):
         await world.watch.check_at_start()
-    world.shelf.markers.clear()
+    other = world.later().installation
+    world.shelf.trouble = "nas.example did not answer"
 
-    await world.watch.check_at_start()
+    with pytest.raises(Fenced, match=r"192\.168\.1\.9"):
+        await world.start_again().check_at_start()
+    assert await world.alerts() == [FENCED]
 
+    renew_installation(world.directory.root, world.box.tokens, clock.now() - 60_000, confirmed=True)
+    assert world.own > other
+    await world.start_again().check_at_start()
+    assert world.fenced == []
     assert await world.alerts() == []
 
 

@@ -137,7 +137,7 @@ export class App {
     return doorState;
   }
 
-  /** Decide a scan and show the verdict. If it corrects a count, `instead` is the old verdict. */
+  /** Decide a scan and show its verdict. It replaces `instead` if the scan corrects a count. */
   private async decide(request: ScanRequest, instead?: Verdict): Promise<void> {
     if (!this.doorState.me) return;
     byId("override").inert = true; // no override while the verdict on screen is about to change

@@ -41,7 +41,7 @@ export function listenToWedge(read: (code: string) => void): void {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const isEnd = event.key === "Enter" || (event.key === "Tab" && typed.length >= SHORTEST);
     const gap = event.timeStamp - last;
-    if (!isCharacter(event.key) && !isEnd) return; // such as Shift, which does not end a burst
+    if (!isCharacter(event.key) && !isEnd) return; // keys such as Shift do not end a burst
     if (gap > longestGap(typed, before)) {
       if (isEnd) return reset();
       reset();
