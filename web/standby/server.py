@@ -177,7 +177,7 @@ class StandbyServer:
     def _ago(self, language: Language, instant: int | None) -> str:
         if instant is None:
             return ""
-        passed = timedelta(milliseconds=min(instant - self._standby.clock.now(), 0))
+        passed = timedelta(milliseconds=min(instant - self._standby.clock.now(), -1000))
         return format_timedelta(passed, add_direction=True, locale=language.locale)
 
 
