@@ -58,10 +58,9 @@ def queue_event(
 
 @dataclass(frozen=True, slots=True)
 class ReservationChanged:
-    """A reservation was created or changed. `moved` is True if its evening has changed."""
+    """A reservation was created or changed. Its date never changes."""
 
     reservation_id: str
-    moved: bool = False
 
 
 @dataclass(frozen=True, slots=True)

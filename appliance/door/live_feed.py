@@ -39,16 +39,14 @@ class Change:
     """A message in the feed. `kind` is check-in, change, conflict, totals, reset or revoked.
 
     A listener that reconnects with `position` gets the later changes. `evening` is tonight's date
-    and `totals` are tonight's totals. `reservation` is the current row. If `moved` is True, the
-    reservation's date may have changed. `door` is the check-in or undo that caused the change, if
-    any.
+    and `totals` are tonight's totals. `reservation` is the current row. `door` is the check-in or
+    undo that caused the change, if any.
     """
 
     position: str
     kind: str
     evening: str = ""
     reservation: Reservation | None = None
-    moved: bool = False
     door: DoorChanged | None = None
     conflict: Conflict | None = None
     totals: Totals | None = None
@@ -125,7 +123,6 @@ class _Entry:
     number: int
     kind: str
     subject: str
-    moved: bool = False
     door: DoorChanged | None = None
 
 
@@ -212,8 +209,8 @@ class Feed:
                     if isinstance(n, DoorChanged) and n.verdict.reservation}  # fmt: skip
         for notice in notices:
             match notice:
-                case ReservationChanged(reservation_id, moved) if reservation_id not in arrivals:
-                    self._remember("change", reservation_id, moved=moved)
+                case ReservationChanged(reservation_id) if reservation_id not in arrivals:
+                    self._remember("change", reservation_id)
                 case DoorChanged(verdict=verdict) if verdict.reservation is not None:
                     kind = "check-in" if verdict.admitted > 0 else "change"
                     self._remember(kind, verdict.reservation.id, door=notice)
@@ -241,11 +238,9 @@ class Feed:
     def _owned_by(self, owner: str) -> list[Listener]:
         return [listener for listener in self._listeners if listener.owner == owner]
 
-    def _remember(
-        self, kind: str, subject: str, *, moved: bool = False, door: DoorChanged | None = None
-    ) -> None:
+    def _remember(self, kind: str, subject: str, door: DoorChanged | None = None) -> None:
         self._last += 1
-        self._remembered.append(_Entry(self._last, kind, subject, moved, door))
+        self._remembered.append(_Entry(self._last, kind, subject, door))
 
     def _send_soon(self) -> None:
         is_sending = self._sending is not None and not self._sending.done()
@@ -300,7 +295,7 @@ class Feed:
         def describe(entry: _Entry) -> Change:
             return Change(
                 self._at(entry.number), entry.kind, tonight.isoformat(),
-                reservations.get(reservation_ids[entry.number] or ""), entry.moved, entry.door,
+                reservations.get(reservation_ids[entry.number] or ""), entry.door,
                 conflicts.get(entry.subject), totals,
             )  # fmt: skip
 

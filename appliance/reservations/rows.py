@@ -124,7 +124,7 @@ def update_reservation(tx: Transaction, reservation_id: str, **values: Any) -> N
         tx.execute(sql, {**values, "now_": tx.now, "id_": reservation_id})
     except apsw.ConstraintError as error:
         raise _convert_overlap(error) from error
-    tx.notices.append(ReservationChanged(reservation_id, moved="date" in values))
+    tx.notices.append(ReservationChanged(reservation_id))
 
 
 def add_history(tx: Transaction, reservation_id: str, what: str, actor: str, **detail: Any) -> None:

@@ -177,11 +177,10 @@ class QueueSummary:
 
 def read_queue(reader: Reader, endpoint_id: str) -> QueueSummary:
     """Count the endpoint's pending and dead deliveries and find the next due time."""
-    # The condition `state <> 'pending'` lets SQLite use the partial index `delivery_log`.
     sql = """SELECT (SELECT count(*) FROM delivery
                      WHERE state = 'pending' AND endpoint_id = :id),
                     (SELECT count(*) FROM delivery
-                     WHERE endpoint_id = :id AND state = 'dead' AND state <> 'pending'),
+                     WHERE endpoint_id = :id AND state = 'dead'),
                     (SELECT iif(coalesce(due_uptime, 0) = 0, 0, due_at) FROM delivery
                      WHERE state = 'pending' AND endpoint_id = :id
                      ORDER BY due_uptime, seq LIMIT 1)"""

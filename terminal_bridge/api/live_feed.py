@@ -108,10 +108,10 @@ class _EventStream(web.StreamResponse):
 def _concerns_tonight(change: Change) -> bool:
     """Return whether a change concerns tonight's list.
 
-    This includes reservations just moved to a different evening. It also includes conflicts from
-    earlier evenings, because a terminal may sync its offline scans as late as the next morning.
+    This includes conflicts from earlier evenings, because a terminal may sync its offline scans as
+    late as the next morning.
     """
     found = change.reservation
     if found is None or change.conflict is not None:
         return True
-    return change.moved or found.date == change.evening
+    return found.date == change.evening

@@ -241,7 +241,7 @@ class _BoardStream(web.StreamResponse):
         found = change.reservation
         # The board shows the number of open requests for all evenings. Only reservations with the
         # source "platform" can be requests, so their changes matter on every evening.
-        if found is None or change.moved or found.source == "platform":
+        if found is None or found.source == "platform":
             return True
         return found.date == (self._day or change.evening)
 

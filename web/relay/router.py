@@ -60,7 +60,8 @@ class Router:
         self._boxes, self._limit, self._rate, self._patience = boxes, limit, rate, patience
         each = boxes.limits.connections
         self._callers = defaultdict[str, ConnectionLimit](
-            lambda: ConnectionLimit(each, per_address=max(1, each // 4))
+            # As much as half, because many guests may share one address behind carrier NAT.
+            lambda: ConnectionLimit(each, per_address=max(1, each // 2))
         )
         self._tasks: set[asyncio.Task[None]] = set()
         self.closed_heads = 0
