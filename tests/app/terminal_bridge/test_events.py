@@ -51,10 +51,6 @@ def moved_to_another_table(tx, guest):
     update_reservation(tx, guest.id, table_id=table_id("T3"))
 
 
-def moved_to_another_evening(tx, guest):
-    update_reservation(tx, guest.id, date="2026-11-25")
-
-
 @pytest.mark.parametrize(
     ("action", "status", "seen"),
     [
@@ -65,7 +61,6 @@ def moved_to_another_evening(tx, guest):
             "confirmed",
             {"table": {"id": table_id("T3"), "name": "Terrasse 3", "number": "T3"}},
         ),
-        (moved_to_another_evening, "confirmed", {"date": "2026-11-25"}),
     ],
 )
 async def test_a_change_is_heard_whatever_action_caused_it(door, action, status, seen):
