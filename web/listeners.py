@@ -18,7 +18,8 @@ from appliance.database.database import ChangedBeside, Database
 from appliance.door.terminals import list_terminals
 from appliance.outbox import VenueChanged
 from appliance.scheduler import Job
-from appliance.tls.certificates import Certificates, wanted_names
+from appliance.tls.authority import wanted_names
+from appliance.tls.certificates import Certificates
 from appliance.venue.model import Venue
 from appliance.venue.rows import get_venue
 from web.connection import READ_AT_ONCE, ConnectionLimit

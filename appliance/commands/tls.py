@@ -13,7 +13,7 @@ from appliance.core.errors import OperatorError
 from appliance.core.files import atomic_write
 from appliance.core.network import own_addresses
 from appliance.door.terminals import list_terminals
-from appliance.tls import acme, certificates
+from appliance.tls import acme, authority, certificates
 from appliance.venue.rows import get_venue
 
 _POLL_SECONDS = 0.5
@@ -108,7 +108,7 @@ def renew(arguments: argparse.Namespace, console: cli.Console) -> int:
     with console.reading(directory, "live") as live, console.reading(directory, "test") as test:
         venue = get_venue(live)
         has_terminals = bool(list_terminals(live) or list_terminals(test))
-    wanted = certificates.wanted_names(venue.slug, server, own_addresses())
+    wanted = authority.wanted_names(venue.slug, server, own_addresses())
     folder = directory.root / "tls"
     if arguments.authority:
         (folder / certificates.AUTHORITY).unlink(missing_ok=True)

@@ -43,7 +43,8 @@ from appliance.doctor.outside import NONCE_BYTES, check_outside, is_checked
 from appliance.email.smtp import find_trouble
 from appliance.reservations.email_queue import SETTINGS_TROUBLE
 from appliance.tls.acme import alert_of, read_plan
-from appliance.tls.certificates import Names, describe, wanted_names
+from appliance.tls.authority import Names, wanted_names
+from appliance.tls.certificates import describe
 from appliance.venue.rows import get_venue
 from appliance.webhooks.endpoints import list_active_endpoints
 

@@ -27,15 +27,14 @@ from appliance.core.settings import Settings
 from appliance.database.connection import Reader, Transaction
 from appliance.database.database import ChangedBeside, Database
 from appliance.scheduler import Job, run_in_daemon_thread
+from appliance.tls.authority import ends_at, names_in
 from appliance.tls.certificates import (
     DAY_MS,
     IMPORTED,
     OBTAINED,
     ORDER,
     Certificates,
-    ends_at,
     import_certificate,
-    names_in,
     read_certificate,
 )
 from appliance.tls.challenges import AcmeError, Order

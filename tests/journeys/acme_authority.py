@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from appliance.clock import SystemClock
 from appliance.core.network import own_addresses
 from appliance.tls.acme import read_state
-from appliance.tls.certificates import Names, make_authority, make_leaf
+from appliance.tls.authority import Names, make_authority, make_leaf
 from tests.journeys.box_process import PROGRAM, BoxProcess, clean_environ, found_box
 from tests.ports import kept_port
 

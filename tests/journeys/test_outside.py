@@ -20,7 +20,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from appliance.clock import SystemClock
-from appliance.tls.certificates import Names, make_authority, make_leaf
+from appliance.tls.authority import Names, make_authority, make_leaf
 from tests.browser.chromium import EXECUTABLE, running_chromium
 from tests.journeys.acme_authority import Authority
 from tests.journeys.box_process import BoxProcess

@@ -14,7 +14,8 @@ from appliance.core.settings import AcmeSettings, ServerSettings, Settings
 from appliance.core.tokens import Tokens
 from appliance.scheduler import Scheduler
 from appliance.tls.acme import Acme, read_state
-from appliance.tls.certificates import Certificates, Names
+from appliance.tls.authority import Names
+from appliance.tls.certificates import Certificates
 from appliance.tls.challenges import CHALLENGE_PATH, AcmeError
 from tests.application import application_of
 from tests.conftest import opened_box

@@ -9,7 +9,8 @@ import pytest
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import Unavailable
 from appliance.scheduler import Scheduler
-from appliance.tls.certificates import LEAF, Certificates, Names, read_identity
+from appliance.tls.authority import Names
+from appliance.tls.certificates import LEAF, Certificates, read_identity
 from appliance.venue.edit import apply_venue
 from appliance.venue.venue_file import parse_venue_file
 from tests.unit.commands.conftest import VENUE

@@ -7,7 +7,8 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from appliance.scheduler import Scheduler
-from appliance.tls.certificates import LEAF, Certificates, Names, names_in, read_certificate
+from appliance.tls.authority import Names, names_in
+from appliance.tls.certificates import LEAF, Certificates, read_certificate
 from appliance.venue.edit import edit_venue
 from appliance.venue.model import fingerprint
 from appliance.venue.rows import get_venue

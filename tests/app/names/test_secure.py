@@ -12,7 +12,8 @@ from cryptography import x509
 from appliance.clock import StoppedClock
 from appliance.core.errors import HttpsRequired
 from appliance.core.settings import ServerSettings
-from appliance.tls.certificates import Certificates, Names
+from appliance.tls.authority import Names
+from appliance.tls.certificates import Certificates
 from tests.conftest import running_box, with_settings
 from web.connection import ConnectionLimit
 from web.listeners import accept_tls

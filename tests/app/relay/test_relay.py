@@ -3,35 +3,24 @@
 import asyncio
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
-from unittest.mock import Mock
 
 import aiohttp
 import asyncssh
 import pytest
 from asyncssh.packet import UInt32
 
-from appliance.core.errors import OperatorError
 from appliance.core.network import own_addresses
 from appliance.http.request import networks_of
-from appliance.relay_access import Access, access_file
 from tests.app.relay.relay_world import HERE, SECONDS, TOKEN, a_relay
 from tests.app.relay.test_hello import HELLO, hello_for
-from web.main import main
-from web.relay import commands, dial, enrolment, router, server
-from web.relay.dial import Refused, is_believable, join
-from web.relay.enrolment import Invitation
+from web.relay import dial, router, server
+from web.relay.dial import Refused, is_believable
 from web.relay.router import Patience
 from web.relay.server import Limits
 
 UNKNOWN_NAME, AWAY = b"\x15\x03\x03\x00\x02\x02\x70", b"\x15\x03\x03\x00\x02\x02\x50"
 A, B = "a.example", "b.example"
 MSG_CHANNEL_OPEN_CONFIRMATION, MSG_CHANNEL_WINDOW_ADJUST, MSG_CHANNEL_CLOSE = 91, 93, 97
-
-
-@pytest.fixture
-async def relay(tmp_path):
-    async with a_relay(tmp_path) as world:
-        yield world
 
 
 @pytest.mark.proves("decision: What can the relay read?")
@@ -97,38 +86,6 @@ async def test_a_box_may_not_have_the_connections_to_another_name(relay):
     assert seen == []
 
 
-@pytest.mark.proves("decision: How does a box join?")
-async def test_an_invitation_works_once(relay):
-    invitation = relay.invite(A)
-    access = await join(invitation)
-
-    with pytest.raises(Refused):
-        await join(invitation)
-
-    await relay.dial(access)
-    assert relay.boxes.names == [A]
-
-
-async def test_an_invitation_is_kept_until_the_box_is_enrolled(relay, monkeypatch):
-    invitation = relay.invite(A)
-    with monkeypatch.context() as full_disk:
-        full_disk.setattr(enrolment, "_write", Mock(side_effect=OSError(28, "no space left")))
-        with pytest.raises(Refused):
-            await join(invitation)
-    assert relay.enrolments.boxes() == {}
-
-    assert (await join(invitation)).name == A
-
-
-async def test_an_address_that_is_no_host_name_is_told(relay, tmp_path):
-    invitation = replace(relay.invite(A), relay=replace(relay.address, host="relay..example.com"))
-
-    with pytest.raises(OperatorError):
-        await commands.join_relay(tmp_path / "box", invitation)
-
-    assert main(["relay", "serve", "--data", str(tmp_path), "--address", "relay..x.example"]) == 1
-
-
 @pytest.mark.parametrize(
     ("exchange", "refusal"),
     [
@@ -144,76 +101,6 @@ async def test_a_stranger_cannot_choose_a_slow_key_exchange(relay, exchange, ref
         await asyncssh.connect(
             HERE, relay.address.port, username="box", kex_algs=[exchange], **options
         )
-
-
-async def test_an_invitation_ends(relay):
-    invitation = relay.invite(A, hours=1)
-    relay.clock.moved += 3_600_000
-
-    with pytest.raises(Refused):
-        await join(invitation)
-
-    assert relay.boxes.names == []
-
-
-async def test_a_later_invitation_replaces_the_earlier_one_and_then_the_box(relay):
-    first, second = relay.invite(A), relay.invite(A)
-    with pytest.raises(Refused):
-        await join(first)
-    old = await join(second)
-    dialled, _ = await relay.dial(old)
-
-    await join(relay.invite(A))
-
-    await asyncio.wait_for(dialled.wait_lost(), SECONDS)
-    with pytest.raises(Refused):
-        await relay.dial(old)
-
-
-@pytest.mark.proves("decision: How does a box join?")
-async def test_a_secret_for_one_name_does_not_enrol_another(relay):
-    invitation = relay.invite(A)
-
-    with pytest.raises(Refused):
-        await join(Invitation(invitation.relay, B, invitation.secret))
-
-    assert relay.enrolments.boxes() == {}
-    assert (await join(invitation)).name == A
-
-
-async def test_a_relay_with_another_host_key_is_refused(relay, tmp_path):
-    access, invitation = await relay.enrol(A), relay.invite(B)
-    async with a_relay(tmp_path) as impostor:  # with the same boxes and invitations
-        at = replace(relay.address, port=impostor.address.port)
-
-        for trying in (
-            join(replace(invitation, relay=at)),
-            relay.dial(replace(access, relay=at)),
-        ):
-            with pytest.raises(Refused) as refused:
-                await trying
-            assert refused.value.reason == "relay_other_key"
-
-    assert list(relay.enrolments.boxes()) == [A]
-
-
-async def test_a_revoked_box_is_cut_at_once(relay):
-    access = await relay.enrol(A)
-    dialled, _ = await relay.dial(access)
-
-    async with relay.call() as (reader, writer):
-        writer.write(hello_for(A))
-        await reader.read(1)
-        assert relay.enrolments.revoke(A)
-        relay.boxes.reload()
-        await asyncio.wait_for(dialled.wait_lost(), SECONDS)
-        assert await asyncio.wait_for(reader.read(), SECONDS) is not None
-
-    assert await relay.ask_for(A) == UNKNOWN_NAME
-    with pytest.raises(Refused) as refused:
-        await relay.dial(access)
-    assert refused.value.reason == "relay_revoked"
-    assert not relay.enrolments.revoke(A)
 
 
 @pytest.mark.proves("decision: What if two boxes have the same key?")
@@ -576,35 +463,3 @@ async def test_the_status_page_and_the_metrics_are_for_this_machine_or_the_token
     assert 'venuebox_relay_box_connected{name="b.example"} 0.0' in metrics
     assert A in page
     assert B in page
-
-
-@pytest.mark.parametrize("cut", [slice(0, -9), slice(9, None), slice(0, 0)])
-async def test_a_part_of_a_code_is_refused(relay, cut):
-    invitation = relay.invite(A)
-    code = invitation.encode()
-
-    with pytest.raises(OperatorError):
-        Invitation.decode(code[cut])
-
-    assert Invitation.decode(f"  {code[:40]}\n{code[40:]} ") == invitation
-
-
-@pytest.mark.parametrize("name", ["", "a", "../x.y", "a.example/", "A.example", "a..example"])
-async def test_a_bad_name_is_not_invited(relay, name):
-    with pytest.raises(OperatorError):
-        relay.invite(name)
-
-
-async def test_a_box_keeps_its_access_and_damage_to_it_is_told(relay, tmp_path):
-    file = access_file(tmp_path / "box")
-    file.parent.mkdir(parents=True)
-    assert Access.load(file) is None
-    access = await relay.enrol(A)
-    access.save(file)
-
-    assert Access.load(file) == access
-    assert file.stat().st_mode & 0o077 == 0
-
-    file.write_bytes(b"{}")
-    with pytest.raises(OperatorError):
-        Access.load(file)

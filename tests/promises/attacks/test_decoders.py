@@ -33,7 +33,7 @@ from appliance.door.scan_log_file import check_export, sign_statement
 from appliance.door.terminals import Terminal
 from appliance.http.request import parse_object
 from appliance.reservations.request import parse_booking
-from appliance.tls.certificates import Names, make_authority
+from appliance.tls.authority import Names, make_authority
 from appliance.venue.model import parse_date
 from appliance.venue.table_list import parse_tables
 from appliance.venue.venue_file import parse_venue_file

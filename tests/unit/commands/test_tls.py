@@ -3,14 +3,8 @@
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from appliance.tls.certificates import (
-    AUTHORITY,
-    IMPORTED,
-    LEAF,
-    OBTAINED,
-    names_in,
-    read_certificate,
-)
+from appliance.tls.authority import names_in
+from appliance.tls.certificates import AUTHORITY, IMPORTED, LEAF, OBTAINED, read_certificate
 from tests.unit.commands.conftest import VENUE
 from tests.unit.tls.test_importing import a_certificate, pem_of
 

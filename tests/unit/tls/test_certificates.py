@@ -10,16 +10,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from appliance.clock import StoppedClock
 from appliance.core.errors import OperatorError
 from appliance.core.settings import ServerSettings
+from appliance.tls.authority import Names, ends_at, names_in, wanted_names
 from appliance.tls.certificates import (
     AUTHORITY,
     LEAF,
     Certificates,
-    Names,
-    ends_at,
-    names_in,
     read_certificate,
     read_identity,
-    wanted_names,
 )
 
 DAY = 86_400

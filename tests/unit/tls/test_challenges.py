@@ -7,7 +7,8 @@ import pytest
 from cryptography import x509
 
 from appliance.clock import StoppedClock
-from appliance.tls.certificates import LEAF, Certificates, Names, read_certificate
+from appliance.tls.authority import Names
+from appliance.tls.certificates import LEAF, Certificates, read_certificate
 from tests.unit.tls.test_certificates import shake
 
 PROOF = "token.thumbprint"

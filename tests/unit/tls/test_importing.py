@@ -11,11 +11,11 @@ from cryptography.x509.oid import NameOID
 
 from appliance.clock import StoppedClock
 from appliance.core.errors import OperatorError
+from appliance.tls.authority import Names
 from appliance.tls.certificates import (
     IMPORTED,
     LEAF,
     Certificates,
-    Names,
     describe,
     forget_certificate,
     import_certificate,

@@ -9,7 +9,8 @@ from cryptography.hazmat.primitives import hashes
 
 from appliance.clock import SystemClock
 from appliance.core.errors import OperatorError
-from appliance.tls.certificates import LEAF, Certificates, Names, read_certificate
+from appliance.tls.authority import Names
+from appliance.tls.certificates import LEAF, Certificates, read_certificate
 from terminal_bridge.agent import client as module
 from terminal_bridge.agent.client import (
     BoxClient,
