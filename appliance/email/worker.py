@@ -226,9 +226,7 @@ class EmailWorker:
         self._due.pop(email_id, None)
         self._in_progress = email_id
         try:
-            outcome = (
-                self._unrecorded[1] if self._unrecorded else await self._send(server, email_id)
-            )
+            outcome = await self._send(server, email_id)
             delay = await self._record(email_id, outcome)
         finally:
             self._in_progress = None

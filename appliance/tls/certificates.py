@@ -221,7 +221,9 @@ class Certificates:
         try:
             self.context.load_cert_chain(leaf)
         except (OSError, ssl.SSLError):
-            raise OperatorError(f"{leaf} is damaged. Delete it and restart the box.") from None
+            raise OperatorError(
+                f"{leaf} is missing, unreadable or damaged. Delete it and restart the box."
+            ) from None
         found = [self._load_other(self.folder / file) for file in _OF_OTHERS]
         self._of_others = [pair for pair in found if pair is not None]
         self.context.sni_callback = self._choose
