@@ -139,14 +139,14 @@ check: setup
 	@$(BIN)/mypy
 	@$(NPM) run --silent types
 	@$(call say,the generated documents)
-	@$(BIN)/python docs/generate.py --check
+	@$(BIN)/python -B docs/generate.py --check
 	@$(call say,import directions; documentation; secrets in the source)
 	@$(PYTEST) -q -n auto $(CHECKED)
 
 # docs/reference/ and docs/contributing/traceability.md, from the code and the tests' markers.
 .PHONY: docs
 docs: setup
-	@$(BIN)/python docs/generate.py
+	@$(BIN)/python -B docs/generate.py
 
 # The generators that partners use, apart from .venv: another Python and other node_modules.
 CLIENTS       := build/clients

@@ -5,7 +5,6 @@ With `--check`, write nothing, but print all differences and exit with status 1 
 # ruff: noqa: D103, INP001, T201 - a build script, not a package; it prints its results
 
 import argparse
-import ast
 import asyncio
 import difflib
 import inspect
@@ -14,36 +13,32 @@ import re
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from aiohttp import web
+from interface_pages import describe_api, describe_errors, describe_events, describe_verdicts
+from pages import code, fenced, page, plain, sentence, table
+from traceability import describe_labels
 
 from appliance.backup.catalogue import Record, write_record
 from appliance.box import Box, open_box
-from appliance.clock import StoppedClock, newest_zone_database
-from appliance.core.errors import ApiError
+from appliance.clock import SystemClock, newest_zone_database
 from appliance.core.scanner_settings import EXAMPLE
 from appliance.core.settings import Settings, describe_settings
 from appliance.core.tokens import Tokens
 from appliance.database.migrate import migrate
 from appliance.doctor.check import Counts
-from appliance.door.verdict import COLOURS, OVERRIDABLE, FirstCheckIn, Seen, Verdict, phrase
 from appliance.environment import path_prefix
 from appliance.http.request import PRINCIPALS, Principal
-from appliance.outbox import EVENT_TYPES
-from web.api.openapi import build_document, describe_callbacks, describe_servers
 from web.application import build_application
 from web.main import make_parser
 from web.monitoring import collect
-from web.routes import PARTNER_ROUTE_TABLE
 
 DOCS = Path(__file__).resolve().parent
-ROOT = DOCS.parent
 TEST = path_prefix("test")
-GENERATED = "`make docs` generates this page from the code. Do not edit it."
 
 
 def main() -> int:
@@ -91,44 +86,6 @@ def make_pages() -> dict[str, str]:
         "reference/verdicts.md": describe_verdicts(),
         "contributing/traceability.md": describe_labels(),
     }
-
-
-# Markdown.
-
-
-def page(title: str, *blocks: str) -> str:
-    """Return a page with a title. Empty blocks are left out."""
-    return "\n\n".join(block for block in (f"# {title}", *blocks, GENERATED) if block) + "\n"
-
-
-def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Return a Markdown table. Bars in cells are escaped."""
-    lines = [list(head), *(list(row) for row in rows)]
-    texts = [[" ".join(cell.split()).replace("|", "\\|") for cell in line] for line in lines]
-    texts.insert(1, ["---"] * len(texts[0]))
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in texts)
-
-
-def plain(text: str) -> str:
-    """Escape plain text for Markdown, in which `<name>` would be HTML and `*` emphasis."""
-    return re.sub(r"([<*])", r"\\\1", text)
-
-
-def code(text: object) -> str:
-    return f"`{text}`"
-
-
-def fenced(language: str, text: str) -> str:
-    return f"```{language}\n{text.rstrip()}\n```"
-
-
-def as_json(value: object) -> str:
-    return fenced("json", json.dumps(value, ensure_ascii=False, indent=2))
-
-
-def sentence(text: str) -> str:
-    """Return the text with a capital letter at the start and a full stop at the end."""
-    return text[:1].upper() + text[1:].rstrip(".") + "." if text else ""
 
 
 # The command line.
@@ -224,208 +181,12 @@ def describe_settings_page() -> str:
     )
 
 
-# The partner interface.
-
-
-def describe_api() -> str:
-    document = build_document(PARTNER_ROUTE_TABLE, describe_servers("", "live"))
-    operations = [
-        (route, document["paths"][route.path][route.method.lower()])
-        for route in PARTNER_ROUTE_TABLE
-    ]
-    rows = [
-        (
-            code(f"{route.method} {route.path}"),
-            code(route.scope),
-            f"[{operation['summary']}](#{fragment(route.method, route.path)})",
-        )
-        for route, operation in operations
-    ]
-    return page(
-        "Partner interface",
-        "Every box also serves this description as an OpenAPI 3.1 document at `/openapi.json`. At "
-        "`/docs/reference`, it serves a page on which you can try each call.",
-        "Paths are relative to the base URL of the environment. For live, this is the URL of the "
-        f"box. For test, it is the URL of the box followed by `{TEST}`. Each call must have the "
-        "header `Authorization: Bearer <key>`.",
-        table(("call", "scope", "purpose"), rows),
-        *(block for route, each in operations
-          for block in describe_operation(document, route.method, route.path, each)),
-    )  # fmt: skip
-
-
-def fragment(method: str, path: str) -> str:
-    """Return the anchor that code hosts generate for the heading `METHOD /path`."""
-    return re.sub(r"[^\w -]", "", f"{method} {path}".lower()).replace(" ", "-")
-
-
-def describe_operation(document: Any, method: str, path: str, operation: Any) -> Iterator[str]:
-    yield f"## {code(f'{method} {path}')}"
-    yield sentence(operation["summary"])
-    yield operation["description"]
-    parameters = [
-        (code(each["name"]), each["in"], needed(each.get("required")), each["description"])
-        for each in operation.get("parameters", ())
-    ]
-    if parameters:
-        yield table(("parameter", "in", "", "meaning"), parameters)
-    if body := operation.get("requestBody"):
-        media = body["content"]["application/json"]
-        yield "Body:"
-        yield table(("member", "", "meaning"), members(document, media["schema"]))
-        yield as_json(first(media["examples"]))
-    for status, response in operation["responses"].items():
-        media = response.get("content", {}).get("application/json", {})
-        if status.startswith("2") and "examples" in media:
-            yield f"Answer {status}: {response['description']}"
-            yield as_json(first(media["examples"]))
-    refusals = ", ".join(f"{status} {names}" for status, names in codes_of(document, operation))
-    yield f"Refusals: {refusals}. See [errors](errors.md)."
-
-
-def needed(required: object) -> str:
-    return "required" if required else "optional"
-
-
-def first(examples: Mapping[str, Any]) -> Any:
-    return next(iter(examples.values()))["value"]
-
-
-def resolve(document: Any, part: Any) -> Any:
-    while "$ref" in part:
-        found = document
-        for name in part["$ref"].removeprefix("#/").split("/"):
-            found = found[name]
-        part = found
-    return part
-
-
-def members(document: Any, schema: Any, before: str = "") -> Iterator[tuple[str, str, str]]:
-    """Yield (path, required or optional, meaning) of each member, also of nested objects."""
-    known = resolve(document, schema)
-    for name, part in known.get("properties", {}).items():
-        below = resolve(document, part)
-        told = part.get("description") or below.get("description", "")
-        yield code(before + name), needed(name in known.get("required", ())), told
-        yield from members(document, below, f"{before}{name}.")
-
-
-def codes_of(document: Any, operation: Any) -> Iterator[tuple[str, str]]:
-    for status, response in operation["responses"].items():
-        examples = resolve(document, response).get("content", {}).get("application/json", {})
-        if status >= "4":
-            yield status, " ".join(code(name) for name in examples["examples"])
-
-
-# Errors.
-
-
-def describe_errors() -> str:
-    kinds = list(refusals())
-    return page(
-        "Errors",
-        'Every error response has the body `{"error": <French>, "error_en": <English>, "code": '
-        "<CODE>}`. With status 400, the body may also have `field`, the JSON path of the invalid "
-        "member. Programs should check `code`, because the messages may change. Names in braces "
-        "are placeholders for details of the request. The same code has other messages for guests "
-        "and staff than for partners. Terminals receive them as JSON, and browsers as a page.",
-        error_table(kinds),
-        "Additional response headers:",
-        header_list(kinds),
-    )
-
-
-def refusals(kind: type[ApiError] = ApiError) -> Iterator[type[ApiError]]:
-    """Yield every subclass that has a code, i.e. every documented error."""
-    for below in kind.__subclasses__():
-        if hasattr(below, "code"):
-            yield below
-        yield from refusals(below)
-
-
-def error_table(kinds: Iterable[type[ApiError]]) -> str:
-    ordered = sorted(kinds, key=lambda kind: (kind.status, kind.code, kind.english))
-    rows = [
-        (str(kind.status), code(kind.code), plain(kind.english), plain(kind.french))
-        for kind in ordered
-    ]
-    return table(("HTTP", "code", "English", "French"), rows)
-
-
-def header_list(kinds: Iterable[type[ApiError]]) -> str:
-    lines = {
-        f"- {code(kind.code)} has {code(f'{name}: {value}')}"
-        for kind in kinds
-        for name, value in kind.headers.items()
-    }
-    return "\n".join(sorted(lines))
-
-
-# Events.
-
-EXTRA_TYPE = (
-    "This event type is not part of the interface. Only endpoints that subscribe to it in the "
-    "portal receive it."
-)
-
-
-def describe_events() -> str:
-    callbacks = describe_callbacks()
-    blocks = []
-    for name, callback in callbacks.items():
-        [request] = (each["post"] for each in callback.values())
-        blocks += [
-            f"## {code(name)}",
-            f"{sentence(request['summary'])} {request['description']}",
-            "" if name in EVENT_TYPES else EXTRA_TYPE,
-            as_json(request["requestBody"]["content"]["application/json"]["example"]),
-        ]
-    [sample] = (each["post"] for each in callbacks[EVENT_TYPES[0]].values())
-    headers = [(code(each["name"]), each["description"]) for each in sample["parameters"]]
-    answers = [(code(status), each["description"]) for status, each in sample["responses"].items()]
-    return page(
-        "Events",
-        "An event is sent to a webhook endpoint as a POST request with a JSON body.",
-        table(("header", "meaning"), headers),
-        table(("receiver's response", "meaning"), answers),
-        *blocks,
-    )
-
-
-# Verdicts.
-
-_SEEN = Seen(
-    id="", date="2026-11-21", slot="20:30", table_id="", table_name="Terrasse 1", guests=4,
-    arrived=2, status="confirmed",
-)  # fmt: skip
-_FIRST = FirstCheckIn(at=0, clock="20:34", terminal="Front door", by=None)
-
-
-def describe_verdicts() -> str:
-    rows = []
-    for result, colour in COLOURS.items():
-        verdict = Verdict(result, _SEEN, admitted=2, first_check_in=_FIRST)
-        said = phrase(verdict, "en")
-        may = "yes" if result in OVERRIDABLE else "no"
-        rows.append((code(result), colour, plain(said.staff), plain(said.guest), may))
-    head = ("result", "colour", "to the staff", "to the guest", "may be overridden")
-    return page(
-        "Verdicts",
-        "The response to every decided scan has status 200, a `result` and a `colour`. `say` has "
-        "one sentence for the staff and one for the guest, in French, English or Arabic. The "
-        "sentences below are examples, so programs should check `result`. At a terminal with the "
-        "role `override`, staff may override some verdicts. They must give a reason, which is "
-        "stored in the door log.",
-        table(head, rows),
-    )
-
-
 # Addresses and metrics, from a box with two empty databases.
 
 
 async def ask_a_box() -> tuple[str, str]:
     with tempfile.TemporaryDirectory(prefix="venuebox-docs-") as scratch:
-        directory, clock = Path(scratch), StoppedClock("2026-11-21T19:00:00Z")
+        directory, clock = Path(scratch), SystemClock()
         for name in ("live", "test"):
             migrate(directory / f"{name}.db", create=True)
         write_record(directory, Record(at=clock.now()))  # adds the backup's age to the metrics
@@ -538,81 +299,6 @@ def describe_metrics(box: Box) -> str:
         "bearer token. Other requests get a 404.",
         table(("metric", "type", "labels", "meaning"), rows),
     )
-
-
-# The labels of the tests.
-
-_KINDS = (
-    ("The partner interface", re.compile(r"interface (\d+): ")),
-    ("Security requirements", re.compile(r"S\d+$")),
-    ("Chapters of ASVS 5", re.compile(r"V\d+$")),
-    ("Invariants", re.compile(r"I\d+$")),
-    ("Guarantees", re.compile(r"G\d+$")),
-    ("Decisions", re.compile(r"decision: ")),
-    ("Others", re.compile("")),
-)
-
-
-def describe_labels() -> str:
-    shown: dict[str, list[str]] = defaultdict(list)
-    for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        for label, test in labels_in(path):
-            shown[label].append(test)
-    grouped: dict[str, list[str]] = {title: [] for title, _ in _KINDS}
-    for label in sorted(shown, key=natural):
-        title = next(title for title, form in _KINDS if form.match(label))
-        grouped[title].append(label)
-    blocks = []
-    for title, labels in grouped.items():
-        if labels:
-            tests = ["\n".join([f"- **{plain(label)}**", *(f"  - `{each}`" for each in
-                     sorted(set(shown[label])))]) for label in labels]  # fmt: skip
-            blocks += [f"## {title}", "\n".join(tests)]
-    return page(
-        "Traceability",
-        '`@pytest.mark.proves("label")` names the requirement that a test verifies. Labels `S…` '
-        "and `V…` are rows in [Security](../security.md), and labels `I…` and `G…` are rows in "
-        "[Promises](../promises.md). `interface N` is a section of the "
-        "[interface](../partners/interface.md), and `decision` is a question in the "
-        "[decisions](../decisions/README.md).",
-        *blocks,
-    )
-
-
-def labels_in(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield (label, path::test) for each marker of a test, its class and its module."""
-    tree = ast.parse(path.read_text("utf-8"))
-    name = path.relative_to(ROOT).as_posix()
-    marks = [
-        node.value for node in tree.body if isinstance(node, ast.Assign)
-        and any(isinstance(to, ast.Name) and to.id == "pytestmark" for to in node.targets)
-    ]  # fmt: skip
-    yield from labels_below(tree, marks, name)
-
-
-def labels_below(
-    parent: ast.Module | ast.ClassDef, marks: list[ast.expr], name: str
-) -> Iterator[tuple[str, str]]:
-    for node in parent.body:
-        if isinstance(node, ast.ClassDef):
-            yield from labels_below(node, [*marks, *node.decorator_list], f"{name}::{node.name}")
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            for mark in [*marks, *node.decorator_list] if node.name.startswith("test_") else []:
-                yield from ((label, f"{name}::{node.name}") for label in proven(mark))
-
-
-def proven(mark: ast.expr) -> Iterator[str]:
-    """Yield the labels of every `proves(…)` in `mark`, also inside a `pytest.param`."""
-    for node in ast.walk(mark):
-        is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-        if is_call and node.func.attr == "proves":
-            yield from map(ast.literal_eval, node.args)
-
-
-def natural(label: str) -> list[tuple[int, int | str]]:
-    """Return a sort key that compares numbers by value, so that S2 comes before S10."""
-    parts = re.split(r"(\d+)", label)
-    return [(0, int(part)) if part.isdigit() else (1, part) for part in parts]
 
 
 if __name__ == "__main__":
