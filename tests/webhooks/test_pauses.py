@@ -140,7 +140,7 @@ async def test_outcomes_that_cannot_be_written_stay_in_memory_and_pause_the_send
 
     monkeypatch.setattr(dispatcher._recorder._database, "write", refuse)
     await world.book()
-    await world.until(lambda: dispatcher._holds != set())
+    await world.until(lambda: dispatcher._is_stuck)
     await world.book(3)
     await asyncio.sleep(0.1)
     assert len(receiver.requests) == 1

@@ -94,9 +94,10 @@ async def create_reservation(request: web.Request) -> web.Response:
 async def cancel_reservation(request: web.Request) -> web.Response:
     """Cancel a reservation created with this key or with a key it replaced.
 
-    Raises NotFound for any other id, and ValidationError for an invalid `notifyCustomer`.
+    Raises NotFound for any other id, and ValidationError for an invalid `notifyCustomer` or another
+    parameter.
     """
-    notify = read_query(request).get("notifyCustomer", "true")
+    notify = read_query(request, ("notifyCustomer",)).get("notifyCustomer", "true")
     if notify not in {"true", "false"}:
         raise field_invalid("notifyCustomer", "true_or_false")
     cancelled = await request[ENVIRONMENT].database.write(

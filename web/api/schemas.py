@@ -41,15 +41,15 @@ DeliveredEventType = Annotated[str, _ref("DeliveredEventType")]
 Reference = Annotated[str, Meta(min_length=1, max_length=REFERENCE_MAX)]
 
 
-def read_query(request: web.Request, allowed: Sequence[str] = ()) -> dict[str, str]:
+def read_query(request: web.Request, allowed: Sequence[str]) -> dict[str, str]:
     """Return the query parameters. A repeated parameter's values are joined with commas.
 
-    Only `status` accepts a comma-separated list. Other parameters reject the joined value. If
-    `allowed` is not empty, raises ValidationError for any other name. Otherwise, a misspelt filter
-    would be ignored and the call would return everything.
+    Only `status` accepts a comma-separated list. Other parameters reject the joined value, except
+    `externalRef`, which may contain a comma. Raises ValidationError if a name is not in `allowed`:
+    if a misspelt filter were ignored, the call would return everything.
     """
     for name in request.query:
-        if allowed and name not in allowed:
+        if name not in allowed:
             raise field_invalid(name, "unknown_parameter", allowed=", ".join(allowed))
     return {name: ",".join(request.query.getall(name)) for name in request.query}
 

@@ -354,10 +354,11 @@ async def test_the_status_of_the_venue_is_told_and_reading_goes_on(running, stat
     ("query", "code", "field"),
     [(f"availability?date={TONIGHT}&date=2026-11-22", "INVALID_DATE", "date"),
      (f"availability?date={TONIGHT}&slot=19:30&slot=22:00", "INVALID_SLOT", "slot"),
+     (f"availability?date={TONIGHT}&time=19:30", "VALIDATION_ERROR", "time"),
      ("reservations?limit=1&limit=2", "VALIDATION_ERROR", "limit"),
      (f"reservations?from={TONIGHT}&from={TONIGHT}", "INVALID_DATE", "from")],
 )  # fmt: skip
-async def test_one_value_is_not_chosen_among_several(running, query, code, field):
+async def test_a_repeated_or_unknown_parameter_is_not_ignored(running, query, code, field):
     status, body, _ = await running.call("GET", f"/v1/{query}")
     assert (status, body["code"], body["field"]) == (400, code, field)
 

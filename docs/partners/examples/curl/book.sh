@@ -5,14 +5,14 @@ set -euo pipefail
 date=$1 slot=$2 guests=$3 name=$4 phone=$5 reference=$6
 
 stored=./${reference//\//%2F}.json # in production: a column of your own booking
-answer=$(mktemp)
-trap 'rm -f "$answer"' EXIT
+answer=$(mktemp) headers=$(mktemp)
+trap 'rm -f "$answer" "$headers"' EXIT
 
 # --retry repeats after network errors, 429 and 503, and waits as long as Retry-After says.
 # That is safe because of the idempotency key. Without --fail, a 409 is an answer like any other
 # and never repeated. The answer goes to a file, which each try begins anew.
 call() {
-  curl --silent --show-error --max-time 15 --retry 4 --retry-all-errors --output "$answer" \
+  curl --silent --show-error --max-time 15 --retry 4 --retry-all-errors --output "$answer" --dump-header "$headers" \
     --header "Authorization: Bearer $SERVICE_KEY" --header 'Content-Type: application/json' "$@"
 }
 
@@ -25,6 +25,11 @@ refuse() {
 ask() {
   local status
   status=$(call "$SERVICE_URL/v1/reservations" --data-binary "@$stored" --write-out '%{http_code}')
+  if grep -qiE '^Reservation-Status: (cancelled|declined)' "$headers"; then
+    rm "$stored"
+    echo 'this booking was cancelled since: use a new reference' >&2
+    exit 1
+  fi
   if [[ $status = 20[01] ]]; then # 200: it was booked before, here is that result
     cat "$answer"
     exit 0

@@ -18,7 +18,7 @@ lent=$(call --request POST "$SERVICE_URL/echo") || refuse "$lent"
 url=$(member url <<<"$lent") token=$(member token <<<"$lent")
 echo "watch: $(member watch <<<"$lent")"
 
-# 2. Register it. The secret is shown this once: keep it where your receiver finds it.
+# 2. Register it. Keep the secret where your receiver finds it.
 endpoint=$(call "$SERVICE_URL/v1/webhooks" --data "{\"url\": \"$url\"}") || refuse "$endpoint"
 id=$(member id <<<"$endpoint")
 trap 'call --request DELETE "$SERVICE_URL/v1/webhooks/$id" >/dev/null' EXIT

@@ -4,7 +4,7 @@ import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "nod
 const { SERVICE_URL, SERVICE_KEY } = process.env;
 const sleep = (seconds) => new Promise((done) => setTimeout(done, seconds * 1000));
 
-/** { status, answer }. Repeats after 429, 503 and network errors, and never a 409. */
+/** { status, answer, headers }. Repeats after 429, 503 and network errors, and never a 409. */
 async function call(method, path, body, tries = 5) {
   for (let made = 1; ; made += 1) {
     let wait = 2 ** (made - 1);
@@ -17,7 +17,7 @@ async function call(method, path, body, tries = 5) {
       });
       const answer = await response.json();
       if (![429, 503].includes(response.status) || made === tries) {
-        return { status: response.status, answer };
+        return { status: response.status, answer, headers: response.headers };
       }
       wait = Number(response.headers.get("Retry-After") ?? 1);
     } catch (error) {
@@ -56,7 +56,11 @@ function store(stored, request) {
 
 /** The creation result of the stored request, or null when its table is taken. */
 async function ask(stored) {
-  const { status, answer } = await call("POST", "/v1/reservations", readFileSync(stored));
+  const { status, answer, headers } = await call("POST", "/v1/reservations", readFileSync(stored));
+  if (["cancelled", "declined"].includes(headers.get("Reservation-Status"))) {
+    rmSync(stored);
+    giveUp("this booking was cancelled since: use a new reference");
+  }
   // 200: it was booked before, here is that result.
   if (status === 201 || status === 200) return answer;
   // Nothing was booked; any other refusal leaves that open.

@@ -2,7 +2,7 @@
 // Book a table: SERVICE_URL=… SERVICE_KEY=… php book.php DATE SLOT GUESTS NAME PHONE REFERENCE
 declare(strict_types=1);
 
-/** [status, decoded body]. Repeats after 429, 503 and network errors, and never a 409. */
+/** [status, decoded body, header lines]. Repeats after 429, 503 and network errors, and never a 409. */
 function call(string $method, string $path, ?string $body = null, int $tries = 5): array
 {
     for ($made = 1; ; $made++) {
@@ -25,7 +25,7 @@ function call(string $method, string $path, ?string $body = null, int $tries = 5
             preg_match('#^HTTP/\S+ (\d+)#', $http_response_header[0], $line);
             $status = (int) $line[1];
             if (!in_array($status, [429, 503], true) || $made === $tries) {
-                return [$status, $decoded];
+                return [$status, $decoded, $http_response_header];
             }
             foreach ($http_response_header as $header) {
                 if (preg_match('/^Retry-After: (\d+)/i', $header, $found)) {
@@ -75,7 +75,11 @@ function store(string $stored, array $request): void
 /** Ends with the creation result of the stored request; returns when its table is taken. */
 function ask(string $stored): void
 {
-    [$status, $answer] = call('POST', '/v1/reservations', file_get_contents($stored));
+    [$status, $answer, $headers] = call('POST', '/v1/reservations', file_get_contents($stored));
+    if (preg_grep('/^Reservation-Status: (cancelled|declined)$/i', $headers)) {
+        unlink($stored);
+        give_up('this booking was cancelled since: use a new reference');
+    }
     if ($status === 201 || $status === 200) { // 200: it was booked before, here is that result
         echo json_encode($answer, JSON_THROW_ON_ERROR | JSON_UNESCAPED_SLASHES), "\n";
         exit(0);

@@ -28,14 +28,14 @@ def send(method, path, body):
 
 
 def call(method, path, body=None, tries=5):
-    """(status, decoded body). Repeats after 429, 503 and network errors, and never a 409."""
+    """(status, body, headers). Repeats after 429, 503 and network errors, and never a 409."""
     for remaining in reversed(range(tries)):
         wait = 2 ** (tries - remaining - 1)
         try:
             with send(method, path, body) as response:
                 answer = json.load(response)
             if response.status not in (429, 503) or not remaining:
-                return response.status, answer
+                return response.status, answer, response.headers
             wait = int(response.headers.get("Retry-After", "1"))
         except (OSError, http.client.HTTPException, ValueError):
             # No connection, it broke, or not the box answered: the booking may exist or not.
@@ -47,9 +47,9 @@ def call(method, path, body=None, tries=5):
 
 def tables_that_fit(date, slot, guests):
     """Ids of free tables for that party, the smallest first."""
-    _, venue = call("GET", "/v1/venue")
+    _, venue, _ = call("GET", "/v1/venue")
     query = urllib.parse.urlencode({"date": date, "slot": slot})
-    status, availability = call("GET", f"/v1/availability?{query}")
+    status, availability, _ = call("GET", f"/v1/availability?{query}")
     if status != 200:
         sys.exit(f"{availability['code']}: {availability['error_en']}")
     free = {table["id"] for table in availability["tables"] if table["available"]}
@@ -70,7 +70,10 @@ def store(stored, request):
 
 def ask(stored):
     """The creation result of the stored request, or None when its table is taken."""
-    status, answer = call("POST", "/v1/reservations", stored.read_bytes())
+    status, answer, headers = call("POST", "/v1/reservations", stored.read_bytes())
+    if headers.get("Reservation-Status") in ("cancelled", "declined"):
+        stored.unlink()
+        sys.exit("this booking was cancelled since: use a new reference")
     if status in (200, 201):  # 200: it was booked before, here is that result
         return answer
     if status in (400, 409) or answer["code"] == "TABLE_NOT_FOUND":
