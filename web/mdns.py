@@ -7,7 +7,6 @@ use it.
 
 import asyncio
 import logging
-import socket
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from importlib import import_module
@@ -16,9 +15,15 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from appliance.box import Box
-from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import log_exception
-from appliance.core.network import is_loopback_host, listens_at, own_interfaces, serves_tls
+from appliance.core.network import (
+    REMOTE_ADDRESSES,
+    is_loopback_host,
+    listens_at,
+    own_interfaces,
+    serves_tls,
+    source_address,
+)
 from appliance.database.database import ChangedBeside
 from appliance.outbox import VenueChanged
 from appliance.venue.rows import get_venue
@@ -43,8 +48,8 @@ def find_address(host: str, port: int, remembered: str | None) -> str:
     """
     if host not in ANY:
         return f"http://{in_url(host)}:{port}"
-    found = _address_that_leads_out()
-    if found is None and remembered is not None and urlsplit(remembered).port == port:
+    found = source_address(REMOTE_ADDRESSES[0])
+    if found in {None, _LOOPBACK} and remembered is not None and urlsplit(remembered).port == port:
         return remembered
     return f"http://{found or _LOOPBACK}:{port}"
 
@@ -66,14 +71,12 @@ def in_url(host: str) -> str:
 
 
 @asynccontextmanager
-async def following(
-    box: Box, directory: DataDirectory, host: str, port: int
-) -> AsyncIterator[None]:
+async def following(box: Box, host: str, port: int) -> AsyncIterator[None]:
     """During the block, check the box's addresses every minute and announce them by mDNS."""
     if is_loopback_host(host):
         yield
         return
-    task = asyncio.create_task(_AddressWatch(box, directory, host, port).run(), name="addresses")
+    task = asyncio.create_task(_AddressWatch(box, host, port).run(), name="addresses")
     try:
         yield
     finally:
@@ -82,8 +85,8 @@ async def following(
 
 
 class _AddressWatch:
-    def __init__(self, box: Box, directory: DataDirectory, host: str, port: int) -> None:
-        self._box, self._directory, self._host, self._port = box, directory, host, port
+    def __init__(self, box: Box, host: str, port: int) -> None:
+        self._box, self._host, self._port = box, host, port
         self._venue_changed = asyncio.Event()
         self._announced: tuple[str, str, list[tuple[str, int]]] | None = None
         self._addresses: list[str] | None = None
@@ -132,13 +135,13 @@ class _AddressWatch:
     def _move(self, addresses: list[str]) -> None:
         box = self._box
         is_first, self._is_first_move = self._is_first_move, False
-        address = find_address(self._host, self._port, self._directory.remembered_address())
+        address = find_address(self._host, self._port, self._box.directory.remembered_address())
         if is_first and box.live.links.address == address:
             return
         log.info("addresses: changed to %s", ", ".join(addresses) or "none")
         box.move(address)
         box.look_for_changes()  # also renews the certificate, which contains the addresses
-        self._directory.remember_address(address)
+        box.directory.remember_address(address)
 
     async def _announce(
         self, addresses: list[str], interfaces: list[tuple[str, int]], announcement: AsyncExitStack
@@ -195,13 +198,3 @@ async def announced(info: "AsyncServiceInfo", addresses: Sequence[str]) -> Async
     finally:
         await responder.async_unregister_all_services()
         await responder.async_close()
-
-
-def _address_that_leads_out() -> str | None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))  # selects a route, sends no packet
-        except OSError:
-            return None
-        found = str(probe.getsockname()[0])
-    return None if found == _LOOPBACK else found

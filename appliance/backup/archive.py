@@ -302,7 +302,7 @@ def read_archive(sealed: SealedReader, folder: Path | None, progress: Progress) 
                 found[member.name] = _measure(content) if path is None else _unpack(content, path)
                 done += found[member.name][0]
                 progress(done, manifest.size)
-    except (tarfile.TarError, msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (tarfile.TarError, ValueError) as error:
         raise OperatorError(
             f"this backup is damaged ({type(error).__name__}). Use a different backup."
         ) from None

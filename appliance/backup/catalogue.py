@@ -9,7 +9,7 @@ from pathlib import Path
 
 from appliance.backup.archive import Header, show_header
 from appliance.backup.recovery_key import RecoveryKey, find_recovery_key
-from appliance.clock import Clock, parse_instant
+from appliance.clock import DAY_MS, HOUR_MS, MINUTE_MS, Clock, parse_instant
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.files import atomic_write, make_folder
@@ -17,7 +17,7 @@ from appliance.core.settings import Settings
 
 SUFFIX = ".venuebox-backup"
 _HOURS, _DAYS, _WEEKS, _SCHEMAS = 24, 14, 8, 2
-_QUARTER_MS, HOUR_MS, DAY_MS = 900_000, 3_600_000, 86_400_000
+_QUARTER_MS = 15 * MINUTE_MS
 OVERDUE_MS = DAY_MS + 6 * HOUR_MS
 _NAME = re.compile(
     rf"([a-z0-9-]+)-(?P<stamp>\d{{4}}-\d{{2}}-\d{{2}}T\d{{6}}Z)(-\d+)?{re.escape(SUFFIX)}"

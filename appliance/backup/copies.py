@@ -13,14 +13,14 @@ from appliance.backup import archive, catalogue
 from appliance.backup.recovery_key import find_recovery_key
 from appliance.backup.restore import prove, require_room, scratch_folder
 from appliance.backup.targets import Target, TargetError, ensure_sftp_key, open_target
-from appliance.clock import Clock, ZoneDatabase
+from appliance.clock import DAY_MS, Clock, ZoneDatabase
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.files import atomic_write
 from appliance.core.settings import BackupSettings, Settings
 
 _RECORD = "last-copy.json"
-TRIAL_MS = 7 * catalogue.DAY_MS
+TRIAL_MS = 7 * DAY_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,12 @@ def read_copy_record(root: Path) -> CopyRecord:
         return CopyRecord(**json.loads((root / _RECORD).read_text("utf-8")))
     except (OSError, ValueError, TypeError):
         return CopyRecord()
+
+
+def forget_relay_copies(root: Path) -> None:
+    """Forget the copies at the relay, because the box in `root` has joined another one."""
+    if read_copy_record(root).target == "relay:":
+        (root / _RECORD).unlink(missing_ok=True)
 
 
 class UnusableCopy(OperatorError):
@@ -212,14 +218,14 @@ async def find_latest(
     backup does not exist, or if there are backups of several venues and `wanted` is not given.
     """
     names = [name for name in await target.list() if catalogue.slug_of(name)]
-    venues = {catalogue.slug_of(name) for name in names}
-    if not wanted and len(venues) > 1:
-        raise TargetError(
-            f"{where} has backups of several venues ({', '.join(sorted(venues))}). "
-            "Add the name of one backup to the address."
-        )
     # Read the headers, because the time in a name is wrong if the box's clock was wrong.
     copies = [] if wanted else await _list_copies(target, names, known)
+    if len({header.venue_id for _path, header in copies}) > 1:
+        slugs = sorted({header.slug for _path, header in copies})
+        raise TargetError(
+            f"{where} has backups of several venues ({', '.join(slugs)}). "
+            "Add the name of one backup to the address."
+        )
     latest = wanted or next((path.name for path, _header in copies), "")
     if latest not in names:
         raise TargetError(f"{where} has no backup {wanted}".rstrip())

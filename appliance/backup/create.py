@@ -36,7 +36,6 @@ _PATIENCE_SECONDS = 540.0
 _NO_ROOM = "the disk is full. Free some space in the backup folder and in the data directory."
 _EXPLANATIONS = {
     errno.ENOSPC: _NO_ROOM,
-    errno.EDQUOT: _NO_ROOM,
     errno.EROFS: "its folder is read-only. If systemd runs the box, run venuebox service install "
     "to allow writing there. Otherwise, check the volume.",
     errno.EACCES: "the box's user may not write to its folder. Make that user the folder's owner.",

@@ -9,6 +9,7 @@ not serve. Markers are encrypted with a key derived from the recovery key.
 import contextlib
 import hashlib
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -33,7 +34,7 @@ _AT_TARGET = "marker at the target"  # the `context` of the marker at the target
 _NONCE_BYTES = 12
 _FIRST_GENERATION = 1
 _EVENTS_MAX = 1000
-FRESH_MS = 180_000  # a box that wrote its marker in the last 3 min still serves
+FRESH_MS = 180_000  # a box that wrote its marker in the last 3 min may still serve
 _MACHINE_ID = Path("/etc/machine-id")
 
 
@@ -90,15 +91,20 @@ class Stored:
     """The content of `installation.json`. `machine` identifies the machine that created it.
 
     `confirmed` is False after a restore or a copy of the directory, as long as the original box may
-    still be serving. While it is False, `give_way` refuses to let this box serve if another box has
-    served in the last 3 min. `replaced_by` is the last known marker of a box that has replaced this
-    one, so that this box stays fenced when it starts without a network.
+    still be serving. While it is False, `give_way` refuses to let this box serve if another box
+    serves. `replaced_by` is the last known marker of a box that has replaced this one, so that this
+    box stays fenced when it starts without a network.
+
+    `heard` is the time in the marker that this box last found at the target while it was not
+    confirmed. `heard_at` is when it first found that marker: the monotonic clock, in seconds.
     """
 
     installation: Installation
     machine: str
     confirmed: bool = True
     replaced_by: Marker | None = None
+    heard: int | None = None
+    heard_at: float = 0.0
 
 
 def read_installation(root: Path) -> Installation | None:
@@ -153,6 +159,22 @@ def keep_replaced(directory: DataDirectory, stored: Stored, by: Marker) -> Store
     return replaced
 
 
+def note_marker(
+    directory: DataDirectory, stored: Stored, marker: Marker, monotonic: float
+) -> tuple[Stored, bool]:
+    """Note the marker of another box at the target. Returns the new `stored`, and if it is silent.
+
+    The other box is silent if its marker has been the same for 3 min. `monotonic` is the monotonic
+    clock in seconds. The time in the marker says nothing about its age, because the clock of either
+    box may be wrong. The monotonic clock never steps, and starts anew only when the machine does.
+    """
+    if stored.heard != marker.at or monotonic < stored.heard_at:
+        stored = replace(stored, heard=marker.at, heard_at=monotonic)
+        with contextlib.suppress(OSError):
+            _store(directory.root, stored)
+    return stored, monotonic - stored.heard_at >= FRESH_MS / 1000
+
+
 def renew_installation(
     root: Path, tokens: Tokens, now: int, *others: Installation | None, confirmed: bool
 ) -> Installation:
@@ -195,7 +217,7 @@ def _read(root: Path) -> Stored | None:
     """
     found = []
     for path in _files(root):
-        with contextlib.suppress(OSError, msgspec.DecodeError):
+        with contextlib.suppress(OSError, ValueError):
             found.append(msgspec.json.decode(path.read_bytes(), type=Stored))
     return max(found, key=lambda stored: stored.installation, default=None)
 
@@ -222,7 +244,7 @@ def unseal(sealed: bytes, key: RecoveryKey, context: str = _AT_TARGET) -> Marker
     Returns None if it is damaged or was encrypted with a different key or context.
     """
     cipher = AESGCM(key.derive(_PURPOSE, b""))
-    with contextlib.suppress(InvalidTag, ValueError, msgspec.DecodeError):
+    with contextlib.suppress(InvalidTag, ValueError):
         nonce, content = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
         return msgspec.json.decode(cipher.decrypt(nonce, content, context.encode()), type=Marker)
     return None
@@ -233,15 +255,15 @@ def marker_name(venue_id: str) -> str:
     return f"{venue_id}.venuebox-serving"
 
 
-def give_way(own: Stored, others: list[Marker], now: int) -> None:
-    """Raise Fenced if `own` is not confirmed and another box served in the last 3 min."""
+def give_way(own: Stored, others: list[Marker]) -> None:
+    """Raise Fenced if `own` is not confirmed and another box is in `others`, the serving boxes."""
     for marker in others:
-        is_fresh = abs(now - marker.at) < FRESH_MS
-        if not own.confirmed and is_fresh and marker.installation != own.installation:
+        if not own.confirmed and marker.installation != own.installation:
             where = ", ".join(marker.addresses) or "unknown address"
             raise Fenced(
-                f"the box that this data came from still serves ({where}), so this box does not "
-                "serve. To replace that box, switch it off, and start this box three minutes later."
+                f"the box that this data came from may still serve ({where}), so this box does not "
+                "serve. To replace that box, switch it off. This box then serves if you start it "
+                "again three minutes later, or at once after venuebox standby take-over --force."
             )
 
 
@@ -266,18 +288,21 @@ def _show(instant: int) -> str:
 
 async def exchange(
     settings: BackupSettings, directory: DataDirectory, key: RecoveryKey, venue_id: str,
-    own: Stored, marker: Marker,
+    own: Stored, marker: Marker, is_silent: Callable[[Marker], bool],
 ) -> None:  # fmt: skip
     """Write the marker to the target, unless this box must not serve (`refuse_later`, `give_way`).
 
-    Raises Fenced if this box must not serve, and TargetError if the target fails.
+    `is_silent` returns whether the box with the marker at the target no longer serves. It is called
+    only if `own` is not confirmed. Raises Fenced if this box must not serve, and TargetError if the
+    target fails.
     """
     name = marker_name(venue_id)
     async with open_target(settings, directory) as target:
         found = unseal(await target.read_marker(name) or b"", key)
         others = [found] if found else []
         refuse_later(own.installation, others)
-        give_way(own, others, marker.at)
+        if not own.confirmed:
+            give_way(own, [other for other in others if not is_silent(other)])
         await target.write_marker(name, seal(marker, key))
 
 
@@ -293,9 +318,14 @@ async def find_marker(
 
 
 def list_events(reader: Reader, after: int) -> list[Event]:
-    """List the latest events since `after` (ms since 1970), oldest first, at most 1,000."""
+    """List the latest events since `after` (ms since 1970), oldest first, at most 1,000.
+
+    Always lists the last event. Without it, a box restored from an older backup than the latest
+    could not tell that it lacks any events.
+    """
     sql = """SELECT seq, type, reservation_id, occurred_at
              FROM (SELECT * FROM event ORDER BY seq DESC LIMIT :most)
-             WHERE occurred_at >= :after ORDER BY seq DESC"""
+             WHERE occurred_at >= :after OR seq = (SELECT max(seq) FROM event)
+             ORDER BY seq DESC"""
     rows = reader.rows(sql, {"after": after, "most": _EVENTS_MAX})
     return [Event(*row) for row in rows][::-1]

@@ -3,11 +3,13 @@
 import asyncio
 import contextlib
 import json
+import logging
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import apsw
 import msgspec
 
 from appliance.backup import archive, catalogue, fence
@@ -31,6 +33,8 @@ from appliance.core.tokens import Tokens
 from appliance.database.connection import open_connection
 from appliance.database.integrity import describe_venue
 
+log = logging.getLogger(__name__)
+
 _FILE = "standby.json"
 LOST_FILE = "lost-events.json"
 FRESH_SECONDS = fence.FRESH_MS // 1000  # a box with a marker younger than this may still serve
@@ -53,7 +57,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A backup that was proven by a trial restore. Times are in ms since 1970."""
+    """A backup that was proven by a trial restore. `made_at` is in ms since 1970."""
 
     file: str
     venue: str
@@ -61,16 +65,18 @@ class Ready:
     venue_id: str
     made_at: int
     reservations: int
-    proven_at: int
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The state of a standby. `trouble` is the latest error, or ""."""
+    """The state of a standby. `trouble` is the latest error, or "".
+
+    `seen_at` is when the target was last read and its latest backup was `ready`, in ms since 1970.
+    """
 
     ready: Ready | None = None
     marker: fence.Marker | None = None
-    seen_at: int | None = None  # when the target was last read, in ms since 1970
+    seen_at: int | None = None
     trouble: str = ""
 
 
@@ -106,7 +112,7 @@ def read_source(root: Path) -> Source | None:
         return msgspec.json.decode((root / _FILE).read_bytes(), type=Source)
     except FileNotFoundError:
         return None
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, ValueError) as error:
         raise OperatorError(
             f"{root / _FILE} cannot be used ({error}). Run venuebox standby --from again."
         ) from None
@@ -157,7 +163,8 @@ class Standby:
             target_secret=source.target_secret,
         )
         self._folder = directory.root / "backups"
-        self._unusable = ""  # the name of the backup that was last found unusable
+        # The name of the backup that was last found unusable, and why.
+        self._unusable, self._why_unusable = "", ""
         self._known: dict[str, archive.Header] = {}  # headers at the target, by file name
 
     def refresh(self) -> State:
@@ -170,7 +177,7 @@ class Standby:
                 self._prove_kept()
             asyncio.run(self._refresh())
             self.state = replace(self.state, trouble="")
-        except (OperatorError, OSError) as error:
+        except (OperatorError, OSError, apsw.Error) as error:
             self.state = replace(self.state, trouble=str(error))
         return self.state
 
@@ -193,12 +200,12 @@ class Standby:
                     with self._noting_unusable(name):
                         venue_id = archive.show_header(scratch / name).venue_id
                 sealed = await target.read_marker(fence.marker_name(venue_id))
-            marker = fence.unseal(sealed or b"", self.key)
-            self.state = replace(self.state, marker=marker, seen_at=self.clock.now())
+            self.state = replace(self.state, marker=fence.unseal(sealed or b"", self.key))
+            if name == self._unusable:
+                raise OperatorError(self._why_unusable)
             if is_new:
                 self._take(scratch / name)
-            if name == self._unusable:
-                raise OperatorError(self.state.trouble)
+            self.state = replace(self.state, seen_at=self.clock.now())
 
     @contextlib.contextmanager
     def _noting_unusable(self, name: str) -> Iterator[None]:
@@ -208,8 +215,8 @@ class Standby:
         """
         try:
             yield
-        except OperatorError:
-            self._unusable = name
+        except OperatorError as error:
+            self._unusable, self._why_unusable = name, str(error)
             raise
 
     def _take(self, path: Path) -> None:
@@ -229,7 +236,7 @@ class Standby:
             proven = prove(file, self.key, scratch, self.clock, self._zones, upgrade=True)
         return Ready(
             path.name, header.venue, header.slug, header.venue_id, parse_instant(header.made_at),
-            proven.reservations, self.clock.now(),
+            proven.reservations,
         )  # fmt: skip
 
     def take_over(self, live: list[fence.Marker], *, force: bool) -> tuple[Proven, Lost]:
@@ -245,13 +252,21 @@ class Standby:
             raise OperatorError(
                 f"there is no proven backup to take over with: {state.trouble or 'none was found'}"
             )
-        with archive.open_backup(self._folder / state.ready.file) as file:
-            proven = restore_blank(
-                file, self.key, self.directory, self.clock, self._zones, lambda *_: None,
-                state.marker.installation if state.marker else None, confirmed=True,
-            )  # fmt: skip
+        try:
+            with archive.open_backup(self._folder / state.ready.file) as file:
+                proven = restore_blank(
+                    file, self.key, self.directory, self.clock, self._zones, lambda *_: None,
+                    state.marker.installation if state.marker else None, confirmed=True,
+                )  # fmt: skip
+        except (OSError, apsw.Error) as error:
+            raise OperatorError(
+                f"the backup was not restored ({error}). If the disk is full, free some space. "
+                "Then take over again."
+            ) from None
+        # The directory now contains a box that may serve, so nothing may fail any more.
         lost = record_lost(self.directory, state.marker)
-        (self.directory.root / _FILE).unlink()
+        with contextlib.suppress(OSError):  # a box is served even if this file is left
+            (self.directory.root / _FILE).unlink()
         return proven, lost
 
 
@@ -307,15 +322,21 @@ def claim(
 
 
 def record_lost(directory: DataDirectory, marker: fence.Marker | None) -> Lost:
-    """Find the events in the marker that the restored box lacks, and write them to LOST_FILE."""
+    """Find the events in the marker that the restored box lacks, and write them to LOST_FILE.
+
+    Logs an error instead of raising it, because the box is restored.
+    """
     lost = Lost([], 0, None)
-    if marker is not None:
-        path = directory.database("live")
-        with contextlib.closing(open_connection(path, writable=False)) as connection:
-            [[last]] = connection.execute("SELECT coalesce(max(seq), 0) FROM event")
-        events = [event for event in marker.events if event.seq > last]
-        lost = Lost(events, events[0].seq - last - 1 if events else 0, marker.at)
-    atomic_write(directory.root / LOST_FILE, _lost_as_json(lost).encode())
+    try:
+        if marker is not None:
+            path = directory.database("live")
+            with contextlib.closing(open_connection(path, writable=False)) as connection:
+                [[last]] = connection.execute("SELECT coalesce(max(seq), 0) FROM event")
+            events = [event for event in marker.events if event.seq > last]
+            lost = Lost(events, events[0].seq - last - 1 if events else 0, marker.at)
+        atomic_write(directory.root / LOST_FILE, _lost_as_json(lost).encode())
+    except (OSError, apsw.Error) as error:
+        log.warning("standby: %s was not written: %s", LOST_FILE, error)
     return lost
 
 

@@ -18,7 +18,7 @@ from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.files import PART, atomic_write, make_folder
 from appliance.core.settings import BackupSettings, is_target
-from appliance.relay_access import BOX_USER, Access, access_file
+from appliance.relay_access import BOX_USER, Access, RelayHostKey, access_file
 
 if TYPE_CHECKING:
     import asyncssh
@@ -205,18 +205,13 @@ async def connect_relay(directory: DataDirectory) -> AsyncIterator["asyncssh.SFT
 async def _open_relay_session(access: Access) -> AsyncIterator["asyncssh.SFTPClient"]:
     import asyncssh  # noqa: PLC0415 - see above
 
-    class Client(asyncssh.SSHClient):
-        """Accepts only the host key whose fingerprint was in the invitation."""
-
-        def validate_host_public_key(
-            self, host: str, addr: str, port: int, key: asyncssh.SSHKey
-        ) -> bool:
-            del host, addr, port
-            return bool(key.get_fingerprint() == access.relay.fingerprint)
+    class Client(RelayHostKey, asyncssh.SSHClient):
+        pass
 
     async with asyncio.timeout(_CONNECT_SECONDS):
         connection = await asyncssh.connect(
-            access.relay.host, access.relay.port, client_factory=Client, username=BOX_USER,
+            access.relay.host, access.relay.port, client_factory=lambda: Client(access.relay),
+            username=BOX_USER,
             client_keys=[asyncssh.import_private_key(access.key)], agent_path=None, config=None,
             known_hosts=([], [], []), server_host_key_algs=["ssh-ed25519"], keepalive_interval=15,
         )  # fmt: skip

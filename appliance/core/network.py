@@ -45,7 +45,7 @@ def is_public(url: str) -> bool:
 
 
 # Addresses outside the local network. They are reserved for documentation, so no machine uses them.
-_REMOTE_ADDRESSES = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
+REMOTE_ADDRESSES = ("192.0.2.1", "2001:db8::1")
 
 
 class Network:
@@ -53,14 +53,19 @@ class Network:
 
     def has_way_out(self) -> bool:
         """Whether the kernel has a route out of the local network. Sends no packet."""
-        return any(_has_route(family, address) for family, address in _REMOTE_ADDRESSES)
+        return any(source_address(address) is not None for address in REMOTE_ADDRESSES)
 
 
-def _has_route(family: int, address: str) -> bool:
+def source_address(address: str) -> str | None:
+    """Return the own address from which packets to `address` are sent, or None without a route.
+
+    Connects a UDP socket, which sends no packet.
+    """
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.connect((address, 9))
-        return True
-    return False
+        return str(probe.getsockname()[0])
+    return None
 
 
 def own_addresses() -> list[str]:

@@ -3,11 +3,11 @@
 import asyncio
 
 from appliance.alerts import list_alerts
-from appliance.backup.catalogue import DAY_MS, read_record
+from appliance.backup.catalogue import read_record
 from appliance.backup.copies import Copier, UnusableCopy, read_copy_record
 from appliance.backup.create import Maker, find_mark
 from appliance.box import Box
-from appliance.core.data_directory import DataDirectory
+from appliance.clock import DAY_MS
 from appliance.core.errors import OperatorError
 from appliance.database.connection import Reader
 from appliance.jobs.nightly import DAMAGED, FIRST_MS, NO_BACKUP, note_alert, note_new_key
@@ -24,10 +24,9 @@ class FrequentBackups:
     If backups are slow, waits longer, so that they run at most 2 % of the time.
     """
 
-    def __init__(self, box: Box, directory: DataDirectory, busy: asyncio.Lock) -> None:
+    def __init__(self, box: Box, busy: asyncio.Lock) -> None:
         """`busy` is the lock that prevents the nightly jobs from running at the same time."""
         self._box = box
-        self._directory = directory
         self._busy = busy
         self._first = box.clock.now() + FIRST_MS
         self.job = Job(
@@ -38,7 +37,7 @@ class FrequentBackups:
     async def back_up(self) -> None:
         """Make a backup. If that fails, store an alert and raise OperatorError."""
         box, database = self._box, self._box.live.database
-        maker = Maker(self._directory, box.settings, box.clock, box.tokens, box.zones)
+        maker = Maker(box.directory, box.settings, box.clock, box.tokens, box.zones)
         async with self._busy:
             try:
                 await run_in_daemon_thread(lambda: maker.make(is_frequent=True))
@@ -46,7 +45,7 @@ class FrequentBackups:
                 await note_alert(database, NO_BACKUP, f"no backup was made: {error}")
                 raise
             await note_alert(database, NO_BACKUP, "")
-            await note_new_key(database, self._directory)
+            await note_new_key(database, box.directory)
 
     def _next_due(self, reader: Reader) -> int | None:
         """Return when the next backup is due, in ms since 1970.
@@ -55,7 +54,8 @@ class FrequentBackups:
         first backup. When a backup is due, returns None if nothing has changed since the latest
         backup, or if the database is damaged: its backup must not replace a good one.
         """
-        record, minutes = read_record(self._directory.root), self._box.settings.backup.every_minutes
+        record = read_record(self._box.directory.root)
+        minutes = self._box.settings.backup.every_minutes
         if record.latest is None or not minutes:
             return None
         wait = max(minutes * 60_000, round(record.seconds * _REST * 1000))
@@ -69,10 +69,10 @@ class FrequentBackups:
 class BackupCopies:
     """Copies each backup to `backup.target`, and once a week makes a trial restore of a copy."""
 
-    def __init__(self, box: Box, directory: DataDirectory) -> None:
+    def __init__(self, box: Box) -> None:
         self._database = box.live.database
-        self._root = directory.root
-        self._copier = Copier(directory, box.settings, box.clock, box.zones)
+        self._root = box.directory.root
+        self._copier = Copier(box.directory, box.settings, box.clock, box.zones)
         self._first = box.clock.now() + FIRST_MS
         self.job = Job("backup copies", self._database, self._next_due, self.copy, first_retry=60.0)
 

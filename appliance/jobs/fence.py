@@ -15,7 +15,6 @@ from appliance.backup.catalogue import time_of
 from appliance.backup.copies import read_copy_record
 from appliance.backup.recovery_key import RecoveryKey, find_recovery_key
 from appliance.box import Box
-from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import Unavailable, log_exception
 from appliance.core.network import is_public
 from appliance.database.connection import Reader
@@ -48,14 +47,13 @@ class FenceWatch:
     def __init__(
         self,
         box: Box,
-        directory: DataDirectory,
         look: Look | None,
         on_fenced: Callable[[fence.Fenced], None],
     ) -> None:
         """`on_fenced` must stop the box. `look` finds other boxes on the network."""
-        self._box, self._directory = box, directory
+        self._box, self._directory = box, box.directory
         self._look, self._on_fenced = look, on_fenced
-        self._own = fence.ensure_installation(directory, box.tokens, box.clock.now())
+        self._own = fence.ensure_installation(box.directory, box.tokens, box.clock.now())
         if self._own is None:
             log.error(
                 "fence: installation.json is damaged, so this box does not look for other boxes"
@@ -152,7 +150,7 @@ class FenceWatch:
             log_exception("fence: look at the network", error)
             return False
         fence.refuse_later(own.installation, others)
-        fence.give_way(own, others, self._box.clock.now())
+        fence.give_way(own, others)
         return True
 
     async def _exchange(self, key: RecoveryKey, own: fence.Stored) -> bool:
@@ -164,10 +162,16 @@ class FenceWatch:
         if not settings.target:
             return False
         venue_id, marker = await self._box.live.database.read(self._describe, own.installation)
+
+        def is_silent(other: fence.Marker) -> bool:
+            monotonic = self._box.clock.monotonic()
+            self._own, silent = fence.note_marker(self._directory, own, other, monotonic)
+            return silent
+
         try:
             await run_in_daemon_thread(
                 lambda: asyncio.run(
-                    fence.exchange(settings, self._directory, key, venue_id, own, marker)
+                    fence.exchange(settings, self._directory, key, venue_id, own, marker, is_silent)
                 )
             )
         except fence.Fenced:

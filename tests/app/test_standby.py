@@ -1,13 +1,16 @@
 """The standby's page, its health, and how boxes find each other on the network."""
 
 import asyncio
+import errno
 from contextlib import asynccontextmanager
 
+import apsw
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from appliance.backup.fence import Installation, Marker
+from appliance.backup.fence import Event, Installation, Marker
 from appliance.backup.recovery_key import RecoveryKey, keep_recovery_key
+from appliance.backup.standby import LOST_FILE
 from appliance.core.data_directory import DataDirectory
 from appliance.core.network import own_addresses
 from appliance.core.tokens import Tokens
@@ -47,7 +50,7 @@ async def page(world, live):
     standby = world.standby()
     made = StandbyServer(standby, world.source.code, "127.0.0.1", Tokens(), lambda: 8080)
     async with TestClient(TestServer(made.build())) as client:
-        client.standby_server = made
+        client.standby, client.standby_server = standby, made
         await asyncio.to_thread(standby.refresh)
         yield client
 
@@ -83,6 +86,22 @@ async def test_health_tells_the_age_of_the_backup_and_of_the_last_look(page, wor
         assert response.status == 503
 
 
+async def test_health_fails_ten_minutes_after_the_latest_backup_became_unusable(page, world):
+    world.clock.advance(60)
+    world.damage(world.back_up())
+    for _ in range(10):
+        world.clock.advance(60)
+        await asyncio.to_thread(page.standby.refresh)
+
+    async with page.get("/health") as response:
+        assert response.status == 503
+
+    world.back_up()
+    await asyncio.to_thread(page.standby.refresh)
+    async with page.get("/health") as response:
+        assert response.status == 200
+
+
 async def test_one_tap_takes_over_and_tells_the_address_of_the_other_box(page, world):
     world.report()
 
@@ -100,9 +119,14 @@ async def test_the_code_may_be_typed_in_groups(page, world):
     assert await press(page, code=f"{code[:5]} {code[5:]}", off="yes") == 200
 
 
+async def test_the_code_may_be_typed_on_an_arabic_keyboard(page, world):
+    arabic = world.source.code.translate({ord("0") + digit: 0x0660 + digit for digit in range(10)})
+    assert await press(page, code=arabic, off="yes") == 200
+
+
 @pytest.mark.proves("S35")
 async def test_without_the_code_nobody_takes_over_and_guesses_are_few(page, world):
-    for wrong in ("", "0", f"{world.source.code}0", "é"):
+    for wrong in ("", "0", f"{world.source.code}0", "é", "٠", "²", "१"):
         assert await press(page, code=wrong, off="yes") == 403
     while (status := await press(page, code="1", off="yes")) == 403:
         pass
@@ -111,6 +135,37 @@ async def test_without_the_code_nobody_takes_over_and_guesses_are_few(page, worl
     world.clock.advance(61)
     assert not world.directory.holds_a_box()
     assert await press(page, code=world.source.code, off="yes") == 200
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOSPC, "No space left"), apsw.FullError("database or disk is full")]
+)
+async def test_a_take_over_for_which_the_disk_has_no_room_can_be_repeated(
+    page, world, monkeypatch, error
+):
+    def fail(*_args, **_options):
+        raise error
+
+    with monkeypatch.context() as full:
+        full.setattr("appliance.backup.standby.restore_blank", fail)
+        assert await press(page, code=world.source.code, off="yes") == 409
+    assert not page.standby_server.taken_over.is_set()
+
+    assert await press(page, code=world.source.code, off="yes") == 200
+    await page.standby_server.taken_over.wait()
+
+
+async def test_a_restored_box_serves_even_if_nothing_more_can_be_written(page, world):
+    event = Event(1000, "reservation.created", "r", 1_000)
+    world.report(event)
+    (world.directory.root / LOST_FILE).mkdir()
+    (world.directory.root / "standby.json").unlink()
+
+    fields = {"code": world.source.code, "off": "yes"}
+    async with page.post("/take-over", data=fields) as response:
+        assert response.status == 200
+        assert event.id in await response.text()
+    await page.standby_server.taken_over.wait()
 
 
 async def test_the_page_asks_whether_the_other_box_is_off(page, world):
@@ -148,7 +203,7 @@ async def a_box(folder, clock, settings):
         return []
 
     async with opened_box(folder, clock, settings) as box:
-        watch = FenceWatch(box, DataDirectory(folder), look, print)
+        watch = FenceWatch(box, look, print)
         app = application_of(box, fence=watch)
         async with TestServer(app) as running:
             yield str(running.make_url("")).rstrip("/")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from hmac import compare_digest
+from string import digits
 
 from aiohttp import web
 from babel.dates import format_timedelta
@@ -18,10 +19,11 @@ from appliance.core.data_directory import listen_for_wakeups
 from appliance.core.errors import OperatorError, RateLimited
 from appliance.core.i18n import Language
 from appliance.core.i18n import mark as _
+from appliance.core.text import western_digits
 from appliance.core.tokens import Tokens
 from appliance.http.rate_limit import RateLimit
 from appliance.http.security_headers import page_headers
-from appliance.jobs.watchdog import sd_notify, watchdog_seconds
+from appliance.jobs.watchdog import keep_alive, sd_notify
 from appliance.scheduler import run_in_daemon_thread
 from web.mdns import in_url
 from web.neighbours import browse, find_boxes
@@ -96,7 +98,7 @@ class StandbyServer:
         self._live = await find_live(self._standby, self._host, self._tokens)
 
     async def show_health(self, _request: web.Request) -> web.Response:
-        """`GET /health`: 200 if a backup is proven and the target was read in the last 10 min."""
+        """`GET /health`: 200 if the target's latest backup was usable in the last 10 min."""
         state, now = self._standby.state, self._standby.clock.now()
         is_good = state.ready is not None and now - (state.seen_at or 0) < _STALE_MS
         age = None if state.ready is None else (now - state.ready.made_at) // 1000
@@ -110,7 +112,8 @@ class StandbyServer:
     async def take_over(self, request: web.Request) -> web.Response:
         """`POST /take-over`: restore the backup, if the code is right and the other box is off."""
         form = await request.post()
-        code = "".join(filter(str.isdigit, str(form.get("code", ""))))
+        typed = western_digits(str(form.get("code", "")))
+        code = "".join(filter(digits.__contains__, typed))
         language = request.config_dict[LANGUAGES].of(request)
         try:
             self._tries.spend("")
@@ -203,8 +206,9 @@ async def run_until_taken_over(
             print(f"standby http://{in_url(host)}:{port}", flush=True)
             sd_notify(environ, "READY=1")
             ends = [loop.create_task(event.wait()) for event in (stopped, server.taken_over)]
-            tasks = [*ends, loop.create_task(server.watch()), loop.create_task(_beat(environ))]
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            watching = loop.create_task(server.watch())
+            tasks = [*ends, watching, loop.create_task(keep_alive(environ))]
+            await asyncio.wait([*ends, watching], return_when=asyncio.FIRST_COMPLETED)
         finally:
             for task in tasks:
                 task.cancel()
@@ -214,12 +218,3 @@ async def run_until_taken_over(
         with suppress(asyncio.CancelledError):
             task.result()
     return server.taken_over.is_set()
-
-
-async def _beat(environ: Mapping[str, str]) -> None:
-    """Report to systemd's watchdog at regular intervals that the event loop runs."""
-    interval = watchdog_seconds(environ)
-    while True:
-        if interval is not None:
-            sd_notify(environ, "WATCHDOG=1")
-        await asyncio.sleep(interval or _EVERY_SECONDS)

@@ -34,7 +34,7 @@ def house(monkeypatch):
         return [(found.address, found.index)] if found.address else []
 
     monkeypatch.setattr(mdns, "own_interfaces", look)
-    monkeypatch.setattr(mdns, "_address_that_leads_out", lambda: found.address)
+    monkeypatch.setattr(mdns, "source_address", lambda _: found.address)
     monkeypatch.setattr(mdns, "_LOOK_SECONDS", 0.01)
     monkeypatch.setattr(mdns, "_LOOK_WITHOUT_SECONDS", 0.01)
     return found
@@ -76,7 +76,7 @@ async def test_links_of_both_environments_follow_and_keep_the_last_address(
 ):
     directory = DataDirectory(tmp_path)
     box.move("http://127.0.0.1:8080")
-    async with following(box, directory, ANYWHERE, PORT):
+    async with following(box, ANYWHERE, PORT):
         for address in ("192.168.1.7", "192.168.1.9"):
             house.address = address
             await until(lambda url=f"http://{address}:8080": box.live.links.base == url)
@@ -108,10 +108,10 @@ def renamed(tx, slug):
 
 
 async def test_a_venue_that_gets_another_slug_is_announced_under_it_at_once(
-    box, house, told, tmp_path, monkeypatch
+    box, house, told, monkeypatch
 ):
     monkeypatch.setattr(mdns, "_LOOK_SECONDS", 3600.0)
-    async with following(box, DataDirectory(tmp_path), ANYWHERE, PORT):
+    async with following(box, ANYWHERE, PORT):
         await until(lambda: told.now)
         [(before, _, _)] = told.now
 
@@ -123,20 +123,18 @@ async def test_a_venue_that_gets_another_slug_is_announced_under_it_at_once(
     assert told.now == []
 
 
-async def test_without_an_address_nothing_is_announced_until_there_is_one(
-    box, house, told, tmp_path
-):
+async def test_without_an_address_nothing_is_announced_until_there_is_one(box, house, told):
     house.address = None
-    async with following(box, DataDirectory(tmp_path), ANYWHERE, PORT):
+    async with following(box, ANYWHERE, PORT):
         await asyncio.sleep(0.05)
         assert told.now == []
         house.address = "192.168.1.9"
         await until(lambda: told.now and told.now[0][1] == ("192.168.1.9",))
 
 
-async def test_an_address_that_is_gone_does_not_end_the_announcing(box, house, told, tmp_path):
+async def test_an_address_that_is_gone_does_not_end_the_announcing(box, house, told):
     told.trouble = RuntimeError("No adapter found for IP address")
-    async with following(box, DataDirectory(tmp_path), ANYWHERE, PORT):
+    async with following(box, ANYWHERE, PORT):
         await until(lambda: told.now and told.now[0][1] == ("192.168.1.7",))
 
         told.trouble = RuntimeError("No adapter found for IP address")
@@ -147,10 +145,10 @@ async def test_an_address_that_is_gone_does_not_end_the_announcing(box, house, t
 
 
 @pytest.mark.parametrize("trouble", [OSError("no netlink"), Unavailable()])
-async def test_a_look_that_fails_is_not_the_last_one(box, house, told, tmp_path, trouble):
+async def test_a_look_that_fails_is_not_the_last_one(box, house, told, trouble):
     box.move("http://127.0.0.1:8080")
     house.trouble = trouble
-    async with following(box, DataDirectory(tmp_path), ANYWHERE, PORT):
+    async with following(box, ANYWHERE, PORT):
         await until(lambda: told.now and told.now[0][1] == ("192.168.1.7",))
         assert box.live.links.base == "http://192.168.1.7:8080"
 
@@ -167,7 +165,7 @@ async def test_a_move_that_fails_is_tried_again_and_announced_meanwhile(
         remember(self, address)
 
     monkeypatch.setattr(DataDirectory, "remember_address", fail)
-    async with following(box, directory, ANYWHERE, PORT):
+    async with following(box, ANYWHERE, PORT):
         await until(lambda: told.now)
         assert directory.remembered_address() is None
         disk.is_full = False
@@ -176,10 +174,8 @@ async def test_a_move_that_fails_is_tried_again_and_announced_meanwhile(
 
 
 @pytest.mark.parametrize("host", [ANYWHERE, "192.168.1.7"])
-async def test_an_adapter_that_was_plugged_in_again_is_announced_again(
-    box, house, told, tmp_path, host
-):
-    async with following(box, DataDirectory(tmp_path), host, PORT):
+async def test_an_adapter_that_was_plugged_in_again_is_announced_again(box, house, told, host):
+    async with following(box, host, PORT):
         await until(lambda: len(told.all) == 1)
         house.index = 3
         await until(lambda: len(told.all) == 2)

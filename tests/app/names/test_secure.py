@@ -9,11 +9,11 @@ from aiohttp import HttpVersion10, web
 from aiohttp.test_utils import make_mocked_request
 from cryptography import x509
 
-from appliance.clock import StoppedClock
 from appliance.core.errors import HttpsRequired
 from appliance.core.settings import ServerSettings
 from appliance.tls.authority import Names
 from appliance.tls.certificates import Certificates
+from tests.clocks import StoppedClock
 from tests.conftest import running_box, with_settings
 from web.connection import ConnectionLimit
 from web.listeners import accept_tls
@@ -164,7 +164,7 @@ async def test_a_connection_counts_before_its_handshake_and_no_longer_than_it_la
     listener = listen("127.0.0.1", 0)
     port = listener.getsockname()[1]
     server = await accept_tls(listener, Echo, certificates.context, limit)
-    client = ssl.create_default_context(cadata=certificates.authority_pem().decode())
+    client = ssl.create_default_context(cadata=certificates.give_authority())
     try:
         silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
         await holds(limit, 2)

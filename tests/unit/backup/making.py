@@ -8,13 +8,14 @@ from pathlib import Path
 from appliance.backup.create import Maker
 from appliance.backup.recovery_key import RecoveryKey, keep_recovery_key
 from appliance.box import open_box
-from appliance.clock import StoppedClock, newest_zone_database
+from appliance.clock import newest_zone_database
 from appliance.core.data_directory import DataDirectory
 from appliance.core.files import atomic_write
 from appliance.core.settings import Settings
 from appliance.core.tokens import Tokens
 from appliance.reservations.create import enter_by_staff
 from tests.builders import TONIGHT, a_booking, table_id
+from tests.clocks import StoppedClock
 from tests.conftest import MASTER_KEY, furnished_template
 
 KEY = RecoveryKey(bytes(range(100, 132)))

@@ -1,13 +1,16 @@
 """Copies at a target: the latest backup, thinned, restored on trial, and fetched again."""
 
+from contextlib import closing
+
 import pytest
 
 from appliance.backup.archive import open_backup
-from appliance.backup.catalogue import list_backups, read_record
+from appliance.backup.catalogue import list_backups, read_record, slug_of
 from appliance.backup.copies import Copier, UnusableCopy, fetch_latest, read_copy_record
 from appliance.backup.restore import restore_blank
 from appliance.backup.targets import TargetError
 from appliance.core.data_directory import DataDirectory
+from appliance.database.connection import open_connection
 from tests.conftest import with_settings
 from tests.unit.backup.making import KEY, a_box_with_guests, a_maker
 from tests.unit.backup.shelf import Shelf
@@ -177,6 +180,38 @@ def test_a_fetch_that_finds_none_or_two_venues_is_refused(made, shelf, tmp_path,
 
     with pytest.raises(TargetError):
         fetch_latest(TARGET + wanted, with_settings().backup, made.directory, tmp_path)
+
+
+def rename_venue(made, slug):
+    path = made.directory.database("live")
+    with closing(open_connection(path, writable=True)) as connection:
+        connection.execute("UPDATE venue SET slug = ?", (slug,))
+
+
+def test_a_venue_that_changed_its_slug_still_has_a_latest_copy(made, shelf, tmp_path):
+    a_maker(made).make()
+    a_copier(made).run()
+    made.clock.advance(900)
+    rename_venue(made, "dar-atlas")
+    latest, _ = a_maker(made).make()
+    a_copier(made).run()
+    assert len({slug_of(name) for name in shelf.files}) == 2
+
+    path = fetch_latest(TARGET, with_settings().backup, DataDirectory(tmp_path / "new"), tmp_path)
+
+    assert path.name == latest.name
+
+
+@pytest.mark.parametrize("slug", ["riad-atlas", "bar"])
+def test_the_copies_of_two_venues_are_told_apart_by_their_ids(made, shelf, tmp_path, slug):
+    path, proven = a_maker(made).make()
+    venue = proven.header.venue_id.encode()
+    shelf.files[path.name] = path.read_bytes()
+    stranger = f"{slug}-2026-11-20T040012Z.venuebox-backup"
+    shelf.files[stranger] = path.read_bytes().replace(venue, venue[::-1])
+
+    with pytest.raises(TargetError):
+        fetch_latest(TARGET, with_settings().backup, DataDirectory(tmp_path / "new"), tmp_path)
 
 
 @pytest.mark.parametrize("name", ["/", "..", "x/../y"])

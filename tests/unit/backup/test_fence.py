@@ -16,6 +16,7 @@ from appliance.backup.fence import (
     exchange,
     give_way,
     marker_name,
+    note_marker,
     read_installation,
     refuse_later,
     renew_installation,
@@ -116,18 +117,32 @@ def test_one_damaged_copy_costs_nothing_and_two_disable_the_fence(tmp_path):
     assert ensure_installation(DataDirectory(tmp_path), Tokens(), 2_000) is None
 
 
-@pytest.mark.parametrize(
-    ("confirmed", "seconds_ago", "gives_way"),
-    [(True, 0, False), (False, 179, True), (False, 180, False), (False, -100, True)],
-)
-def test_a_copy_gives_way_to_the_box_it_came_from_while_that_serves(
-    confirmed, seconds_ago, gives_way
-):
+@pytest.mark.parametrize("confirmed", [True, False])
+@pytest.mark.parametrize("hours", [-9, 0, 9])
+def test_a_copy_gives_way_to_a_box_that_serves_whatever_that_boxs_clock_says(confirmed, hours):
     own = Stored(replace(OWN, generation=OWN.generation + 1), "here", confirmed)
-    now = 10_000_000
-    marker = replace(a_marker(OWN), at=now - seconds_ago * 1000)
-    with pytest.raises(Fenced) if gives_way else nullcontext():
-        give_way(own, [marker], now)
+    marker = a_marker(OWN, at=100_000_000 + hours * 3_600_000)
+    with nullcontext() if confirmed else pytest.raises(Fenced):
+        give_way(own, [marker])
+    give_way(own, [replace(marker, installation=own.installation)])
+
+
+def test_a_marker_is_silent_after_three_minutes_without_a_change_also_over_restarts(tmp_path):
+    directory, marker = DataDirectory(tmp_path), a_marker(OWN)
+    own = ensure_installation(directory, Tokens(), 1_000, "")
+
+    def is_silent(marker, monotonic):
+        own = ensure_installation(directory, Tokens(), 2_000, "")
+        return note_marker(directory, own, marker, monotonic)[1]
+
+    assert not is_silent(marker, 100.0)
+    assert not is_silent(marker, 279.0)
+    assert is_silent(marker, 280.0)
+    marker = replace(marker, at=marker.at - 3_600_000)
+    assert not is_silent(marker, 280.0), "the other box wrote it anew"
+    assert not is_silent(marker, 10.0), "the machine has started anew"
+    assert is_silent(marker, 190.0)
+    assert ensure_installation(directory, Tokens(), 3_000, "").installation == own.installation
 
 
 def test_an_installation_that_cannot_be_stored_does_not_keep_a_box_from_starting(tmp_path):
@@ -156,22 +171,28 @@ def test_a_new_installation_is_later_than_all_that_are_known(tmp_path):
 async def test_the_marker_is_written_unless_a_later_one_is_there(monkeypatch):
     shelf, name = Shelf(), marker_name("venue")
     monkeypatch.setattr("appliance.backup.fence.open_target", shelf.open)
-    directory, later = DataDirectory("/nowhere"), replace(OWN, generation=4)
+    later = replace(OWN, generation=4)
 
-    await exchange(TARGET, directory, KEY, "venue", Stored(OWN, ""), a_marker(OWN))
+    await tell(OWN)
     assert unseal(shelf.markers[name], KEY).installation == OWN
-    await exchange(TARGET, directory, KEY, "venue", Stored(later, ""), a_marker(later))
+    await tell(later)
     assert unseal(shelf.markers[name], KEY).installation == later
     with pytest.raises(Fenced):
-        await exchange(TARGET, directory, KEY, "venue", Stored(OWN, ""), a_marker(OWN))
+        await tell(OWN)
     assert unseal(shelf.markers[name], KEY).installation == later
+
+
+async def tell(own):
+    """Write the marker of a confirmed box."""
+    nowhere = DataDirectory("/nowhere")
+    await exchange(TARGET, nowhere, KEY, "venue", Stored(own, ""), a_marker(own), lambda _: False)
 
 
 async def test_a_marker_that_nobody_can_read_fences_nobody(monkeypatch):
     shelf = Shelf(markers={marker_name("venue"): b"junk"})
     monkeypatch.setattr("appliance.backup.fence.open_target", shelf.open)
 
-    await exchange(TARGET, DataDirectory("/nowhere"), KEY, "venue", Stored(OWN, ""), a_marker(OWN))
+    await tell(OWN)
 
     assert unseal(shelf.markers[marker_name("venue")], KEY).installation == OWN
 

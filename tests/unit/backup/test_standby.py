@@ -60,6 +60,10 @@ class World:
         self.shelf.files[path.name] = path.read_bytes()
         return path.name
 
+    def damage(self, name):
+        content = self.shelf.files[name]
+        self.shelf.files[name] = content[:-1] + bytes([content[-1] ^ 1])
+
     def report(self, *events, installation=None):
         """Write the marker of the serving box."""
         marker = Marker(
@@ -140,8 +144,7 @@ def test_a_backup_that_cannot_be_restored_replaces_nothing_and_is_fetched_once(w
     good = standby.refresh().ready
     world.clock.advance(900)
     name = world.back_up()
-    content = world.shelf.files[name]
-    world.shelf.files[name] = content[:-1] + bytes([content[-1] ^ 1])
+    world.damage(name)
 
     for _ in range(2):
         state = standby.refresh()
@@ -149,6 +152,18 @@ def test_a_backup_that_cannot_be_restored_replaces_nothing_and_is_fetched_once(w
     assert state.ready == good
     assert state.trouble
     assert world.shelf.calls.count(("get", name)) == 1
+
+
+def test_the_trouble_with_an_unusable_backup_is_told_again_after_another_trouble(world):
+    standby = world.standby()
+    world.clock.advance(900)
+    world.damage(world.back_up())
+    why = standby.refresh().trouble
+    world.shelf.trouble = "did not answer"
+    assert standby.refresh().trouble != why
+    world.shelf.trouble = ""
+
+    assert standby.refresh().trouble == why
 
 
 def test_a_backup_of_another_key_is_told(world):

@@ -28,10 +28,10 @@ async def frequent(box, tmp_path):
     directory.make_folders()
     directory.master_key_file.write_bytes(MASTER_KEY)
     directory.master_key_file.chmod(0o600)
-    night = NightlyWork(box, directory)
+    night = NightlyWork(box)
     await night.do_now()
     write_record(tmp_path, replace(read_record(tmp_path), seconds=1.0))
-    return FrequentBackups(box, directory, night.busy)
+    return FrequentBackups(box, night.busy)
 
 
 async def due_in(frequent, box):
@@ -140,7 +140,7 @@ DAY = 86_400
 def copies(frequent, box, tmp_path, monkeypatch):
     """The job that copies to a target, and a list: what each attempt raises, or None."""
     settings = with_settings(backup={"target": "s3://bucket/backups"})
-    job, raised = BackupCopies(replace(box, settings=settings), DataDirectory(tmp_path)), []
+    job, raised = BackupCopies(replace(box, settings=settings)), []
 
     async def run(self, *, must_try):
         if raised[-1]:
@@ -196,9 +196,9 @@ async def test_each_new_backup_is_due_at_the_target(copies, frequent, box):
     assert await due_in(job, box) <= 0
 
 
-async def test_the_alert_goes_with_the_target(copies, frequent, box, tmp_path):
+async def test_the_alert_goes_with_the_target(copies, frequent, box):
     await box.live.database.write(put_alert, Alert(BACKUP_TARGET, "", 0, "it fails"))
-    job = BackupCopies(box, DataDirectory(tmp_path))
+    job = BackupCopies(box)
     assert await due_in(job, box) <= 0
 
     await job.copy()

@@ -20,11 +20,12 @@ from appliance.backup.fence import (
     unseal,
 )
 from appliance.backup.recovery_key import keep_recovery_key
+from appliance.backup.standby import claim, read_marker
 from appliance.core.data_directory import DataDirectory
 from appliance.jobs.fence import EVERY_MS, FENCED, FIRST_MS, FenceWatch
 from appliance.reservations.create import enter_by_staff
 from appliance.venue.rows import get_venue
-from tests.builders import a_booking
+from tests.builders import a_booking, table_id
 from tests.conftest import opened_box, with_settings
 from tests.unit.backup.making import KEY
 from tests.unit.backup.shelf import Shelf
@@ -43,7 +44,7 @@ class World:
         self.name = marker_name(box.live.database.peek(get_venue).id)
 
     def start_again(self):
-        self.watch = FenceWatch(self.box, self.directory, self.look, self.fenced.append)
+        self.watch = FenceWatch(self.box, self.look, self.fenced.append)
         return self.watch
 
     async def look(self, _key, _own):
@@ -89,16 +90,21 @@ async def test_a_box_alone_tells_the_target_that_it_serves(world):
     assert world.fenced == []
 
 
-async def test_the_marker_lists_the_events_that_the_copy_lacks(world):
+async def test_the_marker_lists_the_events_that_the_copy_lacks_and_always_the_last(world):
     copied = world.directory.root / "last-copy.json"
     copied.write_text(f'{{"file": "riad-2026-11-21T190000Z{SUFFIX}"}}')
-    reservation = await world.box.live.database.write(enter_by_staff, a_booking(), actor="staff:1")
+    database = world.box.live.database
+    for number in (1, 2):
+        booking = a_booking(table_id=table_id(f"T{number}"))
+        reservation = await database.write(enter_by_staff, booking, actor="staff:1")
     await world.watch.check()
-    assert {event.reservation_id for event in world.marker.events} == {reservation.id}
+    assert len(world.marker.events) == 2
+    last = world.marker.events[-1]
+    assert last.reservation_id == reservation.id
 
     copied.write_text(f'{{"file": "riad-2026-11-21T200000Z{SUFFIX}"}}')
     await world.watch.check()
-    assert world.marker.events == []
+    assert world.marker.events == [last]
 
 
 @pytest.fixture
@@ -123,6 +129,45 @@ async def test_a_copy_gives_way_and_serves_when_the_other_is_silent(world, copie
     await world.watch.check()
     assert world.marker.installation == world.own
     assert world.watch.prove(NONCE)
+    assert world.fenced == []
+
+
+@pytest.mark.proves("S35")
+@pytest.mark.parametrize("hours", [-9, 9])
+@pytest.mark.parametrize("place", ["target", "network"])
+async def test_a_copy_with_a_wrong_clock_never_displaces_the_serving_box(
+    world, copied, clock, hours, place
+):
+    real = clock.now()
+    clock.milliseconds += hours * 3_600_000
+    if place == "network":
+        world.shelf.markers.clear()
+    for minute in range(5):
+        report = replace(copied, at=real + minute * 60_000)
+        if place == "network":
+            world.others = [report]
+        else:
+            world.shelf.markers[world.name] = seal(report, KEY)
+        await world.start_again().check()
+        assert len(world.fenced) == minute + 1
+        assert world.watch.prove(NONCE) == ""
+        clock.advance(60)
+    assert place == "network" or world.marker == report
+
+
+@pytest.mark.parametrize("hours", [-9, 9])
+async def test_a_copy_with_a_wrong_clock_can_be_made_to_serve(world, copied, clock, hours):
+    clock.milliseconds += hours * 3_600_000
+    with pytest.raises(Fenced):
+        await world.watch.check_at_start()
+
+    state = await read_marker(
+        world.directory, world.box.settings.backup, KEY, world.box.clock.now()
+    )
+    claim(world.directory, state, [], clock, force=True)
+    await world.start_again().check_at_start()
+
+    assert world.marker.installation == world.own
     assert world.fenced == []
 
 
@@ -278,7 +323,7 @@ async def test_a_box_without_a_target_looks_rarely_and_alone_never(
         return []
 
     async with opened_box(tmp_path, clock, settings) as box:
-        watch = FenceWatch(box, DataDirectory(tmp_path), look if has_network else None, print)
+        watch = FenceWatch(box, look if has_network else None, print)
         assert await due(watch, box) <= 0
         for wait in waits:
             await watch.check()
