@@ -6,7 +6,7 @@ The relay client (web/relay) and the backup target `relay:` use this access to c
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from appliance.core import files
 from appliance.core.errors import OperatorError
@@ -22,6 +22,18 @@ class RelayAddress:
     host: str
     port: int
     fingerprint: str
+
+
+class RelayHostKey:
+    """A base class of SSH clients that accept only the relay's host key."""
+
+    def __init__(self, relay: RelayAddress) -> None:
+        self._relay = relay
+
+    def validate_host_public_key(self, host: str, addr: str, port: int, key: Any) -> bool:
+        """Return whether `key` has the fingerprint that was in the invitation."""
+        del host, addr, port
+        return bool(key.get_fingerprint() == self._relay.fingerprint)
 
 
 @dataclass(frozen=True, slots=True)

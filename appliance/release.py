@@ -28,6 +28,8 @@ KEY_FILE = "release.pub"  # the public key in hex; the binary contains it
 PROGRAM_MEMBER = "venuebox"
 HEAD_BYTES = 160 * 1024  # enough for everything before the program in a release
 _MANIFEST_MAX = 64 * 1024
+# What tarfile raises if a file is damaged.
+DAMAGED = (tarfile.TarError, ValueError, OverflowError)
 _NUMBERS = re.compile(r"\d+(?:\.\d+)*")
 REQUEST = "update-request"
 _RECORD = "last-update.json"
@@ -40,12 +42,14 @@ Stage = Literal[
     "asked", "download", "backup", "trial", "start", "done", "went_back", "stays", "failed"
 ]
 OUTCOMES: frozenset[Stage] = frozenset({"done", "went_back", "stays", "failed"})
+INTERRUPTED = "it was interrupted"  # the trouble of an update that a power cut ended, for example
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
     """The description of a release.
 
-    `minimum` is the oldest version that can install it. `schema` is the program's database schema.
+    `minimum` is the oldest version that can install it. `schema` is the program's database schema,
+    `size` its length in bytes.
     """
 
     version: str
@@ -62,7 +66,8 @@ class UpdateRecord(msgspec.Struct, frozen=True):
 
     The final stages are `done`; `failed`, with the reason in `trouble`; `went_back`, if the
     previous program was installed again; and `stays`, if the new program failed but stays
-    installed, because the previous program cannot read the bookings made since.
+    installed, because the previous program cannot read the bookings made since, or could not be
+    put back (`trouble`).
     """
 
     stage: Stage
@@ -87,7 +92,7 @@ def open_archive(release: IO[bytes]) -> tarfile.TarFile:
     """Open a release. Raises OperatorError if `release` is not a tar file."""
     try:
         return tarfile.open(fileobj=release, mode="r:")
-    except tarfile.TarError:
+    except DAMAGED:
         raise OperatorError("this file is not a release") from None
 
 
@@ -101,7 +106,7 @@ def read_manifest(archive: tarfile.TarFile, key: Ed25519PublicKey) -> Manifest:
         content, signature = (_next(archive, f"manifest.{end}") for end in ("json", "sig"))
         key.verify(signature, content)
         return msgspec.json.decode(content, type=Manifest)
-    except (InvalidSignature, KeyError, tarfile.TarError, msgspec.DecodeError):
+    except (InvalidSignature, KeyError, *DAMAGED):
         raise OperatorError(
             "this file is not a release for this program: its signature is not valid"
         ) from None
@@ -177,7 +182,7 @@ def read_update_record(root: Path) -> UpdateRecord | None:
     """Return the record of the latest update, or None if there is none."""
     try:
         return msgspec.json.decode((root / _RECORD).read_bytes(), type=UpdateRecord)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, ValueError):
         return None
 
 
@@ -202,3 +207,20 @@ def is_running(record: UpdateRecord, program: Path, now: int) -> bool:
             return False
     except OperatorError:
         return True
+
+
+def conclude(record: UpdateRecord, program: Path, installed: str, now: int) -> UpdateRecord | None:
+    """Return the record with the update's outcome, or None if the update is still running.
+
+    An update that was interrupted has recorded no outcome. It follows from the running version,
+    `installed`.
+    """
+    if record.stage in OUTCOMES:
+        return record
+    if is_running(record, program, now):
+        return None
+    if record.stage == "start" and is_newer(record.version, installed):
+        return msgspec.structs.replace(record, stage="went_back")
+    if record.stage == "start" or record.version == installed:
+        return msgspec.structs.replace(record, stage="done")
+    return msgspec.structs.replace(record, stage="failed", trouble=INTERRUPTED)

@@ -17,7 +17,7 @@ import urllib.request
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from http.client import HTTPException
+from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from typing import IO
 
@@ -33,6 +33,7 @@ from appliance.database.connection import open_connection
 from appliance.database.migrate import list_migrations
 from appliance.environment import own_version
 from appliance.release import (
+    DAMAGED,
     OUTCOMES,
     PROGRAM_MEMBER,
     Manifest,
@@ -162,17 +163,23 @@ def open_release(source: str, folder: Path) -> IO[bytes]:
     file = os.fdopen(handle, "w+b")
     try:
         with urllib.request.urlopen(source, timeout=_READ_SECONDS) as answer:  # noqa: S310 - https only, see above
-            _copy(answer, file, int(answer.headers.get("Content-Length") or 0))
-    except (OSError, HTTPException) as error:
+            _copy(answer, file)
+    except OperatorError:
+        file.close()
+        raise
+    except (OSError, HTTPException, ValueError) as error:  # ValueError: a malformed address
         file.close()
         raise OperatorError(f"the release cannot be downloaded ({error})") from None
     file.seek(0)
     return file
 
 
-def _copy(source: IO[bytes], target: IO[bytes], expected: int) -> None:
+def _copy(source: HTTPResponse, target: IO[bytes]) -> None:
+    if not source.url.startswith("https://"):
+        raise OperatorError(f"the address of the release redirects to {source.url}, without https")
+    expected = int(source.headers.get("Content-Length") or 0)
     done, until = 0, time.monotonic() + _DOWNLOAD_SECONDS
-    while block := source.read(_BLOCK):
+    while block := source.read1(_BLOCK):  # `read` would wait for a whole block, however slow
         done += len(block)
         if done > _PROGRAM_MAX:
             raise OperatorError("the release is larger than 200 MB")
@@ -228,7 +235,15 @@ def update(
                 f"{manifest.version} stopped answering. It stays installed, because {installed} "
                 "cannot read the bookings made meanwhile. Run venuebox doctor"
             )
-        _go_back(program, previous, data, service)
+        try:
+            _go_back(program, previous, data, service)
+        except (OperatorError, OSError) as error:
+            trouble = (
+                f"{manifest.version} did not work. It stays installed, because {installed} could "
+                f"not be put back ({error}). See docs/operations/upgrade.md"
+            )
+            progress.note("stays", "", trouble)
+            raise OperatorError(trouble) from None
         progress.note("went_back", "")
         raise OperatorError(f"{manifest.version} did not work, so {installed} is in use again")
 
@@ -241,10 +256,13 @@ def _unpack(archive: tarfile.TarFile, manifest: Manifest, target: Path) -> None:
     target.unlink(missing_ok=True)
     digest = hashlib.sha256()
     with (
-        suppress(KeyError, tarfile.TarError),  # it is missing or truncated, so the hash is wrong
+        suppress(KeyError, *DAMAGED),  # the hash is then wrong
         open(target, "xb", opener=lambda path, flags: os.open(path, flags, 0o755)) as file,
     ):
-        source = archive.extractfile(PROGRAM_MEMBER)
+        member = archive.getmember(PROGRAM_MEMBER)
+        # A sparse file in a small archive could fill the disk.
+        is_right = member.isreg() and member.size == manifest.size
+        source = archive.extractfile(member) if is_right else None
         while source is not None and (block := source.read(_BLOCK)):
             digest.update(block)
             file.write(block)
@@ -297,20 +315,22 @@ def _watch(service: Service) -> tuple[bool, bool]:
 
 
 def _go_back(program: Path, previous: Path, data: Path, service: Service) -> None:
-    """Put the previous program back, and restore a backup if a database's schema was upgraded.
+    """Restore a backup if a database's schema was upgraded, then put the previous program back.
 
+    If a power cut separates these steps, the new program is still there, and upgrades the restored
+    data again. In the opposite order, the previous program would be there, and refuse newer data.
     If the schema is unchanged, the databases are kept, with all bookings made since the backup. Do
     not call this if the new program may have confirmed bookings in a new schema. The restore would
-    remove them.
+    remove them. Raises OperatorError or OSError if the previous program cannot be put back.
     """
-    service.stop()
-    previous.replace(program)
-    sync(program.parent)
     try:
+        service.stop()
         with acting_as(find_owner(data)):  # files that SQLite creates must belong to the owner
             is_upgraded = _is_upgraded(DataDirectory(data))
         if is_upgraded:
-            call([program, "restore", "--latest", "--data", data])
+            call([previous, "restore", "--latest", "--data", data])
+        previous.replace(program)
+        sync(program.parent)
     finally:
         _restart(service)
 

@@ -8,33 +8,36 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import msgspec
+
 from appliance.backup.targets import connect_relay
 from appliance.box import Box
-from appliance.core.data_directory import DataDirectory
+from appliance.core.errors import OperatorError
 from appliance.core.files import atomic_file
 from appliance.database.connection import Reader
 from appliance.environment import own_version
 from appliance.jobs.nightly import next_night
 from appliance.release import (
     HEAD_BYTES,
-    OUTCOMES,
     UpdateRecord,
     check_manifest,
+    conclude,
     is_newer,
+    is_running,
     open_archive,
     read_manifest,
     read_release_key,
     read_update_record,
     request_update,
 )
-from appliance.scheduler import Job
+from appliance.scheduler import Job, run_in_daemon_thread
 
 if TYPE_CHECKING:
     import asyncssh
 
 log = logging.getLogger(__name__)
 
-REPORT = "last-update.json"  # the file's name in the data directory and at the relay
+REPORT = "last-update.json"  # the file's name at the relay
 _RELEASE = "relay.release"  # in the data directory; deleted after the update
 _LATE_MS = 2 * 3_600_000  # an update may begin up to this long after the start of the quiet hour
 _LOOK_MS = 60_000
@@ -51,11 +54,11 @@ class RelayUpdates:
     """
 
     def __init__(
-        self, box: Box, directory: DataDirectory, can_install: Callable[[Path], bool],
-        may_run: Callable[[], bool],
+        self, box: Box, program: Path,
+        can_install: Callable[[Path], bool], may_run: Callable[[], bool],
     ) -> None:  # fmt: skip
-        self._box, self._root, self._can_install = box, directory.root, can_install
-        self._directory = directory
+        self._box, self._root, self._can_install = box, box.directory.root, can_install
+        self._program = program
         self._looked_at = box.clock.now()
         self._reported: UpdateRecord | None = None
         self.job = Job("relay updates", box.live.database, self._next_due, self.run, may_run)
@@ -66,7 +69,8 @@ class RelayUpdates:
         record = read_update_record(self._root)
         if record is not None and record != self._reported:
             # If the update is still running, look again in a minute.
-            return 0 if record.stage in OUTCOMES else reader.now + _LOOK_MS
+            is_over = not is_running(record, self._program, reader.now)
+            return 0 if is_over else reader.now + _LOOK_MS
         return self._quiet_hour(reader)
 
     def _quiet_hour(self, reader: Reader) -> int:
@@ -80,19 +84,27 @@ class RelayUpdates:
         """
         now = self._box.clock.now()
         due = await self._box.live.database.read(self._quiet_hour)
-        async with connect_relay(self._directory) as sftp:
-            await self._report(sftp)
-            if due <= now < due + _LATE_MS and self._can_install(self._root):
-                await self._request(sftp)
+        may_install = due <= now < due + _LATE_MS and self._can_install(self._root)
+        # In a thread, because a slow disk must not block the event loop.
+        await run_in_daemon_thread(lambda: asyncio.run(self._call_relay(may_install=may_install)))
         if due <= now:
             self._looked_at = now
 
+    async def _call_relay(self, *, may_install: bool) -> None:
+        async with connect_relay(self._box.directory) as sftp:
+            await self._report(sftp)
+            if may_install:
+                await self._request(sftp)
+
     async def _report(self, sftp: "asyncssh.SFTPClient") -> None:
         record = read_update_record(self._root)
-        if record is None or record == self._reported or record.stage not in OUTCOMES:
+        if record is None or record == self._reported:
+            return
+        outcome = conclude(record, self._program, own_version(), self._box.clock.now())
+        if outcome is None:
             return
         async with asyncio.timeout(_REPORT_SECONDS), sftp.open(REPORT, "wb") as file:
-            await file.write((self._root / REPORT).read_bytes())
+            await file.write(msgspec.json.encode(outcome))
         self._reported = record
         (self._root / _RELEASE).unlink(missing_ok=True)
 
@@ -100,7 +112,8 @@ class RelayUpdates:
         """Fetch the staged release and request its installation.
 
         Does nothing if the release is not newer than this program, or if the latest update already
-        tried to install it. Raises OperatorError if the release's signature is not valid.
+        tried to install it. Raises OperatorError if the release's signature is not valid, or if the
+        file is larger than the release that was signed.
         """
         import asyncssh  # noqa: PLC0415 - takes 5 MB, and only boxes with a relay need it
 
@@ -121,8 +134,10 @@ class RelayUpdates:
                 with atomic_file(target) as copy:
                     await file.seek(0)
                     while block := cast("bytes", await file.read(_BLOCK)):
+                        if copy.tell() + len(block) > manifest.size + HEAD_BYTES:
+                            raise OperatorError("the release at the relay is too large")
                         copy.write(block)
         except asyncssh.SFTPNoSuchFile:  # nothing is staged for this box
             return
         log.warning("update: installing version %s, which is staged at the relay", manifest.version)
-        await asyncio.to_thread(request_update, self._root, str(target), self._box.clock.now())
+        request_update(self._root, str(target), self._box.clock.now())

@@ -23,7 +23,7 @@ from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.database import migrate as migrate_module
 from appliance.database.connection import open_connection
-from appliance.database.integrity import check_before_serving, forget_copies
+from appliance.database.integrity import check_before_serving
 from appliance.database.migrate import list_migrations, migrate
 from tests.conftest import with_settings
 from tests.soak.scale import FULL, tell
@@ -143,17 +143,6 @@ def test_without_its_volume_the_backup_before_an_upgrade_is_beside_the_box(box, 
 
     [(path, _)] = list_backups(box.root / "backups")
     assert str(path) in told, "each start of a failing upgrade makes one"
-
-
-def test_the_plain_copies_of_earlier_versions_are_forgotten(tmp_path):
-    for name in ("live-before-upgrade-0001-5.db", "test-before-upgrade-0001-6.db", "other.db"):
-        (tmp_path / name).touch()
-
-    forget_copies(tmp_path, 6)
-
-    assert {path.name for path in tmp_path.iterdir()} == {
-        "test-before-upgrade-0001-6.db", "other.db"
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize("what", ["full", "a file in the way"])

@@ -13,11 +13,11 @@ from appliance.commands.service import find_program, takes_requests
 from appliance.core.errors import OperatorError
 from appliance.release import (
     HEAD_BYTES,
-    OUTCOMES,
+    INTERRUPTED,
     Manifest,
     check_manifest,
+    conclude,
     is_newer,
-    is_running,
     open_archive,
     read_manifest,
     read_release_key,
@@ -26,7 +26,6 @@ from appliance.release import (
 )
 from appliance.staff.audit_log import record_audit
 from appliance.webhooks.client import SystemTrust, Trust
-from web.portal.box_jobs import directory_of
 from web.portal.cookies import BOX, LIVE
 from web.portal.guard import actor_of
 from web.portal.responses import moment_formatter, portal_page, see_other
@@ -51,10 +50,10 @@ class Found:
 class ReleaseWatch:
     """Looks for a newer release at `update.url`. A successful result is kept for ten minutes."""
 
-    def __init__(self, url: str, installed: str, trust: Trust | None = None) -> None:
+    def __init__(self, url: str, installed: str) -> None:
         self.url, self.installed = url, installed
         self.key = _own_key()
-        self.trust = trust or SystemTrust()
+        self.trust = SystemTrust()
         self.found: Found | None = None
         self._looked_at = 0.0
         self._looking = asyncio.Lock()
@@ -132,17 +131,17 @@ async def show_update(request: web.Request) -> web.Response:
 
 async def read_update_state(request: web.Request) -> dict[str, object]:
     """Return the template values for the update section, without looking for a newer release."""
-    watch, root = request.app[RELEASES], directory_of(request.app[BOX]).root
+    watch, root = request.app[RELEASES], request.app[BOX].directory.root
     record = await asyncio.to_thread(read_update_record, root)
     now = request.app[BOX].clock.now()
-    is_updating = record is not None and await asyncio.to_thread(
-        is_running, record, Path(find_program()), now
+    outcome = record and await asyncio.to_thread(
+        conclude, record, Path(find_program()), watch.installed, now
     )
     return {
         "releases": watch,
-        "record_of_update": record,
-        "is_updating": is_updating,
-        "was_interrupted": record and not is_updating and record.stage not in OUTCOMES,
+        "record_of_update": outcome or record,
+        "is_updating": record is not None and outcome is None,
+        "was_interrupted": outcome and outcome.trouble == INTERRUPTED,
         "box": request.app[BOX],
         "can_install": await asyncio.to_thread(takes_requests, root),
         "update_command": f"sudo venuebox update {watch.url} --data {root}",
@@ -152,7 +151,7 @@ async def read_update_state(request: web.Request) -> dict[str, object]:
 
 async def install(request: web.Request) -> web.StreamResponse:
     """`POST /portal/box/update`: request the newest release. The page shows its progress."""
-    watch, root = request.app[RELEASES], directory_of(request.app[BOX]).root
+    watch, root = request.app[RELEASES], request.app[BOX].directory.root
     state = await read_update_state(request)
     await watch.look()
     manifest = watch.found.manifest if watch.found else None

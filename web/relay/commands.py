@@ -5,7 +5,8 @@ import asyncio
 import io
 from pathlib import Path
 
-from appliance.clock import format_instant
+from appliance.backup.copies import forget_relay_copies
+from appliance.clock import HOUR_MS, format_instant
 from appliance.commands import console as cli
 from appliance.core.data_directory import DataDirectory, wake_box
 from appliance.core.errors import OperatorError
@@ -23,7 +24,6 @@ from web.relay.enrolment import (
 )
 
 _RELAY_DATA = "the relay's data directory (default: VENUEBOX_DATA)"
-_HOUR_MS = 3_600_000
 _TOKEN_VARIABLE, _TOKEN_LEAST = "VENUEBOX_RELAY_TOKEN", 16
 
 
@@ -124,7 +124,7 @@ def invite(arguments: argparse.Namespace, console: cli.Console) -> int:
 
     Raises OperatorError if the name is invalid or no relay has run here.
     """
-    ends_at = console.clock.now() + max(1, arguments.hours) * _HOUR_MS
+    ends_at = console.clock.now() + max(1, arguments.hours) * HOUR_MS
     secret = console.tokens.random_bytes(SECRET_BYTES)
     found = _enrolments(arguments, console).invite(arguments.name.lower(), secret, ends_at)
     print(found.encode())
@@ -228,6 +228,7 @@ async def join_relay(root: Path, invitation: Invitation) -> None:
             "Check the internet connection, and whether the relay is running."
         ) from None
     access.save(access_file(root))
+    forget_relay_copies(root)
 
 
 def leave(arguments: argparse.Namespace, console: cli.Console) -> int:

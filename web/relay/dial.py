@@ -10,7 +10,7 @@ import asyncssh
 
 from appliance.core.errors import OperatorError, log_exception
 from appliance.http.request import BY_RELAY, Networks, address_of, is_in
-from appliance.relay_access import BOX_USER, Access, RelayAddress
+from appliance.relay_access import BOX_USER, Access, RelayAddress, RelayHostKey
 from web.connection import READ_AT_ONCE
 from web.relay.enrolment import (
     HTTP_PORT,
@@ -154,7 +154,7 @@ async def _connect(
 ) -> tuple[asyncssh.SSHClientConnection, "_Client"]:
     try:
         connection, client = await asyncssh.create_connection(
-            partial(_Client, relay.fingerprint), host, relay.port,
+            partial(_Client, relay), host, relay.port,
             username=user, client_keys=[key], agent_path=None, known_hosts=([], [], []),
             server_host_key_algs=["ssh-ed25519"], login_timeout=_DIAL_SECONDS,
             keepalive_interval=_KEEPALIVE_SECONDS, keepalive_count_max=_KEEPALIVE_MISSES,
@@ -173,22 +173,12 @@ def _refuse_all(_caller: str, _port: int) -> asyncssh.SSHTCPSession[bytes]:
     raise asyncssh.ChannelOpenError(asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, "not accepted")
 
 
-class _Client(asyncssh.SSHClient):
-    """An SSH client that accepts only the host key with the given fingerprint."""
+class _Client(RelayHostKey, asyncssh.SSHClient):
+    """An SSH client that accepts only the relay's host key, and tells when the connection ends."""
 
-    def __init__(self, fingerprint: str) -> None:
-        self._fingerprint = fingerprint
+    def __init__(self, relay: RelayAddress) -> None:
+        super().__init__(relay)
         self.lost: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
-
-    def validate_host_public_key(
-        self,
-        host: str,  # noqa: ARG002 - the library's API
-        addr: str,  # noqa: ARG002 - as above
-        port: int,  # noqa: ARG002 - as above
-        key: asyncssh.SSHKey,
-    ) -> bool:
-        """Return whether `key` has the fingerprint that was in the invitation."""
-        return bool(key.get_fingerprint() == self._fingerprint)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.lost.done():

@@ -90,18 +90,10 @@ class Enrolments:
 
     def __init__(self, root: Path) -> None:
         self._boxes, self._invitations = root / "boxes", root / "invitations"
-        self._backups, self._releases = root / "backups", root / "releases"
         self._address = root / "address.json"
-
-    @property
-    def backups(self) -> Path:
-        """The folder of the backups. It contains a subfolder for each box, named after the box."""
-        return self._backups
-
-    @property
-    def releases(self) -> Path:
-        """The folder of the releases that are offered to boxes."""
-        return self._releases
+        # `backups` contains a subfolder for each box, named after the box. `releases` contains the
+        # releases that are offered to boxes.
+        self.backups, self.releases = root / "backups", root / "releases"
 
     def make_folders(self) -> None:
         """Create the folders, readable only by this user."""
@@ -151,19 +143,12 @@ class Enrolments:
         found = [each for each in self.invitations(now) if each.secret_hash == hashed]
         return found[0] if found else None
 
-    def enrol(self, secret: str, key: str, now: int) -> EnrolledBox | None:
-        """Enrol the box with this public key under the name in its invitation.
-
-        Returns None if the invitation was used or has expired.
-        """
-        pending = self.find_invitation(secret, now)
-        if pending is None:
-            return None
+    def enrol(self, pending: PendingInvitation, key: str, now: int) -> None:
+        """Enrol the box with this public key under the name in its invitation."""
         box = EnrolledBox(pending.name, key, now)
         # Write the box first. If the disk is full, the invitation then stays valid.
         _write(self._boxes / box.name, asdict(box))
         _delete(self._invitations / pending.name)
-        return box
 
     def revoke(self, name: str) -> bool:
         """Delete the box and the invitation with this name. Return whether either existed."""

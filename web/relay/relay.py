@@ -16,7 +16,7 @@ from appliance.core import files
 from appliance.core.data_directory import listen_for_wakeups
 from appliance.core.errors import OperatorError
 from appliance.http.rate_limit import RateLimit
-from appliance.jobs.watchdog import sd_notify
+from appliance.jobs.watchdog import keep_alive, sd_notify
 from appliance.relay_access import RelayAddress
 from web.connection import ConnectionLimit, affordable_connections
 from web.listeners import listen
@@ -29,7 +29,6 @@ from web.relay.storage import BoxFiles
 
 _HOST_KEY = "ssh_host_key"
 _BACKLOG = 1024
-_WATCHDOG_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +104,7 @@ async def _run(
         found["status"] = _port(status)
         print("ready", *(f"{name} {port}" for name, port in found.items()), flush=True)
         sd_notify(os.environ, "READY=1")
-        beat = asyncio.create_task(_notify_watchdog(), name="watchdog")
+        beat = asyncio.create_task(keep_alive(os.environ), name="watchdog")
         await stopping.wait()
         beat.cancel()
         for server in public:
@@ -114,12 +113,6 @@ async def _run(
         await router.close()
         boxes.close()
         await runner.cleanup()
-
-
-async def _notify_watchdog() -> None:
-    while True:
-        sd_notify(os.environ, "WATCHDOG=1")
-        await asyncio.sleep(_WATCHDOG_SECONDS)
 
 
 def host_key(root: Path) -> asyncssh.SSHKey:

@@ -60,6 +60,8 @@ def stage_release(
     release.seek(0)
     with atomic_file(copy) as target:
         shutil.copyfileobj(release, target)
+        # The old share is not for the new release, so offer nothing until the new one is written.
+        state.unlink(missing_ok=True)
     failed = find_failures(enrolments, manifest.version)
     stage = Stage(manifest.version, share, failed)
     atomic_write(state, msgspec.json.encode(stage))
@@ -118,5 +120,5 @@ def _files(enrolments: Enrolments, machine: str) -> tuple[Path, Path]:
 def _read_stage(path: Path) -> Stage | None:
     try:
         return msgspec.json.decode(path.read_bytes(), type=Stage)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, ValueError):
         return None

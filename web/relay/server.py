@@ -232,7 +232,7 @@ class BoxConnection(asyncssh.SSHServer):
             pending = boxes.enrolments.find_invitation(self._secret, boxes.clock.now())
             if pending is None or pending.name != listen_host:
                 return False
-            boxes.enrolments.enrol(self._secret, self._key, boxes.clock.now())
+            boxes.enrolments.enrol(pending, self._key, boxes.clock.now())
             boxes.reload()
             log.info("relay: %s is enrolled", pending.name)
             return _Forward()
@@ -284,8 +284,8 @@ async def open_channel(
 ) -> tuple[asyncssh.SSHReader[bytes], asyncssh.SSHWriter[bytes]]:
     """Open a channel to the box, and send it the address and port of `caller`.
 
-    Raises asyncssh.Error if the box refuses. Do not cancel this coroutine, because the library
-    would then keep the channel. It has no deadline.
+    Raises asyncssh.Error if the box refuses. This coroutine has no timeout of its own. Do not
+    cancel it: asyncssh would never close the channel.
     """
     return await connection.open_connection(
         name, port, *caller, encoding=None, window=_WINDOW, max_pktsize=_PACKET

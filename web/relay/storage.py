@@ -90,8 +90,10 @@ class BoxFiles(asyncssh.SFTPServer):
     def _open_release(self, machine: str, pflags: int) -> object:
         """Open the release that is staged for this box, for reading only."""
         self._check()
-        if pflags & ~asyncssh.FXF_READ or self._traffic.open >= _OPEN_MAX:
+        if pflags & ~asyncssh.FXF_READ:
             _refuse("a release can only be read")
+        if self._traffic.open >= _OPEN_MAX:
+            _refuse("too many open files")
         path = find_release(self._boxes.enrolments, self._name, machine)
         if path is None:
             raise asyncssh.SFTPNoSuchFile("no release is staged for this box")

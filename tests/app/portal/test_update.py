@@ -189,7 +189,7 @@ async def test_a_running_update_is_shown_until_its_outcome_and_no_other_begins(
         write_update_record(tmp_path, UpdateRecord(stage, now, "1.1", "no room <b>"))
         part = (await owner.get(PART))[1]
         assert POLLS not in part
-        assert ("no room &lt;b&gt;" in part) is (stage == "failed")
+        assert ("no room &lt;b&gt;" in part) is (stage in {"failed", "stays"})
 
 
 async def test_an_update_that_was_interrupted_may_be_started_again(running, site, tmp_path, owner):
@@ -200,3 +200,13 @@ async def test_an_update_that_was_interrupted_may_be_started_again(running, site
         assert BUTTON in part
     await owner.post(PART)
     assert requested(tmp_path) == site.url
+
+
+async def test_a_version_that_runs_counts_as_installed_though_its_update_was_cut_off(
+    running, site, tmp_path, owner
+):
+    parts = []
+    for record in (UpdateRecord("start", 0, "1.0"), UpdateRecord("done", 0, "1.0")):
+        write_update_record(tmp_path, record)
+        parts.append((await owner.get(PART))[1])
+    assert parts[0] == parts[1]

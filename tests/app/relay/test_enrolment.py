@@ -1,11 +1,13 @@
 """How boxes join a relay: invitations, codes, keys, and what a revocation does."""
 
 import asyncio
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 from unittest.mock import Mock
 
 import pytest
 
+from appliance.backup.copies import CopyRecord, read_copy_record
 from appliance.core.errors import OperatorError
 from appliance.relay_access import Access, access_file
 from tests.app.relay.relay_world import SECONDS, a_relay
@@ -49,6 +51,21 @@ async def test_an_address_that_is_no_host_name_is_told(relay, tmp_path):
         await commands.join_relay(tmp_path / "box", invitation)
 
     assert main(["relay", "serve", "--data", str(tmp_path), "--address", "relay..x.example"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("target", "is_kept"), [("relay:", False), ("sftp://box@nas.example/backups", True)]
+)
+async def test_what_was_copied_to_another_relay_does_not_count_at_this_one(
+    relay, tmp_path, target, is_kept
+):
+    record = CopyRecord(target, "riad-2026-11-21T190000Z.venuebox-backup", 1, 1)
+    (tmp_path / "last-copy.json").write_text(json.dumps(asdict(record)))
+    (tmp_path / "secrets").mkdir()
+
+    await commands.join_relay(tmp_path, relay.invite(A))
+
+    assert read_copy_record(tmp_path) == (record if is_kept else CopyRecord())
 
 
 async def test_an_invitation_ends(relay):

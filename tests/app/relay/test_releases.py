@@ -1,7 +1,9 @@
 """The relay's operator stages a signed release for a share of the boxes; a failure stops it."""
 
+import asyncio
 import io
 import os
+from concurrent.futures import Future, wait
 from dataclasses import replace
 from pathlib import Path
 from runpy import run_path
@@ -10,23 +12,24 @@ import asyncssh
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.jobs import relay_updates
 from appliance.jobs.relay_updates import RelayUpdates
 from appliance.relay_access import access_file
 from appliance.release import (
+    HEAD_BYTES,
     REQUEST,
     UpdateRecord,
     read_request,
     read_update_record,
+    update_lock,
     write_update_record,
 )
 from appliance.scheduler import Scheduler
 from tests.app.relay.relay_world import TOKEN, a_relay
 from tests.app.relay.test_storage import sftp_of
 from tests.conftest import opened_box, with_settings
-from web.relay import commands
+from web.relay import commands, releases
 from web.relay.releases import find_release, list_stages, stage_release
 
 make_release = run_path(str(Path(__file__).parents[3] / "packaging" / "release.py"))["make_release"]
@@ -79,6 +82,18 @@ async def test_what_is_not_signed_or_damaged_is_not_staged(relay, tmp_path, monk
         with pytest.raises(OperatorError):
             stage_release(relay.enrolments, io.BytesIO(content), KEY.public_key(), 100)
     assert list_stages(relay.enrolments) == {}
+
+
+async def test_the_share_of_an_earlier_release_does_not_offer_a_new_one(relay, monkeypatch):
+    stage(relay, 100)
+
+    def cut(*_):
+        raise BlockingIOError
+
+    monkeypatch.setattr(releases, "atomic_write", cut)
+    with pytest.raises(BlockingIOError):
+        stage(relay, 10, version="1.2")
+    assert chosen(relay) == set()
 
 
 async def test_a_box_reads_its_release_and_cannot_change_it(relay, tmp_path):
@@ -140,7 +155,9 @@ class House:
 
     def __init__(self, box, root, relay):
         self.box, self.root, self.relay = box, root, relay
-        self.updates = RelayUpdates(box, DataDirectory(root), lambda _root: True, lambda: True)
+        self.program = root / "bin" / "venuebox"
+        self.program.parent.mkdir()
+        self.updates = RelayUpdates(box, self.program, lambda _root: True, lambda: True)
         self.scheduler = Scheduler(box.clock, lambda _seconds, _action: Alarm())
         self.scheduler.start(self.updates.job)
 
@@ -199,6 +216,26 @@ async def test_a_staged_release_is_installed_in_the_quiet_hour_and_not_tried_twi
 
 
 @pytest.mark.parametrize(
+    ("stage_", "version", "outcome"),
+    [
+        ("asked", "", "failed"), ("trial", "1.1", "failed"), ("trial", "1.0", "done"),
+        ("start", "0.9", "done"), ("start", "1.0", "done"), ("start", "1.1", "went_back"),
+    ],
+)  # fmt: skip
+async def test_a_box_whose_update_was_cut_off_reports_it_and_installs_the_next_release(
+    house, relay, tmp_path, stage_, version, outcome
+):
+    stage(relay, version="1.2")
+    write_update_record(house.root, UpdateRecord(stage_, house.box.clock.now(), version))
+    with update_lock(house.program):
+        assert await house.at(1) is None
+        assert house.reported() is None
+    assert await house.at(0) is None
+    assert (house.reported().stage, house.reported().version) == (outcome, version)
+    assert await house.at(9.5) is not None
+
+
+@pytest.mark.parametrize(
     ("key", "changes"),
     [(STRANGER, {}), (KEY, {"version": "1.0"}), (KEY, {"minimum": "1.0.5"})],
 )
@@ -208,6 +245,29 @@ async def test_a_box_trusts_its_own_key_and_not_the_relay(house, relay, tmp_path
     path.write_bytes(make_release(b"#", key, **{"version": "1.1"} | changes))
     assert await house.at(10.5) is None
     assert read_update_record(house.root) is None
+
+
+async def test_a_relay_cannot_fill_the_disk_behind_a_signed_head(house, relay, tmp_path):
+    content = stage(relay)
+    path = relay.enrolments.releases / f"{MACHINE}.release"
+    path.write_bytes(content + bytes(HEAD_BYTES))
+    assert await house.at(10.5) is None
+    assert not list(house.root.glob("*relay.release*"))
+
+
+async def test_the_box_answers_while_a_fetched_release_is_synced(house, relay, monkeypatch):
+    stage(relay)
+    loop, fsync, answered = asyncio.get_running_loop(), os.fsync, []
+
+    def slow_fsync(handle):
+        answer = Future()
+        loop.call_soon_threadsafe(answer.set_result, None)
+        answered.append(bool(wait([answer], timeout=2).done))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", slow_fsync)
+    assert await house.at(10.5) is not None
+    assert set(answered) == {True}
 
 
 async def test_nothing_is_installed_in_the_evening_after_a_night_without_power(

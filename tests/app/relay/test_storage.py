@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import asyncssh
@@ -198,3 +199,17 @@ async def test_a_relay_may_keep_no_backups(tmp_path):
             async with open_target(RELAY, directory) as target:
                 await target.put(source, 100_000)
         assert sum(files_of(relay).values()) == 0
+
+
+async def test_no_backup_goes_to_a_machine_with_another_host_key_than_the_relays(relay, tmp_path):
+    access, directory = await relay.enrol(A), DataDirectory(tmp_path / "box")
+    async with a_relay(tmp_path / "relay") as impostor:  # with the same boxes
+        at = replace(relay.address, port=impostor.address.port)
+        replace(access, relay=at).save(_made(access_file(directory.root)))
+        with pytest.raises(TargetError):
+            async with open_target(RELAY, directory):
+                pass
+        real = replace(at, fingerprint=impostor.address.fingerprint)
+        replace(access, relay=real).save(access_file(directory.root))
+        async with open_target(RELAY, directory) as target:
+            assert await target.list() == {}

@@ -1,10 +1,15 @@
 """A signed release replaces the program only if it works; otherwise the old one continues."""
 
+import io
 import os
-from contextlib import closing
+import tarfile
+import time
+from contextlib import closing, suppress
 from functools import partialmethod
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from runpy import run_path
+from threading import Thread
 
 import apsw
 import pytest
@@ -24,6 +29,7 @@ from appliance.release import (
     request_update,
     update_lock,
 )
+from tests.promises.webhooks.test_certificates import Certificate
 
 release = run_path(str(Path(__file__).parents[3] / "packaging" / "release.py"))["make_release"]
 KEY, STRANGER = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
@@ -112,6 +118,7 @@ def test_a_release_is_tried_on_a_backup_before_it_replaces_the_program(host):
         (KEY, {"version": "1.1", "machine": "riscv"}),
         (KEY, {"version": "2.0", "minimum": "1.5"}),
         (KEY, {"version": "1.1", "sha256": "00" * 32}),
+        (KEY, {"version": "1.1", "size": 1}),
         (KEY, {"version": 1.1}),
     ],
 )
@@ -122,11 +129,26 @@ def test_what_is_not_a_newer_release_for_this_box_changes_nothing(host, key, cha
     assert host.program.read_bytes() == host.script("1.0")
 
 
-@pytest.mark.parametrize("content", [b"", b"MZ" * 600, b"\0" * 10240])
+def malformed_sparse_file():
+    info = tarfile.TarInfo("manifest.json")
+    info.pax_headers = {"GNU.sparse.map": "x"}
+    return info.tobuf(tarfile.PAX_FORMAT)
+
+
+@pytest.mark.parametrize("content", [b"", b"MZ" * 600, b"\0" * 10240, malformed_sparse_file()])
 def test_a_file_that_is_no_release_is_refused(host, content):
     with pytest.raises(OperatorError):
         host.update(content)
     assert host.program.read_bytes() == host.script("1.0")
+
+
+def test_a_malformed_program_behind_a_signed_manifest_is_refused(host):
+    content = release(host.script("1.1"), KEY, version="1.1")
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        start = archive.getmember("venuebox").offset
+    with pytest.raises(OperatorError):
+        host.update(content[:start] + malformed_sparse_file())
+    assert (host.calls(), host.left()) == ([], [])
 
 
 def test_a_manifest_cannot_be_changed_after_it_was_signed(host):
@@ -147,16 +169,50 @@ def test_without_a_backup_or_a_successful_trial_nothing_is_replaced(host, old, n
 @pytest.mark.parametrize("upgrades", [False, True])
 def test_a_program_that_never_answers_is_replaced_by_the_previous_one(host, upgrades):
     host.healthy = [False]
-    newest = list_migrations()[-1][0] + 1
-    if upgrades:
-        with closing(apsw.Connection(str(host.data.databases[0]))) as connection:
-            connection.pragma("user_version", newest)
+    newest = upgraded(host) if upgrades else list_migrations()[-1][0] + 1
     with pytest.raises(OperatorError):
         host.update(release(host.script("1.1"), KEY, version="1.1", schema=newest))
     assert host.program.read_bytes() == host.script("1.0")
     assert host.done == ["restart", "stop", "restart"]
     assert (("1.0", "restore") in host.calls()) is upgrades
     assert host.stage() == ("went_back", "1.1")
+
+
+def upgraded(host):
+    """Upgrade a database as a newer program does, and return its schema."""
+    newest = list_migrations()[-1][0] + 1
+    with closing(apsw.Connection(str(host.data.databases[0]))) as connection:
+        connection.pragma("user_version", newest)
+    return newest
+
+
+def test_a_power_cut_while_going_back_leaves_a_program_that_reads_the_data(host, monkeypatch):
+    host.healthy, newest = [False], upgraded(host)
+
+    class PowerCut(BaseException):
+        pass
+
+    call = update_command.call
+
+    def cut(words):
+        if "restore" in words:
+            raise PowerCut
+        return call(words)
+
+    monkeypatch.setattr(update_command, "call", cut)
+    with pytest.raises(PowerCut):
+        host.update(release(host.script("1.1"), KEY, version="1.1", schema=newest))
+    assert host.program.read_bytes() == host.script("1.1")
+
+
+def test_a_program_stays_if_the_data_cannot_be_restored_for_the_previous_one(host):
+    host.program.write_bytes(host.script("1.0", fails="restore"))
+    host.healthy, newest = [False], upgraded(host)
+    with pytest.raises(OperatorError, match="it failed"):
+        host.update(release(host.script("1.1"), KEY, version="1.1", schema=newest))
+    assert host.program.read_bytes() == host.script("1.1")
+    assert host.done == ["restart", "stop", "restart"]
+    assert host.stage() == ("stays", "1.1")
 
 
 @pytest.mark.parametrize("refused", [1, 2])
@@ -192,6 +248,47 @@ def test_only_https_is_downloaded_from(tmp_path):
     for source in ("http://example.org/a.release", "file:///etc/passwd"):
         with pytest.raises(OperatorError):
             open_release(source, tmp_path)
+
+
+class Site(BaseHTTPRequestHandler):
+    """An https server that redirects to http, fails, or sends a byte at a time."""
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        self.send_response({"/plain": 302, "/missing": 404}.get(self.path, 200))
+        self.send_header("Location", f"http://localhost:{self.server.plain}/")
+        self.send_header("Content-Length", {"/length": "many", "/slow": "99"}.get(self.path, "0"))
+        self.end_headers()
+        with suppress(OSError):
+            while self.path == "/slow":
+                self.wfile.write(b"#")
+                time.sleep(0.05)
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    authority = Certificate("Own authority", authority=True)
+    (tmp_path / "authority.pem").write_text(authority.pem, "ascii")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
+    servers = [ThreadingHTTPServer(("localhost", 0), Site) for _ in range(2)]
+    context = Certificate("localhost", issuer=authority).context()
+    servers[0].socket = context.wrap_socket(servers[0].socket, server_side=True)
+    for server in servers:
+        server.plain = servers[1].server_port
+        Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    yield f"https://localhost:{servers[0].server_port}"
+    for server in servers:
+        server.shutdown()
+        server.socket.close()
+
+
+@pytest.mark.parametrize("path", ["/slow", "/plain", "/missing", "/length", "/é", "/a b"])
+def test_a_site_that_has_no_release_is_refused_within_the_time(site, tmp_path, monkeypatch, path):
+    monkeypatch.setattr(update_command, "_DOWNLOAD_SECONDS", 0.2)
+    with pytest.raises(OperatorError):
+        open_release(site + path, tmp_path)
 
 
 def test_a_program_without_release_key_cannot_be_updated():
