@@ -146,8 +146,8 @@ def _parse(where: str, table: Mapping[str, Any], on_a_bridge: bool) -> ReaderSet
             raise OperatorError(f"{where}.{name} is missing. Set it to {declared['missing']}.")
     if kind == "evdev" and "answer" in values and "answer_device" not in values:
         raise OperatorError(
-            f"{where}.answer_device is missing. Set it to a relay's serial port, because a "
-            "keyboard cannot receive an answer."
+            f"{where}.answer_device is missing. A keyboard scanner cannot receive an answer. Set "
+            "answer_device to the serial port of a relay board or lamp, or remove answer."
         )
     answers = {}
     for colour, text in values.get("answer", {}).items():

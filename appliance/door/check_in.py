@@ -3,6 +3,7 @@
 from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
+from appliance.clock import MINUTE_MS
 from appliance.core.errors import ChangedMeanwhile, NothingToUndo, TooManyWrongCodes, field_invalid
 from appliance.database.connection import Transaction, known
 from appliance.door.scan import TAKEN_BACK, Reading, Scan, compensation_id
@@ -37,8 +38,6 @@ from appliance.staff.model import StaffMember
 from appliance.venue.model import minute_of, tonight
 from appliance.venue.rows import get_venue
 
-_MINUTE = 60_000
-
 
 def decide(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -> Decided:
     """Decide `scan` with the checks in docs/decisions/door.md. Does not change the database.
@@ -63,7 +62,7 @@ def decide(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) 
         generation=guest_pass.generation if guest_pass else None,
         arrivals=scan.arrivals,
         tonight=tonight(at, zone, venue.evening_ends_at),
-        too_early=at < starts_at - early_minutes * _MINUTE,
+        too_early=at < starts_at - early_minutes * MINUTE_MS,
     )
     admitted = _count_admitted(reservation, scan, result)
     passed = "checked_in" if reservation.checked_in_at is None else "party_added"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from appliance.core.text import fold
 from appliance.database.connection import Reader, Transaction
 from appliance.door.terminals import Terminal
 from appliance.door.verdict import COLOURS, Verdict
@@ -17,6 +18,8 @@ CHAINED = (
     "seq", "scan_id", "terminal_id", "at", "device_at", "kind", "read_hash", "reservation_id",
     "result", "admitted", "undoes", "staff_id", "happened_at",
 )  # fmt: skip
+
+OLDEST_MS = 48 * 3600 * 1000  # an offline scan's maximum age when the box receives it
 
 _encode = json.JSONEncoder(default=bytes.hex, separators=(",", ":")).encode
 _NOT_UNDONE = "s.admitted > 0 AND NOT EXISTS (SELECT 1 FROM scan u WHERE u.undoes = s.seq)"
@@ -212,6 +215,10 @@ _FROM = """
     LEFT JOIN reservation r ON r.id = s.reservation_id
     LEFT JOIN venue_table vt ON vt.id = r.table_id
 """
+# An offline scan counts at the time when it happened, and is stored shortly after it is received.
+# The limits of `at` let the search use the index `scan_at`.
+_IN_PERIOD = f"""s.at >= :since AND s.at < :until + {OLDEST_MS + 60_000}
+    AND coalesce(s.happened_at, s.at) >= :since AND coalesce(s.happened_at, s.at) < :until"""
 _IS_REFUSED = (
     "s.admitted = 0 AND s.undoes IS NULL AND s.result IN (SELECT value FROM json_each(:refusals))"
 )
@@ -278,23 +285,33 @@ def page_log(
     """
     values = {
         "since": since, "until": until, "refusals": _REFUSALS, "only_refused": wanted.refused,
-        "terminal_id": wanted.terminal_id, "text": wanted.text,
+        "terminal_id": wanted.terminal_id,
     }  # fmt: skip
+    values["found"] = json.dumps(_find_guests(reader, values, wanted.text)) if wanted.text else None
     sql = f"""SELECT count(*), coalesce(sum(s.admitted), 0), coalesce(sum({_IS_REFUSED}), 0)
-              FROM scan s WHERE s.at >= :since AND s.at < :until"""  # noqa: S608
+              FROM scan s WHERE {_IN_PERIOD}"""  # noqa: S608
     scans, admitted, refused = reader.row(sql, values) or (0, 0, 0)
-    where = f"""s.at >= :since AND s.at < :until
+    where = f"""{_IN_PERIOD}
         AND (NOT :only_refused OR {_IS_REFUSED})
         AND (:terminal_id IS NULL OR s.terminal_id = :terminal_id)
-        AND (:text = '' OR instr(lower(coalesce(r.customer_name, '')), lower(:text))
-            OR instr(lower(coalesce(r.access_code, '')), lower(:text))
-            OR lower(coalesce(vt.number, '')) = lower(:text))"""
+        AND (:found IS NULL OR s.reservation_id IN (SELECT value FROM json_each(:found)))"""  # noqa: S608
     total = reader.value(f"SELECT count(*) {_FROM} WHERE {where}", values)
     sql = f"""SELECT s.seq, s.at, s.happened_at, t.name, s.staff_id, s.kind, s.result, s.admitted,
                      s.reason, s.reservation_id, r.customer_name, r.access_code, vt.number
               {_FROM} WHERE {where} ORDER BY s.seq DESC LIMIT :size OFFSET :skip"""
     rows = reader.rows(sql, {**values, "size": size, "skip": (number - 1) * size})
     return LogPage(tuple(LogEntry(*row) for row in rows), total, scans, admitted, refused)
+
+
+def _find_guests(reader: Reader, period: dict[str, Any], text: str) -> list[str]:
+    """Return the ids of the reservations scanned in `period` that match `LogFilter.text`."""
+    sql = f"""SELECT DISTINCT r.id, r.customer_name, r.access_code, vt.number
+              {_FROM} WHERE r.id IS NOT NULL AND {_IN_PERIOD}"""
+    wanted = fold(text)
+    return [
+        id_ for id_, name, code, number in reader.rows(sql, period)
+        if wanted in fold(name or "") or wanted in fold(code or "") or wanted == fold(number or "")
+    ]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

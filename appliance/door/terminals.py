@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 
+from appliance.clock import MINUTE_MS
 from appliance.core.errors import ChangedMeanwhile, OperatorError, TerminalRevoked
 from appliance.core.tokens import hash_token
 from appliance.database.connection import Reader, Transaction, known
@@ -151,7 +152,6 @@ def revoke_terminal(tx: Transaction, terminal_id: str, *, actor: str = CONSOLE) 
 
 
 WRONG_CODES_A_MINUTE = 10
-_MINUTE = 60_000
 
 
 def has_too_many_wrong_codes(tx: Transaction, terminal: Terminal) -> bool:
@@ -168,4 +168,4 @@ def count_wrong_code(tx: Transaction, terminal: Terminal) -> None:
 def _list_wrong_codes(tx: Transaction, terminal: Terminal) -> list[int]:
     """Return the times (ms since 1970) of the terminal's wrong codes in the last minute."""
     stored = tx.value("SELECT wrong_codes FROM terminal WHERE id = :id", {"id": terminal.id})
-    return [at for at in json.loads(stored or "[]") if tx.now - _MINUTE < at <= tx.now]
+    return [at for at in json.loads(stored or "[]") if tx.now - MINUTE_MS < at <= tx.now]

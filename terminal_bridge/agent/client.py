@@ -35,10 +35,6 @@ class NotPaired(Exception):
 class Refused(Exception):
     """The box rejected the request (4xx). A retry would be rejected too."""
 
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status = status
-
 
 @dataclass(frozen=True, slots=True)
 class Identity:
@@ -219,7 +215,7 @@ def _parse_response(status: int, raw: bytes) -> dict[str, Any]:
     if status == 401:
         raise NotPaired(str(answer.get("error_en", "this bridge is not paired with the box")))
     if status >= 400:
-        raise Refused(status, str(answer.get("error", f"the box returned status {status}")))
+        raise Refused(str(answer.get("error", f"the box returned status {status}")))
     return answer
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from appliance.clock import ZoneDatabase, parse_instant
+from appliance.clock import MINUTE_MS, ZoneDatabase, parse_instant
 from appliance.core.i18n import load_languages
 from appliance.core.i18n import mark as _
 from appliance.door.guest_pass import GuestPass, ReadPass, lookalikes
@@ -26,7 +26,6 @@ from appliance.venue.model import instant, minutes, tonight
 from terminal_bridge.agent.client import Identity
 from terminal_bridge.scanners.scanner import ARRIVALS, Answer
 
-_MINUTE = 60_000
 _CONTEXT = b"svc-snapshot-v1"
 # A snapshot is not used to admit guests if it was made more than 10 min later than the bridge's
 # current time.
@@ -165,7 +164,7 @@ def _opens_at(guest: Reservation, snapshot: Snapshot, context: Context) -> int:
     if minutes(guest.slot) < minutes(context.identity.evening_ends_at):
         day += timedelta(days=1)
     zone = context.zones.zone(context.identity.time_zone)
-    return instant(day, guest.slot, zone) - snapshot.early_minutes * _MINUTE
+    return instant(day, guest.slot, zone) - snapshot.early_minutes * MINUTE_MS
 
 
 def _tonight(context: Context) -> date:

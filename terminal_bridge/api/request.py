@@ -7,6 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
+from appliance.clock import MINUTE_MS
 from appliance.core.errors import (
     BrowserRevoked,
     RoleMissing,
@@ -37,7 +38,6 @@ _SCAN_ID = re.compile(r"[A-Za-z0-9._~-]{1,64}")
 _RESULT = re.compile(r"[a-z_]{1,40}")
 _PAIRING_CODE = re.compile(r"[0-9]{8}")
 _PAIRING_SECRET = re.compile(r"[A-Za-z0-9_-]{43}")  # a secret has 256 bits
-_MINUTE = 60_000
 _VERSION_MAX = 200
 _SAFE_METHODS = frozenset({"GET", "HEAD"})
 _A_YEAR = 365 * 24 * 3600
@@ -299,7 +299,7 @@ def _read_token(request: web.Request, environment: Environment) -> str | None:
 async def touch(environment: Environment, terminal: Terminal, agent: str | None = None) -> None:
     """Record the terminal's activity, at most once a minute. Does nothing if the disk is full."""
     seen = terminal.last_seen_at
-    if seen is None or not 0 <= environment.database.clock.now() - seen < _MINUTE:
+    if seen is None or not 0 <= environment.database.clock.now() - seen < MINUTE_MS:
         with suppress(Unavailable):
             version = agent and "".join(c for c in agent if c.isprintable())[:_VERSION_MAX]
             await environment.database.write(touch_terminal, terminal.id, version)

@@ -12,7 +12,7 @@ from appliance.door.check_in import check_in, undo_check_in, undo_latest
 from appliance.door.guest_pass import TEXT_LENGTH
 from appliance.door.offline_sync import Synced, acknowledge_conflict, sync_scans
 from appliance.door.scan import Reading, Scan, look_up_code
-from appliance.door.scan_log import Decided
+from appliance.door.scan_log import OLDEST_MS, Decided
 from appliance.door.terminals import Terminal
 from appliance.environment import Environment
 from appliance.http.request import ENVIRONMENT, answer, parse_instant, read_object
@@ -32,7 +32,6 @@ from terminal_bridge.api.request import (
 from terminal_bridge.api.wire import conflict_of, error_of, verdict_of
 
 SYNC_LIMIT = 512 * 1024  # in bytes, enough for 500 scans with reasons
-_OLDEST_MS = 48 * 3600 * 1000
 _BATCH = 25  # scans per transaction; scans from other terminals wait until it ends
 
 
@@ -163,7 +162,7 @@ def _order(
     for index, scan_request in enumerate(requests):
         # `device_at` is never None, because the parser requires it.
         device_at = scan_request.device_at or 0
-        at = min(max(device_at - ahead, now - _OLDEST_MS), now)
+        at = min(max(device_at - ahead, now - OLDEST_MS), now)
         reading = _reading(reader, environment, terminal, scan_request, at)
         found.append((index, scan_request.to_scan(reading, at)))
     return sorted(found, key=lambda item: (item[1].happened_at, item[1].device_at))

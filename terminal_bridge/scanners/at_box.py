@@ -4,11 +4,11 @@ import asyncio
 from contextlib import suppress
 from functools import partial
 
-from appliance.alerts import Alert, drop_alert, drop_alerts, put_alert
+from appliance.alerts import drop_alerts, set_alert
 from appliance.box import Box
 from appliance.core.errors import ApiError, Unavailable
 from appliance.core.scanner_settings import ReaderSettings
-from appliance.database.connection import Reader, Transaction
+from appliance.database.connection import Reader
 from appliance.door.terminals import Terminal, list_terminals
 from appliance.environment import Environment
 from terminal_bridge.api.request import ScanRequest, touch
@@ -24,8 +24,10 @@ def readers_of(box: Box) -> Readers:
     writing: set[asyncio.Task[None]] = set()
 
     async def write(state: ReaderState) -> None:
+        sentence = f"Scanner {state.place}: {state.trouble}." if state.trouble else ""
+        database = _environment(box, state.environment).database
         with suppress(Unavailable):
-            await _environment(box, state.environment).database.write(_write_alert, state)
+            await database.write(set_alert, READER_TROUBLE, sentence, state.place)
 
     def write_soon(state: ReaderState) -> None:
         """Write the alert in the background, because a write to a full disk would delay scans."""
@@ -45,14 +47,6 @@ def readers_of(box: Box) -> Readers:
 
 def _environment(box: Box, name: str) -> Environment:
     return box.live if name == "live" else box.test
-
-
-def _write_alert(tx: Transaction, state: ReaderState) -> None:
-    if state.trouble is None:
-        drop_alert(tx, READER_TROUBLE, state.place)
-    else:
-        detail = f"Scanner {state.place}: {state.trouble}."
-        put_alert(tx, Alert(READER_TROUBLE, state.place, tx.now, detail))
 
 
 def _decider(box: Box, settings: ReaderSettings) -> Decide:

@@ -9,7 +9,6 @@ from typing import Any
 from aiohttp.test_utils import TestServer
 from playwright.async_api import BrowserContext
 
-from appliance.clock import StoppedClock
 from appliance.core.settings import Settings
 from appliance.door.pairing import (
     offer_pairing,
@@ -21,6 +20,7 @@ from appliance.reservations.rows import get_reservation
 from tests.application import application_of
 from tests.browser.chromium import Chromium
 from tests.browser.phones import PHONE, Phone
+from tests.clocks import StoppedClock
 from tests.conftest import opened_box
 from tests.ports import kept_port
 from tests.unit.arrivals import add_reservation

@@ -252,6 +252,19 @@ async def test_two_taps_in_the_guest_sheet_open_nobody_else(door):
     assert await door.rows("SELECT count(*) FROM scan") == [(1,)]
 
 
+async def test_a_scan_into_the_search_field_leaves_the_whole_list(door):
+    await door.guest()
+    phone = await door.phone()
+    await phone.page.click("#open-list")
+    await phone.page.focus("#query")
+
+    assert await phone.scan("https://elsewhere.example/x") == "unknown_code"
+    await phone.page.click("#next")
+
+    assert await phone.page.input_value("#query") == ""
+    assert await phone.page.locator("#guests li").count() == 1
+
+
 async def test_how_many_are_here_is_chosen_from_a_list_that_no_scanner_changes(door):
     guest, following = await door.guest(guests=8), await door.guest(table="T2")
     phone = await door.phone()

@@ -122,6 +122,21 @@ async def test_an_undo_while_the_scan_is_on_its_way_reaches_the_box(door, answer
     assert await are_in(door, guest, 0)
 
 
+async def test_fewer_of_a_party_that_the_box_was_asked_about_are_counted_once(door):
+    guest = await door.guest(guests=4)
+    phone = await door.phone()
+    await phone.page.route("**/terminal/v1/**", lambda route: route.abort())
+    assert await phone.scan(await door.pass_of(guest)) == "checked_in"
+    await phone.page.select_option("#verdict-stepper select", "2")
+    await phone.page.wait_for_selector("#verdict-facts:has-text('2 / 4')")
+
+    await phone.find_box()
+    await phone.is_synced()
+
+    assert await are_in(door, guest, 2)
+    assert await door.rows("SELECT count(*) FROM door_conflict") == [(0,)]
+
+
 async def swallow_answers(phone):
     """Drop the box's answers to scans; requests and the feed still work."""
 

@@ -54,6 +54,22 @@ async def test_each_verdict_has_its_colour_its_shape_and_its_words(door):
     assert phone.complaints == []
 
 
+async def test_no_part_of_a_verdict_is_off_the_smallest_screen(door):
+    name = "Terrasse panoramique du premier étage 12"
+    await door.environment.database.write(
+        lambda tx: tx.execute("UPDATE venue_table SET name = :name", {"name": name})
+    )
+    text = await door.pass_of(await door.guest())
+    phone = await door.phone(viewport={"width": 320, "height": 568})
+
+    assert await phone.scan(text) == "checked_in"
+
+    assert await phone.page.inner_text("#verdict-table") == name
+    outside = "one => one.scrollWidth - one.clientWidth"
+    for part in ("#verdict", "#verdict-table"):
+        assert await phone.page.locator(part).evaluate(outside) <= 0, part
+
+
 async def watched(door, video=None, **options):
     """Make the phone record its verdicts and their times."""
     phone = await door.phone(video=video, **options)

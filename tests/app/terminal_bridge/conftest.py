@@ -10,7 +10,6 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from appliance.box import Box
-from appliance.clock import StoppedClock
 from appliance.core.errors import ApiError
 from appliance.door.signing_keys import pass_text
 from appliance.door.terminals import issue_terminal
@@ -28,6 +27,7 @@ from appliance.reservations.model import Reservation
 from appliance.reservations.rows import get_reservation
 from terminal_bridge.api import TERMINAL_ROUTES
 from terminal_bridge.api.pairing import pairing_tries
+from tests.clocks import StoppedClock
 from tests.unit.arrivals import add_reservation
 
 

@@ -1,6 +1,7 @@
 """The bridge's calls over the wire: deadlines, certificates, and what an answer means."""
 
 import asyncio
+import ssl
 from contextlib import asynccontextmanager
 
 import pytest
@@ -28,7 +29,7 @@ def a_certificate(folder):
     made = Certificates(folder, SystemClock(), lambda: "Riad", lambda: names, lambda: False)
     made.prepare()
     pin = read_certificate(folder / LEAF).fingerprint(hashes.SHA256()).hex()
-    return made.authority_pem().decode(), pin, made.context
+    return ssl.DER_cert_to_PEM_cert(made.give_authority()), pin, made.context
 
 
 @asynccontextmanager

@@ -166,11 +166,17 @@ export class BoxConnection {
     doorState.listeners.changed();
   }
 
-  /** Split the queue into batches. Scans that were refused before come last, one per batch. */
+  /**
+   * Split the queue into batches. A batch ends after a scan that was undone: the box must undo it
+   * before it counts the same party again. Scans that were refused before come last, one per batch.
+   */
   private batches(queue: readonly Queued[]): Queued[][] {
-    const fresh = queue.filter((scan) => !this.refused.has(scan.scanId));
-    const batches = Array.from({ length: Math.ceil(fresh.length / BATCH) }, (_, n) =>
-      fresh.slice(n * BATCH, (n + 1) * BATCH));
+    const batches: Queued[][] = [];
+    for (const scan of queue.filter(({ scanId }) => !this.refused.has(scanId))) {
+      const last = batches.at(-1);
+      if (last && last.length < BATCH && !last.at(-1)?.undone) last.push(scan);
+      else batches.push([scan]);
+    }
     const refused = queue.filter((scan) => this.refused.has(scan.scanId));
     return [...batches, ...refused.map((scan) => [scan])];
   }

@@ -30,19 +30,14 @@ async function isSigned(
   return verify(fromBase64Url(key.publicKey), message, signature);
 }
 
-let browserCan = true;
-
 /** Whether the holder of `publicKey` signed `message`. */
 export async function verify(publicKey: Bytes, message: Bytes, signature: Bytes): Promise<boolean> {
-  if (browserCan) {
-    try {
-      const key = await crypto.subtle.importKey("raw", publicKey, "Ed25519", false, ["verify"]);
-      return await crypto.subtle.verify("Ed25519", key, signature, message);
-    } catch {
-      browserCan = false; // the browser is too old or the key is invalid
-    }
+  try {
+    const key = await crypto.subtle.importKey("raw", publicKey, "Ed25519", false, ["verify"]);
+    return await crypto.subtle.verify("Ed25519", key, signature, message);
+  } catch {
+    return verifyByLibrary(publicKey, message, signature); // the browser is too old
   }
-  return verifyByLibrary(publicKey, message, signature);
 }
 
 /** Verify a signature with the library. Returns false if the key or the signature is malformed. */

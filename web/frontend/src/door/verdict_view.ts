@@ -294,13 +294,13 @@ export class VerdictView {
   }
 }
 
-/** Shrink the text until it fits on its line. */
+/** Shrink the text until its longest word, or the longest part that may not wrap, fits. */
 function shrinkToFit(place: HTMLElement): void {
   place.style.removeProperty("font-size");
   if (place.hidden) return;
   const size = Number.parseFloat(getComputedStyle(place).fontSize);
   const ratio = place.clientWidth / place.scrollWidth;
-  if (ratio < 1) place.style.fontSize = `${Math.max(28, Math.floor(size * ratio))}px`;
+  if (ratio < 1) place.style.fontSize = `${Math.floor(size * ratio)}px`;
 }
 
 /** Return the box's message if it is in this language, otherwise the app's message. */

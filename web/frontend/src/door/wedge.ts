@@ -32,7 +32,10 @@ export function listenToWedge(read: (code: string) => void): void {
 
   const finish = () => {
     const code = likelierCode(typed, pressedKeys);
-    if (before) before.element.value = before.value;
+    if (before) {
+      before.element.value = before.value;
+      before.element.dispatchEvent(new Event("input", { bubbles: true }));
+    }
     reset();
     read(code);
   };
