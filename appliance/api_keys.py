@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -10,7 +10,7 @@ from appliance.core.errors import OperatorError
 from appliance.core.tokens import EnvironmentName, hash_token
 from appliance.database.connection import Reader, Transaction, known
 from appliance.staff.audit_log import CONSOLE, record_audit
-from appliance.venue.rows import get_venue
+from appliance.venue.rows import find_zone
 
 SCOPES = (
     "venue:read",
@@ -54,7 +54,6 @@ _SELECT = """
            abs(revoked_at), revoked_at < 0
     FROM api_key
 """
-_MINUTE = 60_000
 
 
 def find_key_by_hash(reader: Reader, hash: bytes) -> ApiKey | None:  # noqa: A002 - the column's name
@@ -70,17 +69,6 @@ def find_key(reader: Reader, key_id: str) -> ApiKey | None:
 def list_keys(reader: Reader) -> list[ApiKey]:
     """Return all keys, oldest first, including revoked keys."""
     return [_key(*row) for row in reader.rows(f"{_SELECT} ORDER BY created_at, id")]
-
-
-def touch_key(tx: Transaction, key_id: str) -> None:
-    """Set `last_used_at` to the current time.
-
-    Does nothing if `last_used_at` was set less than a minute ago, so that most API calls write
-    nothing to the database.
-    """
-    sql = """UPDATE api_key SET last_used_at = :now
-             WHERE id = :id AND (last_used_at IS NULL OR abs(:now - last_used_at) >= :minute)"""
-    tx.execute(sql, {"id": key_id, "now": tx.now, "minute": _MINUTE})
 
 
 @lru_cache(maxsize=256)
@@ -118,7 +106,7 @@ def list_key_use(reader: Reader) -> Mapping[str, KeyUse]:
 
 
 def note_key_use(
-    tx: Transaction, key_id: str, counted: Sequence[tuple[int, int]], *, just_now: bool = True
+    tx: Transaction, key_id: str, counted: Sequence[tuple[int, int]], *, just_now: bool
 ) -> None:
     """Add to a key's daily call counts, and delete counts older than seven days.
 
@@ -126,7 +114,7 @@ def note_key_use(
     `last_used_at`.
     """
     if just_now:
-        touch_key(tx, key_id)
+        tx.update("api_key", key_id, last_used_at=tx.now)
     for at, requests in counted:
         day = _day(tx, at)
         sql = """INSERT INTO key_use (key_id, day, requests) VALUES (:key_id, :day, :requests)
@@ -137,8 +125,7 @@ def note_key_use(
 
 
 def _day(reader: Reader, at: int) -> date:
-    zone = reader.zones.zone(get_venue(reader).time_zone)
-    return datetime.fromtimestamp(at / 1000, UTC).astimezone(zone).date()
+    return datetime.fromtimestamp(at / 1000, find_zone(reader)).date()
 
 
 _RECOGNISABLE = len("svc_live_") + 4

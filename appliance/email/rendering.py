@@ -71,7 +71,7 @@ class EmailKind(NamedTuple):
 
 EMAIL_KINDS: Mapping[str, EmailKind] = {
     "confirmation": EmailKind(
-        {"confirmed", "completed", "pending", "partial", "requested"},
+        {"confirmed", "completed"},
         _("Your reservation: %(venue)s, %(day)s"),
         _("Your reservation is confirmed"),
         _("%(venue)s is expecting you. Here is everything you need for the evening."),

@@ -13,7 +13,7 @@ from contextlib import suppress
 from datetime import date
 from typing import Literal
 
-from appliance.alerts import Alert, drop_alert, drop_alerts, put_alert
+from appliance.alerts import drop_alerts, set_alert
 from appliance.clock import Clock
 from appliance.core.errors import Unavailable
 from appliance.core.i18n import mark as _
@@ -87,12 +87,12 @@ def _update_alerts(tx: Transaction, outcome: Outcome) -> None:
     elif trouble.startswith(SETTINGS_TROUBLE):
         reason = trouble.removeprefix(SETTINGS_TROUBLE)
         sentence = f"no email is sent until the mail settings are corrected: {reason}"
-        drop_alert(tx, MAIL_UNREACHABLE, "")
-        put_alert(tx, Alert(MAIL_SETTINGS, "", tx.now, sentence))
+        set_alert(tx, MAIL_UNREACHABLE, "")
+        set_alert(tx, MAIL_SETTINGS, sentence)
     else:
-        drop_alert(tx, MAIL_SETTINGS, "")
         sentence = f"emails cannot be sent and will be retried: {trouble}"
-        put_alert(tx, Alert(MAIL_UNREACHABLE, "", tx.now, sentence))
+        set_alert(tx, MAIL_SETTINGS, "")
+        set_alert(tx, MAIL_UNREACHABLE, sentence)
 
 
 class EmailWorker:

@@ -14,6 +14,7 @@ from appliance.core.errors import (
     TableTaken,
     TooLateToCancel,
     WrongState,
+    check_length,
     field_invalid,
 )
 from appliance.database.connection import Reader, Transaction
@@ -25,7 +26,7 @@ from appliance.reservations.model import (
     Reservation,
     cancel_deadline,
 )
-from appliance.reservations.request import NOTES_MAX, check_customer, check_length, plain_phone
+from appliance.reservations.request import NOTES_MAX, check_customer, plain_phone
 from appliance.reservations.rows import add_history, get_reservation, is_held, update_reservation
 from appliance.staff.audit_log import record_audit
 from appliance.venue.rows import find_table, get_venue, list_slots

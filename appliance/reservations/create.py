@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from appliance.api_keys import ApiKey
+from appliance.clock import HOUR_MS
 from appliance.core.errors import (
     DateOutOfRange,
     FormUsed,
@@ -143,14 +144,14 @@ class Mismatch:
     created_at: int
 
 
-def list_mismatches(reader: Reader, limit: int = SHOWN) -> list[Mismatch]:
-    """Return the latest `limit` reservations whose idempotency key was reused with another body."""
+def list_mismatches(reader: Reader) -> list[Mismatch]:
+    """Return the latest reservations whose idempotency key was reused with another body."""
     sql = """SELECT r.id, r.lineage, r.body_mismatches, r.idempotency_key, r.date, r.slot,
                     t.number, r.created_at
              FROM reservation r JOIN venue_table t ON t.id = r.table_id
              WHERE r.body_mismatches > 0 AND r.lineage IS NOT NULL
              ORDER BY r.created_at DESC LIMIT :limit"""
-    return [Mismatch(*row) for row in reader.rows(sql, {"limit": limit})]
+    return [Mismatch(*row) for row in reader.rows(sql, {"limit": SHOWN})]
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +225,6 @@ def _replay(
     return Granted(earlier, replayed=True, other_body=other_body, status=status)
 
 
-_HOUR = 3_600_000  # in ms
 _GUEST_LINEAGE = "guest"  # used for all booking forms; each form has its own idempotency key
 _EMAIL_KINDS = {"confirmed": "confirmation", "requested": "requested", "pending": "payment_due"}
 
@@ -251,7 +251,7 @@ def enter_for_guest(
     elif venue.auto_confirm:
         status = "confirmed"
     else:
-        status, expires_at = "requested", tx.now + venue.request_expiry_hours * _HOUR
+        status, expires_at = "requested", tx.now + venue.request_expiry_hours * HOUR_MS
     issued = grant(
         tx, booking, source="platform", status=status, actor="guest", expires_at=expires_at,
         lineage=_GUEST_LINEAGE if booking.idempotency_key is not None else None,

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from appliance.clock import DAY_MS
 from appliance.core.tokens import first_id_of
 from appliance.database.connection import Reader, Transaction, known
 from appliance.reservations.rows import get_reservation
 
-KINDS = (
-    "confirmation", "requested", "accepted", "declined", "cancelled", "reminder", "payment_due",
-)  # fmt: skip
 # Kinds that have the guest pass attached.
 WITH_PASS = ("confirmation", "accepted", "reminder")
 # Kinds that have a calendar file attached. In `cancelled`, the file marks the event as cancelled.
@@ -191,7 +189,6 @@ def _hash(address: str) -> bytes:
     return hashlib.sha256(address.strip().lower().encode()).digest()
 
 
-_DAY = 86_400_000  # in ms
 _EMAILS_A_DAY = 6
 
 
@@ -223,7 +220,7 @@ def email_guest(
         return None
     if kind == "cancelled" and not was_written_to(tx, reservation_id):
         return None
-    yesterday = tx.now - _DAY
+    yesterday = tx.now - DAY_MS
     if by_guest and _count_emails_to(tx, reservation.customer_email, yesterday) >= _EMAILS_A_DAY:
         return None
     return _find_email_queued_now(tx, reservation_id, kind) or queue_email(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import date
 from zoneinfo import ZoneInfo
 
+from appliance.clock import HOUR_MS
 from appliance.venue.model import Slot, Venue, evening_end, evening_hours, minute_of
 
 STATUSES = ("requested", "confirmed", "completed", "pending", "partial", "cancelled", "declined")
@@ -17,7 +18,6 @@ SOURCES = ("platform", "manual", "partner")
 # second word is an article, it also includes the third word, as in “Abd el Kader”.
 _NAME_PREFIXES = frozenset({"عبد", "أبو", "ابو", "أم", "ابن", "abd", "abou", "abu", "oum", "umm"})
 _ARTICLES = frozenset({"el", "al", "er", "ar", "es", "as", "en", "an"})
-_HOUR = 3_600_000  # in ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +125,8 @@ def cancel_deadline(
     day = date.fromisoformat(reservation.date)
     expected = hours_of(reservation, slots, venue.evening_ends_at)
     if expected is None:
-        return evening_end(day, zone, venue.evening_ends_at) - hours * _HOUR
-    return minute_of(day, expected[0], zone) - hours * _HOUR
+        return evening_end(day, zone, venue.evening_ends_at) - hours * HOUR_MS
+    return minute_of(day, expected[0], zone) - hours * HOUR_MS
 
 
 def evening_is_over(reservation: Reservation, venue: Venue, zone: ZoneInfo, now: int) -> bool:

@@ -17,6 +17,7 @@ from appliance.core.errors import (
     InvalidGuests,
     InvalidSlot,
     InvalidTable,
+    check_length,
     field_invalid,
 )
 from appliance.reservations.email_queue import LANGUAGES
@@ -166,9 +167,3 @@ def _optional_text(value: Any, field: str, longest: int) -> str | None:
         raise field_invalid(field, "text")
     check_length(value, field, longest)
     return value or None
-
-
-def check_length(value: str, field: str, longest: int) -> None:
-    """Raise ValidationError for `field` if `value` is longer than `longest` characters."""
-    if len(value) > longest:
-        raise field_invalid(field, "at_most", longest=longest)

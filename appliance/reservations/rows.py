@@ -256,11 +256,11 @@ def is_claimed(reader: Reader, device_hash: bytes, reservation_id: str) -> bool:
     return reader.row(sql, {"device": device_hash, "reservation_id": reservation_id}) is not None
 
 
-def list_claimed(reader: Reader, device_hash: bytes, *, limit: int = 50) -> list[str]:
-    """Return the ids of at most `limit` reservations saved in a browser, latest evening first."""
+def list_claimed(reader: Reader, device_hash: bytes) -> list[str]:
+    """Return the ids of at most 50 reservations saved in a browser, latest evening first."""
     sql = """SELECT r.id FROM claim c JOIN reservation r ON r.id = c.reservation_id
-             WHERE c.device_hash = :device ORDER BY r.date DESC, r.starts DESC, r.id LIMIT :limit"""
-    return [row[0] for row in reader.rows(sql, {"device": device_hash, "limit": limit})]
+             WHERE c.device_hash = :device ORDER BY r.date DESC, r.starts DESC, r.id LIMIT 50"""
+    return [row[0] for row in reader.rows(sql, {"device": device_hash})]
 
 
 def delete_claims(tx: Transaction, device_hash: bytes) -> None:

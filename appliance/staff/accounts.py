@@ -12,6 +12,7 @@ from appliance.database.connection import Reader, Transaction, known
 from appliance.staff.audit_log import CONSOLE, record_audit
 from appliance.staff.model import (
     StaffMember,
+    find_by_name,
     find_invited,
     find_staff,
     has_owner,
@@ -69,7 +70,7 @@ def _use_invitations(tx: Transaction, staff_id: str) -> None:
 
 def _check_name_is_free(tx: Transaction, name: str) -> None:
     """Raise NameTaken if an enabled account has that name, ignoring case."""
-    if any(p.name.casefold() == name.casefold() for p in list_staff(tx) if not p.disabled_at):
+    if find_by_name(tx, name):
         raise NameTaken(name=name)
 
 
@@ -251,9 +252,8 @@ def create_first_owner(
     _set_setup_link(tx, None, None)
     # An account with the same name may have been invited on the console in the meantime. Disable
     # it, because the names of enabled accounts must be unique.
-    sql = """UPDATE staff SET disabled_at = :now
-             WHERE name = :name COLLATE NOCASE AND disabled_at IS NULL"""
-    tx.execute(sql, {"now": tx.now, "name": name})
+    if invited := find_by_name(tx, name):
+        tx.update("staff", invited.id, disabled_at=tx.now)
     staff_id = tx.new_id()
     tx.insert(
         "staff",

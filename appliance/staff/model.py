@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from appliance.core.tokens import account_hash
 from appliance.database.connection import Reader, Transaction
 
 ROLES = ("owner", "manager", "host", "door")
@@ -49,16 +50,14 @@ def find_invited(reader: Reader, link_hash: bytes) -> StaffMember | None:
     return reader.one(StaffMember, sql, {"hash": link_hash, "now": reader.now})
 
 
-def find_by_name(reader: Reader, name: str) -> tuple[StaffMember, str] | None:
-    """Return (account, Argon2id hash) for `name`, ignoring ASCII case.
+def find_by_name(reader: Reader, name: str) -> StaffMember | None:
+    """Return the enabled account with that name, or None. Ignores case and repeated spaces.
 
-    Return None if there is no enabled account with that name and a password.
+    Python compares the names, because SQLite ignores the case of ASCII letters only.
     """
-    sql = f"""SELECT {STAFF_COLUMNS}, s.password FROM staff s
-              WHERE s.name = :name COLLATE NOCASE AND s.password IS NOT NULL
-                  AND s.disabled_at IS NULL"""  # noqa: S608
-    row = reader.row(sql, {"name": name})
-    return None if row is None else (StaffMember(*row[:-1]), row[-1])
+    wanted = account_hash(name)
+    accounts = (person for person in list_staff(reader) if person.disabled_at is None)
+    return next((person for person in accounts if account_hash(person.name) == wanted), None)
 
 
 def find_password(reader: Reader, staff_id: str) -> str | None:

@@ -6,6 +6,7 @@ Each sign-in attempt is counted as failed before its password is checked.
 from dataclasses import dataclass
 from typing import Any
 
+from appliance.clock import DAY_MS, MINUTE_MS
 from appliance.core.errors import ChangedMeanwhile, SignInLater
 from appliance.core.tokens import account_hash, hash_token
 from appliance.database.connection import Reader, Transaction
@@ -20,9 +21,7 @@ from appliance.staff.model import (
 )
 
 IDLE_MILLISECONDS = 12 * 3600 * 1000  # long enough for a shift at the door
-LONGEST_MILLISECONDS = 7 * 24 * 3600 * 1000
-_MINUTE = 60 * 1000
-_DAY = 24 * 3600 * 1000
+LONGEST_MILLISECONDS = 7 * DAY_MS
 FREE_TRIES = 5
 _FIRST_DELAY = 30_000
 _LONGEST_DELAY = 15 * 60_000
@@ -49,7 +48,7 @@ class Session:
 
     def is_due_for_touch(self, now: int) -> bool:
         """Whether `seen_at` should be updated, which is done at most once a minute."""
-        return not 0 <= now - self.seen_at < _MINUTE
+        return not 0 <= now - self.seen_at < MINUTE_MS
 
 
 def sign_in_delay(wrong: int) -> int:
@@ -207,8 +206,8 @@ def begin_sign_in(tx: Transaction, name: str, device_secret: str | None) -> Try:
     SignInLater if the delay after earlier failures has not passed yet.
     """
     account = account_hash(name)
-    found = find_by_name(tx, " ".join(name.split()))
-    person, password_hash = found or (None, None)
+    person = find_by_name(tx, name)
+    password_hash = find_password(tx, person.id) if person else None
     device = _UNKNOWN_BROWSER
     if person is not None and device_secret:
         device_hash = hash_token(device_secret)
@@ -227,7 +226,7 @@ def count_try(tx: Transaction, account: bytes, device: bytes, refusal: type[Sign
     sql = "SELECT wrong, at FROM sign_in_failure WHERE account = :account AND device = :device"
     wrong, at = tx.row(sql, {"account": account, "device": device}) or (0, 0)
     # Restart the counter if a day has passed since the last failure or the clock was set back.
-    if at and not 0 <= tx.now - at < _DAY:
+    if at and not 0 <= tx.now - at < DAY_MS:
         clear_failures(tx, account, device)
         wrong = 0
     remaining = at + sign_in_delay(wrong) - tx.now
@@ -256,7 +255,7 @@ def note_wrong_password(tx: Transaction, attempt: Try) -> None:
         record_audit(tx, NOBODY, "sign_in_failed", person=attempt.person.id)
         return
     for last in list_audit_entries(tx, 1):
-        if (last.what, last.detail) == ("sign_in_failed", {}) and 0 <= tx.now - last.at < _MINUTE:
+        if (last.what, last.detail) == ("sign_in_failed", {}) and 0 <= tx.now - last.at < MINUTE_MS:
             return
     record_audit(tx, NOBODY, "sign_in_failed")
 

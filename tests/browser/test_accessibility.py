@@ -12,10 +12,10 @@ import zxingcpp
 
 from appliance.alerts import Alert, put_alert
 from appliance.core.settings import MailSettings
-from appliance.email.rendering import Composer, read_contents
+from appliance.email.rendering import EMAIL_KINDS, Composer, read_contents
 from appliance.outbox import announce
 from appliance.privacy import ask_erasure
-from appliance.reservations.email_queue import KINDS, WITH_PASS, queue_email
+from appliance.reservations.email_queue import WITH_PASS, queue_email
 from appliance.webhooks.endpoints import register_endpoint
 from tests.browser.accessibility import violations
 from tests.browser.chromium import browser_fixture
@@ -275,7 +275,7 @@ async def environment(tmp_path, clock):
 
 async def email_of(environment, kind, language):
     """Return the email's text and its HTML with inlined pictures, as a mail program shows it."""
-    day = f"2026-12-{KINDS.index(kind) + 1:02d}"
+    day = f"2026-12-{[*EMAIL_KINDS].index(kind) + 1:02d}"
 
     def queue(tx):
         reservation_id = mail.a_reservation(tx, status=STATUS.get(kind, "confirmed"), date=day)
@@ -299,7 +299,7 @@ async def test_every_email_is_readable_and_its_pass_is_scanned_from_the_screen(
     found = Findings()
     width = max(size["width"], 360)
     page = await a_guests_page(browser, (width, size["height"]), color_scheme=scheme)
-    for kind in KINDS:
+    for kind in EMAIL_KINDS:
         contents, html = await email_of(environment, kind, language)
         await page.set_content(html)
 

@@ -26,6 +26,15 @@ async def numbers(portal):
     return [table.number for table in tables]
 
 
+async def drag_fifth_to_second(page):
+    target = await page.locator("[data-table]:nth-child(2)").bounding_box()
+    await page.locator("[data-table]:nth-child(5) [data-handle]").hover()
+    await page.mouse.down()
+    await page.mouse.move(target["x"] + 40, target["y"] + 30, steps=4)
+    await page.mouse.move(target["x"] + 40, target["y"] + 5, steps=4)
+    await page.mouse.up()
+
+
 async def test_twenty_tables_are_pasted_moved_by_the_arrows_and_dragged(portal):
     page = await portal.desk(role="manager")
     await page.goto("/portal/venue")
@@ -46,16 +55,23 @@ async def test_twenty_tables_are_pasted_moved_by_the_arrows_and_dragged(portal):
         await page.keyboard.press("Enter")
     focused = "document.activeElement.matches('[data-table]:nth-child(2) button.step')"
     assert await page.evaluate(focused)
-    handle = page.locator("[data-table]:nth-child(5) [data-handle]")
-    target = await page.locator("[data-table]:nth-child(2)").bounding_box()
-    await handle.hover()
-    await page.mouse.down()
-    await page.mouse.move(target["x"] + 40, target["y"] + 30, steps=4)
-    await page.mouse.move(target["x"] + 40, target["y"] + 5, steps=4)
     async with page.expect_navigation():
-        await page.mouse.up()
+        await drag_fifth_to_second(page)
 
     assert (await numbers(portal))[:6] == ["T1", "T5", "T3", "T2", "T4", "T6"]
+    assert portal.complaints == []
+
+
+async def test_an_order_that_the_box_never_got_does_not_look_saved(portal):
+    page = await portal.desk(role="manager")
+    await page.goto("/portal/venue")
+    await page.route("**/venue/order", lambda route: route.abort())
+
+    await drag_fifth_to_second(page)
+
+    await page.wait_for_selector("#problem [data-out-of-reach]")
+    shown = await page.locator("[data-table] th").all_inner_texts()
+    assert shown == await numbers(portal)
     assert portal.complaints == []
 
 

@@ -315,6 +315,27 @@ async def test_without_the_box_the_page_says_so_and_goes_on_once_it_answers(port
     assert await page.locator(OUT).count() == 0
 
 
+async def test_the_board_reconnects_by_itself_after_a_502(portal):
+    page = await portal.desk()
+    await page.route("**/tonight/events?**", lambda route: route.fulfill(status=502), times=1)
+    await page.goto("/portal/tonight")
+    await page.wait_for_selector("[data-live]:not([hidden])")
+
+    await page.wait_for_selector("[data-live]", state="hidden")
+
+    salma = await portal.box.guest(slot="19:30")
+    await page.wait_for_selector(chip(salma))
+
+
+async def test_a_board_whose_session_ended_while_it_was_away_asks_to_sign_in(portal):
+    page = await portal.desk()
+    await page.route("**/tonight/events?**", lambda route: route.fulfill(status=502), times=1)
+    await page.goto("/portal/tonight")
+    await page.context.clear_cookies()
+
+    await page.wait_for_url("**/portal/sign-in**")
+
+
 async def test_a_form_that_meets_a_502_is_sent_once_and_what_was_typed_stays(portal):
     page, sent = await portal.desk(), []
 

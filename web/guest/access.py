@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from appliance.core.qr import qr_png, qr_svg
 from appliance.core.tokens import Keyring
+from appliance.http.request import ENVIRONMENT
 from appliance.reservations.calendar_file import CalendarEntry
 from appliance.reservations.model import hours_of
 from web.guest.card import make_card
@@ -17,7 +18,6 @@ from web.guest.links import OpenedLink, open_link
 from web.guest.responses import (
     LINK_ENDS,
     DeadLink,
-    environment_of,
     file_answer,
     guest_page,
     language_of,
@@ -41,7 +41,7 @@ async def access_page(request: web.Request) -> web.Response:
     While the page is open, it polls this URL with its `ETag` to detect changes.
     """
     opened = await open_link(request, Keyring.read_access_token)
-    environment, language = environment_of(request), language_of(request)
+    environment, language = request[ENVIRONMENT], language_of(request)
     etag = _etag(request, opened)
     if request.headers.get("If-None-Match") == etag:
         return respond({"ETag": etag}, status=304)
@@ -73,7 +73,7 @@ async def calendar_file(request: web.Request) -> web.Response:
     """
     opened, language = await open_link(request, Keyring.read_access_token), language_of(request)
     card = make_card(opened, language)
-    url = environment_of(request).links.access(opened.access_token)
+    url = request[ENVIRONMENT].links.access(opened.access_token)
     code = language.gettext("Access code: %(code)s", code=card["code"]) if card["code"] else ""
     entry = CalendarEntry(
         reservation=opened.reservation,
@@ -101,7 +101,7 @@ async def pass_picture(request: web.Request) -> web.Response:
 
 async def service_worker(request: web.Request) -> web.Response:
     """`GET /access/service-worker.js`: return the script that stores opened cards on the phone."""
-    environment, files = environment_of(request), request.config_dict[STATIC_FILES]
+    environment, files = request[ENVIRONMENT], request.config_dict[STATIC_FILES]
     scope = f"{environment.prefix}/access/"
     shell = json.dumps({"name": f"venuebox-guest-{environment.name}", "scope": scope})
     text = f"self.shell={shell};\nimportScripts({json.dumps(files.url(_WORKER))});\n"

@@ -14,6 +14,7 @@ from appliance.core.errors import (
 from appliance.core.tokens import Keyring
 from appliance.database.connection import Transaction
 from appliance.environment import Environment
+from appliance.http.request import ENVIRONMENT
 from appliance.reservations.change import claim
 from appliance.reservations.create import book as book_table
 from appliance.reservations.email_queue import was_written_to
@@ -39,7 +40,6 @@ from web.guest.card import make_card
 from web.guest.links import device_for, find_device, keep_device, open_link
 from web.guest.responses import (
     emails_are_sent,
-    environment_of,
     guest_limits_of,
     guest_page,
     language_of,
@@ -59,7 +59,7 @@ async def booking_page(request: web.Request) -> web.Response:
 @guest_page
 async def send_booking(request: web.Request) -> web.Response:
     """`POST /book`: book a table, at most once per form. After an error, show the form again."""
-    environment, language = environment_of(request), language_of(request)
+    environment, language = request[ENVIRONMENT], language_of(request)
     if not takes_bookings(environment):
         return await _closed(request)
     try:
@@ -79,7 +79,7 @@ async def send_booking(request: web.Request) -> web.Response:
 async def booked_page(request: web.Request) -> web.Response:
     """`GET /book/{token}`: show the booking, with a link to the guest pass."""
     opened = await open_link(request, Keyring.read_access_token)
-    environment, device, id_ = environment_of(request), find_device(request), opened.reservation.id
+    environment, device, id_ = request[ENVIRONMENT], find_device(request), opened.reservation.id
     database = environment.database
     # Guests may share the link to this page, so only the browser that booked may cancel.
     is_mine = device is not None and await database.read(is_claimed, device.hash, id_)
@@ -123,7 +123,7 @@ def _book_within_limit(
 
 async def _redirect(request: web.Request, reservation: Reservation) -> web.Response:
     """Add the reservation to the browser's "my reservations" and redirect to its page."""
-    environment, device = environment_of(request), device_for(request)
+    environment, device = request[ENVIRONMENT], device_for(request)
     token = environment.keyring.access_token(reservation.id)
     response = see_other(f"{environment.prefix}/book/{token}?lang={language_of(request).code}")
     if device is not None:
@@ -142,7 +142,7 @@ async def _show(
     status: int = 200,
 ) -> web.Response:
     """Return the booking form with the entered values and the tables that are free now."""
-    environment, language = environment_of(request), language_of(request)
+    environment, language = request[ENVIRONMENT], language_of(request)
     if not takes_bookings(environment):
         return await _closed(request)
     guests = parse_party(request.query.get("guests", ""), _DEFAULT_PARTY)
@@ -173,5 +173,5 @@ async def _show(
 
 async def _closed(request: web.Request) -> web.Response:
     """Return the page that says that the venue takes no online bookings."""
-    venue = await environment_of(request).database.read(get_venue)
+    venue = await request[ENVIRONMENT].database.read(get_venue)
     return page(request, "guest/no_booking.html", {"venue": venue}, status=404)

@@ -6,11 +6,12 @@ from aiohttp import web
 
 from appliance.core.errors import ApiError, Unavailable, WrongState
 from appliance.core.tokens import Keyring
+from appliance.http.request import ENVIRONMENT
 from appliance.reservations.change import cancel_by_guest
 from web.guest.booking_form import takes_bookings
 from web.guest.card import make_card, moment_in_words, refusal_in_words
 from web.guest.links import OpenedLink, open_link, open_mine
-from web.guest.responses import DeadLink, environment_of, guest_page, language_of, page
+from web.guest.responses import DeadLink, guest_page, language_of, page
 
 
 @guest_page
@@ -22,7 +23,7 @@ async def cancel_page(request: web.Request) -> web.Response:
 @guest_page
 async def cancel(request: web.Request) -> web.Response:
     """`POST …/cancel`: cancel the reservation. A second POST has no effect."""
-    environment, opened = environment_of(request), await _open(request)
+    environment, opened = request[ENVIRONMENT], await _open(request)
     hours, refusal = environment.settings.guest.cancel_hours, None
     try:
         await environment.database.write(cancel_by_guest, opened.reservation.id, hours)
@@ -47,7 +48,7 @@ def _show(
     After Unavailable, the page shows an error message. After WrongState it shows none, because the
     reservation's status on the page explains why it could not be cancelled.
     """
-    environment, language = environment_of(request), language_of(request)
+    environment, language = request[ENVIRONMENT], language_of(request)
     reservation = opened.reservation
     rule = (opened.venue.policies or {}).get("cancellation")
     is_past = opened.is_over or reservation.status == "completed"

@@ -5,11 +5,12 @@ from aiohttp import web
 from appliance.core.errors import ApiError, RateLimited
 from appliance.core.i18n import Language
 from appliance.core.tokens import Keyring
+from appliance.http.request import ENVIRONMENT
 from appliance.reservations.change import Correction
 from appliance.reservations.change import claim as claim_reservation
 from web.guest.card import make_card, refusal_in_words
 from web.guest.links import OpenedLink, device_for, keep_device, open_link
-from web.guest.responses import environment_of, guest_page, language_of, page
+from web.guest.responses import guest_page, language_of, page
 from web.portal.forms import read_form
 
 
@@ -27,7 +28,7 @@ async def claim(request: web.Request) -> web.Response:
     The form may also correct the guest's details. Sending it again gets the same response.
     """
     opened = await open_link(request, Keyring.read_claim_token)
-    database, device = environment_of(request).database, device_for(request)
+    database, device = request[ENVIRONMENT].database, device_for(request)
     try:
         correction = await read_correction(request)
         device_hash = device.hash if device else None
@@ -85,7 +86,7 @@ def _show(
     *,
     is_kept: bool = False,
 ) -> web.Response:
-    environment, language = environment_of(request), language_of(request)
+    environment, language = request[ENVIRONMENT], language_of(request)
     reservation = opened.reservation
     values: dict[str, object] = {
         "card": make_card(opened, language),

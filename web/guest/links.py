@@ -11,6 +11,7 @@ from appliance.core.tokens import Keyring, hash_token
 from appliance.database.connection import Reader
 from appliance.door.signing_keys import pass_text
 from appliance.environment import Environment
+from appliance.http.request import ENVIRONMENT
 from appliance.reservations.model import Reservation, cancel_deadline, evening_is_over
 from appliance.reservations.request import parse_uuid
 from appliance.reservations.rows import (
@@ -21,7 +22,7 @@ from appliance.reservations.rows import (
 )
 from appliance.venue.model import Slot, Table, Venue, tonight
 from appliance.venue.rows import find_table, get_venue, list_slots
-from web.guest.responses import PARTNERS_LANGUAGE, DeadLink, environment_of
+from web.guest.responses import PARTNERS_LANGUAGE, DeadLink
 from web.middleware import SECURE
 
 _LISTED_FOR = timedelta(days=60)  # how long past reservations stay in "my reservations"
@@ -73,7 +74,7 @@ async def open_link(
     if the token is invalid or the link has expired. Tokens contain a MAC, so forged tokens are
     rejected without a database query.
     """
-    environment = environment_of(request)
+    environment = request[ENVIRONMENT]
     token = request.match_info["token"].rstrip(_PUNCTUATION)
     reservation_id = read_token(environment.keyring, token)
     if reservation_id is None:
@@ -91,7 +92,7 @@ async def open_mine(request: web.Request) -> OpenedLink:
 
     Raises DeadLink if it is not in this browser's "my reservations".
     """
-    environment, device = environment_of(request), find_device(request)
+    environment, device = request[ENVIRONMENT], find_device(request)
     reservation_id = parse_uuid(request.match_info["id"])
     if device is None or reservation_id is None:
         raise DeadLink
@@ -172,7 +173,7 @@ class Device:
 def find_device(request: web.Request) -> Device | None:
     """Return the browser that the request's cookie identifies, or None if no cookie is valid."""
     token = request.cookies.get(_cookie_name(request), "")
-    device_id = environment_of(request).keyring.read_device_token(token)
+    device_id = request[ENVIRONMENT].keyring.read_device_token(token)
     return Device(token, hash_token(device_id), is_new=False) if device_id else None
 
 
@@ -184,7 +185,7 @@ def device_for(request: web.Request) -> Device | None:
     device = find_device(request)
     if device is not None or not request.app[SECURE].is_private(request):
         return device
-    environment = environment_of(request)
+    environment = request[ENVIRONMENT]
     device_id = environment.database.tokens.new_id(environment.database.clock.now())
     token = environment.keyring.device_token(device_id)
     return Device(token, hash_token(device_id), is_new=True)
@@ -207,5 +208,5 @@ def forget_device(request: web.Request, response: web.StreamResponse) -> None:
 
 
 def _cookie_name(request: web.Request) -> str:
-    is_test = environment_of(request).name == "test"
+    is_test = request[ENVIRONMENT].name == "test"
     return "__Host-venuebox-guest-test" if is_test else "__Host-venuebox-guest"

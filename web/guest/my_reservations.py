@@ -5,6 +5,7 @@ import json
 from aiohttp import web
 
 from appliance.core.errors import ApiError, RateLimited
+from appliance.http.request import ENVIRONMENT
 from appliance.jobs.reservation_states import stop_reminders
 from appliance.privacy import ask_erasure, export_guests
 from appliance.reservations.change import correct
@@ -15,7 +16,6 @@ from web.guest.claim import correction_values, read_correction
 from web.guest.links import OpenedLink, find_device, forget_device, list_stored, open_mine
 from web.guest.responses import (
     dead_link,
-    environment_of,
     file_answer,
     guest_page,
     language_of,
@@ -26,7 +26,7 @@ from web.guest.responses import (
 
 async def my_reservations(request: web.Request) -> web.Response:
     """`GET /me`: list the reservations stored in this browser, or explain how to store one."""
-    environment, device = environment_of(request), find_device(request)
+    environment, device = request[ENVIRONMENT], find_device(request)
     language, stored = language_of(request), []
     if device is not None:
         stored = await environment.database.read(list_stored, environment, device.hash)
@@ -51,7 +51,7 @@ async def my_reservation(request: web.Request) -> web.Response:
 @guest_page
 async def correct_mine(request: web.Request) -> web.Response:
     """`POST /me/{id}`: correct the guest's name, contact details and language."""
-    opened, database = await open_mine(request), environment_of(request).database
+    opened, database = await open_mine(request), request[ENVIRONMENT].database
     try:
         correction = await read_correction(request)
         if correction is not None:
@@ -66,7 +66,7 @@ async def correct_mine(request: web.Request) -> web.Response:
 @guest_page
 async def my_data(request: web.Request) -> web.Response:
     """`GET /me/{id}/data.json`: download all data about this guest (law 09-08)."""
-    opened, database = await open_mine(request), environment_of(request).database
+    opened, database = await open_mine(request), request[ENVIRONMENT].database
     data = await database.read(export_guests, [opened.reservation.id])
     body = json.dumps(data, ensure_ascii=False, indent=2).encode()
     return file_answer(body, "application/json", f"{opened.venue.slug}-my-data.json")
@@ -75,7 +75,7 @@ async def my_data(request: web.Request) -> web.Response:
 @guest_page
 async def erase_mine(request: web.Request) -> web.Response:
     """`POST /me/{id}/erasure`: request the erasure of this guest's data."""
-    opened, environment = await open_mine(request), environment_of(request)
+    opened, environment = await open_mine(request), request[ENVIRONMENT]
     try:
         is_erased = await environment.database.write(ask_erasure, opened.reservation.id)
     except ApiError as refusal:
@@ -88,7 +88,7 @@ async def erase_mine(request: web.Request) -> web.Response:
 @guest_page
 async def forget_all(request: web.Request) -> web.Response:
     """`POST /me/forget`: remove all reservations from this browser without cancelling them."""
-    environment, device = environment_of(request), find_device(request)
+    environment, device = request[ENVIRONMENT], find_device(request)
     if device is not None:
         await environment.database.write(delete_claims, device.hash)
     response = see_other(f"{environment.prefix}/me?lang={language_of(request).code}")
@@ -103,7 +103,7 @@ async def no_reminders(request: web.Request) -> web.Response:
     It comes from the button or, as a one-click request, from an email client. Its origin is not
     checked, because the token authorises it.
     """
-    environment, is_post = environment_of(request), request.method == "POST"
+    environment, is_post = request[ENVIRONMENT], request.method == "POST"
     reservation_id = environment.keyring.read_access_token(request.match_info["token"])
     if not reservation_id or not environment.database.peek(find_reservation, reservation_id):
         return dead_link(request)
@@ -131,7 +131,7 @@ def _show(
     values: dict[str, object] = {
         "card": make_card(opened, language),
         **_links(opened),
-        "mine": f"{environment_of(request).prefix}/me",
+        "mine": f"{request[ENVIRONMENT].prefix}/me",
         "until": moment_in_words(opened.cancel_until, opened.zone, language),
         "may_correct": opened.reservation.holds and not opened.is_over,
         "asked_for_erasure": opened.asked_for_erasure,

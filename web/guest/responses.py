@@ -156,11 +156,6 @@ def language_of(request: web.Request) -> Language:
     return languages.of(request)
 
 
-def environment_of(request: web.Request) -> Environment:
-    """Return the request's environment."""
-    return request[ENVIRONMENT]
-
-
 def emails_are_sent(environment: Environment) -> bool:
     """Return whether new emails are sent, or stored for `/test/outbox` in the test environment.
 

@@ -4,7 +4,7 @@ import asyncio
 
 from aiohttp import web
 
-from appliance.core.qr import link_svg
+from appliance.core.qr import qr_svg
 from appliance.staff.accounts import end_session
 from appliance.staff.model import PASSWORD_MAX, PASSWORD_MIN
 from appliance.staff.sign_in import change_password, delete_other_sessions, list_sessions
@@ -110,7 +110,7 @@ async def _show_code(
     venue = await request[LIVE].database.read(get_venue)
     address = app_address(secret, venue.name, staff_of(request).name)
     values = {
-        "picture": await asyncio.to_thread(link_svg, address),
+        "picture": await asyncio.to_thread(qr_svg, address, "L"),
         "secret": spell_secret(secret),
         "problem": problem,
     }

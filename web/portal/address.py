@@ -23,7 +23,7 @@ from web.portal.box import (
     text_of,
     waits_for_restart,
 )
-from web.portal.box_jobs import OUTSIDE, directory_of
+from web.portal.box_jobs import OUTSIDE
 from web.portal.cookies import BOX, LIVE, RESTART
 from web.portal.forms import Form, field_error
 from web.portal.guard import actor_of
@@ -84,7 +84,7 @@ def _retry_certificate(box: Box) -> None:
 
     Does nothing if the certificate authority's rate limits do not allow another attempt yet.
     """
-    directory = directory_of(box)
+    directory = box.directory
     plan = read_plan(directory.root / "tls", box.settings)
     now = box.clock.now()
     if plan.state.reason and plan.due(now) is not None and plan.may_ask(now):
@@ -105,13 +105,13 @@ async def join(request: web.Request, form: Form) -> web.StreamResponse:
         sentence = _("This is not a whole code. Copy everything that you were sent.")
         raise Declined(sentence, 422, "code") from None
     try:
-        await join_relay(directory_of(request.app[BOX]).root, invitation)
+        await join_relay(request.app[BOX].directory.root, invitation)
     except OperatorError as refusal:
         sentence = _("The box could not join the relay. The reason is: %(reason)s", reason=refusal)
         raise Declined(sentence, 422, "code") from None
     await request[LIVE].database.write(record_audit, actor_of(request), "relay_joined")
     # Let the relay client read the file that `join_relay` has written.
-    wake_box(directory_of(request.app[BOX]).wakeup_pipe)
+    wake_box(request.app[BOX].directory.wakeup_pipe)
     address = f"https://{invitation.name}"
     return await _save(request, form, {"server.app_url": address})
 
@@ -156,7 +156,7 @@ def _address_in(form: Form, name: str = "address") -> str:
 
 def _read_access(request: web.Request) -> Access | None:
     try:
-        return Access.load(access_file(directory_of(request.app[BOX]).root))
+        return Access.load(access_file(request.app[BOX].directory.root))
     except OperatorError:  # `venuebox doctor` reports this error
         return None
 

@@ -40,13 +40,12 @@ from appliance.reservations.email_queue import (
 from appliance.reservations.request import is_email
 from appliance.staff.accounts import STEPS, close_setup, find_setup
 from appliance.staff.audit_log import record_audit
-from appliance.venue.rows import get_venue, list_slots, list_tables
+from appliance.venue.rows import find_zone, get_venue, list_slots, list_tables
 from appliance.venue.venue_file import UNFURNISHED
 from web.portal.box_jobs import (
     BACKING_UP,
     EXAMINER,
     OUTSIDE,
-    directory_of,
     find_copies,
     summarise_backups,
 )
@@ -57,7 +56,6 @@ from web.portal.responses import (
     HEADERS,
     REFUSED,
     Declined,
-    find_zone,
     language_of,
     moment_formatter,
     portal_page,
@@ -166,7 +164,7 @@ async def _read_backups(request: web.Request) -> dict[str, object]:
         "making": making,
         "folder": folder,
         "kept": kept,
-        "record": await asyncio.to_thread(read_record, directory_of(box).root),
+        "record": await asyncio.to_thread(read_record, box.directory.root),
         "copies": await asyncio.to_thread(find_copies, box),
         "in_words": moment_formatter(request),
     }
@@ -196,9 +194,9 @@ async def show_recovery_kit(request: web.Request, form: Form) -> web.Response:
     await reauthenticate(request, form.secret("password"))
     box, database = request.app[BOX], request[LIVE].database
     await database.write(record_audit, actor_of(request), "recovery_kit_shown")
-    key = await asyncio.to_thread(ensure_recovery_key, directory_of(box), box.tokens)
-    await asyncio.to_thread(record_kit, directory_of(box).root, key)
-    await note_new_key(database, directory_of(box))
+    key = await asyncio.to_thread(ensure_recovery_key, box.directory, box.tokens)
+    await asyncio.to_thread(record_kit, box.directory.root, key)
+    await note_new_key(database, box.directory)
     venue = await database.read(get_venue)
     # The styles are in the page itself, because a saved copy must look the same.
     policy = content_policy(default_src="'none'", style_src="'unsafe-inline'", form_action="'none'")
@@ -260,7 +258,7 @@ SAVED = web.AppKey("saved", Saved)
 def read_file(box: Box) -> Settings | None:
     """Return the settings in settings.toml without environment variables, or None if invalid."""
     try:
-        return read_settings(directory_of(box).settings_file, {})
+        return read_settings(box.directory.settings_file, {})
     except OperatorError:
         return None
 
@@ -337,7 +335,7 @@ async def save_changes(request: web.Request, changes: Changes, page: str = "/box
     The names of these settings are recorded in the audit log. Raises ValidationError if a value is
     invalid or the file cannot be read or edited.
     """
-    file = directory_of(request.app[BOX]).settings_file
+    file = request.app[BOX].directory.settings_file
     async with request.app[SAVED].lock:
         try:
             text = file.read_text("utf-8") if file.exists() else ""

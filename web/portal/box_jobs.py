@@ -10,7 +10,6 @@ from appliance.backup.catalogue import find_catalogue, list_backups
 from appliance.backup.copies import CopyRecord, read_copy_record
 from appliance.backup.create import Maker
 from appliance.box import Box
-from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError, log_exception
 from appliance.core.settings import Settings, read_settings
 from appliance.doctor.check import Check, CheckContext
@@ -18,11 +17,6 @@ from appliance.doctor.outside import OutsideWatch
 from appliance.scheduler import run_in_daemon_thread
 
 log = logging.getLogger(__name__)
-
-
-def directory_of(box: Box) -> DataDirectory:
-    """Return the box's data directory."""
-    return DataDirectory(box.live.database.path.parent)
 
 
 class BackingUp:
@@ -51,7 +45,7 @@ class BackingUp:
 
     async def _make(self, box: Box) -> None:
         maker = Maker(
-            directory_of(box), box.settings, box.clock, box.tokens, box.zones, self._set_stage
+            box.directory, box.settings, box.clock, box.tokens, box.zones, self._set_stage
         )
         try:
             await run_in_daemon_thread(maker.make)
@@ -74,7 +68,7 @@ def summarise_backups(box: Box, venue_id: str) -> tuple[Path | None, int]:
     Call this in a thread, because it reads a header from each file.
     """
     try:
-        folder = find_catalogue(directory_of(box), box.settings)
+        folder = find_catalogue(box.directory, box.settings)
         return folder, len(list_backups(folder, venue_id))
     except (OperatorError, OSError):
         return None, 0
@@ -82,7 +76,7 @@ def summarise_backups(box: Box, venue_id: str) -> tuple[Path | None, int]:
 
 def find_copies(box: Box) -> CopyRecord:
     """Return the record of the copies at the backup target, or an empty record if there is none."""
-    record = read_copy_record(directory_of(box).root)
+    record = read_copy_record(box.directory.root)
     return record if record.target == box.settings.backup.target else CopyRecord()
 
 
@@ -134,7 +128,7 @@ def _run_checks(box: Box) -> list[Check]:
     # Imported here because it loads the mail client, which would delay the start of the box.
     from appliance.doctor.checks import examine  # noqa: PLC0415
 
-    directory = directory_of(box)
+    directory = box.directory
     settings: Settings | str = box.settings
     try:
         read_settings(directory.settings_file, {})

@@ -15,7 +15,7 @@ from appliance.http.request import ENVIRONMENT
 from appliance.outbox import EVENT_TYPES, EXTRA_TYPES
 from appliance.reservations.request import parse_uuid
 from appliance.reservations.rows import find_by_access_code, find_reservation
-from appliance.venue.rows import get_venue
+from appliance.venue.rows import find_zone, get_venue
 from appliance.webhooks.client import USER_AGENT
 from appliance.webhooks.deliveries import STATES
 from appliance.webhooks.delivery_log import (
@@ -36,7 +36,7 @@ from appliance.webhooks.url_policy import parse_target_url
 from web.portal.forms import Form, field_error, number_parameter
 from web.portal.guard import id_of
 from web.portal.integrations import integrations_page
-from web.portal.responses import find_zone, see_other, show_errors_on
+from web.portal.responses import see_other, show_errors_on
 
 _WHICH = {"dead": ("dead",), "lost": ("dead", "cancelled"), "all": STATES}
 _FOREVER = 2**62

@@ -6,9 +6,10 @@ from datetime import date, timedelta
 
 from aiohttp import web
 
+from appliance.clock import DAY_MS
 from appliance.core.errors import NotFound
 from appliance.core.i18n import Language
-from appliance.core.qr import link_svg
+from appliance.core.qr import qr_svg
 from appliance.core.tokens import hash_token
 from appliance.database.connection import Reader
 from appliance.door.offline_sync import acknowledge_conflict, list_open_conflicts
@@ -48,7 +49,6 @@ from web.portal.forms import FORM, Form, date_parameter, number_parameter
 from web.portal.guard import actor_of, id_of, write_as_staff
 from web.portal.responses import language_of, moment_formatter, portal_page, see_other, send_file
 
-_DAY_MS = 24 * 3600 * 1000
 _KEY_DAYS_MAX = 365  # the page suggests a new signing key after a year
 
 
@@ -110,7 +110,7 @@ async def offer(request: web.Request) -> web.Response:
         "name": name,
         "code": offered.code,
         "link": link,
-        "picture": await asyncio.to_thread(link_svg, link),
+        "picture": await asyncio.to_thread(qr_svg, link, "L"),
         "trust": trust_page(environment.links, base),
         "minutes": PAIRING_LIFE_MS // 60_000,
         "mark": hash_token(offered.secret).hex(),
@@ -149,7 +149,7 @@ async def show_keys(request: web.Request) -> web.Response:
     database = request[ENVIRONMENT].database
     keys = await database.read(list_key_ages)
     signing = next((key for key in keys if key.retired_at is None), None)
-    days = max(0, database.clock.now() - signing.created_at) // _DAY_MS if signing else 0
+    days = max(0, database.clock.now() - signing.created_at) // DAY_MS if signing else 0
     values = {
         "keys": keys,
         "days": days,

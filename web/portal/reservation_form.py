@@ -6,6 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
+from appliance.clock import HOUR_MS
 from appliance.core.errors import FormUsed, InvalidDate, InvalidSlot, InvalidTable
 from appliance.core.i18n import mark as _
 from appliance.database.connection import Reader
@@ -62,7 +63,6 @@ _WHOLE = "whole"  # the value of the field `slot` for the whole evening
 _GUESTS = 2
 _GUESTS_MAX = 10_000
 _GUESTS_DIGITS_MAX = 5
-_HOUR_MS = 3_600_000
 
 
 async def show_new(request: web.Request) -> web.Response:
@@ -174,7 +174,7 @@ def _offer(reader: Reader, typed: Mapping[str, str], guests: int | None) -> dict
     slots = sorted(offered_slots(list_slots(reader), day), key=lambda slot: interval(slot, ends))
     slot = typed.get("slot")
     if slot is None:  # by default, the first slot that began within the last hour or begins later
-        since = reader.now - _HOUR_MS
+        since = reader.now - HOUR_MS
         recent = (s.start for s in slots if minute_of(day, interval(s, ends)[0], zone) >= since)
         slot = next(recent, slots[-1].start if slots else _WHOLE)
     elif slot not in {_WHOLE, *(offered.start for offered in slots)}:

@@ -12,10 +12,9 @@ from aiohttp import web
 from appliance.core.errors import ApiError, NotFound, StaffRoleMissing, ValidationError
 from appliance.core.i18n import Language, isolate, set_french
 from appliance.core.i18n import mark as _
-from appliance.database.connection import Reader
 from appliance.http.request import ENVIRONMENT
 from appliance.http.security_headers import page_headers
-from appliance.venue.rows import get_venue
+from appliance.venue.rows import find_zone
 from web.portal.cookies import SESSION
 from web.portal.forms import FORM, Form
 from web.portal.navigation import SAFE, Handler, areas_for, nearest_page, same_page
@@ -232,11 +231,6 @@ def language_of(request: web.Request) -> Language:
     if "lang" in request.query or SESSION not in request:
         return languages.of(request)
     return languages.get(request[SESSION].person.language)
-
-
-def find_zone(reader: Reader) -> ZoneInfo:
-    """Return the venue's time zone."""
-    return reader.zones.zone(get_venue(reader).time_zone)
 
 
 def moment(

@@ -16,7 +16,7 @@ from appliance.core.errors import ApiError, CodeLater, RateLimited, ValidationEr
 from appliance.core.tokens import hash_token
 from appliance.database.connection import Reader
 from appliance.http.rate_limit import RateLimit
-from appliance.http.request import is_from_our_page
+from appliance.http.request import ENVIRONMENT, is_from_our_page
 from appliance.staff.accounts import accept_invitation, create_first_owner, is_setup_link
 from appliance.staff.model import (
     PASSWORD_MAX,
@@ -39,14 +39,14 @@ from appliance.staff.two_factor import (
     pass_password,
     verify_second_factor,
 )
-from appliance.venue.rows import get_venue
-from web.guest.responses import environment_of, page
+from appliance.venue.rows import find_zone, get_venue
+from web.guest.responses import page
 from web.middleware import SECURE
 from web.portal.cookies import SESSION, describe_browser, device_secret, signed_in, signed_out
 from web.portal.forms import FORM, Form, read_form
 from web.portal.guard import PASSWORDS, find_living_session, hash_new_password, staff_of
 from web.portal.navigation import Handler
-from web.portal.responses import Declined, find_zone, language_of, refusal_text, see_other
+from web.portal.responses import Declined, language_of, refusal_text, see_other
 from web.rendering import LANGUAGES
 
 _HOME = "/portal"
@@ -83,7 +83,7 @@ class SignIn:
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """`GET /portal/sign-in`: show the form, or redirect if the browser is already signed in."""
-        if find_living_session(request, environment_of(request)) is not None:
+        if find_living_session(request, request[ENVIRONMENT]) is not None:
             return _go_on(request)
         return await self._form(request)
 
@@ -93,7 +93,7 @@ class SignIn:
         For accounts with two-factor sign-in, a second form asks for a code. This handler also
         receives the second form.
         """
-        if not is_from_our_page(request, environment_of(request).links.base):
+        if not is_from_our_page(request, request[ENVIRONMENT].links.base):
             response = await self._form(request)
             response.set_status(403)
             return response
@@ -111,7 +111,7 @@ class SignIn:
     async def _form(
         self, request: web.Request, name: str = "", refusal: ApiError | Declined | None = None
     ) -> web.Response:
-        database = environment_of(request).database
+        database = request[ENVIRONMENT].database
         values: dict[str, object] = {
             "venue": (await database.read(get_venue)).name,
             "name": name,
@@ -126,7 +126,7 @@ async def _take_password(request: web.Request, name: str, password: str) -> web.
 
     Raises Declined if the name or the password is wrong.
     """
-    database, device = environment_of(request).database, device_secret(request)
+    database, device = request[ENVIRONMENT].database, device_secret(request)
     attempt = await database.write(begin_sign_in, name, device)
     passed: OpenedSession | CodeAsked | None = None
     if await request.app[PASSWORDS].matches(
@@ -147,7 +147,7 @@ async def _take_code(request: web.Request, form: Form) -> web.StreamResponse:
 
     Raises Declined if the password was entered more than five minutes ago.
     """
-    live, _ = environment_of(request), language_of(request).gettext
+    live, _ = request[ENVIRONMENT], language_of(request).gettext
     given = GivenCode(form.secret("asked"), form.text("code"), form.text("recovery"))
     device, browser = device_secret(request), describe_browser(request)
     try:
@@ -173,7 +173,7 @@ def _rate_limit_key(request: web.Request) -> str:
     secret = device_secret(request)
     if secret is not None:
         device_hash = hash_token(secret)
-        if environment_of(request).database.peek(is_known_browser, device_hash):
+        if request[ENVIRONMENT].database.peek(is_known_browser, device_hash):
             return f"device {device_hash.hex()}"
     return request.app[SECURE].caller_of(request)
 
@@ -186,14 +186,14 @@ async def go_home(request: web.Request) -> web.StreamResponse:
 async def sign_out_browser(request: web.Request) -> web.StreamResponse:
     """`POST /portal/sign-out`: end this browser's session."""
     session = request[SESSION]
-    await environment_of(request).database.write(sign_out, session.person.id, session.id)
+    await request[ENVIRONMENT].database.write(sign_out, session.person.id, session.id)
     return signed_out("signed-out")
 
 
 async def choose_language(request: web.Request) -> web.StreamResponse:
     """`POST /portal/language`: set the staff member's language for the portal."""
     language = request.config_dict[LANGUAGES].get(request[FORM].text("language")).code
-    await environment_of(request).database.write(set_language, staff_of(request).id, language)
+    await request[ENVIRONMENT].database.write(set_language, staff_of(request).id, language)
     return _go_on(request)
 
 
@@ -204,7 +204,7 @@ async def _code_form(
 
     If a recovery code was entered, the form shows the field for it.
     """
-    database = environment_of(request).database
+    database = request[ENVIRONMENT].database
     zone = await database.read(find_zone)
     now = datetime.fromtimestamp(database.clock.now() / 1000, zone)
     values: dict[str, object] = {
@@ -257,13 +257,13 @@ class _LinkPage:
 
     async def show(self, request: web.Request) -> web.Response:
         """Show the form. Opening the page does not use up the link."""
-        if await environment_of(request).database.read(self._is_over):
+        if await request[ENVIRONMENT].database.read(self._is_over):
             return page(request, self._dead, {})
         return self._form(request)
 
     async def take(self, request: web.Request) -> web.Response:
         """Set the password. Unknown, used and expired links all get the same response."""
-        if not is_from_our_page(request, environment_of(request).links.base):
+        if not is_from_our_page(request, request[ENVIRONMENT].links.base):
             response = self._form(request)
             response.set_status(403)
             return response
@@ -288,7 +288,7 @@ class _LinkPage:
         values: dict[str, object] = {
             "name": name,
             "secret": secret,
-            "venue": environment_of(request).database.peek(get_venue).name,
+            "venue": request[ENVIRONMENT].database.peek(get_venue).name,
             "shortest": PASSWORD_MIN,
             "longest": PASSWORD_MAX,
         }
@@ -297,7 +297,7 @@ class _LinkPage:
 
 async def _welcome(request: web.Request, form: Form, link_hash: bytes) -> web.Response | None:
     """Accept an invitation by setting the password. Return None if the link is invalid."""
-    database = environment_of(request).database
+    database = request[ENVIRONMENT].database
     person, venue = await database.read(lambda r: (find_invited(r, link_hash), get_venue(r)))
     if person is None:
         return None
@@ -309,7 +309,7 @@ async def _welcome(request: web.Request, form: Form, link_hash: bytes) -> web.Re
 
 async def _create_owner(request: web.Request, form: Form, link_hash: bytes) -> web.Response | None:
     """Create the box's first owner and sign them in. Return None if the link is invalid."""
-    database, name = environment_of(request).database, form.text("name")
+    database, name = request[ENVIRONMENT].database, form.text("name")
     if not await database.read(lambda r: not has_owner(r) and is_setup_link(r, link_hash)):
         return None
     if not name:

@@ -6,7 +6,6 @@ from datetime import date
 from aiohttp import web
 
 from appliance.box import Box
-from appliance.clock import StoppedClock
 from appliance.database.connection import Transaction
 from appliance.database.database import Database
 from appliance.environment import Environment
@@ -15,6 +14,7 @@ from appliance.reservations.rows import update_reservation
 from appliance.venue.model import WHOLE_EVENING, link_expiry
 from tests.application import share_templates
 from tests.builders import TONIGHT, table_id
+from tests.clocks import StoppedClock
 from web.guest.responses import make_guest_limits
 from web.middleware import SECURE, HttpsPolicy
 from web.rendering import STATIC_ROUTES, prepare_pages

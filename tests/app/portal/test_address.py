@@ -9,7 +9,7 @@ from appliance.tls.acme import REQUESTED, State, _write_state
 from tests.app.portal.people import a_person
 from tests.conftest import running_box, with_settings
 from web.portal import address
-from web.portal.box_jobs import OUTSIDE, directory_of
+from web.portal.box_jobs import OUTSIDE
 from web.portal.cookies import RESTART
 from web.relay.enrolment import Invitation
 
@@ -26,7 +26,7 @@ def settings_may_change(running):
 
 
 def saved(running):
-    return read_settings(directory_of(running.box).settings_file, {})
+    return read_settings(running.box.directory.settings_file, {})
 
 
 async def test_a_port_forward_saves_the_address_and_asks_for_a_certificate(running):
@@ -78,7 +78,7 @@ async def test_the_code_of_a_relay_sets_the_address(running, monkeypatch):
     monkeypatch.setattr(address, "join_relay", join)
     owner = await a_person(running)
     assert (await owner.post(f"{PAGE}/relay", {"code": CODE, "agree": "1"}))[0] == 303
-    assert joined == [(directory_of(running.box).root, Invitation.decode(CODE))]
+    assert joined == [(running.box.directory.root, Invitation.decode(CODE))]
     found = saved(running)
     assert found.server.app_url == "https://atlas.example.com"
     assert found.acme.agree_terms

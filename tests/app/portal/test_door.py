@@ -2,6 +2,7 @@
 
 import io
 import re
+from urllib.parse import quote
 
 import pytest
 
@@ -158,6 +159,37 @@ async def test_the_log_shows_an_evening_with_its_totals_and_filters(running, man
     assert "Salma &lt;i&gt;" in everything
     pages = (everything, refused, at_one, named, none, yesterday)
     assert [page.count('<tr><th scope="row">') for page in pages] == [3, 2, 1, 2, 0, 0]
+
+
+@pytest.mark.parametrize("text", ["elodie", "ÉLODIE B", "svc-7k2", "t1"])
+async def test_a_guest_is_found_in_the_log_in_any_spelling(running, manager, text):
+    _, scanned = await a_pass(running, customer_name="Élodie Bernard", access_code="SVC-7K2M")
+    await scan(running, (await a_terminal(running))[1], scanned)
+
+    page = (await manager.get(f"/portal/door/log?q={quote(text)}"))[1]
+
+    assert page.count('<tr><th scope="row">') == 1
+
+
+async def test_a_scan_that_is_sent_the_next_day_stands_in_the_evening_when_it_happened(
+    running, manager
+):
+    _, text = await a_pass(running, date="2026-11-20")
+    _, token = await a_terminal(running)
+    scans = [a_scan(code=text, at="2026-11-20T20:00:00.000Z")]
+    headers = {"Authorization": f"Bearer {token}"}
+    async with running.client.post(
+        "/terminal/v1/sync", json={"scans": scans}, headers=headers
+    ) as response:
+        assert response.status == 200
+
+    evenings = [
+        (await manager.get(f"/portal/door/log?date={day}"))[1]
+        for day in ("2026-11-20", "2026-11-21")
+    ]
+
+    assert [page.count('<tr><th scope="row">') for page in evenings] == [1, 0]
+    assert ["<b>1</b> scan" in page for page in evenings] == [True, False]
 
 
 async def test_a_long_evening_comes_in_pages_and_any_page_number_is_safe(running, manager):

@@ -33,6 +33,13 @@ async def test_the_right_password_opens_a_session_in_two_closed_cookies(running)
             assert word in cookie
 
 
+@pytest.mark.parametrize("typed", ["élodie", " ÉLODIE"])
+async def test_the_case_of_a_name_does_not_matter_in_any_script(running, typed):
+    await an_account(running, name="Élodie")
+
+    assert (await sign_in(running, name=typed))[0] == 303
+
+
 @pytest.mark.proves("S6", "V7")
 async def test_a_session_is_stored_hashed_and_made_anew_at_each_sign_in(running):
     await an_account(running)

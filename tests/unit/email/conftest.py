@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from appliance.clock import StoppedClock, newest_zone_database
+from appliance.clock import newest_zone_database
 from appliance.core.settings import MailSettings, Settings
 from appliance.core.tokens import Keyring, Tokens
 from appliance.database.database import Database
@@ -20,6 +20,7 @@ from appliance.email.smtp import SmtpSender
 from appliance.email.worker import EmailWorker
 from appliance.environment import Environment, Links
 from appliance.reservations.email_queue import find_email, queue_email
+from tests.clocks import StoppedClock
 from tests.unit.email.mail_servers import Mailbox
 
 MASTER = bytes(range(32))

@@ -10,7 +10,6 @@ from hypothesis import settings as profile
 from hypothesis import strategies as st
 
 from appliance.box import Box
-from appliance.clock import StoppedClock
 from appliance.core.errors import (
     DateOutOfRange,
     GuestsOutOfRange,
@@ -28,6 +27,7 @@ from appliance.reservations.change import cancel
 from appliance.reservations.create import grant
 from appliance.reservations.rows import get_reservation, list_holds, update_reservation
 from tests.builders import TONIGHT, a_booking, table_id
+from tests.clocks import StoppedClock
 from tests.conftest import opened_box
 
 SATURDAY, SUNDAY = date(2026, 11, 21), date(2026, 11, 22)

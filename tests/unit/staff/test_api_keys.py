@@ -1,4 +1,4 @@
-from appliance.api_keys import SCOPES, find_key, find_key_by_hash, issue_key, revoke_key, touch_key
+from appliance.api_keys import SCOPES, find_key, find_key_by_hash, issue_key, revoke_key
 from appliance.core.tokens import hash_token
 from appliance.reservations.change import cancel_own
 from appliance.reservations.create import reserve
@@ -49,17 +49,3 @@ async def test_revoking_counts_from_the_first_time(box, clock):
 
     assert (await find(box, issued.id)).revoked_at == first == clock.now() - 60_000
     assert not await box.live.database.write(revoke_key, "nope")
-
-
-async def test_the_last_use_is_kept_to_the_minute(box, clock):
-    issued = await issue(box)
-    await box.live.database.write(touch_key, issued.id)
-    first = clock.now()
-    clock.advance(59)
-    await box.live.database.write(touch_key, issued.id)
-    assert (await find(box, issued.id)).last_used_at == first
-
-    clock.advance(1)
-    await box.live.database.write(touch_key, issued.id)
-
-    assert (await find(box, issued.id)).last_used_at == first + 60_000

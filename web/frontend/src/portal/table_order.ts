@@ -1,21 +1,22 @@
 // Change the order of tables by dragging. Without a script, each row has arrow buttons.
 
+import { showUnreachable } from "./forms";
+
 export function dragTables(): void {
   const room = document.querySelector<HTMLElement>("[data-tables]");
   const body = room?.querySelector("tbody");
   if (!room || !body) return;
   room.classList.add("draggable");
   const rows = (): HTMLElement[] => [...body.querySelectorAll<HTMLElement>("[data-table]")];
-  const order = (): string => rows().map((row) => row.dataset["table"] ?? "").join(" ");
   let row: HTMLElement | null = null;
-  let before = "";
+  let before: HTMLElement[] = [];
 
   body.addEventListener("pointerdown", (event) => {
     const handle = (event.target as Element).closest<HTMLElement>("[data-handle]");
     if (!handle || event.button !== 0) return;
     event.preventDefault();
     row = handle.closest<HTMLElement>("[data-table]");
-    before = order();
+    before = rows();
     row?.classList.add("dragged");
     handle.setPointerCapture(event.pointerId);
   });
@@ -30,7 +31,8 @@ export function dragTables(): void {
     if (!row) return;
     row.classList.remove("dragged");
     row = null;
-    if (order() !== before) void send(room, order());
+    const [now, old] = [rows(), before];
+    if (now.some((each, n) => each !== old[n])) void send(room, now, () => body.append(...old));
   });
   body.addEventListener("pointercancel", () => {
     if (!row) return;
@@ -45,18 +47,23 @@ function middle(row: HTMLElement): number {
   return box.top + box.height / 2;
 }
 
-/** Save the order and reload the page, which keeps its scroll position. */
-async function send(room: HTMLElement, ids: string): Promise<void> {
+/**
+ * Save the order and reload the page, which keeps its scroll position. If the order was not saved,
+ * put the rows back and say why.
+ */
+async function send(
+  room: HTMLElement, rows: readonly HTMLElement[], putBack: () => void,
+): Promise<void> {
+  const ids = rows.map((row) => row.dataset["table"] ?? "").join(" ");
   const answer = await fetch(room.dataset["tables"] ?? "", {
     method: "POST",
     headers: { "HX-Request": "true" },
     body: new URLSearchParams({ ids, seen: room.dataset["seen"] ?? "" }),
-  });
-  if (answer.ok) {
-    window.location.reload();
-    return;
-  }
-  const problem = document.getElementById("problem");
-  const said = new DOMParser().parseFromString(await answer.text(), "text/html");
-  problem?.replaceChildren(...said.body.childNodes);
+  }).catch(() => null);
+  if (answer?.ok) return window.location.reload();
+  putBack();
+  const text = await answer?.text().catch(() => null);
+  if (!answer || answer.status >= 500 || typeof text !== "string") return showUnreachable();
+  const said = new DOMParser().parseFromString(text, "text/html");
+  document.getElementById("problem")?.replaceChildren(...said.body.childNodes);
 }

@@ -42,10 +42,12 @@ class LiveBoard {
   private readonly date: string;
   private readonly waiting = new Set<string>();
   private timer: number | undefined;
+  private source: EventSource | undefined;
 
   constructor(private readonly board: HTMLTableElement) {
     this.base = board.dataset["board"] ?? "";
     this.date = board.dataset["date"] ?? "";
+    window.addEventListener("pagehide", () => this.source?.close());
   }
 
   follow(): void {
@@ -54,9 +56,14 @@ class LiveBoard {
       after: this.board.dataset["position"] ?? "",
     });
     const source = new EventSource(`${this.base}/events?${query}`);
+    this.source = source;
     const notice = document.querySelector<HTMLElement>("[data-live]");
     source.addEventListener("open", () => notice?.setAttribute("hidden", ""));
-    source.addEventListener("error", () => notice?.removeAttribute("hidden"));
+    source.addEventListener("error", () => {
+      notice?.removeAttribute("hidden");
+      const isClosed = source.readyState === EventSource.CLOSED;
+      if (isClosed) window.setTimeout(() => void this.reconnect(), RETRY_MS);
+    });
     source.addEventListener("row", (event) => {
       const change = JSON.parse((event as MessageEvent<string>).data) as RowChange;
       if (change.reservation) this.refreshRowsOf(change.reservation);
@@ -65,7 +72,21 @@ class LiveBoard {
     });
     source.addEventListener("reset", () => this.reloadPage());
     source.addEventListener("revoked", () => window.location.reload());
-    window.addEventListener("pagehide", () => source.close());
+  }
+
+  /**
+   * Connect again. EventSource does not do so by itself after an answer such as 502, or if the
+   * session has ended; then show the sign-in page.
+   */
+  private async reconnect(): Promise<void> {
+    const answer = await this.fetchRows([]).catch(() => null);
+    if (answer?.status === 401) window.location.reload();
+    else this.follow();
+  }
+
+  private fetchRows(tables: readonly string[]): Promise<Response> {
+    const query = new URLSearchParams({ date: this.date, tables: tables.join(",") });
+    return fetch(`${this.base}/rows?${query}`, { headers: { "HX-Request": "true" } });
   }
 
   /** Refresh the rows that still show the reservation. It may have moved to another table. */
@@ -91,9 +112,7 @@ class LiveBoard {
     const tables = [...this.waiting];
     this.waiting.clear();
     if (tables.length > MAX_ROWS) return this.reloadPage();
-    const query = new URLSearchParams({ date: this.date, tables: tables.join(",") });
-    const address = `${this.base}/rows?${query}`;
-    const answer = await fetch(address, { headers: { "HX-Request": "true" } }).catch(() => null);
+    const answer = await this.fetchRows(tables).catch(() => null);
     const text = await answer?.text().catch(() => null);
     if (!answer || answer.status >= 500 || text === null || text === undefined) {
       for (const table of ["", ...tables]) this.refreshRow(table, RETRY_MS);
