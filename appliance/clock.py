@@ -33,6 +33,9 @@ from appliance.core.errors import OperatorError
 _SYSTEM_ZONES = Path("/usr/share/zoneinfo")
 
 
+MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
+
+
 class Clock(Protocol):
     """A wall clock and a monotonic clock."""
 
@@ -53,29 +56,6 @@ class SystemClock:
 
     def monotonic(self) -> float:  # noqa: D102 - documented in Clock
         return time.monotonic()
-
-
-class StoppedClock:
-    """A clock that changes only when it is set, for tests, benchmarks and generated documents."""
-
-    def __init__(self, instant: str = "2026-11-21T19:00:00Z") -> None:
-        self.milliseconds = parse_instant(instant)
-        self.seconds = 1000.0
-
-    def now(self) -> int:  # noqa: D102 - documented in Clock
-        return self.milliseconds
-
-    def monotonic(self) -> float:  # noqa: D102 - documented in Clock
-        return self.seconds
-
-    def advance(self, seconds: float) -> None:
-        """Advance both clocks by `seconds`."""
-        self.milliseconds += round(seconds * 1000)
-        self.seconds += seconds
-
-    def set(self, instant: str) -> None:
-        """Set the wall clock to `instant`. The monotonic clock does not change."""
-        self.milliseconds = parse_instant(instant)
 
 
 def parse_instant(text: str) -> int:
@@ -166,7 +146,7 @@ BUILT_AT = parse_instant(f"{apsw.sqlite3_sourceid()[:10]}T00:00:00Z")
 _STEP_MS = 1_000  # smaller steps result from ordinary time synchronisation
 _TOLERANCE_MS = 300_000  # clock difference that receivers tolerate (interface, section 6.3)
 _READING_MS, _READINGS = 100, 5
-_LONG_OFF_MS = 40 * 86_400_000  # 40 days; a running box stores a timestamp more often than this
+_LONG_OFF_MS = 40 * DAY_MS  # a running box stores a timestamp more often than this
 
 # Returns whether the kernel reports the clock as synchronised, or None if this is unknown.
 Synchronised = Callable[[], bool | None]

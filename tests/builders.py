@@ -7,13 +7,14 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from appliance.api_keys import SCOPES, ApiKey
-from appliance.clock import StoppedClock, newest_zone_database
+from appliance.clock import newest_zone_database
 from appliance.core.tokens import Keyring, Tokens, hash_token
 from appliance.database.connection import Transaction
 from appliance.database.integrity import session
 from appliance.door.signing_keys import add_signing_key
 from appliance.environment import Environment
 from appliance.reservations.request import Booking
+from tests.clocks import StoppedClock
 
 VENUE_ID = "0b5e2f5e-6c0a-4d55-8a1e-3a4f5b6c7d8e"
 TONIGHT = "2026-11-21"  # a Saturday; the `clock` fixture stands at 19:00 of it

@@ -18,12 +18,13 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from appliance.box import Box, open_box
-from appliance.clock import StoppedClock, newest_zone_database
+from appliance.clock import newest_zone_database
 from appliance.core.settings import Settings
 from appliance.core.tokens import Tokens
 from appliance.database.migrate import migrate
 from appliance.environment import Environment
 from tests.builders import a_key, furnish
+from tests.clocks import StoppedClock
 from tests.late_connections import watch_event_loops
 from tests.ports import held_port
 

@@ -22,7 +22,7 @@ from pathlib import Path
 import apsw
 
 from appliance.core.files import require_space
-from appliance.database.connection import open_connection, quota_as_full
+from appliance.database.connection import open_connection
 
 log = logging.getLogger(__name__)
 
@@ -93,13 +93,10 @@ class Checkpointer:
         Returns False if the database is busy or the disk fails.
         """
         try:
-            with quota_as_full(self._connection):
-                for _ in range(passes):
-                    pages, done = self._connection.wal_checkpoint(
-                        mode=apsw.SQLITE_CHECKPOINT_PASSIVE
-                    )
-                    if pages - done <= _FEW_PAGES:
-                        break
+            for _ in range(passes):
+                pages, done = self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+                if pages - done <= _FEW_PAGES:
+                    break
         except apsw.BusyError:  # another process is running a checkpoint
             return False
         except apsw.Error as error:  # no data is lost, but the WAL keeps growing
@@ -140,9 +137,8 @@ def wipe(path: Path) -> bool:
         connection.pragma("temp_store_directory", str(path.parent.absolute()))
         connection.execute("PRAGMA temp_store = FILE")
         connection.execute("PRAGMA cache_size = -2000")
-        with quota_as_full(connection):
-            connection.execute("VACUUM")
-            return _truncate_wal(connection)
+        connection.execute("VACUUM")
+        return _truncate_wal(connection)
     except (apsw.BusyError, apsw.LockedError, apsw.FullError):
         return False
     finally:
@@ -155,7 +151,7 @@ def cut_log(path: Path) -> bool:
     Returns False if the disk was full or the database was busy for 10 s.
     """
     try:
-        with closing(open_connection(path)) as connection, quota_as_full(connection):
+        with closing(open_connection(path)) as connection:
             return _truncate_wal(connection)
     except apsw.FullError:
         return False

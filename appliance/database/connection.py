@@ -1,10 +1,8 @@
 """Database connections, transactions, readers, and messages for SQLite errors."""
 
-import errno
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,26 +23,6 @@ UNUSABLE = (
     apsw.BusyError, apsw.CantOpenError, apsw.CorruptError, apsw.FullError, apsw.IOError,
     apsw.NotADBError, apsw.ReadOnlyError,
 )  # fmt: skip
-
-
-@contextmanager
-def quota_as_full(connection: apsw.Connection) -> Iterator[None]:
-    """Raise FullError instead of IOError if a write in the block exceeds a disk quota."""
-    try:
-        yield
-    except apsw.IOError as error:
-        if is_over_quota(error, connection):
-            raise apsw.FullError("disk quota exceeded") from error
-        raise
-
-
-def is_over_quota(error: BaseException, connection: apsw.Connection) -> bool:
-    """Whether `error` was raised by a write that exceeded a disk quota.
-
-    `error` must be the connection's latest error, because its errno is read from the connection.
-    """
-    is_write = getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_WRITE
-    return is_write and connection.system_errno == errno.EDQUOT
 
 
 def is_unopenable(error: BaseException) -> bool:

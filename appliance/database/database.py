@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -26,11 +27,10 @@ from appliance.database.checkpointer import Checkpointer, cut_log, is_lost, wipe
 from appliance.database.connection import (
     Reader,
     Transaction,
-    is_over_quota,
     open_connection,
     wait_for_others,
 )
-from appliance.database.wal import FilesBeside, Watermark
+from appliance.database.wal import FilesBeside, raise_watermark
 
 log = logging.getLogger(__name__)
 
@@ -223,7 +223,7 @@ class Writer:
         if not self._failing:  # log only the first of consecutive failures
             self._failing = True
             log.error("database: the commit failed and its changes were rolled back: %s", error)
-        is_full = isinstance(error, apsw.FullError) or is_over_quota(error, self._connection)
+        is_full = isinstance(error, apsw.FullError)
         if isinstance(error, (apsw.IOError, apsw.CorruptError)) and not is_full:
             self.fail(error)
         elif self._connection.in_transaction:
@@ -316,7 +316,7 @@ class Database:
             lambda: Transaction(self._writer_connection, clock, zones, tokens),
             self._notify,
             on_broken or (lambda _: None),
-            Watermark(self._writer_connection, self._files).rise,
+            partial(raise_watermark, self._writer_connection, self._files),
         )
         self._checkpointer = Checkpointer(
             path, self._writer_connection, self._writer.run_between, self._writer.fail

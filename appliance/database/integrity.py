@@ -6,7 +6,6 @@ VACUUM may write other pages before page 1. Second, this file is copied page by 
 that already has a page 1, so that every page gets a checksum.
 """
 
-import re
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -31,7 +30,6 @@ from appliance.database.connection import (
     lay_out_pages,
     open_connection,
     open_for_command,
-    quota_as_full,
 )
 
 _WITHOUT_CHECKSUMS = "unix"
@@ -45,8 +43,7 @@ def write_copy(connection: apsw.Connection, copy: Path) -> None:
     """
     bare = copy.with_name(f"{copy.name}.bare")
     try:
-        with quota_as_full(connection):
-            connection.execute("VACUUM INTO :copy", {"copy": str(bare)})
+        connection.execute("VACUUM INTO :copy", {"copy": str(bare)})
         bare.chmod(0o600)
         _copy_pages(bare, copy)
     except BaseException:
@@ -65,23 +62,8 @@ def _copy_pages(bare: Path, copy: Path) -> None:
         target.pragma("journal_mode", "off")
         target.pragma("synchronous", "off")
         target.execute("CREATE TABLE first_page(content)")
-        with quota_as_full(target), target.backup("main", source, "main") as pages:
+        with target.backup("main", source, "main") as pages:
             pages.step()
-
-
-_COPY_NAME = re.compile(r"(live|test)-before-upgrade-\d{4}-(\d+)\.db")
-
-
-def forget_copies(folder: Path, before: int) -> None:
-    """Delete database copies that earlier versions made before an upgrade.
-
-    Deletes the copies made before the time `before` (ms since 1970), because they may contain the
-    data of guests who have been erased since then.
-    """
-    for path in folder.glob("*-before-upgrade-*.db"):
-        match = _COPY_NAME.fullmatch(path.name)
-        if match and int(match[2]) < before:
-            path.unlink(missing_ok=True)
 
 
 DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.IOError)
@@ -281,11 +263,10 @@ def session(path: Path, clock: Clock, tokens: Tokens, zones: ZoneDatabase) -> It
         try:
             tx = Transaction(connection, clock, zones, tokens)
             yield tx
-            with quota_as_full(connection):
-                tx.keep()
-                connection.execute("COMMIT")
+            tx.keep()
+            connection.execute("COMMIT")
             with closing(wal.FilesBeside(path)) as files:
-                wal.Watermark(connection, files).rise()
+                wal.raise_watermark(connection, files)
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")

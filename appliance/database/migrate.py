@@ -15,7 +15,6 @@ from appliance.database.connection import (
     describe_unopenable,
     is_unopenable,
     lay_out_pages,
-    quota_as_full,
     wait_for_others,
 )
 from appliance.database.integrity import read_schema_number
@@ -63,8 +62,7 @@ def migrate(path: Path, *, create: bool = False) -> int:
     connection = apsw.Connection(str(path))
     try:
         wait_for_others(connection)
-        with quota_as_full(connection):
-            return _migrate(connection, path, list_migrations())
+        return _migrate(connection, path, list_migrations())
     except apsw.FullError:
         raise OperatorError(
             f"{path.name} was not upgraded: {path.parent} has no free space. Nothing was "

@@ -18,6 +18,8 @@ import contextlib
 import os
 import struct
 import zlib
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import apsw
@@ -123,32 +125,22 @@ def _add(order: str, data: bytes, checksum: tuple[int, int]) -> tuple[int, int]:
 _BLOCK = 1 << 20  # in bytes
 
 
-class LogBeside:
-    """The WAL file, open for reading and writing. All methods may raise OSError."""
-
-    def __init__(self, handle: int) -> None:
-        self._handle = handle
-
-    def write_again(self) -> None:
-        """Overwrite the file with its own content, so that fsync writes every page to the disk."""
-        at = 0
-        while block := os.pread(self._handle, _BLOCK, at):
-            at += os.pwrite(self._handle, block, at)
-
-    def sync(self) -> None:
-        """Fsync the file."""
-        os.fsync(self._handle)
+def write_again(handle: int) -> None:
+    """Overwrite the file with its own content, so that fsync writes every page to the disk."""
+    at = 0
+    while block := os.pread(handle, _BLOCK, at):
+        at += os.pwrite(handle, block, at)
+    os.fsync(handle)
 
 
-def rewrite_frames(connection: apsw.Connection, log: LogBeside) -> None:
-    """Rewrite and fsync the WAL while holding the write lock.
+def rewrite_frames(connection: apsw.Connection, rewrite: Callable[[], None]) -> None:
+    """Call `rewrite`, which rewrites and fsyncs the WAL, while holding the write lock.
 
     Raises OSError or apsw.Error if the rewrite fails.
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
-        log.write_again()
-        log.sync()
+        rewrite()
     finally:
         connection.execute("ROLLBACK")
 
@@ -164,7 +156,7 @@ def rewrite_log(connection: apsw.Connection, path: Path) -> None:
     except FileNotFoundError:
         return
     try:
-        rewrite_frames(connection, LogBeside(handle))
+        rewrite_frames(connection, partial(write_again, handle))
     except apsw.BusyError as error:
         raise OperatorError(describe_unusable(path, error)) from None
     except (OSError, apsw.IOError, apsw.ReadOnlyError) as error:
@@ -223,24 +215,17 @@ class FilesBeside:
         self._wal = self._mark = -1
 
 
-class Watermark:
-    """The acknowledged position in the WAL, updated after each commit of a connection."""
+def raise_watermark(connection: apsw.Connection, files: FilesBeside) -> None:
+    """Set the watermark to the current end of the WAL. This takes 2 µs.
 
-    def __init__(self, connection: apsw.Connection, files: FilesBeside) -> None:
-        self._connection = connection
-        self._files = files
-
-    def rise(self) -> None:
-        """Set the watermark to the current end of the WAL. This takes 2 µs.
-
-        Call it after each commit, before the commit is acknowledged. If an error occurs, it is
-        ignored, and the watermark keeps its earlier position.
-        """
-        with contextlib.suppress(OSError, apsw.Error):
-            # Read the header before the frame count. If another process resets the WAL between
-            # the two reads, the watermark contains the old salts, which match no later WAL.
-            salt = self._files.read_head()[_SALT]
-            self._files.write_mark(_encode(salt, _count_frames(self._connection)))
+    Call it after each commit of `connection`, before the commit is acknowledged. If an error
+    occurs, it is ignored, and the watermark keeps its earlier position.
+    """
+    with contextlib.suppress(OSError, apsw.Error):
+        # Read the header before the frame count. If another process resets the WAL between the two
+        # reads, the watermark contains the old salts, which match no later WAL.
+        salt = files.read_head()[_SALT]
+        files.write_mark(_encode(salt, _count_frames(connection)))
 
 
 def count_missing_frames(connection: apsw.Connection, files: FilesBeside) -> int:

@@ -1,7 +1,4 @@
-"""Volumes that are full, read-only or gone. Each lives in a mount namespace of one process.
-
-A full disk that needs no mount: test_quota.py.
-"""
+"""Volumes that are full, read-only or gone. Each lives in a mount namespace of one process."""
 
 import asyncio
 import json

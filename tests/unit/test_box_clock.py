@@ -8,7 +8,8 @@ import socket
 import pytest
 
 from appliance import clock as clock_steps
-from appliance.clock import BoxClock, ClockMark, StoppedClock, parse_instant, watch_clock_steps
+from appliance.clock import BoxClock, ClockMark, parse_instant, watch_clock_steps
+from tests.clocks import StoppedClock
 from tests.webhooks.alarms import ManualUptime
 
 NOW = "2026-11-21T19:00:00Z"

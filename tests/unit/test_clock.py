@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.clock import (
-    StoppedClock,
     ZoneDatabase,
     format_instant,
     newest_zone_database,
     parse_instant,
 )
 from appliance.core.errors import OperatorError
+from tests.clocks import StoppedClock
 
 CASABLANCA = newest_zone_database().zone("Africa/Casablanca")
 

@@ -6,11 +6,12 @@ import apsw
 import pytest
 
 from appliance.api_keys import list_keys
-from appliance.clock import StoppedClock, newest_zone_database
+from appliance.clock import newest_zone_database
 from appliance.core.tokens import Tokens
 from appliance.database.integrity import session
 from appliance.door.terminals import get_terminal, issue_terminal
 from tests.builders import _add_key
+from tests.clocks import StoppedClock
 from tests.conftest import furnished_template
 from tests.promises.power_cut.vfs import ForgetfulVFS
 

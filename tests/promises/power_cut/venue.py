@@ -6,22 +6,24 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
+from functools import partial
 from itertools import count
 
 import apsw
 
 from appliance.api_keys import issue_key
-from appliance.clock import StoppedClock, newest_zone_database
+from appliance.clock import newest_zone_database
 from appliance.core.errors import ApiError
 from appliance.core.tokens import Tokens
 from appliance.database.connection import Transaction, configure
 from appliance.database.database import Writer
-from appliance.database.wal import Watermark, count_missing_frames, rewrite_frames
+from appliance.database.wal import count_missing_frames, raise_watermark, rewrite_frames
 from appliance.door.check_in import check_in
 from appliance.door.scan import Reading, Scan
 from appliance.reservations.change import cancel_own
 from appliance.reservations.create import reserve
 from tests.builders import TONIGHT, a_booking, table_id
+from tests.clocks import StoppedClock
 from tests.promises.power_cut.vfs import LOG, NAME, Disk, FilesOnDisk
 
 TABLES = ("T1", "T2", "T3", "T4", "T5")
@@ -107,7 +109,7 @@ class VenueOnDisk:
         connection = self.open()
         try:
             if self.rewrites_log and LOG in disk.files:
-                rewrite_frames(connection, FilesOnDisk(disk))
+                rewrite_frames(connection, FilesOnDisk(disk).write_again)
             connection.pragma("user_version")
         finally:
             connection.close()
@@ -133,7 +135,7 @@ class VenueOnDisk:
             lambda: Transaction(connection, self.clock, zones, tokens),
             on_commit=lambda _: None,
             on_broken=on_broken,
-            on_durable=Watermark(connection, FilesOnDisk(disk, self.marks)).rise,
+            on_durable=partial(raise_watermark, connection, FilesOnDisk(disk, self.marks)),
         ))  # fmt: skip
 
     async def _round(self, writer):

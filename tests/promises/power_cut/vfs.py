@@ -105,7 +105,7 @@ class Disk:
 
 
 class FilesOnDisk:
-    """WAL and watermark on this disk, in place of `FilesBeside` and `LogBeside`.
+    """WAL and watermark on this disk, in place of `FilesBeside`.
 
     Each written watermark is appended to `marks`; the last one is read.
     """
@@ -133,9 +133,7 @@ class FilesOnDisk:
         guarded(self._disk.change)
         file = self._disk.files[LOG]
         file.write(0, bytes(file.live))
-
-    def sync(self):
-        guarded(lambda: self._disk.sync(self._disk.files[LOG]))
+        guarded(lambda: self._disk.sync(file))
 
     def _look(self):
         try:

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from appliance.clock import StoppedClock, newest_zone_database
+from appliance.clock import newest_zone_database
 from appliance.core.tokens import Tokens
 from appliance.database.database import Database
 from appliance.database.migrate import migrate
+from tests.clocks import StoppedClock
 
 
 @pytest.fixture

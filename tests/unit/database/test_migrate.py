@@ -5,10 +5,10 @@ from pathlib import Path
 import apsw
 import pytest
 
-from appliance.clock import StoppedClock
 from appliance.core.errors import OperatorError
 from appliance.database import migrate as migrate_module
 from appliance.database.migrate import list_migrations, migrate
+from tests.clocks import StoppedClock
 
 
 def version_of(path: Path) -> int:

@@ -27,7 +27,7 @@ from appliance.backup.create import Maker, back_up_before_upgrade
 from appliance.backup.recovery_key import find_recovery_key
 from appliance.backup.restore import restore_blank
 from appliance.box import Box, open_box
-from appliance.clock import StoppedClock, newest_zone_database
+from appliance.clock import newest_zone_database
 from appliance.core.data_directory import DataDirectory
 from appliance.core.settings import read_settings
 from appliance.core.tokens import Tokens
@@ -40,6 +40,7 @@ from appliance.webhooks.dependencies import make_dependencies
 from appliance.webhooks.url_policy import EgressGuard, EgressPolicy, is_own_address
 from tests.app.portal.people import FROM_OURS
 from tests.application import application_of
+from tests.clocks import StoppedClock
 
 ARCHIVE = Path(__file__).parents[2] / "data" / "box_433ea4c.tar.xz"
 NEWEST = list_migrations()[-1][0]
