@@ -68,7 +68,7 @@ class Console:
         return self._find_zones(own_root=self._own_zones)
 
     def directory(self, arguments: argparse.Namespace) -> DataDirectory:
-        """Return the directory named by `--data` or VENUEBOX_DATA. It need not contain a box.
+        """Return the data directory (see `choose_data_directory`). It need not contain a box.
 
         If root calls this and the directory belongs to a different user, the process acts as that
         user from then on. Before this call, read files that only root can read, such as files named
@@ -161,7 +161,7 @@ class Console:
             raise OperatorError(describe_unusable(path, error)) from None
 
 
-_DATA = "data directory (default: VENUEBOX_DATA, else the platform's)"
+_DATA = "data directory (default: VENUEBOX_DATA, else /srv/venuebox if it exists, else the user's)"
 _OPTIONS: dict[str, dict[str, Any]] = {
     "--data": {"metavar": "DIR", "help": _DATA},
     "--environment": {"choices": ENVIRONMENTS, "required": True, "help": "live or test"},

@@ -15,7 +15,7 @@ from appliance.core.errors import OperatorError
 from appliance.core.settings import Settings
 from appliance.environment import own_version
 from appliance.staff.audit_log import CONSOLE
-from appliance.venue.rows import get_venue
+from appliance.venue.rows import find_zone
 
 _FRENCH = ("fr", "ar")  # Arabic locales get French, which is common in Morocco
 
@@ -93,7 +93,7 @@ def confirm(arguments: argparse.Namespace, console: cli.Console) -> int:
     """
     directory = console.directory(arguments)
     with console.reading(directory, "live") as reader:
-        zone = reader.zones.zone(get_venue(reader).time_zone)
+        zone = find_zone(reader)
     now = datetime.fromtimestamp(console.clock.now() / 1000, zone)
     if now.date() != arguments.day:
         raise OperatorError(

@@ -10,7 +10,7 @@ from appliance.core.errors import OperatorError
 from appliance.database.connection import Reader
 from appliance.environment import public_base, staff_base
 from appliance.staff.accounts import Invitation, create_staff, disable_staff, invite_again
-from appliance.staff.model import ROLES, StaffMember, list_staff
+from appliance.staff.model import ROLES, StaffMember, find_by_name, list_staff
 from appliance.staff.two_factor import list_two_factor, remove_two_factor
 
 
@@ -82,10 +82,8 @@ def remove_step(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def _find(reader: Reader, name: str) -> StaffMember:
-    wanted = " ".join(name.split()).casefold()
-    for person in list_staff(reader):
-        if person.disabled_at is None and person.name.casefold() == wanted:
-            return person
+    if person := find_by_name(reader, name):
+        return person
     raise OperatorError(
         f"no account is called {name!r}. Run venuebox staff list to see the accounts."
     )

@@ -20,6 +20,7 @@ from appliance.core.tokens import EnvironmentName, Tokens
 _MASTER_KEY_BYTES = 32
 _BY_SERVE = b"serve"
 _PIPE_BYTES = 65536  # the default capacity of a pipe on Linux
+_INSTALLED = Path("/srv/venuebox")  # where docs/install.md installs a box
 _FOLDERS = ("secrets", "tls", "backups", "log", "tmp", "tz")
 # Files that a directory without a box may contain. The operator may write settings.toml before
 # init, and many volumes have lost+found in their root folder.
@@ -255,14 +256,16 @@ def _read_text(path: Path) -> str | None:
 def choose_data_directory(given: str | None, environ: Mapping[str, str]) -> DataDirectory:
     """Return the data directory to use.
 
-    If the option `--data` was given, this is its value `given`. Otherwise, it is the value of
-    VENUEBOX_DATA in `environ` or, if that is not set, the platform's default.
+    This is the first of: `given`, the value of the option `--data`; VENUEBOX_DATA in `environ`;
+    /srv/venuebox, if it exists; and the platform's folder for data of the user's programs.
     """
     chosen = given or environ.get("VENUEBOX_DATA")
     if chosen:
         path = Path(chosen).expanduser().absolute()
         # Resolve `..`, because systemd ignores a ReadWritePaths entry that contains it.
         return DataDirectory(path.resolve() if ".." in path.parts else path)
+    if _INSTALLED.is_dir():
+        return DataDirectory(_INSTALLED)
     import platformdirs  # noqa: PLC0415 - rarely needed
 
     return DataDirectory(platformdirs.user_data_path("venuebox", appauthor=False))

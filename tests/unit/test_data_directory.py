@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import pytest
 
+from appliance.core import data_directory
 from appliance.core.data_directory import DataDirectory, choose_data_directory
 from appliance.core.errors import OperatorError
 from appliance.core.files import atomic_write, make_folder
@@ -132,12 +133,15 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path, monkeypat
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_the_directory_is_the_one_named_first_of_option_and_variable_and_platform(tmp_path):
+def test_the_directory_is_that_of_option_variable_installation_or_user(tmp_path, monkeypatch):
     environ = {"VENUEBOX_DATA": str(tmp_path / "variable")}
+    monkeypatch.setattr(data_directory, "_INSTALLED", tmp_path / "installed")
 
-    assert choose_data_directory(str(tmp_path), environ).root == tmp_path
-    assert choose_data_directory(None, environ).root == tmp_path / "variable"
     assert choose_data_directory(None, {}).root.name == "venuebox"
+    (tmp_path / "installed").mkdir()
+    assert choose_data_directory(None, {}).root == tmp_path / "installed"
+    assert choose_data_directory(None, environ).root == tmp_path / "variable"
+    assert choose_data_directory(str(tmp_path), environ).root == tmp_path
 
 
 def test_a_way_up_in_the_name_is_gone_for_a_unit_of_systemd_may_not_open_such_a_path(tmp_path):
