@@ -37,6 +37,14 @@ def put_alert(tx: Transaction, alert: Alert) -> None:
     tx.execute(sql, asdict(alert))
 
 
+def set_alert(tx: Transaction, name: str, sentence: str, subject: str = "") -> None:
+    """Store an alert that is active from now on, or delete it if `sentence` is empty."""
+    if sentence:
+        put_alert(tx, Alert(name, subject, tx.now, sentence))
+    else:
+        drop_alert(tx, name, subject)
+
+
 def drop_alert(tx: Transaction, name: str, subject: str) -> None:
     """Delete one alert."""
     sql = "DELETE FROM condition WHERE name = :name AND subject = :subject"

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from appliance.clock import BoxClock, Clock, ZoneDatabase
+from appliance.core.data_directory import DataDirectory
 from appliance.core.settings import Settings
 from appliance.core.tokens import EnvironmentName, Keyring, Tokens
 from appliance.database.database import Database
@@ -29,6 +30,11 @@ class Box:
     def environments(self) -> tuple[Environment, Environment]:
         """The live environment, then the test environment."""
         return self.live, self.test
+
+    @property
+    def directory(self) -> DataDirectory:
+        """The data directory with both databases."""
+        return DataDirectory(self.live.database.path.parent)
 
     @property
     def machine_clock(self) -> Clock:

@@ -194,7 +194,7 @@ def _read(folder: Path) -> list[tuple[int, _Entry | None]]:
 def _parse(line: bytes) -> _Entry | None:
     try:
         return msgspec.json.decode(line, type=_Entry)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return None
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from appliance.clock import StoppedClock
 from tests.browser.chromium import running_chromium
 from tests.browser.door_world import door_world
 from tests.browser.films import film
 from tests.browser.phones import eventually
+from tests.clocks import StoppedClock
 from tests.conftest import with_settings
 
 HOURS = (18, 19, 20, 21)  # five guests each

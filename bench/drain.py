@@ -34,7 +34,7 @@ async def drain(folder: Path, sinks: Sinks, events: int) -> list[Target]:
         await sender.queue(events)
         for number in (1, 2):
             if number > 1:
-                sender.dispatcher.hold("bench")
+                sender.dispatcher._is_stuck = True
                 await sender.queue(events)
             sender.committed.clear()
             runs.append(await _drain_once(sender, sinks, events, number))
@@ -86,7 +86,8 @@ async def _drain_once(sender: Sender, sinks: Sinks, events: int, number: int) ->
     if number == 1:
         await sender.dispatcher.start()
     else:
-        sender.dispatcher.release("bench")
+        sender.dispatcher._is_stuck = False
+        sender.dispatcher._catch_up()
     draining, memory = asyncio.create_task(_when_drained(sender)), []
     while not draining.done():
         await asyncio.wait([draining], timeout=_SAMPLE_EVERY)

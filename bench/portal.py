@@ -17,7 +17,6 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from aiohttp import ClientSession
 from playwright.async_api import Page
 
-from appliance.clock import StoppedClock
 from appliance.database.connection import Transaction
 from appliance.door.check_in import check_in
 from appliance.door.scan import Reading, Scan
@@ -26,6 +25,7 @@ from appliance.reservations.model import Reservation
 from tests.browser.chromium import running_chromium
 from tests.browser.portal_world import PortalWorld, portal_world
 from tests.builders import TONIGHT
+from tests.clocks import StoppedClock
 from tests.conftest import with_settings
 from tests.unit.arrivals import add_reservation
 

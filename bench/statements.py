@@ -20,7 +20,7 @@ import apsw
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from appliance.clock import StoppedClock, newest_zone_database
+from appliance.clock import newest_zone_database
 from appliance.core.tokens import Keyring, Tokens
 from appliance.database.connection import Transaction
 from appliance.database.integrity import session
@@ -31,6 +31,7 @@ from appliance.scheduler import Scheduler
 from appliance.webhooks.endpoints import register_endpoint
 from bench import past, venue
 from tests.builders import TONIGHT, a_body
+from tests.clocks import StoppedClock
 from tests.conftest import MASTER_KEY, Running, furnished_template, running_box, with_settings
 
 TIMES = 5  # requests of each kind that are counted, after as many that warm up

@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial, update_wrapper
+from pathlib import Path
 
 from aiohttp import web
 
 from appliance.box import Box
-from appliance.commands.service import takes_requests
+from appliance.commands.service import find_program, takes_requests
 from appliance.core.data_directory import DataDirectory
 from appliance.doctor.outside import OutsideWatch
 from appliance.email.worker import EmailWorker
@@ -210,11 +211,12 @@ def _background(
             jobs.append(renewal(certificates, live, may_expire))
             jobs.append(Acme(box.settings, certificates, live, may_expire).job)
     if directory is not None:
-        night = NightlyWork(box, directory, retentions)
-        jobs += (*night.jobs, FrequentBackups(box, directory, night.busy).job)
-        jobs.append(BackupCopies(box, directory).job)
+        night = NightlyWork(box, retentions)
+        jobs += (*night.jobs, FrequentBackups(box, night.busy).job)
+        jobs.append(BackupCopies(box).job)
         may_run = served[0].dispatcher.clock_gate.may_expire
-        jobs.append(RelayUpdates(box, directory, takes_requests, may_run).job)
+        program = Path(find_program())
+        jobs.append(RelayUpdates(box, program, takes_requests, may_run).job)
 
     async def run(app: web.Application) -> AsyncIterator[None]:
         for services, erasure in zip(served, erasures, strict=True):

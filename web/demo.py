@@ -36,8 +36,8 @@ from appliance.reservations.model import Reservation
 from appliance.reservations.request import Booking
 from appliance.reservations.rows import get_reservation
 from appliance.staff.accounts import create_staff
-from appliance.venue.model import find_slot, has_ended, tonight
-from appliance.venue.rows import get_venue, list_slots, list_tables
+from appliance.venue.model import find_slot, has_ended
+from appliance.venue.rows import find_tonight, find_zone, get_venue, list_slots, list_tables
 from appliance.venue.venue_file import parse_venue_file
 from appliance.webhooks.endpoints import register_endpoint
 from web.listeners import listen
@@ -124,17 +124,13 @@ def _reserve(
 
 def _still_bookable(reader: Reader, start: str | None, day: date) -> str | None:
     """Return `start`, or None (the whole evening) if that slot has already ended."""
-    venue = get_venue(reader)
     slot = find_slot(list_slots(reader), start, day) if start else None
-    ended = has_ended(slot, day, venue, reader.zones.zone(venue.time_zone), reader.now)
+    ended = has_ended(slot, day, get_venue(reader), find_zone(reader), reader.now)
     return None if ended else start
 
 
 def _tables_and_tonight(reader: Reader) -> tuple[dict[str, str], date]:
-    venue = get_venue(reader)
-    zone = reader.zones.zone(venue.time_zone)
-    tables = {table.number: table.id for table in list_tables(reader)}
-    return tables, tonight(reader.now, zone, venue.evening_ends_at)
+    return {table.number: table.id for table in list_tables(reader)}, find_tonight(reader)
 
 
 _STEPS = """\

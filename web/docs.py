@@ -23,8 +23,8 @@ from markupsafe import Markup
 from appliance.database.connection import Reader
 from appliance.environment import path_prefix
 from appliance.http.request import ENVIRONMENT, answer, claims_https
-from appliance.venue.model import find_closure, offered_slots, tonight
-from appliance.venue.rows import get_venue, list_closings, list_slots, list_tables
+from appliance.venue.model import find_closure, offered_slots
+from appliance.venue.rows import find_tonight, get_venue, list_closings, list_slots, list_tables
 from web.api.openapi import ExampleBooking, build_document, describe_servers
 from web.portal.cookies import BOX
 from web.rendering import public_page
@@ -316,7 +316,7 @@ def _find_example(reader: Reader) -> ExampleBooking:
     table or slot can be booked, all values except the date are placeholders.
     """
     venue, closings, slots = get_venue(reader), list_closings(reader), list_slots(reader)
-    today = tonight(reader.now, reader.zones.zone(venue.time_zone), venue.evening_ends_at)
+    today = find_tonight(reader)
     table = next((table for table in list_tables(reader) if table.bookable), None)
     for ahead in range(_DAYS_AHEAD, _DAYS_AHEAD + _DAYS_TRIED):
         day = today + timedelta(days=ahead)

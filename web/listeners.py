@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from appliance.box import Box
+from appliance.clock import DAY_MS
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.network import own_addresses, serves_tls
@@ -84,7 +85,6 @@ HANDSHAKE_SECONDS = 10
 # events. The second number is small, because each TLS handshake computes a signature, and a
 # thousand handshakes in a row would delay scans.
 _BACKLOG, _ACCEPTED_AT_ONCE = 1024, 4
-_DAY_MS = 86_400_000
 
 
 class CountedTls(SSLProtocol):
@@ -167,7 +167,7 @@ def renewal(certificates: Certificates, database: Database, may_renew: Callable[
 
     def next_due(_reader: Reader) -> int:
         now = database.clock.now()
-        return 0 if checked_at is None or checked_at > now else checked_at + _DAY_MS
+        return 0 if checked_at is None or checked_at > now else checked_at + DAY_MS
 
     async def renew() -> None:
         nonlocal checked_at

@@ -18,7 +18,6 @@ from appliance.core.tokens import Tokens
 from appliance.logs import ConsoleLines, print_error, stderr_is_journal
 
 _USAGE = 2
-_NO_ROOM = "{what} cannot be written, because the disk is full. Free some space, then try again."
 _CLOSED = "{user} cannot access {what}. Specify another path, or run the command as another user."
 _REMEDIES = {
     errno.EROFS: "{what} is on a read-only volume. Check the disk, then try again.",
@@ -28,8 +27,8 @@ _REMEDIES = {
     errno.ENOTDIR: "{what} is not a valid path: one of its folders is a file. Correct the path.",
     errno.EEXIST: "{what} already exists. Specify another path.",
     errno.EISDIR: "{what} is a folder. Specify a file.",
-    errno.ENOSPC: _NO_ROOM,
-    errno.EDQUOT: _NO_ROOM,
+    errno.ENOSPC: "{what} cannot be written, because the disk is full. Free some space, "
+    "then try again.",
     errno.EIO: "{what} cannot be read or written. Check the disk, and replace it if necessary.",
 }
 

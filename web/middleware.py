@@ -166,12 +166,7 @@ class HttpsPolicy:
         is_strict = is_https and self._has_public_address and not server.allow_http
         # Send HSTS only if the public URL uses port 443. HSTS applies to all ports of a host name,
         # so plain http on another port of this name would stop working.
-        self._hsts_host = url.hostname if is_strict and url.port in {None, 443} else None
-
-    @property
-    def sends_hsts(self) -> bool:
-        """Whether any response gets a Strict-Transport-Security header."""
-        return self._hsts_host is not None
+        self.hsts_host = url.hostname if is_strict and url.port in {None, 443} else None
 
     def is_private(self, request: web.Request) -> bool:
         """Return whether a password may be sent over this connection (docs/security.md, S6)."""
@@ -229,7 +224,7 @@ class HttpsPolicy:
         Local names are excluded. A phone installs the box's certificate over plain http, which HSTS
         would prevent.
         """
-        if request.host.lower() == self._hsts_host and self.is_private(request):
+        if request.host.lower() == self.hsts_host and self.is_private(request):
             response.headers["Strict-Transport-Security"] = _ONE_YEAR
 
     def base_for(self, request: web.Request) -> str | None:
@@ -421,7 +416,7 @@ def add_checks(app: web.Application, box: Box, tls_port: int, error_page: ErrorP
     app[SECURE] = HttpsPolicy(server, tls_port)
     app[CALLER_OF] = app[SECURE].caller_of
     app.middlewares.extend((answer_everything, keep_closed, show_error_pages, keep_portal_local))
-    if app[SECURE].sends_hsts:
+    if app[SECURE].hsts_host is not None:
         app.on_response_prepare.append(app[SECURE].add_hsts)
 
 

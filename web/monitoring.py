@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from appliance.alerts import Alert, drop_alert, drop_alerts, put_alert
+from appliance.alerts import drop_alerts, set_alert
 from appliance.backup.catalogue import read_record
 from appliance.box import Box
 from appliance.clock_gate import find_heartbeat, write_heartbeat
@@ -157,7 +157,7 @@ def collect(box: Box, counts: Mapping[str, Counts], requests: int, late: float) 
     if backed_up is not None:
         yield GaugeMetricFamily(
             "venuebox_backup_age_seconds",
-            "age of the latest verified backup",
+            "age of the latest backup that was restored on trial",
             value=(box.clock.now() - backed_up) / 1000,
         )
     commits = CounterMetricFamily(
@@ -262,34 +262,32 @@ class ProxyWatch:
         if self._networks and is_trusted(request, self._networks):
             names_scheme = request.secure or "X-Forwarded-Proto" in headers
             if names_scheme and "X-Forwarded-For" in headers:
-                self._note(PROXY_SILENT, remote, "", is_active=False)
+                self._note(PROXY_SILENT, remote, "")
             elif is_public or is_forwarded:
-                self._note(PROXY_SILENT, remote, NGINX, is_active=True)
+                self._note(PROXY_SILENT, remote, NGINX)
         elif is_forwarded or any(name in headers for name in _FORWARDED_HEADERS):
             line = f"trusted_proxies = {json.dumps([*self._trusted, remote])}"
             # Internet clients may forge these headers, so ignore them from public addresses. The
             # venue's proxies have private addresses.
             address = address_of(remote)
             if address is not None and not address.is_global:
-                self._note(PROXY_UNKNOWN, remote, line, is_active=True)
+                self._note(PROXY_UNKNOWN, remote, line)
 
-    def _note(self, name: str, address: str, detail: str, *, is_active: bool) -> None:
-        key, now = (name, address), self._clock.monotonic()
+    def _note(self, name: str, address: str, detail: str) -> None:
+        """Store the alert, or delete it if `detail` is empty."""
+        key, now, is_active = (name, address), self._clock.monotonic(), bool(detail)
         was_active, since = self._known.get(key, (False, -_MINUTE))
         is_over_limit = key not in self._known and len(self._known) >= _ADDRESSES_MAX
         if was_active == is_active or now - since < _MINUTE or is_over_limit:
             return
         self._known[key] = is_active, now
-        task = asyncio.ensure_future(self._write(key, detail, is_active=is_active))
+        task = asyncio.ensure_future(self._write(key, detail))
         self._writing.add(task)
         task.add_done_callback(self._writing.discard)
 
-    async def _write(self, key: tuple[str, str], detail: str, *, is_active: bool) -> None:
+    async def _write(self, key: tuple[str, str], detail: str) -> None:
+        name, address = key
         try:
-            if is_active:
-                alert = Alert(*key, self._database.clock.now(), detail)
-                await self._database.write(put_alert, alert)
-            else:
-                await self._database.write(drop_alert, *key)
+            await self._database.write(set_alert, name, detail, address)
         except Unavailable:  # a later request retries, after a minute at the earliest
-            self._known[key] = not is_active, self._known[key][1]
+            self._known[key] = not detail, self._known[key][1]

@@ -25,7 +25,7 @@ from appliance.commands.console import Console
 from appliance.commands.init import found_unfurnished_box
 from appliance.core.data_directory import DataDirectory, listen_for_wakeups
 from appliance.core.errors import OperatorError
-from appliance.core.qr import link_blocks
+from appliance.core.qr import qr_blocks
 from appliance.core.settings import Settings
 from appliance.environment import staff_base
 from appliance.jobs.fence import FenceWatch
@@ -208,13 +208,13 @@ async def _serve(
             if certificates is not None:
                 certificates.load()
 
-        fence = FenceWatch(box, directory, look_around(box, host), stopping.on_fenced)
+        fence = FenceWatch(box, look_around(box, host), stopping.on_fenced)
         await fence.check_at_start()
         with listen_for_wakeups(directory.wakeup_pipe, reload):
             await on_open(box)
             async with (
-                following(box, directory, host, port),
-                background_services(box, directory, os.environ, reserve),
+                following(box, host, port),
+                background_services(box, os.environ, reserve),
             ):
                 app = build_application(box, certificates, directory, fence)
                 await _accept_until_stopped(app, box, directory, listening, stopping, certificates)
@@ -317,7 +317,7 @@ async def show_setup_link(box: Box, local: str, *, as_qr: bool) -> None:
             f"\n  {link}\n",
         ]
     if as_qr:
-        code = link_blocks(link)
+        code = qr_blocks(link, "L")
         if sys.stdout.isatty():
             code = "\n".join(f"{_BLACK_ON_WHITE}{line}{_RESET}" for line in code.split("\n"))
         lines.append(f"{code}\n")

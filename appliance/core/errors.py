@@ -132,6 +132,12 @@ def field_invalid(field: str, rule: str, /, **blanks: object) -> ValidationError
     return ValidationError.of(field, Rule(french, english, blanks))
 
 
+def check_length(value: str, field: str, longest: int) -> None:
+    """Raise ValidationError for `field` if `value` is longer than `longest` characters."""
+    if len(value) > longest:
+        raise field_invalid(field, "at_most", longest=longest)
+
+
 def json_unreadable(rule: str, /, **blanks: object) -> UnreadableJson:
     """Return the error for a body that is not valid JSON, with a reason from refusals.toml."""
     french, english = RULES[rule]

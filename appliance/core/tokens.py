@@ -83,7 +83,7 @@ def hash_token(token: str) -> bytes:
 
 
 def account_hash(name: str) -> bytes:
-    """Return the hash under which failed sign-ins to the account `name` are counted.
+    """Return the hash that identifies the account `name`. Failed sign-ins are counted under it.
 
     Names that differ only in case or in repeated spaces have the same hash.
     """

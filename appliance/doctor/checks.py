@@ -16,6 +16,7 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import urlsplit
 
+from appliance.clock import DAY_MS, HOUR_MS
 from appliance.core.data_directory import ENVIRONMENTS
 from appliance.core.errors import OperatorError
 from appliance.core.i18n import mark as _
@@ -54,9 +55,7 @@ _KNOWN_DAY = datetime(2026, 11, 20, 12)  # noqa: DTZ001 - the check adds the zon
 _OK = 200
 _WARN_DAYS, _FAIL_DAYS = 21, 3  # the box renews its certificate 30 days before it expires
 MAIL_DEADLINE = 5.0
-_WEEK = 7 * 24 * 3600 * 1000
-_HOUR = 3600 * 1000
-_DAY = 24 * _HOUR
+_WEEK = 7 * DAY_MS
 _MANY = 5  # number of consecutive failures that the check reports
 _NEWEST = """
     SELECT max(at) FROM (
@@ -269,7 +268,7 @@ def acme(context: CheckContext) -> Check:
     values = {"name": plan.name, "when": when, "command": "venuebox tls obtain"}
     if problem:
         finding = _("The public certificate was not renewed: %(problem)s.")
-        is_lasting = plan.ends_at > now + _FAIL_DAYS * _DAY
+        is_lasting = plan.ends_at > now + _FAIL_DAYS * DAY_MS
         problems = (describe_alert(problem),)
         return (warn if is_lasting else fail)(finding, remedy, **values, problem=problems)
     return warn(_("There is no public certificate for %(name)s yet."), remedy, **values)
@@ -420,7 +419,7 @@ def deliveries(context: CheckContext) -> Check:
         remedy = _("Resolve it with the partner, then replay them in the portal under "
                    "“Integrations and API”.")  # fmt: skip
         return warn(_("Deliveries given up in the last 7 days: %(count)s."), remedy, count=dead)
-    if oldest is not None and now - oldest > _HOUR:
+    if oldest is not None and now - oldest > HOUR_MS:
         finding = _("Deliveries waiting: %(pending)s, the oldest since %(oldest)s.")
         remedy = _("If the box is running and has internet, the partner’s server does not answer.")
         return warn(finding, remedy, pending=pending, oldest=utc(oldest))

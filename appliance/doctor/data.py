@@ -10,6 +10,7 @@ import apsw
 
 from appliance.backup.catalogue import find_catalogue, is_overdue, needs_new_kit, read_record
 from appliance.backup.copies import read_copy_record
+from appliance.clock import DAY_MS
 from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.i18n import mark as _
@@ -34,7 +35,6 @@ from appliance.privacy import LIST, find_unreadable
 
 _MIB = 1 << 20
 _LARGE_WAL = 64 * _MIB
-_DAY = 24 * 3600 * 1000
 _OTHERS = 0o077
 _SHOWN = 5
 
@@ -200,12 +200,12 @@ def signing_key(context: CheckContext) -> Check:
             created = reader.value("SELECT created_at FROM signing_key WHERE retired_at IS NULL")
             oldest = max(oldest, reader.now - created)
     finding = _("Age of the guest pass key in days: %(days)s.")
-    if oldest > 366 * _DAY:
+    if oldest > 366 * DAY_MS:
         remedy = _(
             "Change it every year, in the portal under “Door”. Passes already issued stay valid."
         )
-        return warn(finding, remedy, days=oldest // _DAY)
-    return ok(finding, days=oldest // _DAY)
+        return warn(finding, remedy, days=oldest // DAY_MS)
+    return ok(finding, days=oldest // DAY_MS)
 
 
 def backups(context: CheckContext) -> Check:
@@ -229,7 +229,7 @@ def backups(context: CheckContext) -> Check:
     if is_overdue(record, context.clock):
         finding = _("The last verified backup is from %(when)s%(because)s.")
         remedy = _("Leave the box on at night, or make a backup now: %(command)s")
-        result = fail if context.clock.now() - record.at > 7 * _DAY else warn
+        result = fail if context.clock.now() - record.at > 7 * DAY_MS else warn
         return result(finding, remedy, when=when, because=because, command=command)
     if needs_new_kit(context.directory):
         finding = _("The printed recovery kit opens no new backup, because its key was lost here.")
@@ -262,7 +262,7 @@ def backup_target(context: CheckContext) -> Check:
     if record.trouble:
         finding = _("Backups are not safe at %(target)s: %(trouble)s. Last copy: %(when)s.")
         since = record.failing_since or 0
-        result = fail if context.clock.now() - since > 7 * _DAY else warn
+        result = fail if context.clock.now() - since > 7 * DAY_MS else warn
         return result(finding, remedy, target=target, trouble=record.trouble, when=when,
                       setting=setting, command=command)  # fmt: skip
     finding = _("Last copy at %(target)s: %(when)s, last copy restored on trial: %(proven)s.")

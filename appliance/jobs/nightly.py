@@ -8,15 +8,16 @@ from functools import partial
 
 import apsw
 
-from appliance.alerts import CLOCK_HELD, CLOCK_LEAPT, Alert, drop_alert, list_alerts, put_alert
-from appliance.backup.catalogue import DAY_MS, OVERDUE_MS, needs_new_kit, read_record
+from appliance.alerts import list_alerts, set_alert
+from appliance.backup.catalogue import OVERDUE_MS, needs_new_kit, read_record
 from appliance.backup.create import Maker
 from appliance.box import Box
+from appliance.clock import DAY_MS
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import ApiError, OperatorError
 from appliance.database.connection import Reader, Transaction
 from appliance.database.database import Database
-from appliance.database.integrity import forget_copies, list_faults
+from appliance.database.integrity import list_faults
 from appliance.door.signing_keys import find_first_instant
 from appliance.environment import Environment
 from appliance.jobs.reservation_states import last_ended_evening_now
@@ -24,7 +25,7 @@ from appliance.privacy import erase_past_guests, find_past_guests
 from appliance.scheduler import Job, run_in_daemon_thread
 from appliance.staff.audit_log import drop_audit_entries, find_old_audit_entries
 from appliance.staff.sign_in import delete_old_sign_ins, has_old_sign_ins
-from appliance.venue.rows import get_venue
+from appliance.venue.rows import find_zone
 from appliance.webhooks import deliveries, delivery_log
 
 _PAUSE_SECONDS = 0.02
@@ -112,8 +113,7 @@ def next_night(reader: Reader, done_at: int | None, hour: int) -> int:
     """
     if done_at is None or done_at > reader.now + DAY_MS:
         return 0
-    zone = reader.zones.zone(get_venue(reader).time_zone)
-    local = datetime.fromtimestamp(done_at / 1000, zone)
+    local = datetime.fromtimestamp(done_at / 1000, find_zone(reader))
     due = local.replace(hour=hour, minute=0, second=0, microsecond=0)
     if due <= local:
         due += timedelta(days=1)
@@ -130,20 +130,14 @@ log = logging.getLogger(__name__)
 NO_BACKUP = "no_backup"
 DAMAGED = "database_damaged"
 NEW_KEY = "recovery_key_replaced"
-# While one of these alerts is active, old database copies are kept: the clock may be wrong.
-_CLOCK_ALERTS = {CLOCK_HELD, CLOCK_LEAPT}
 FIRST_MS = 60_000  # delay after the start, so that the jobs do not slow down the first requests
-_COPIES_MS = 14 * DAY_MS
 
 
 class NightlyWork:
     """The box's nightly jobs. If the box was off at night, they run after its next start."""
 
-    def __init__(
-        self, box: Box, directory: DataDirectory, retentions: Sequence[Retention] = ()
-    ) -> None:
+    def __init__(self, box: Box, retentions: Sequence[Retention] = ()) -> None:
         self._box = box
-        self._directory = directory
         self._retentions = retentions
         self._first = box.clock.now() + FIRST_MS
         self._vacuumed_at = 0
@@ -181,15 +175,11 @@ class NightlyWork:
             log.error("database: integrity check failed: %s", faults[0].split("\n")[0])
             return
         box = self._box
-        maker = Maker(self._directory, box.settings, box.clock, box.tokens, box.zones)
+        maker = Maker(box.directory, box.settings, box.clock, box.tokens, box.zones)
         sentence = ""
         try:
             await run_in_daemon_thread(maker.make)
-            await note_new_key(box.live.database, self._directory)
-            alerts = await box.live.database.read(list_alerts)
-            if not _CLOCK_ALERTS & {alert.name for alert in alerts}:
-                folder, before = self._directory.root / "backups", box.clock.now() - _COPIES_MS
-                await run_in_daemon_thread(partial(forget_copies, folder, before))
+            await note_new_key(box.live.database, box.directory)
         except OperatorError as error:
             sentence = f"no backup was made: {error}"
             log.warning("backup: nightly backup failed: %s", error)
@@ -208,7 +198,7 @@ class NightlyWork:
 
     def _next_due(self, reader: Reader) -> int:
         """Return when the jobs are due next, in ms since 1970: at least 1 min after the start."""
-        proven = read_record(self._directory.root).at
+        proven = read_record(self._box.directory.root).at
         # If `_first` is more than 1 min ahead, the clock was set back after the start. Ignore it.
         first = self._first if self._first <= reader.now + FIRST_MS else 0
         return max(next_night(reader, proven, self._box.settings.backup.hour), first)
@@ -219,7 +209,7 @@ class NightlyWork:
         Returns None if there is nothing to do. The alert is dropped after a manual backup. A box
         without a backup is treated as if a backup had been made when the box was created.
         """
-        record = read_record(self._directory.root)
+        record = read_record(self._box.directory.root)
         since = record.at or find_first_instant(reader)
         late_at = None if since is None else since + OVERDUE_MS
         if all(alert.name != NO_BACKUP for alert in list_alerts(reader)):
@@ -230,7 +220,7 @@ class NightlyWork:
     async def note_overdue(self) -> None:
         """Raise the alert if the latest backup is older than 30 hours, otherwise drop the alert."""
         due = await self._box.live.database.read(self._overdue_at)
-        trouble = read_record(self._directory.root).trouble
+        trouble = read_record(self._box.directory.root).trouble
         why = f" ({trouble})" if trouble else ""
         sentence = f"no backup has passed a trial restore for more than 30 hours{why}"
         await self._note(NO_BACKUP, sentence if due else "")
@@ -245,7 +235,7 @@ async def note_alert(database: Database, name: str, sentence: str) -> None:
     if not sentence and all(alert.name != name for alert in alerts):
         return  # nothing to write
     try:
-        await database.write(_write_alert, name, sentence)
+        await database.write(set_alert, name, sentence)
     except ApiError:
         log.warning("alerts: the alert %s could not be stored: %s", name, sentence)
 
@@ -263,10 +253,3 @@ async def _try(name: str, work: Callable[[], Awaitable[object]]) -> object:
     except (ApiError, OperatorError, OSError, apsw.Error) as error:
         log.warning("nightly: %s failed: %s", name, error)
         return None
-
-
-def _write_alert(tx: Transaction, name: str, sentence: str) -> None:
-    if sentence:
-        put_alert(tx, Alert(name, "", tx.now, sentence))
-    else:
-        drop_alert(tx, name, "")

@@ -5,6 +5,7 @@ from datetime import date, timedelta
 from itertools import islice
 from zoneinfo import ZoneInfo
 
+from appliance.clock import HOUR_MS
 from appliance.database.connection import Reader, Transaction
 from appliance.environment import Environment
 from appliance.outbox import ReservationChanged
@@ -17,7 +18,6 @@ from appliance.venue.rows import get_venue, list_slots
 
 BATCH = 100  # maximum number of changes per transaction
 CODE_DAYS = 30
-_HOUR = 3_600_000
 # The assumed start and end of an evening without slots, in minutes after midnight.
 _DEFAULT_HOURS = (20 * 60, 24 * 60)
 
@@ -78,7 +78,7 @@ def _reminders(reader: Reader, hours: int) -> Iterator[tuple[int, str]]:
         if slot is None:
             starts, _ = evening_hours(slots, evening, venue.evening_ends_at) or _DEFAULT_HOURS
         begins = minute_of(evening, starts, zone)
-        at = begins - hours * _HOUR
+        at = begins - hours * HOUR_MS
         if begins <= now or created_at >= at or wants_no_reminders(reader, email):
             continue
         nearest = nearest or evening + timedelta(days=1)

@@ -14,7 +14,6 @@ import logging
 import os
 import shutil
 import socket
-import tempfile
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
@@ -23,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from appliance.box import Box
-from appliance.core.data_directory import DataDirectory
 from appliance.core.files import atomic_file
 from appliance.database.database import Database
 from appliance.door.check_in import check_in, check_in_by_staff, undo_by_staff, undo_check_in
@@ -70,7 +68,7 @@ class Watchdog:
         self._is_asleep = False
         self._wake = threading.Event()
         self._closing = threading.Event()
-        self._timer: asyncio.TimerHandle | None = None
+        self._keeping_alive: asyncio.Task[None] | None = None
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
 
     def start(self) -> None:
@@ -78,14 +76,12 @@ class Watchdog:
         self._wrap_selector(asyncio.get_running_loop())
         self._busy_since = time.monotonic()
         self._thread.start()
-        interval = watchdog_seconds(self._environ)
-        if interval is not None:
-            self._send_keep_alive(interval)
+        self._keeping_alive = asyncio.create_task(keep_alive(self._environ))
 
     def close(self) -> None:
         """Stop the watchdog."""
-        if self._timer is not None:
-            self._timer.cancel()
+        if self._keeping_alive is not None:
+            self._keeping_alive.cancel()
         self._closing.set()
         self._wake.set()
         self._thread.join()
@@ -106,12 +102,6 @@ class Watchdog:
             return events
 
         selector.select = select
-
-    def _send_keep_alive(self, interval: float) -> None:
-        """Send systemd's watchdog a keep-alive message now, and again every `interval` seconds."""
-        sd_notify(self._environ, "WATCHDOG=1")
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(interval, self._send_keep_alive, interval)
 
     def _watch(self) -> None:
         while not self._closing.is_set():
@@ -163,11 +153,18 @@ def watchdog_seconds(environ: Mapping[str, str]) -> float | None:
     return int(interval) / 2_000_000 if interval.isdecimal() and is_ours else None
 
 
+async def keep_alive(environ: Mapping[str, str]) -> None:
+    """Send keep-alive messages until cancelled. Return at once if the watchdog is not enabled."""
+    interval = watchdog_seconds(environ)
+    while interval is not None:
+        sd_notify(environ, "WATCHDOG=1")
+        await asyncio.sleep(interval)
+
+
 log = logging.getLogger(__name__)
 
 NAME = "ballast"
 _MIB = 1 << 20
-_NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 _LOOK_SECONDS = 1.0  # while the disk is full, check for free space at this interval
 
 # The actions that are accepted while the disk is full.
@@ -201,7 +198,7 @@ class DiskReserve:
             with atomic_file(self._path) as file:
                 os.posix_fallocate(file.fileno(), 0, size)
         except OSError as error:
-            if error.errno not in {*_NO_SPACE, errno.EOPNOTSUPP}:
+            if error.errno not in {errno.ENOSPC, errno.EOPNOTSUPP}:
                 log.warning("disk reserve: the file could not be created: %s", error.strerror)
             return False
         return True
@@ -225,19 +222,8 @@ class DiskReserve:
         return True
 
     def has_room_for_all(self) -> bool:
-        """Whether there is enough free space to create the reserve again.
-
-        Allocates the space temporarily, because the reported free space ignores disk quotas.
-        """
-        needed = self._released + _MIB
-        if self._free() <= needed:
-            return False
-        try:
-            with tempfile.TemporaryFile(dir=self._path.parent) as file:
-                os.posix_fallocate(file.fileno(), 0, needed)
-        except OSError as error:
-            return error.errno not in _NO_SPACE
-        return True
+        """Whether there is enough free space to create the reserve again."""
+        return self._free() > self._released + _MIB
 
     def start(self, databases: Iterable[Database]) -> None:
         """Create the reserve in the background, unless `release_if_full` has deleted it.
@@ -295,13 +281,13 @@ class DiskReserve:
 
 @asynccontextmanager
 async def background_services(
-    box: Box, directory: DataDirectory, environ: Mapping[str, str], reserve: DiskReserve
+    box: Box, environ: Mapping[str, str], reserve: DiskReserve
 ) -> AsyncIterator[None]:
     """Run the watchdog and the disk reserve during the block.
 
     Enter the block when the box is ready to serve, and leave it before the box stops.
     """
-    watchdog = Watchdog(directory.root / "log" / DUMP, environ)
+    watchdog = Watchdog(box.directory.root / "log" / DUMP, environ)
     reserve.start(environment.database for environment in box.environments)
     watchdog.start()
     try:

@@ -19,7 +19,7 @@ import msgspec
 from cryptography import x509
 
 from appliance.alerts import Alert, drop_alerts, list_alerts, put_alert
-from appliance.clock import format_instant
+from appliance.clock import DAY_MS, HOUR_MS, MINUTE_MS, format_instant
 from appliance.core.errors import OperatorError
 from appliance.core.files import atomic_write, make_folder
 from appliance.core.network import is_public
@@ -29,7 +29,6 @@ from appliance.database.database import ChangedBeside, Database
 from appliance.scheduler import Job, run_in_daemon_thread
 from appliance.tls.authority import ends_at, names_in
 from appliance.tls.certificates import (
-    DAY_MS,
     IMPORTED,
     OBTAINED,
     ORDER,
@@ -49,8 +48,6 @@ _ALERTS = {f"acme_{reason}" for reason in REASONS}
 # A file with this name requests an attempt now. `tls obtain` and the portal's test create it.
 REQUESTED = "acme-requested"
 _STATE = "acme.json"
-_MINUTE_MS = 60_000
-_HOUR_MS = 60 * _MINUTE_MS
 # Stay below the rate limits of Let's Encrypt: 5 failed attempts per hour, and 5 certificates for
 # the same name per week.
 _HOURLY = 4
@@ -86,7 +83,7 @@ class State:
         """
         if not self.attempts:
             return 0
-        wait = min(5 * _MINUTE_MS * 4 ** (len(self.attempts) - 1), DAY_MS)
+        wait = min(5 * MINUTE_MS * 4 ** (len(self.attempts) - 1), DAY_MS)
         return self.attempts[-1] + (DAY_MS if self.reason == "rate_limited" else wait)
 
 
@@ -118,7 +115,7 @@ class Plan:
 
     def may_ask(self, now: int) -> bool:
         """Whether another attempt now would stay below the rate limits."""
-        recent = sum(now - _HOUR_MS < at <= now for at in self.state.attempts)
+        recent = sum(now - HOUR_MS < at <= now for at in self.state.attempts)
         return recent < _HOURLY and self._obtained_by(now) <= now - _PAUSE_MS
 
     def _obtained_by(self, now: int) -> int:

@@ -16,7 +16,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from appliance.clock import Clock, format_instant
+from appliance.clock import DAY_MS, Clock, format_instant
 from appliance.core.errors import OperatorError
 from appliance.core.files import atomic_write, make_folder, open_part, put_in_place, read_private
 from appliance.tls.authority import (
@@ -31,12 +31,13 @@ from appliance.tls.authority import (
 )
 from appliance.tls.challenges import Challenges
 
-DAY_MS = 86_400_000
 _RENEW_DAYS = 30  # before the certificate expires
 AUTHORITY, LEAF, IMPORTED, OBTAINED = "authority.pem", "box.pem", "own.pem", "acme.pem"
 ORDER = "acme-order.json"  # the private key and the URLs of an ACME order that is not finished
 _OF_OTHERS = (IMPORTED, OBTAINED)  # for a name in both, the imported certificate is used
-_GIVEN = "given"  # contains the fingerprint of the authority whose certificate was downloaded
+# The file with the fingerprint of the box's own authority, written when a device downloads its
+# certificate.
+_GIVEN = "given"
 
 
 def read_identity(path: Path) -> Identity | None:
@@ -245,10 +246,6 @@ class Certificates:
         context = self.challenges.find(client, requested) or next(found, None)
         if context is not None:
             client.context = context
-
-    def authority_pem(self) -> bytes:
-        """Return the authority's certificate as PEM, without the key."""
-        return self._authority().public_bytes(serialization.Encoding.PEM)
 
     def give_authority(self) -> bytes:
         """Return the authority's certificate as DER, for phones to install.

@@ -4,6 +4,7 @@ import json
 from datetime import date
 from functools import lru_cache
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from appliance.database.connection import Reader, known
 from appliance.venue.model import Closing, Coming, Slot, Table, Venue, tonight
@@ -23,6 +24,11 @@ def get_venue(reader: Reader) -> Venue:
     if venue is None:
         raise LookupError("the box has no venue yet")
     return venue
+
+
+def find_zone(reader: Reader) -> ZoneInfo:
+    """Return the venue's time zone."""
+    return reader.zones.zone(get_venue(reader).time_zone)
 
 
 @lru_cache(maxsize=4)  # each booking and each scan reads the venue, which rarely changes

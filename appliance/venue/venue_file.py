@@ -13,7 +13,7 @@ from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, TypeVar
 
 from appliance.clock import ZoneDatabase
-from appliance.core.errors import OperatorError, ValidationError, field_invalid
+from appliance.core.errors import OperatorError, ValidationError, check_length, field_invalid
 from appliance.venue.model import Slot, Table, Venue, is_slot, minutes
 
 STATUSES = ("active", "inactive", "suspended")
@@ -64,7 +64,7 @@ def check_venue(venue: Venue, zones: ZoneDatabase) -> None:
     """Raise ValidationError for the first invalid field of a venue."""
     if not venue.name.strip():
         raise field_invalid("name", "name")
-    _check_length("name", venue.name, _VENUE_NAME_MAX)
+    check_length(venue.name, "name", _VENUE_NAME_MAX)
     if len(venue.slug) > NAME_MAX or not _SLUG.fullmatch(venue.slug):
         raise field_invalid("slug", "slug")
     for name, choices in (("status", STATUSES), ("reservation_mode", MODES)):
@@ -76,7 +76,7 @@ def check_venue(venue: Venue, zones: ZoneDatabase) -> None:
         raise field_invalid("currency", "currency")
     if not is_slot(venue.evening_ends_at) or minutes(venue.evening_ends_at) > _LATEST_END:
         raise field_invalid("evening_ends_at", "evening_end")
-    _check_length("address", venue.address or "", ADDRESS_MAX)
+    check_length(venue.address or "", "address", ADDRESS_MAX)
     if venue.map_url is not None and not _MAP_URL.fullmatch(venue.map_url):
         raise field_invalid("map_url", "map_url")
     if venue.phone is not None and not _PHONE.fullmatch(venue.phone):
@@ -105,7 +105,7 @@ def check_table(table: Table, taken: Collection[str]) -> None:
         value = getattr(table, name)
         if not value.strip():
             raise field_invalid(name, "table_texts")
-        _check_length(name, value, longest)
+        check_length(value, name, longest)
     for name, value, smallest, largest in (
         ("capacity_min", table.capacity_min, 1, CAPACITY_MAX),
         ("capacity_max", table.capacity_max, 1, CAPACITY_MAX),
@@ -125,18 +125,13 @@ def check_slot(slot: Slot, others: Iterable[Slot]) -> None:
     for name, value in (("start", slot.start), ("end", slot.end)):
         if not is_slot(value):
             raise field_invalid(name, "time")
-    _check_length("name", slot.name, NAME_MAX)
+    check_length(slot.name, "name", NAME_MAX)
     days = set(slot.days_of_week)
     if not days or not days <= _WEEK or len(days) < len(slot.days_of_week):
         raise field_invalid("days", "a_day")
     for other in others:
         if other.start == slot.start and days & set(other.days_of_week):
             raise field_invalid("start", "slot_taken", name=other.name, start=slot.start)
-
-
-def _check_length(name: str, value: str, longest: int) -> None:
-    if len(value) > longest:
-        raise field_invalid(name, "at_most", longest=longest)
 
 
 def parse_venue_file(text: str, zones: ZoneDatabase) -> VenueFile:

@@ -134,7 +134,7 @@ class Dispatcher:
         self._offline_gate = OfflineGate(dependencies.network, uptime)
         self._recorder = Recorder(database, uptime.boot, self._on_recorded, self._on_stuck)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._holds: set[str] = set()
+        self._is_stuck = False  # the outcomes of attempts cannot be written
         self._alarm: Alarm | None = None
         self._alarm_at: int | None = None
         self._pump_is_due = False
@@ -179,20 +179,8 @@ class Dispatcher:
         """Whether `url` is one of the sandbox's echo receivers, inside this process."""
         return self._dependencies.is_inside(url)
 
-    def hold(self, reason: str) -> None:
-        """Start no attempt until `release` is called with the same reason."""
-        self._holds.add(reason)
-
-    def release(self, reason: str) -> None:
-        """Remove a hold.
-
-        When no hold is left, send the deliveries that became due in the meantime.
-        """
-        self._holds.discard(reason)
-        self._catch_up()
-
     def _catch_up(self) -> None:
-        """Send the deliveries that became due during a hold. Newer deliveries may be sent first."""
+        """Send the deliveries that became due in a pause. Newer deliveries may be sent first."""
         for queue in self._queues.values():
             queue.start_backlog()
         self._pump_soon()
@@ -265,7 +253,7 @@ class Dispatcher:
     def _pump(self) -> None:
         """Start the attempts that are due, and set the alarm for the next due time."""
         self._pump_is_due = False
-        if self._holds or not self._running or self._recorder.waiting >= _UNWRITTEN_MAX:
+        if self._is_stuck or not self._running or self._recorder.waiting >= _UNWRITTEN_MAX:
             return
         uptime = self._uptime.milliseconds()
         ready = [queue for queue in self._queues.values() if queue.wants(uptime)]
@@ -398,12 +386,12 @@ class Dispatcher:
         self._pump_soon()
 
     def _on_stuck(self, stuck: bool) -> None:  # noqa: FBT001 - a callback with one argument
+        self._is_stuck = stuck
         if stuck:
             self._alerts.begin(UNWRITTEN, "webhook results cannot be written, so webhooks wait")
-            self.hold(UNWRITTEN)
         else:
             self._alerts.end(UNWRITTEN, "webhook results are written again")
-            self.release(UNWRITTEN)
+            self._catch_up()
 
     def _set_alarm(self, at: int | None) -> None:
         if at == self._alarm_at:

@@ -9,7 +9,7 @@ from typing import Any
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from appliance.alerts import Alert, drop_alert, put_alert
+from appliance.alerts import drop_alert, set_alert
 from appliance.api_keys import ApiKey
 from appliance.core.errors import InvalidEventType, TooManyEndpoints, field_invalid
 from appliance.core.tokens import Keyring
@@ -216,7 +216,7 @@ def deactivate_by_key(tx: Transaction, endpoint_id: str, key: ApiKey) -> None:
     endpoint = get_endpoint(tx, endpoint_id)
     if endpoint.active and endpoint.lineage != key.lineage:
         sentence = f"the API key {key.name} deactivated a webhook endpoint of another key"
-        put_alert(tx, Alert(SWITCHED_OFF, endpoint_id, tx.now, sentence))
+        set_alert(tx, SWITCHED_OFF, sentence, endpoint_id)
     _deactivate(tx, endpoint, f"key:{key.id}")
 
 

@@ -17,6 +17,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from urllib.parse import urlsplit
 
 from appliance.core.errors import RULES, InvalidWebhookUrl, OperatorError, WebhookUrlClosed
+from appliance.core.network import source_address
 from appliance.core.settings import WebhookSettings
 
 IpAddress = IPv4Address | IPv6Address
@@ -385,16 +386,10 @@ class SystemResolver:
 def is_own_address(address: IpAddress) -> bool:
     """Whether this machine has the address on any interface.
 
-    Connects a UDP socket to the address, which sends no packet. If the address belongs to this
-    machine, the kernel chooses the same address as the socket's source.
+    If so, the kernel sends packets to the address from the same address.
     """
-    family = socket.AF_INET6 if isinstance(address, IPv6Address) else socket.AF_INET
-    with socket.socket(family, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect((str(address), 9))
-        except OSError:
-            return False
-        return ip_address(probe.getsockname()[0]) == address
+    source = source_address(str(address))
+    return source is not None and ip_address(source) == address
 
 
 def make_guard(settings: WebhookSettings) -> EgressGuard:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from appliance.api_keys import SCOPES, list_keys, revoke_key
-from appliance.clock import StoppedClock
 from tests.builders import a_key
+from tests.clocks import StoppedClock
 from tests.conftest import running_box, with_settings
 from web.routes import PARTNER_ROUTE_TABLE
 

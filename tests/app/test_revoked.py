@@ -7,7 +7,6 @@ import pytest
 from aiohttp.web import BaseRequest
 
 from appliance.api_keys import list_keys, revoke_key
-from appliance.clock import StoppedClock
 from appliance.database.integrity import session
 from appliance.door.terminals import issue_terminal, revoke_terminal
 from appliance.staff.accounts import change_role, disable_staff
@@ -15,6 +14,7 @@ from appliance.staff.model import list_staff
 from appliance.staff.sign_in import change_password
 from tests.app.portal.people import a_person
 from tests.builders import a_body
+from tests.clocks import StoppedClock
 
 
 @pytest.fixture

@@ -60,6 +60,11 @@ def check_booking(partner, *program):
     other = partner.book(*program, reference=f"{reference}-2")
     assert json.loads(other.stdout)["serviceReservationId"] != booked["serviceReservationId"]
 
+    partner.cancel(f"{reference}-2")
+    cancelled = partner.book(*program, reference=f"{reference}-2")
+    assert cancelled.returncode != 0, "the program says that a cancelled booking holds a table"
+    assert partner.book(*program, reference=f"{reference}-6").returncode == 0
+
     partner.book(*program, reference=f"{reference}-3")
     partner.book(*program, reference=f"{reference}-4")
     full = partner.book(*program, reference=f"{reference}-5")
@@ -67,7 +72,7 @@ def check_booking(partner, *program):
     assert "no table for 2" in full.stderr
 
     assert sorted(item["externalRef"] for item in partner.reservations(reference)) == [
-        reference, *(f"{reference}-{number}" for number in (2, 3, 4)),
+        reference, *(f"{reference}-{number}" for number in (2, 3, 4, 6)),
     ]  # fmt: skip
     partner.cancel(reference)
 

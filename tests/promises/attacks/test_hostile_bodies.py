@@ -22,7 +22,6 @@ import pytest
 from aiohttp import web
 from argon2 import PasswordHasher
 
-from appliance.clock import StoppedClock
 from appliance.core.tokens import hash_token
 from appliance.door.terminals import issue_terminal
 from appliance.http.request import PRINCIPALS
@@ -30,6 +29,7 @@ from appliance.reservations.change import claim
 from appliance.staff.model import set_password
 from tests.app.portal.people import a_person
 from tests.application import application_of
+from tests.clocks import StoppedClock
 from tests.conftest import opened_box, with_settings
 from tests.promises.attacks.hostile_bodies import BODIES, FORM, JSON, ask, request
 from tests.unit.arrivals import add_reservation

@@ -102,7 +102,7 @@ async def test_a_full_disk_keeps_results_in_memory_stops_new_sends_and_books_not
     fill_the_disk(world)
     receiver.answering.set()
 
-    await world.until(lambda: "unwritten_outcomes" in world.dispatcher._holds)
+    await world.until(lambda: world.dispatcher._is_stuck)
     for _ in range(3):
         with pytest.raises(Unavailable):
             await world.book(customer_name="x" * 5000)

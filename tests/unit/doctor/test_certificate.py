@@ -9,11 +9,12 @@ import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from appliance.clock import StoppedClock, SystemClock
+from appliance.clock import SystemClock
 from appliance.core.settings import ServerSettings
 from appliance.tls.acme import State
 from appliance.tls.authority import wanted_names
 from appliance.tls.certificates import IMPORTED, OBTAINED, Certificates, import_certificate
+from tests.clocks import StoppedClock
 from tests.unit.doctor.conftest import english
 from tests.unit.tls.test_importing import a_certificate, pem_of
 

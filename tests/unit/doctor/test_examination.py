@@ -68,7 +68,9 @@ def note(ward, name, detail="it is so."):
                " VALUES (:name, '', 0, :detail)", name=name, detail=detail)  # fmt: skip
 
 
-NOTING = ("Alert", "begin", "drop_alert", "note_alert", "_note", "_put", "Refused")
+NOTING = (
+    "Alert", "begin", "drop_alert", "note_alert", "_note", "_put", "Refused", "set_alert", "write",
+)  # fmt: skip
 
 
 def noted_names():

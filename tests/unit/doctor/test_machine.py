@@ -2,7 +2,8 @@ from importlib import resources
 
 import pytest
 
-from appliance.clock import StoppedClock, ZoneDatabase
+from appliance.clock import ZoneDatabase
+from tests.clocks import StoppedClock
 from tests.unit.doctor.conftest import a_volume
 
 MIB = 1 << 20

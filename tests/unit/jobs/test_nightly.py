@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from appliance.alerts import Alert, list_alerts, put_alert
+from appliance.alerts import list_alerts
 from appliance.backup.catalogue import Record, read_record, record_kit, write_record
 from appliance.backup.recovery_key import find_recovery_key, recovery_key_file
 from appliance.clock import parse_instant
@@ -40,7 +40,7 @@ def nights(box, tmp_path):
     directory.make_folders()
     directory.master_key_file.write_bytes(MASTER_KEY)
     directory.master_key_file.chmod(0o600)
-    return NightlyWork(box, directory)
+    return NightlyWork(box)
 
 
 async def names(box):
@@ -135,25 +135,6 @@ async def look(scheduler, nights):
             await asyncio.sleep(0.005)
 
 
-@pytest.mark.parametrize("doubt", [None, "clock_held", "clock_leapt"])
-async def test_a_night_forgets_plain_copies_of_upgrades_long_ago_by_a_clock_that_is_right(
-    nights, box, tmp_path, doubt
-):
-    folder, now = tmp_path / "backups", box.clock.now()
-    old, new = (
-        folder / f"live-before-upgrade-0001-{at}.db"
-        for at in (now - 15_000 * DAY, now - 13_000 * DAY)
-    )
-    old.write_bytes(b"")
-    new.write_bytes(b"")
-    if doubt:
-        await box.live.database.write(put_alert, Alert(doubt, "", 0, "it is wrong"))
-
-    await nights.do_now()
-
-    assert (old.exists(), new.exists()) == (doubt is not None, True)
-
-
 @pytest.mark.proves("decision: Which clock do durations and timers run on?")
 async def test_after_a_sleep_of_the_machine_the_night_is_made_up_for_at_once(nights, box, tmp_path):
     timer, scheduler = of(nights, box)
@@ -217,7 +198,7 @@ async def noted(order, step):
 
 
 async def test_without_room_for_the_vacuum_a_backup_is_made_all_the_same(
-    nights, box, tmp_path, monkeypatch, caplog
+    nights, box, monkeypatch, caplog
 ):
     monkeypatch.setattr("shutil.disk_usage", lambda _path: SimpleNamespace(free=0))
     monkeypatch.setattr("appliance.jobs.nightly.Maker.make", lambda _: None)

@@ -8,13 +8,14 @@ from acme import challenges as library
 from acme import errors, messages
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from appliance.clock import StoppedClock
+from appliance.clock import DAY_MS
 from appliance.core.errors import OperatorError
 from appliance.core.settings import AcmeSettings, ServerSettings, Settings, parse_settings
 from appliance.tls import acme_client
 from appliance.tls.acme import REASONS, Plan, State, _write_state, public_name, read_plan
-from appliance.tls.certificates import DAY_MS, IMPORTED, OBTAINED, import_certificate
+from appliance.tls.certificates import IMPORTED, OBTAINED, import_certificate
 from appliance.tls.challenges import AcmeError, Challenges, Order
+from tests.clocks import StoppedClock
 from tests.unit.tls.test_importing import a_certificate, pem_of
 
 NOW = StoppedClock("2026-11-21T19:00:00Z").now()

@@ -7,7 +7,6 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from appliance.clock import StoppedClock
 from appliance.core.errors import OperatorError
 from appliance.core.settings import ServerSettings
 from appliance.tls.authority import Names, ends_at, names_in, wanted_names
@@ -18,6 +17,7 @@ from appliance.tls.certificates import (
     read_certificate,
     read_identity,
 )
+from tests.clocks import StoppedClock
 
 DAY = 86_400
 
@@ -49,7 +49,7 @@ def world(tmp_path):
 def handshake(world, host):
     """Whether a client that trusts nothing but the authority accepts what is served as `host`."""
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    client.load_verify_locations(cadata=world.certificates.authority_pem().decode())
+    client.load_verify_locations(cadata=world.certificates.give_authority())
     return shake(client, world.certificates.context, host)[0].version()
 
 
@@ -175,7 +175,7 @@ def test_a_venue_whose_box_no_device_trusts_gets_an_authority_for_its_other_name
 def test_tls_below_1_2_is_refused(world):
     world.certificates.prepare()
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    client.load_verify_locations(cadata=world.certificates.authority_pem().decode())
+    client.load_verify_locations(cadata=world.certificates.give_authority())
     client.maximum_version = ssl.TLSVersion.TLSv1_2
     assert shake(client, world.certificates.context, "localhost")[0].version() == "TLSv1.2"
     assert world.certificates.context.minimum_version == ssl.TLSVersion.TLSv1_2

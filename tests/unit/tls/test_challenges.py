@@ -6,9 +6,9 @@ from hashlib import sha256
 import pytest
 from cryptography import x509
 
-from appliance.clock import StoppedClock
 from appliance.tls.authority import Names
 from appliance.tls.certificates import LEAF, Certificates, read_certificate
+from tests.clocks import StoppedClock
 from tests.unit.tls.test_certificates import shake
 
 PROOF = "token.thumbprint"

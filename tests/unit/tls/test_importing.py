@@ -9,7 +9,6 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
-from appliance.clock import StoppedClock
 from appliance.core.errors import OperatorError
 from appliance.tls.authority import Names
 from appliance.tls.certificates import (
@@ -21,6 +20,7 @@ from appliance.tls.certificates import (
     import_certificate,
     read_certificate,
 )
+from tests.clocks import StoppedClock
 from tests.unit.tls.test_certificates import shake
 
 NOW = StoppedClock("2026-11-21T19:00:00Z").now()
