@@ -31,7 +31,6 @@ from appliance.tls.authority import ends_at, names_in
 from appliance.tls.certificates import (
     IMPORTED,
     OBTAINED,
-    ORDER,
     Certificates,
     import_certificate,
     read_certificate,
@@ -283,12 +282,8 @@ class Acme:
             certificates.load()
         except TimeoutError:
             raise AcmeError("no_answer", "the order was not completed in time") from None
-        except OperatorError as error:
-            (folder / ORDER).unlink(missing_ok=True)
+        except (OperatorError, OSError) as error:
             raise AcmeError("unusable", str(error)) from None
-        except OSError as error:  # ORDER is kept, so the next attempt fetches the same certificate
-            raise AcmeError("unusable", str(error)) from None
-        (folder / ORDER).unlink(missing_ok=True)
         return account
 
     def _order(self, name: str) -> tuple[bytes, bytes, str]:

@@ -4,7 +4,6 @@ All functions block, so call them in a separate thread. Importing the library ta
 so import this module only when a certificate is due.
 """
 
-import json
 import logging
 import subprocess
 from base64 import urlsafe_b64encode
@@ -27,7 +26,6 @@ from josepy.jwk import JWK, JWKEC
 
 from appliance.core.files import atomic_write, read_private
 from appliance.core.settings import AcmeSettings
-from appliance.tls.certificates import OBTAINED, ORDER
 from appliance.tls.challenges import AcmeError, Order
 
 log = logging.getLogger(__name__)
@@ -35,7 +33,6 @@ log = logging.getLogger(__name__)
 ACCOUNT = "acme-account.pem"
 _REQUEST_SECONDS = 20
 _POLL_SECONDS = 120  # time limit for each challenge, and for the certificate afterwards
-_RESUME_SECONDS = 10
 _HOOK_SECONDS = 300
 # Maps the authority's error types to REASONS in acme.py. All other types mean "refused".
 _REASONS = {
@@ -74,13 +71,12 @@ class TlsAlpn01(library.KeyAuthorizationChallenge):
 def obtain(order: Order) -> tuple[bytes, bytes, str]:
     """Return (certificate with its chain, private key, account's URI). The first two are PEM.
 
-    If the process was killed during an earlier order, complete that order instead of a new one.
     Raises AcmeError.
     """
     try:
         account = _load_account_key(order.folder / ACCOUNT)
         connection = _sign_in(order.settings, account)
-        chain, key = _resume(order, connection) or _order(order, connection, account)
+        chain, key = _order(order, connection, account)
     except AcmeError:
         raise
     except errors.ValidationError as error:
@@ -140,43 +136,9 @@ def _sign_in(settings: AcmeSettings, key: JWKEC) -> client.ClientV2:
     return connection
 
 
-def _resume(order: Order, connection: client.ClientV2) -> tuple[bytes, bytes] | None:
-    """Complete an order during which the process was killed. Return (certificate chain, key).
-
-    Return None if there is no such order, or if it can no longer be completed.
-    """
-    try:
-        saved = json.loads(read_private(order.folder / ORDER))
-        if (saved["directory"], saved["name"]) != (order.settings.directory, order.name):
-            return None
-        key = saved["key"].encode()
-        if (order.folder / OBTAINED).exists() and key in read_private(order.folder / OBTAINED):
-            return None  # the certificate was stored before the process was killed
-        body = messages.Order(finalize=saved["finalize"])
-        opened = messages.OrderResource(
-            body=body, uri=saved["uri"], csr_pem=make_csr(key, [order.name])
-        )
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
-        return None
-    try:
-        done = connection.poll_finalization(opened, _deadline(_RESUME_SECONDS))
-    except errors.Error as error:  # for example, because the order has expired
-        log.info("acme: the interrupted order is unusable, so a new one is created: %s", error)
-        return None
-    return done.fullchain_pem.encode(), key
-
-
 def _order(order: Order, connection: client.ClientV2, account: JWKEC) -> tuple[bytes, bytes]:
     key = _pem(ec.generate_private_key(ec.SECP256R1()))
     opened = connection.new_order(make_csr(key, [order.name]))
-    saved = {
-        "directory": order.settings.directory,
-        "name": order.name,
-        "uri": opened.uri,
-        "finalize": opened.body.finalize,
-        "key": key.decode(),
-    }
-    atomic_write(order.folder / ORDER, json.dumps(saved).encode())
     for authorization in opened.authorizations:
         if authorization.body.status != messages.STATUS_VALID:
             challenge = _choose(order.settings.challenge, authorization)

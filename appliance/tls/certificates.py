@@ -33,7 +33,6 @@ from appliance.tls.challenges import Challenges
 
 _RENEW_DAYS = 30  # before the certificate expires
 AUTHORITY, LEAF, IMPORTED, OBTAINED = "authority.pem", "box.pem", "own.pem", "acme.pem"
-ORDER = "acme-order.json"  # the private key and the URLs of an ACME order that is not finished
 _OF_OTHERS = (IMPORTED, OBTAINED)  # for a name in both, the imported certificate is used
 # The file with the fingerprint of the box's own authority, written when a device downloads its
 # certificate.

@@ -9,11 +9,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from appliance.clock import SystemClock
-from appliance.core.settings import AcmeSettings
-from appliance.tls.acme_client import obtain
-from appliance.tls.certificates import LEAF, OBTAINED, import_certificate, read_certificate
-from appliance.tls.challenges import Challenges, Order
+from appliance.tls.certificates import LEAF, OBTAINED, read_certificate
 from tests.journeys.acme_authority import NAME, a_public_box, dns_hook, until
 from tests.promises.leaping_time import LeapingTime
 from tests.promises.own_time import OwnTime
@@ -42,7 +38,7 @@ def test_a_certificate_is_obtained_by_each_challenge_and_shown_under_the_public_
         modes = {path.name: path.stat().st_mode for path in (box.data / "tls").iterdir()}
         assert {stat.S_IMODE(mode) for mode in modes.values()} == {0o600}
         assert "acme-account.pem" in modes
-        assert not {"acme-order.json", "challenge.pem"} & set(modes)
+        assert "challenge.pem" not in modes
         told = box.json("tls", "show")
         assert told["obtained"]["names"] == [NAME]
         assert (told["acme"]["name"], told["acme"]["problem"]) == (NAME, None)
@@ -140,7 +136,7 @@ def test_it_is_renewed_after_two_thirds_of_its_life_and_the_old_one_is_shown_unt
 
 
 @pytest.mark.parametrize("instant", ["add", "remove"])
-def test_a_box_that_is_killed_on_the_way_finishes_the_order_that_it_began(tmp_path, instant):
+def test_a_box_that_is_killed_on_the_way_orders_again_when_it_is_asked(tmp_path, instant):
     with a_public_box(tmp_path, "dns-01") as box:
         killing = f'[ "$1" != {instant} ] || [ -e {tmp_path}/killed ] || '
         killing += f"{{ touch {tmp_path}/killed; kill -9 $PPID; }}"
@@ -160,28 +156,7 @@ def test_a_box_that_is_killed_on_the_way_finishes_the_order_that_it_began(tmp_pa
         assert status == 0, said
         box.shown(root=box.authority.root())
         assert box.authority.issued() == 1
-        # An order without an answered challenge is of no use any more.
-        assert box.authority.orders() == (1 if instant == "remove" else 2)
-        assert not (box.data / "tls" / "acme-order.json").exists()
-
-
-def test_a_certificate_that_was_issued_and_not_stored_is_fetched_and_not_ordered_again(tmp_path):
-    with a_public_box(tmp_path, "dns-01") as box:
-        authority, folder = box.authority, box.data / "tls"
-        authority.start()
-        acme = AcmeSettings(
-            directory=authority.directory, agree_terms=True, challenge="dns-01",
-            dns_hook=dns_hook(tmp_path, authority), ca_file=str(authority.ca_file),
-        )  # fmt: skip
-        order = Order(acme, NAME, folder, Challenges())
-        issued = obtain(order)
-
-        assert obtain(order) == issued
-        assert (authority.orders(), authority.issued()) == (1, 1)
-
-        import_certificate(folder, *issued[:2], SystemClock().now(), OBTAINED, NAME)
-        assert obtain(order) != issued
-        assert (authority.orders(), authority.issued()) == (2, 2)
+        assert box.authority.orders() == 2
 
 
 def test_nothing_is_ordered_while_the_clock_is_not_trusted(tmp_path):
