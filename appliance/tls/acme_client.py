@@ -26,6 +26,7 @@ from josepy.jwk import JWK, JWKEC
 
 from appliance.core.files import atomic_write, read_private
 from appliance.core.settings import AcmeSettings
+from appliance.tls.authority import to_pem
 from appliance.tls.challenges import AcmeError, Order
 
 log = logging.getLogger(__name__)
@@ -106,7 +107,7 @@ def _load_account_key(path: Path) -> JWKEC:
         key = serialization.load_pem_private_key(read_private(path), None)
     except FileNotFoundError:
         key = ec.generate_private_key(ec.SECP256R1())
-        atomic_write(path, _pem(key))
+        atomic_write(path, to_pem(key, ()))
     return JWKEC(key=key)
 
 
@@ -137,7 +138,7 @@ def _sign_in(settings: AcmeSettings, key: JWKEC) -> client.ClientV2:
 
 
 def _order(order: Order, connection: client.ClientV2, account: JWKEC) -> tuple[bytes, bytes]:
-    key = _pem(ec.generate_private_key(ec.SECP256R1()))
+    key = to_pem(ec.generate_private_key(ec.SECP256R1()), ())
     opened = connection.new_order(make_csr(key, [order.name]))
     for authorization in opened.authorizations:
         if authorization.body.status != messages.STATUS_VALID:
@@ -231,9 +232,3 @@ def _cause(error: BaseException) -> str:
 
 def _deadline(seconds: int) -> datetime:
     return datetime.now() + timedelta(seconds=seconds)  # noqa: DTZ005 - the library uses local time
-
-
-def _pem(key: Any) -> bytes:
-    form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
-    pem: bytes = key.private_bytes(*form, serialization.NoEncryption())
-    return pem

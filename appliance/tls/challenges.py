@@ -11,12 +11,13 @@ from typing import Any
 from weakref import WeakSet
 
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from appliance.core.files import open_part
 from appliance.core.settings import AcmeSettings
+from appliance.tls.authority import to_pem
 
 CHALLENGE_PATH = "/.well-known/acme-challenge/"
 _PROTOCOL = "acme-tls/1"
@@ -130,6 +131,4 @@ def _make_certificate(name: str, key_authorization: str) -> bytes:
         .add_extension(proof, critical=True)
         .sign(key, hashes.SHA256())
     )
-    pem, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
-    private = key.private_bytes(pem, form, serialization.NoEncryption())
-    return private + certificate.public_bytes(pem)
+    return to_pem(key, (certificate,))
