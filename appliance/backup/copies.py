@@ -12,7 +12,13 @@ from urllib.parse import urlsplit, urlunsplit
 from appliance.backup import archive, catalogue
 from appliance.backup.recovery_key import find_recovery_key
 from appliance.backup.restore import prove, require_room, scratch_folder
-from appliance.backup.targets import Target, TargetError, ensure_sftp_key, open_target
+from appliance.backup.targets import (
+    HEAD_BYTES,
+    Target,
+    TargetError,
+    ensure_sftp_key,
+    open_target,
+)
 from appliance.clock import DAY_MS, Clock, ZoneDatabase
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
@@ -170,7 +176,8 @@ async def _list_copies(
     for name in filter(catalogue.slug_of, names):
         with contextlib.suppress(OperatorError):  # skip files that are not backups
             if name not in known:
-                known[name] = archive.read_header(io.BytesIO(await target.head(name)))[0]
+                head = await target.read(name, HEAD_BYTES) or b""
+                known[name] = archive.read_header(io.BytesIO(head))[0]
             found.append((Path(name), known[name]))
     return sorted(found, key=lambda backup: backup[1].order, reverse=True)
 

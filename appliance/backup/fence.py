@@ -18,7 +18,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from appliance.backup.recovery_key import RecoveryKey
-from appliance.backup.targets import open_target
+from appliance.backup.targets import MARKER_BYTES, Target, open_target
 from appliance.clock import format_instant
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
@@ -296,14 +296,13 @@ async def exchange(
     only if `own` is not confirmed. Raises Fenced if this box must not serve, and TargetError if the
     target fails.
     """
-    name = marker_name(venue_id)
     async with open_target(settings, directory) as target:
-        found = unseal(await target.read_marker(name) or b"", key)
+        found = await read_marker(target, venue_id, key)
         others = [found] if found else []
         refuse_later(own.installation, others)
         if not own.confirmed:
             give_way(own, [other for other in others if not is_silent(other)])
-        await target.write_marker(name, seal(marker, key))
+        await target.write_marker(marker_name(venue_id), seal(marker, key))
 
 
 async def find_marker(
@@ -314,7 +313,12 @@ async def find_marker(
     Raises TargetError if the target fails.
     """
     async with open_target(settings, directory) as target:
-        return unseal(await target.read_marker(marker_name(venue_id)) or b"", key)
+        return await read_marker(target, venue_id, key)
+
+
+async def read_marker(target: Target, venue_id: str, key: RecoveryKey) -> Marker | None:
+    """Return the marker at the target, or None if it is missing or cannot be decrypted."""
+    return unseal(await target.read(marker_name(venue_id), MARKER_BYTES) or b"", key)
 
 
 def list_events(reader: Reader, after: int) -> list[Event]:

@@ -199,8 +199,8 @@ class Standby:
                     await target.get(name, scratch / name)
                     with self._noting_unusable(name):
                         venue_id = archive.show_header(scratch / name).venue_id
-                sealed = await target.read_marker(fence.marker_name(venue_id))
-            self.state = replace(self.state, marker=fence.unseal(sealed or b"", self.key))
+                marker = await fence.read_marker(target, venue_id, self.key)
+            self.state = replace(self.state, marker=marker)
             if name == self._unusable:
                 raise OperatorError(self._why_unusable)
             if is_new:

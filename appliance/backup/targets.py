@@ -30,9 +30,9 @@ log = logging.getLogger(__name__)
 _CONNECT_SECONDS = 30.0
 _SMALL_SECONDS = 60.0  # deadline for short calls, such as `list`, `head` and `delete`
 _SLOWEST = 20_000  # bytes per second; a slower transfer does not finish before its deadline
-_HEAD_BYTES = 8192  # more than the longest header of a backup
+HEAD_BYTES = 8192  # more than the longest header of a backup
 _BLOCK = 1 << 20
-_MARKER_BYTES = 1 << 20  # more than the largest marker
+MARKER_BYTES = 1 << 20  # more than the largest marker
 _PINS, _KEY = "known_hosts", "sftp_key"  # names of files in secrets/
 
 
@@ -52,20 +52,17 @@ class Target(Protocol):
     async def get(self, name: str, path: Path) -> None:
         """Copy a file from the target to `path`."""
 
-    async def head(self, name: str) -> bytes:
-        """Return the beginning of a backup file, with at least its complete header."""
-
     async def delete(self, name: str) -> None:
         """Delete a file."""
 
-    async def read_marker(self, name: str) -> bytes | None:
-        """Return the content of a marker, or None if it is missing.
+    async def read(self, name: str, size: int) -> bytes | None:
+        """Return the first `size` bytes of a backup or marker, or None if it is missing."""
+
+    async def write_marker(self, name: str, content: bytes) -> None:
+        """Write or replace a marker.
 
         Markers are stored beside the backups, but `list` does not return them.
         """
-
-    async def write_marker(self, name: str, content: bytes) -> None:
-        """Write or replace a marker."""
 
 
 def open_target(
@@ -250,25 +247,17 @@ class _Sftp:
         async with asyncio.timeout(_deadline(size)):
             await self._sftp.get(f"{self._folder}/{name}", str(path))
 
-    async def head(self, name: str) -> bytes:
-        async with (
-            asyncio.timeout(_SMALL_SECONDS),
-            self._sftp.open(f"{self._folder}/{name}", "rb") as file,
-        ):
-            content: Any = await file.read(_HEAD_BYTES)
-            return bytes(content)
-
     async def delete(self, name: str) -> None:
         async with asyncio.timeout(_SMALL_SECONDS):
             await self._sftp.remove(f"{self._folder}/{name}")
 
-    async def read_marker(self, name: str) -> bytes | None:
+    async def read(self, name: str, size: int) -> bytes | None:
         import asyncssh  # noqa: PLC0415 - see above
 
         async with asyncio.timeout(_SMALL_SECONDS):
             try:
                 async with self._sftp.open(f"{self._folder}/{name}", "rb") as file:
-                    content: Any = await file.read(_MARKER_BYTES)
+                    content: Any = await file.read(size)
             except asyncssh.SFTPNoSuchFile:
                 return None
             return bytes(content)
@@ -333,25 +322,18 @@ class _S3:
                 async for block in found.stream(min_chunk_size=_BLOCK):
                     file.write(block)
 
-    async def head(self, name: str) -> bytes:
-        async with asyncio.timeout(_SMALL_SECONDS):
-            return bytes(await self._store.get_range_async(name, start=0, end=_HEAD_BYTES))
-
     async def delete(self, name: str) -> None:
         async with asyncio.timeout(_SMALL_SECONDS):
             await self._store.delete_async(name)
 
-    async def read_marker(self, name: str) -> bytes | None:
+    async def read(self, name: str, size: int) -> bytes | None:
         from obstore.exceptions import NotFoundError  # noqa: PLC0415 - see above
 
         async with asyncio.timeout(_SMALL_SECONDS):
             try:
-                found = await self._store.get_async(name)
+                return bytes(await self._store.get_range_async(name, start=0, end=size))
             except (FileNotFoundError, NotFoundError):
                 return None
-            if found.meta["size"] > _MARKER_BYTES:
-                return None
-            return bytes(await found.bytes_async())
 
     async def write_marker(self, name: str, content: bytes) -> None:
         async with asyncio.timeout(_SMALL_SECONDS):

@@ -267,10 +267,10 @@ async def test_a_relay_is_known_by_the_host_key_of_the_invitation(relay, founded
 
 async def test_a_marker_is_replaced_and_is_no_backup(elsewhere, founded):
     async with opened(elsewhere, founded.data) as target:
-        assert await target.read_marker("venue.venuebox-serving") is None
+        assert await target.read("venue.venuebox-serving", 1000) is None
         for content in (b"one", b"two"):
             await target.write_marker("venue.venuebox-serving", content)
-            assert await target.read_marker("venue.venuebox-serving") == content
+            assert await target.read("venue.venuebox-serving", 1000) == content
         assert await target.list() == {}
 
 
