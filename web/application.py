@@ -23,9 +23,8 @@ from appliance.http.request import (
     Handler,
     Principal,
 )
-from appliance.jobs.backups import BackupCopies, FrequentBackups
 from appliance.jobs.fence import FenceWatch
-from appliance.jobs.nightly import NightlyWork, Retention
+from appliance.jobs.nightly import BackupCopies, FrequentBackups, NightlyWork, Retention
 from appliance.jobs.relay_updates import RelayUpdates
 from appliance.jobs.reservation_states import make_reservation_jobs
 from appliance.privacy import Erasures

@@ -10,8 +10,7 @@ from cryptography.hazmat.primitives import hashes
 from appliance.core.errors import NotFound, Unavailable
 from appliance.doctor.outside import NONCE, PROOF_PATH
 from appliance.http.request import ENVIRONMENT, answer
-from appliance.tls.certificates import Certificates
-from appliance.tls.challenges import CHALLENGE_PATH
+from appliance.tls.certificates import CHALLENGE_PATH, Certificates
 from appliance.venue.rows import get_venue
 from web.middleware import SECURE
 from web.neighbours import FENCE

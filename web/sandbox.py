@@ -32,7 +32,7 @@ from appliance.http.request import (
     read_object,
     wants_page,
 )
-from appliance.webhooks.dependencies import Dependencies, Inside, make_dependencies
+from appliance.webhooks.dispatcher import Dependencies, Inside, make_dependencies
 from appliance.webhooks.endpoints import Endpoint, list_active_endpoints
 from appliance.webhooks.url_policy import IpAddress
 from web.docs import page_addresses

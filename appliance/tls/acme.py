@@ -31,11 +31,12 @@ from appliance.tls.authority import ends_at, names_in
 from appliance.tls.certificates import (
     IMPORTED,
     OBTAINED,
+    AcmeError,
     Certificates,
+    Order,
     import_certificate,
     read_certificate,
 )
-from appliance.tls.challenges import AcmeError, Order
 
 log = logging.getLogger(__name__)
 

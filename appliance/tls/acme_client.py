@@ -27,7 +27,7 @@ from josepy.jwk import JWK, JWKEC
 from appliance.core.files import atomic_write, read_private
 from appliance.core.settings import AcmeSettings
 from appliance.tls.authority import to_pem
-from appliance.tls.challenges import AcmeError, Order
+from appliance.tls.certificates import AcmeError, Order
 
 log = logging.getLogger(__name__)
 

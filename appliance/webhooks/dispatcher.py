@@ -6,18 +6,28 @@ still stored as pending, so after a crash it is sent again with the same id.
 """
 
 import asyncio
-import dataclasses
 import hashlib
 import logging
-from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass
+import random
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from appliance.alerts import OFFLINE, UNWRITTEN, Alerts, notice_blocked
-from appliance.clock import Alarm, BoxClock, Uptime
+from appliance.clock import (
+    Alarm,
+    BoxClock,
+    Synchronised,
+    SystemUptime,
+    Uptime,
+    WatchClockSteps,
+    kernel_is_synchronised,
+    watch_clock_steps,
+)
 from appliance.clock_gate import ClockGate
 from appliance.core.errors import InvalidWebhookUrl, Unavailable, log_exception
 from appliance.core.network import Network
+from appliance.core.settings import WebhookSettings
 from appliance.database.connection import Reader
 from appliance.database.database import ChangedBeside
 from appliance.environment import Environment
@@ -32,15 +42,86 @@ from appliance.webhooks.client import (
     GUARD,
     NO_ROUTE,
     SENT,
+    Budgets,
     Client,
+    Connect,
+    OwnAuthority,
+    PinnedCertificate,
+    SystemTrust,
+    Trust,
+    connect_directly,
 )
 from appliance.webhooks.deliveries import AttemptRecord, DueDelivery, Outcome
-from appliance.webhooks.dependencies import Dependencies
 from appliance.webhooks.endpoint_queue import EndpointQueue
 from appliance.webhooks.endpoints import Endpoint, EndpointsChanged, list_active_endpoints
 from appliance.webhooks.payload import event_body
 from appliance.webhooks.recorder import Recorder, note_health
 from appliance.webhooks.retry_policy import Step, next_step, rebase_due_times
+from appliance.webhooks.url_policy import EgressGuard, TargetUrl, make_guard, parse_target_url
+
+
+class Inside:
+    """Receivers inside this process, such as the test environment's echo receiver.
+
+    They are reached over a socket pair, so the egress guard needs no exception for loopback.
+    """
+
+    def __init__(self, names: Callable[[str], bool], connect: Connect) -> None:
+        """`names` must return whether a URL belongs to a receiver inside this process.
+
+        `connect` gets an empty sequence of addresses, because a socket pair has none.
+        """
+        self._connect = connect
+        self.names = names
+
+    def make_client(self, receiver: TargetUrl, trust: Trust, budgets: Budgets) -> Client:
+        """Create a client that can reach internal receivers only."""
+        # There is no TLS on a socket pair. With port 443 but no TLS, the Host header would contain
+        # the port, so use port 80.
+        port = 80 if receiver.port == 443 else receiver.port
+        plain = replace(receiver, secure=False, port=port)
+        client = Client(plain, None, self._connect, trust, budgets)
+        client.addresses = ()
+        return client
+
+
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    """The dispatcher's dependencies. `inside` is set in the test environment only.
+
+    `draw` returns a random number in [0, 1).
+    """
+
+    guard: EgressGuard
+    trust: Trust
+    uptime: Uptime
+    connect: Connect = connect_directly
+    draw: Callable[[], float] = random.random
+    budgets: Budgets = field(default_factory=Budgets)
+    inside: Inside | None = None
+    network: Network = field(default_factory=Network)
+    synchronised: Synchronised = kernel_is_synchronised
+    watch_clock_steps: WatchClockSteps = watch_clock_steps
+
+    def is_inside(self, url: object) -> bool:
+        """Whether `url` is the URL of a receiver inside this process."""
+        return isinstance(url, str) and self.inside is not None and self.inside.names(url)
+
+    def make_client(self, endpoint: Endpoint, *, allow_http: bool) -> Client:
+        """Create the client for an endpoint. Raises InvalidWebhookUrl if its URL is invalid."""
+        receiver = parse_target_url(endpoint.url, allow_http=allow_http)
+        if self.inside and self.inside.names(endpoint.url):
+            return self.inside.make_client(receiver, self.trust, self.budgets)
+        trust = self.trust if endpoint.ca is None else OwnAuthority(endpoint.ca)
+        if endpoint.pin is not None:
+            trust = PinnedCertificate(endpoint.pin)
+        return Client(receiver, self.guard, self.connect, trust, self.budgets)
+
+
+def make_dependencies(settings: WebhookSettings) -> Dependencies:
+    """Create the production dependencies. Raises OperatorError if `allow_networks` is invalid."""
+    return Dependencies(guard=make_guard(settings), trust=SystemTrust(), uptime=SystemUptime())
+
 
 IN_FLIGHT_MAX = 32
 _UNWRITTEN_MAX = 256
@@ -307,7 +388,7 @@ class Dispatcher:
         else:
             record = self._record(attempt, outcome, duration_ms)
             if outcome.phase in SENT and not outcome.delivered and client and request:
-                record = dataclasses.replace(record, request=client.text(request))
+                record = replace(record, request=client.text(request))
             if queue.endpoint is not None:  # None if it was deactivated in the meantime
                 note_health(self._alerts, record)
             self._recorder.add(record)
@@ -337,7 +418,7 @@ class Dispatcher:
             if each is queue or not each.offline:
                 each.offline = True
                 each.pause(self._uptime.milliseconds() + _TRY_AGAIN_MS)
-        return dataclasses.replace(outcome, code=BOX_OFFLINE, charged=False)
+        return replace(outcome, code=BOX_OFFLINE, charged=False)
 
     def _resume(self, queues: Sequence[EndpointQueue]) -> None:
         """Resume these queues. Clear the alert if no other queue is offline."""

@@ -10,8 +10,7 @@ import pytest
 
 from appliance.outbox import announce
 from appliance.webhooks.client import Budgets, Client, connect_directly
-from appliance.webhooks.dependencies import Dependencies
-from appliance.webhooks.dispatcher import Dispatcher
+from appliance.webhooks.dispatcher import Dependencies, Dispatcher
 from appliance.webhooks.endpoints import register_endpoint
 from appliance.webhooks.url_policy import EgressGuard, EgressPolicy, parse_target_url
 from tests.builders import TONIGHT, table_id

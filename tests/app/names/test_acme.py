@@ -15,8 +15,7 @@ from appliance.core.tokens import Tokens
 from appliance.scheduler import Scheduler
 from appliance.tls.acme import Acme, read_state
 from appliance.tls.authority import Names
-from appliance.tls.certificates import Certificates
-from appliance.tls.challenges import CHALLENGE_PATH, AcmeError
+from appliance.tls.certificates import CHALLENGE_PATH, AcmeError, Certificates
 from tests.application import application_of
 from tests.conftest import opened_box
 from tests.unit.jobs.keeping import Timer

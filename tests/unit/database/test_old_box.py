@@ -36,7 +36,7 @@ from appliance.database.migrate import list_migrations
 from appliance.door.scan_log import find_broken_link
 from appliance.staff.audit_log import find_broken_audit_link
 from appliance.webhooks.client import connect_directly
-from appliance.webhooks.dependencies import make_dependencies
+from appliance.webhooks.dispatcher import make_dependencies
 from appliance.webhooks.url_policy import EgressGuard, EgressPolicy, is_own_address
 from tests.app.portal.people import FROM_OURS
 from tests.application import application_of

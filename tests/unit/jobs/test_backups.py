@@ -11,8 +11,15 @@ from appliance.backup.recovery_key import recovery_key_file
 from appliance.backup.targets import TargetError
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
-from appliance.jobs.backups import BACKUP_TARGET, BackupCopies, FrequentBackups
-from appliance.jobs.nightly import DAMAGED, NEW_KEY, NO_BACKUP, NightlyWork
+from appliance.jobs.nightly import (
+    BACKUP_TARGET,
+    DAMAGED,
+    NEW_KEY,
+    NO_BACKUP,
+    BackupCopies,
+    FrequentBackups,
+    NightlyWork,
+)
 from appliance.reservations.create import enter_by_staff
 from tests.builders import a_booking
 from tests.conftest import with_settings

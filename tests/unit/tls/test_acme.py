@@ -13,8 +13,14 @@ from appliance.core.errors import OperatorError
 from appliance.core.settings import AcmeSettings, ServerSettings, Settings, parse_settings
 from appliance.tls import acme_client
 from appliance.tls.acme import REASONS, Plan, State, _write_state, public_name, read_plan
-from appliance.tls.certificates import IMPORTED, OBTAINED, import_certificate
-from appliance.tls.challenges import AcmeError, Challenges, Order
+from appliance.tls.certificates import (
+    IMPORTED,
+    OBTAINED,
+    AcmeError,
+    Challenges,
+    Order,
+    import_certificate,
+)
 from tests.clocks import StoppedClock
 from tests.unit.tls.test_importing import a_certificate, pem_of
 
