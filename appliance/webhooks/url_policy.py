@@ -5,20 +5,19 @@ which may lead to private IPv4 addresses.
 """
 
 import asyncio
-import contextlib
 import re
 import socket
-import threading
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, partial
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import urlsplit
 
 from appliance.core.errors import RULES, InvalidWebhookUrl, OperatorError, WebhookUrlClosed
 from appliance.core.network import source_address
 from appliance.core.settings import WebhookSettings
+from appliance.scheduler import run_in_daemon_thread
 
 IpAddress = IPv4Address | IPv6Address
 IpNetwork = IPv4Network | IPv6Network
@@ -360,27 +359,21 @@ class SystemResolver:
         if host not in self._under_way:
             if len(self._under_way) >= self._at_once:
                 raise socket.gaierror(socket.EAI_AGAIN, "too many lookups at once")
-            loop = asyncio.get_running_loop()
-            thread = threading.Thread(target=self._look_up, args=(loop, host), daemon=True)
-            try:
-                thread.start()
-            except RuntimeError as error:  # the machine cannot start another thread
-                raise socket.gaierror(socket.EAI_AGAIN, str(error)) from None
-            self._under_way[host] = loop.create_future()
+            lookup = asyncio.ensure_future(run_in_daemon_thread(partial(_look_up, host)))
+            lookup.add_done_callback(lambda _: self._under_way.pop(host))
+            self._under_way[host] = lookup
         found = await asyncio.shield(self._under_way[host])
         if isinstance(found, OSError):
             raise found.with_traceback(None)
         return found
 
-    def _look_up(self, loop: asyncio.AbstractEventLoop, host: str) -> None:
-        found: list[IpAddress] | OSError
-        try:
-            rows = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-            found = [ip_address(row[4][0]) for row in rows]
-        except (OSError, UnicodeError, ValueError) as error:
-            found = error if isinstance(error, OSError) else socket.gaierror(str(error))
-        with contextlib.suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(lambda: self._under_way.pop(host).set_result(found))
+
+def _look_up(host: str) -> Sequence[IpAddress] | OSError:
+    try:
+        rows = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        return [ip_address(row[4][0]) for row in rows]
+    except (OSError, UnicodeError, ValueError) as error:
+        return error if isinstance(error, OSError) else socket.gaierror(str(error))
 
 
 def is_own_address(address: IpAddress) -> bool:
