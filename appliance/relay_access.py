@@ -3,10 +3,11 @@
 The relay client (web/relay) and the backup target `relay:` use this access to connect.
 """
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
+
+import msgspec
 
 from appliance.core import files
 from appliance.core.errors import OperatorError
@@ -46,7 +47,7 @@ class Access:
 
     def save(self, file: Path) -> None:
         """Write the access to `file` atomically."""
-        files.atomic_write(file, json.dumps(asdict(self)).encode())
+        files.write_json(file, self)
 
     @classmethod
     def load(cls, file: Path) -> Self | None:
@@ -55,11 +56,10 @@ class Access:
         Raises OperatorError if the file is damaged or readable by other users.
         """
         try:
-            fields = json.loads(files.read_private(file))
-            return cls(RelayAddress(**fields["relay"]), fields["name"], fields["key"])
+            return msgspec.json.decode(files.read_private(file), type=cls)
         except FileNotFoundError:
             return None
-        except (ValueError, TypeError, KeyError):
+        except ValueError:
             raise OperatorError(
                 f"{file} is damaged. Join the relay again with a new code."
             ) from None

@@ -22,7 +22,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from appliance.core.errors import OperatorError
-from appliance.core.files import acting_as, atomic_write, exclusive, find_owner
+from appliance.core.files import acting_as, exclusive, find_owner, read_json, write_json
 
 KEY_FILE = "release.pub"  # the public key in hex; the binary contains it
 PROGRAM_MEMBER = "venuebox"
@@ -175,15 +175,12 @@ def write_update_record(root: Path, record: UpdateRecord) -> None:
     Raises OSError on failure.
     """
     with acting_as(find_owner(root)):
-        atomic_write(root / _RECORD, msgspec.json.encode(record))
+        write_json(root / _RECORD, record)
 
 
 def read_update_record(root: Path) -> UpdateRecord | None:
     """Return the record of the latest update, or None if there is none."""
-    try:
-        return msgspec.json.decode((root / _RECORD).read_bytes(), type=UpdateRecord)
-    except (OSError, ValueError):
-        return None
+    return read_json(root / _RECORD, UpdateRecord)
 
 
 def update_lock(program: Path, patience: float | None = None) -> AbstractContextManager[None]:

@@ -1,9 +1,8 @@
 """The backup folder, the retention of backups, and the record of the latest verified backup."""
 
 import contextlib
-import json
 import re
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from appliance.backup.recovery_key import RecoveryKey, find_recovery_key
 from appliance.clock import DAY_MS, HOUR_MS, MINUTE_MS, Clock, parse_instant
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
-from appliance.core.files import atomic_write, make_folder
+from appliance.core.files import make_folder, read_json, write_json
 from appliance.core.settings import Settings
 
 SUFFIX = ".venuebox-backup"
@@ -160,15 +159,12 @@ def rotate(made: Path, venue_id: str) -> list[Path]:
 
 def read_record(root: Path) -> Record:
     """Return the record of the box in `root`, or an empty record if it cannot be read."""
-    try:
-        return Record(**json.loads((root / _RECORD).read_text("utf-8")))
-    except (OSError, ValueError, TypeError):
-        return Record()
+    return read_json(root / _RECORD, Record) or Record()
 
 
 def write_record(root: Path, record: Record) -> None:
     """Store `record` atomically for the box in `root`."""
-    atomic_write(root / _RECORD, json.dumps(asdict(record)).encode())
+    write_json(root / _RECORD, record)
 
 
 def next_number(directory: DataDirectory, folder: Path, venue_id: str) -> int:

@@ -3,9 +3,8 @@
 import asyncio
 import contextlib
 import io
-import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -22,7 +21,7 @@ from appliance.backup.targets import (
 from appliance.clock import DAY_MS, Clock, ZoneDatabase
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
-from appliance.core.files import atomic_write
+from appliance.core.files import read_json, write_json
 from appliance.core.settings import BackupSettings, Settings
 
 _RECORD = "last-copy.json"
@@ -43,10 +42,7 @@ class CopyRecord:
 
 def read_copy_record(root: Path) -> CopyRecord:
     """Return the record of the box in `root`, or an empty record if it cannot be read."""
-    try:
-        return CopyRecord(**json.loads((root / _RECORD).read_text("utf-8")))
-    except (OSError, ValueError, TypeError):
-        return CopyRecord()
+    return read_json(root / _RECORD, CopyRecord) or CopyRecord()
 
 
 def forget_relay_copies(root: Path) -> None:
@@ -142,7 +138,7 @@ class Copier:
 
     def _remember(self, record: CopyRecord) -> None:
         with contextlib.suppress(OSError):  # ignore a full disk, which an alert already reports
-            atomic_write(self.directory.root / _RECORD, json.dumps(asdict(record)).encode())
+            write_json(self.directory.root / _RECORD, record)
 
 
 async def _thin(

@@ -22,7 +22,7 @@ from appliance.backup.targets import MARKER_BYTES, Target, open_target
 from appliance.clock import format_instant
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
-from appliance.core.files import atomic_write, make_folder
+from appliance.core.files import make_folder, read_json, write_json
 from appliance.core.settings import BackupSettings
 from appliance.core.tokens import Tokens
 from appliance.database.connection import Reader
@@ -207,7 +207,7 @@ def _files(root: Path) -> tuple[Path, Path]:
 def _store(root: Path, stored: Stored) -> None:
     for path in _files(root):
         make_folder(path.parent)
-        atomic_write(path, msgspec.json.encode(stored))
+        write_json(path, stored)
 
 
 def _read(root: Path) -> Stored | None:
@@ -215,10 +215,7 @@ def _read(root: Path) -> Stored | None:
 
     If the files differ, return the later installation.
     """
-    found = []
-    for path in _files(root):
-        with contextlib.suppress(OSError, ValueError):
-            found.append(msgspec.json.decode(path.read_bytes(), type=Stored))
+    found = filter(None, (read_json(path, Stored) for path in _files(root)))
     return max(found, key=lambda stored: stored.installation, default=None)
 
 

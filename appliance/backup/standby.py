@@ -26,7 +26,7 @@ from appliance.backup.targets import ensure_sftp_key, open_target
 from appliance.clock import Clock, ZoneDatabase, format_instant, parse_instant
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
-from appliance.core.files import atomic_write, make_folder
+from appliance.core.files import atomic_write, make_folder, write_json
 from appliance.core.i18n import mark as _
 from appliance.core.settings import BackupSettings
 from appliance.core.tokens import Tokens
@@ -140,7 +140,7 @@ def set_up(directory: DataDirectory, backup: BackupSettings, key: RecoveryKey) -
     before = read_source(directory.root)
     code = before.code if before else str(secrets.randbelow(10**_CODE_DIGITS)).zfill(_CODE_DIGITS)
     source = Source(backup.target, backup.target_key, backup.target_secret, code)
-    atomic_write(directory.root / _FILE, msgspec.json.encode(source))
+    write_json(directory.root / _FILE, source)
     return source
 
 

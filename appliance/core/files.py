@@ -10,10 +10,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
+
+import msgspec
 
 from appliance.core.errors import OperatorError
 
+T = TypeVar("T")
 PART = ".part"
 _RETRY_SECONDS = 0.1
 _MIB = 1 << 20
@@ -72,6 +75,19 @@ def atomic_write(path: Path, content: bytes) -> None:
     """Write `content` to `path`. A power cut leaves either the old or the new content."""
     with atomic_file(path) as file:
         file.write(content)
+
+
+def write_json(path: Path, content: object) -> None:
+    """Write `content`, such as a dataclass, to `path` as `atomic_write` does."""
+    atomic_write(path, msgspec.json.encode(content))
+
+
+def read_json(path: Path, kind: type[T]) -> T | None:
+    """Return the content of a file of `write_json`, or None if it is missing or damaged."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except (OSError, ValueError):  # msgspec's errors are ValueErrors
+        return None
 
 
 def read_private(path: Path) -> bytes:

@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import msgspec
 from cryptography import x509
 
 from appliance.alerts import Alert, drop_alerts, list_alerts, put_alert
 from appliance.clock import DAY_MS, HOUR_MS, MINUTE_MS, format_instant
 from appliance.core.errors import OperatorError
-from appliance.core.files import atomic_write, make_folder
+from appliance.core.files import make_folder, read_json, write_json
 from appliance.core.network import is_public
 from appliance.core.settings import Settings
 from appliance.database.connection import Reader, Transaction
@@ -164,15 +163,12 @@ def read_plan(folder: Path, settings: Settings) -> Plan:
 
 def read_state(folder: Path) -> State:
     """Return the stored state, or an empty state if the file is missing or cannot be read."""
-    try:
-        return msgspec.json.decode((folder / _STATE).read_bytes(), type=State)
-    except (OSError, ValueError):  # msgspec's errors are ValueErrors
-        return State()
+    return read_json(folder / _STATE, State) or State()
 
 
 def _write_state(folder: Path, state: State) -> None:
     make_folder(folder)
-    atomic_write(folder / _STATE, msgspec.json.encode(state))
+    write_json(folder / _STATE, state)
 
 
 def _renew_at(certificate: x509.Certificate) -> int:
