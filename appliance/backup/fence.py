@@ -135,9 +135,7 @@ def ensure_installation(
         stored = Stored(later, machine, confirmed=False)
     else:
         return stored
-    with contextlib.suppress(OSError):
-        _store(root, stored)
-    return stored
+    return _store_if_possible(root, stored)
 
 
 def confirm_installation(directory: DataDirectory, stored: Stored) -> Stored:
@@ -145,18 +143,13 @@ def confirm_installation(directory: DataDirectory, stored: Stored) -> Stored:
 
     Call this when the box which the data came from no longer serves.
     """
-    confirmed = Stored(stored.installation, stored.machine)
-    with contextlib.suppress(OSError):
-        _store(directory.root, confirmed)
-    return confirmed
+    return _store_if_possible(directory.root, Stored(stored.installation, stored.machine))
 
 
 def keep_replaced(directory: DataDirectory, stored: Stored, by: Marker) -> Stored:
     """Return `stored` as replaced by the box with the marker `by`, and store it if possible."""
     replaced = replace(stored, replaced_by=replace(by, events=[]))
-    with contextlib.suppress(OSError):
-        _store(directory.root, replaced)
-    return replaced
+    return _store_if_possible(directory.root, replaced)
 
 
 def note_marker(
@@ -170,8 +163,7 @@ def note_marker(
     """
     if stored.heard != marker.at or monotonic < stored.heard_at:
         stored = replace(stored, heard=marker.at, heard_at=monotonic)
-        with contextlib.suppress(OSError):
-            _store(directory.root, stored)
+        _store_if_possible(directory.root, stored)
     return stored, monotonic - stored.heard_at >= FRESH_MS / 1000
 
 
@@ -208,6 +200,12 @@ def _store(root: Path, stored: Stored) -> None:
     for path in _files(root):
         make_folder(path.parent)
         write_json(path, stored)
+
+
+def _store_if_possible(root: Path, stored: Stored) -> Stored:
+    with contextlib.suppress(OSError):
+        _store(root, stored)
+    return stored
 
 
 def _read(root: Path) -> Stored | None:
