@@ -5,7 +5,7 @@ import logging
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
 
-from appliance.core.errors import Unavailable, log_exception
+from appliance.core.errors import ApiError, Unavailable, log_exception
 from appliance.database.connection import Reader, Transaction
 from appliance.database.database import Database
 
@@ -76,6 +76,17 @@ _OF_THE_PROCESS = (OFFLINE, CLOCK_HELD, CLOCK_UNCONFIRMED, UNWRITTEN)
 _OF_ENDPOINTS = (ENDPOINT_FAILING, ENDPOINT_BLOCKED, RECEIVER_CLOCK)
 
 _Key = tuple[str, str]
+
+
+async def note_alert(database: Database, name: str, sentence: str) -> None:
+    """Raise the alert `name` with the text `sentence`, or drop it if `sentence` is empty."""
+    alerts = await database.read(list_alerts)
+    if not sentence and all(alert.name != name for alert in alerts):
+        return  # nothing to write
+    try:
+        await database.write(set_alert, name, sentence)
+    except ApiError:
+        log.warning("alerts: the alert %s could not be stored: %s", name, sentence)
 
 
 class Alerts:

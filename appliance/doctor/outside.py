@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from appliance.alerts import Alert, drop_alerts, put_alert
+from appliance.alerts import drop_alerts, set_alert
 from appliance.core.i18n import mark as _
 from appliance.core.network import is_public
 from appliance.core.tokens import Keyring
@@ -153,8 +153,7 @@ class OutsideWatch:
             self._failures = 0 if found.status == "ok" else self._failures + 1
             is_certain = found.status == "fail" or self._has_worked
             if self._failures >= _FAILURES and is_certain:
-                alert = Alert(UNREACHABLE, self.url, self._checked_at, found.finding.message)
-                await self._database.write(put_alert, alert)
+                await self._database.write(set_alert, UNREACHABLE, found.finding.message, self.url)
         if not self._failures or is_first:  # the previous process may have left an alert
             await self._database.write(drop_alerts, {UNREACHABLE})
 

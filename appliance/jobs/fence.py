@@ -5,17 +5,16 @@ See `appliance.backup.fence` for the rules.
 
 import asyncio
 import base64
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 
-from appliance.alerts import Alert, drop_alerts, list_alerts, put_alert
+from appliance.alerts import note_alert
 from appliance.backup import fence
 from appliance.backup.catalogue import time_of
 from appliance.backup.copies import read_copy_record
 from appliance.backup.recovery_key import RecoveryKey, find_recovery_key
 from appliance.box import Box
-from appliance.core.errors import Unavailable, log_exception
+from appliance.core.errors import log_exception
 from appliance.core.network import is_public
 from appliance.database.connection import Reader
 from appliance.scheduler import Job, run_in_daemon_thread
@@ -61,7 +60,6 @@ class FenceWatch:
         self._key: RecoveryKey | None = None
         self._checked_at: int | None = None
         self._checks = 0
-        self._has_cleared = False
         self._trouble = ""
         self.job = Job("fence", box.live.database, self._next_due, self.check)
 
@@ -119,20 +117,14 @@ class FenceWatch:
         except fence.Fenced as error:
             if error.replaced_by is not None:
                 self._own = fence.keep_replaced(self._directory, own, error.replaced_by)
-            if all(alert.name != FENCED for alert in database.peek(list_alerts)):
-                alert = Alert(FENCED, "", database.clock.now(), str(error))
-                with contextlib.suppress(Unavailable):  # the disk is full
-                    await database.write(put_alert, alert)
+            await note_alert(database, FENCED, str(error))
             raise
         # A copy of a box on a different network cannot find the original. So if a backup target is
         # set, only the marker there shows whether the original still serves.
         is_alone = wrote if self._box.settings.backup.target else looked
         if is_alone and not own.confirmed:
             self._own = fence.confirm_installation(self._directory, own)
-        if not self._has_cleared:
-            with contextlib.suppress(Unavailable):
-                await database.write(drop_alerts, {FENCED})
-                self._has_cleared = True
+        await note_alert(database, FENCED, "")
 
     async def _look_around(self, key: RecoveryKey, own: fence.Stored) -> bool:
         """Look for other boxes on the network, if this is due in the current check.

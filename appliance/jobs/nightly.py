@@ -11,7 +11,7 @@ from functools import partial
 
 import apsw
 
-from appliance.alerts import list_alerts, set_alert
+from appliance.alerts import list_alerts, note_alert
 from appliance.backup.catalogue import OVERDUE_MS, needs_new_kit, read_record
 from appliance.backup.copies import Copier, UnusableCopy, read_copy_record
 from appliance.backup.create import Maker, find_mark
@@ -174,7 +174,7 @@ class NightlyWork:
         for environment in self._box.environments:
             faults += await run_in_daemon_thread(partial(list_faults, environment.database.path))
         sentence = "a database is damaged. Run venuebox doctor, then venuebox restore --latest."
-        await self._note(DAMAGED, sentence if faults else "")
+        await note_alert(self._box.live.database, DAMAGED, sentence if faults else "")
         if faults:  # a backup of a damaged database must not replace a good one
             log.error("database: integrity check failed: %s", faults[0].split("\n")[0])
             return
@@ -187,7 +187,7 @@ class NightlyWork:
         except OperatorError as error:
             sentence = f"no backup was made: {error}"
             log.warning("backup: nightly backup failed: %s", error)
-        await self._note(NO_BACKUP, sentence)
+        await note_alert(self._box.live.database, NO_BACKUP, sentence)
 
     async def _vacuum(self, environment: Environment) -> bool:
         """Vacuum the database to remove erased data. If that fails, truncate the WAL instead.
@@ -227,21 +227,7 @@ class NightlyWork:
         trouble = read_record(self._box.directory.root).trouble
         why = f" ({trouble})" if trouble else ""
         sentence = f"no backup has passed a trial restore for more than 30 hours{why}"
-        await self._note(NO_BACKUP, sentence if due else "")
-
-    async def _note(self, name: str, sentence: str) -> None:
-        await note_alert(self._box.live.database, name, sentence)
-
-
-async def note_alert(database: Database, name: str, sentence: str) -> None:
-    """Raise the alert `name` with the text `sentence`, or drop it if `sentence` is empty."""
-    alerts = await database.read(list_alerts)
-    if not sentence and all(alert.name != name for alert in alerts):
-        return  # nothing to write
-    try:
-        await database.write(set_alert, name, sentence)
-    except ApiError:
-        log.warning("alerts: the alert %s could not be stored: %s", name, sentence)
+        await note_alert(self._box.live.database, NO_BACKUP, sentence if due else "")
 
 
 async def note_new_key(database: Database, directory: DataDirectory) -> None:
