@@ -115,7 +115,7 @@ def trust(arguments: argparse.Namespace, console: cli.Console) -> int:
 def show_deliveries(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Print one line for each delivery, oldest first."""
     with console.reading(console.directory(arguments), arguments.environment) as reader:
-        rows = [_row(each) for each in delivery_log.list_delivery_log(reader)]
+        rows = [_row(*each) for each in delivery_log.list_delivery_log(reader)]
     return cli.print_rows(arguments, rows)
 
 
@@ -200,21 +200,23 @@ def _columns(environment: EnvironmentName, endpoint: Endpoint) -> list[str]:
     return [*columns, endpoint.url, f"checked against {_trusted(endpoint.ca, endpoint.pin)}"]
 
 
-def _row(delivery: delivery_log.LoggedDelivery) -> tuple[dict[str, object], list[str]]:
-    attempts = ", ".join(str(each.http_status or each.outcome) for each in delivery.attempts)
+def _row(
+    event_seq: int, delivery: delivery_log.ListedDelivery, attempts: list[delivery_log.Attempt]
+) -> tuple[dict[str, object], list[str]]:
+    shown = ", ".join(str(each.http_status or each.outcome) for each in reversed(attempts))
     described = {
         "id": delivery.id,
-        "event": delivery.event_seq,
+        "event": event_seq,
         "type": delivery.event_type,
         "endpoint": delivery.endpoint_id,
         "state": delivery.state,
-        "attempts": [_describe_attempt(attempt) for attempt in delivery.attempts],
+        "attempts": [_describe_attempt(attempt) for attempt in reversed(attempts)],
         "nextAttemptAt": format_instant(delivery.due_at) if delivery.state == "pending" else None,
     }
-    return described, [delivery.id, delivery.event_type, delivery.state, attempts]
+    return described, [delivery.id, delivery.event_type, delivery.state, shown]
 
 
-def _describe_attempt(attempt: delivery_log.LoggedAttempt) -> dict[str, object]:
+def _describe_attempt(attempt: delivery_log.Attempt) -> dict[str, object]:
     status = attempt.http_status
     outcome = {"error": attempt.outcome} if status is None else {"status": status}
     return {"at": format_instant(attempt.at), **outcome, "durationMs": attempt.duration_ms}

@@ -15,48 +15,6 @@ from appliance.database.database import Database
 from appliance.webhooks.deliveries import DueDelivery, Key, drop_requests, find_failed_request
 from appliance.webhooks.endpoints import EndpointsChanged, get_endpoint
 
-
-@dataclass(frozen=True, slots=True)
-class LoggedAttempt:
-    """One attempt. If no response arrived, `http_status` is None and `outcome` is the reason."""
-
-    at: int
-    duration_ms: int
-    outcome: str
-    http_status: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class LoggedDelivery:
-    """A delivery with its event, endpoint and attempts.
-
-    `due_at` is valid only while the delivery is pending.
-    """
-
-    id: str
-    event_seq: int
-    event_type: str
-    endpoint_id: str
-    state: str
-    due_at: int
-    attempts: tuple[LoggedAttempt, ...]
-
-
-def list_delivery_log(reader: Reader) -> Iterator[LoggedDelivery]:
-    """Iterate over all deliveries, oldest first, one row at a time."""
-    rows = reader.rows(
-        """SELECT d.id, d.event_seq, e.type, d.endpoint_id, d.state, d.due_at,
-                  (SELECT json_group_array(
-                          json_array(a.at, a.duration_ms, a.outcome, a.http_status) ORDER BY a.n)
-                   FROM attempt a WHERE a.delivery_seq = d.seq)
-           FROM delivery d JOIN event e ON e.seq = d.event_seq
-           ORDER BY d.seq"""
-    )
-    for *columns, attempts in rows:
-        logged = tuple(LoggedAttempt(*attempt) for attempt in json.loads(attempts))
-        yield LoggedDelivery(*(*columns, logged))
-
-
 PAGE = 50
 _FOREVER = 2**62
 
@@ -433,17 +391,28 @@ class DeliveryStory:
     failed_request: tuple[int, bytes] | None
 
 
+def list_delivery_log(reader: Reader) -> Iterator[tuple[int, ListedDelivery, list[Attempt]]]:
+    """Iterate over (event seq, delivery, attempts), oldest delivery and latest attempt first."""
+    for event_seq, seq, *columns in reader.rows(f"{_LINES} ORDER BY d.seq"):
+        yield event_seq, ListedDelivery(*columns), _list_attempts(reader, seq)
+
+
 def get_delivery_story(reader: Reader, delivery_id: str) -> DeliveryStory:
     """Return the delivery with its latest 100 attempts. Raises NotFound if the id is unknown."""
     seq, found = get_listed_delivery(reader, delivery_id)
+    due = DueDelivery(
+        seq, found.id, 0, found.event_type, found.reservation_id, found.occurred_at, found.replays
+    )
+    attempts = tuple(_list_attempts(reader, seq))
+    return DeliveryStory(found, due, attempts, find_failed_request(reader, delivery_id))
+
+
+def _list_attempts(reader: Reader, seq: int) -> list[Attempt]:
+    """Return the latest 100 attempts of the delivery, newest first."""
     rows = reader.rows(
         """SELECT n, at, duration_ms, phase, outcome, http_status, remote_address, excerpt,
                   charged, body_sha256
            FROM attempt WHERE delivery_seq = :seq ORDER BY n DESC LIMIT :limit""",
         {"seq": seq, "limit": _SHOWN},
     )
-    attempts = tuple(Attempt(*row) for row in rows)
-    due = DueDelivery(
-        seq, found.id, 0, found.event_type, found.reservation_id, found.occurred_at, found.replays
-    )
-    return DeliveryStory(found, due, attempts, find_failed_request(reader, delivery_id))
+    return [Attempt(*row) for row in rows]
