@@ -18,7 +18,7 @@ from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.i18n import Language, isolate
 from appliance.core.i18n import mark as _
-from appliance.core.network import Network
+from appliance.core.network import has_way_out
 from appliance.core.settings import Settings
 from appliance.core.tokens import EnvironmentName
 from appliance.database.connection import Reader, is_unopenable, open_connection
@@ -194,7 +194,7 @@ class Machine:
     device: Callable[[Path], int] = lambda path: path.stat().st_dev
     proc: Path = Path("/proc")
     is_synchronised: Callable[[], bool | None] = kernel_is_synchronised
-    has_way_out: Callable[[], bool] = Network().has_way_out
+    has_way_out: Callable[[], bool] = has_way_out
     ask: Callable[[str], int | None] = ask_health
 
 

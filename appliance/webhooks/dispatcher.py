@@ -24,7 +24,7 @@ from appliance.clock import (
 )
 from appliance.clock_gate import ClockGate
 from appliance.core.errors import InvalidWebhookUrl, Unavailable, log_exception
-from appliance.core.network import Network
+from appliance.core.network import has_way_out
 from appliance.core.settings import WebhookSettings
 from appliance.database.connection import Reader
 from appliance.database.database import ChangedBeside
@@ -97,7 +97,7 @@ class Dependencies:
     draw: Callable[[], float] = random.random
     budgets: Budgets = field(default_factory=Budgets)
     inside: Inside | None = None
-    network: Network = field(default_factory=Network)
+    has_way_out: Callable[[], bool] = has_way_out
     synchronised: Synchronised = kernel_is_synchronised
     watch_clock_steps: WatchClockSteps = watch_clock_steps
 
@@ -134,8 +134,8 @@ _EVIDENCE = (NO_ROUTE, DNS_TEMP, CONN_TIMEOUT)
 class OfflineGate:
     """Decides from the external endpoints' recent results whether the box itself was offline."""
 
-    def __init__(self, network: Network, uptime: Uptime) -> None:
-        self._network = network
+    def __init__(self, has_way_out: Callable[[], bool], uptime: Uptime) -> None:
+        self._has_way_out = has_way_out
         self._uptime = uptime
         self._last_success: int | None = None
         self._failed_at: dict[str, int] = {}
@@ -160,7 +160,7 @@ class OfflineGate:
         if outcome.code not in _EVIDENCE:
             return False
         self._failed_at[client.receiver.host] = now
-        if not self._network.has_way_out():
+        if not self._has_way_out():
             return True
         if self._last_success is not None and now - self._last_success < _QUIET_MS:
             return False
@@ -210,7 +210,7 @@ class Dispatcher:
             partial(rebase_due_times, database, uptime),
             self._catch_up,
         )
-        self._offline_gate = OfflineGate(dependencies.network, uptime)
+        self._offline_gate = OfflineGate(dependencies.has_way_out, uptime)
         self._recorder = Recorder(database, uptime.boot, self._on_recorded, self._on_stuck)
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_stuck = False  # the outcomes of attempts cannot be written

@@ -215,7 +215,7 @@ def outside(settings, names, uptime, surroundings):
         connect=connect_directly,
         draw=lambda: 0.0,
         budgets=Budgets(total=60.0, connect=60.0, drain=0.2, idle=60.0),
-        network=surroundings,
+        has_way_out=surroundings.has_way_out,
         synchronised=surroundings.is_synchronised,
         watch_clock_steps=surroundings.watch_clock_steps,
     )
