@@ -8,6 +8,7 @@ again.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict
 
 from appliance.alerts import (
     CLOCK_HELD,
@@ -37,13 +38,6 @@ def write_heartbeat(tx: Transaction) -> None:
     """
     sql = "INSERT INTO heartbeat (id, at) VALUES (1, :now) ON CONFLICT (id) DO UPDATE SET at = :now"
     tx.execute(sql, {"now": tx.now})
-
-
-def put_clock_mark(tx: Transaction, mark: ClockMark) -> None:
-    """Store the clock mark in place of the previous mark."""
-    sql = """INSERT INTO clock_mark (id, at, boot, offset_ms) VALUES (1, :at, :boot, :offset)
-             ON CONFLICT (id) DO UPDATE SET at = :at, boot = :boot, offset_ms = :offset"""
-    tx.execute(sql, {"at": mark.at, "boot": mark.boot, "offset": mark.offset})
 
 
 def confirm_clock(tx: Transaction, actor: str) -> None:
@@ -283,6 +277,8 @@ def _put_mark(tx: Transaction, mark: ClockMark, *, is_sure: bool) -> None:
 
     Without heartbeats, 40 days without new data would look like a clock step at the next start.
     """
-    put_clock_mark(tx, mark)
+    sql = """INSERT INTO clock_mark (id, at, boot, offset_ms) VALUES (1, :at, :boot, :offset)
+             ON CONFLICT (id) DO UPDATE SET at = :at, boot = :boot, offset_ms = :offset"""
+    tx.execute(sql, asdict(mark))
     if is_sure:
         write_heartbeat(tx)

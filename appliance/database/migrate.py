@@ -17,7 +17,7 @@ from appliance.database.connection import (
     lay_out_pages,
     wait_for_others,
 )
-from appliance.database.integrity import read_schema_number
+from appliance.database.integrity import describe_damage, read_schema_number
 
 APPLICATION_ID = 0x53564342  # "SVCB", which marks a box database
 
@@ -71,10 +71,7 @@ def migrate(path: Path, *, create: bool = False) -> int:
     except (apsw.NotADBError, apsw.CorruptError, apsw.IOError) as error:
         if is_unopenable(error):
             raise OperatorError(describe_unopenable(path)) from None
-        raise OperatorError(
-            f"{path.name} is damaged ({error}). Restore the last good backup with "
-            f"venuebox restore --latest --data {path.parent}"
-        ) from None
+        raise OperatorError(describe_damage(path, str(error))) from None
     finally:
         connection.close()
 
