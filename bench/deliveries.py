@@ -15,8 +15,7 @@ from appliance.environment import Environment
 from appliance.outbox import announce
 from appliance.webhooks.client import Budgets
 from appliance.webhooks.deliveries import cancel_pending
-from appliance.webhooks.dependencies import make_dependencies
-from appliance.webhooks.dispatcher import Dispatcher
+from appliance.webhooks.dispatcher import Dispatcher, make_dependencies
 from appliance.webhooks.endpoints import register_endpoint
 from tests.builders import TONIGHT, table_id
 from tests.conftest import opened_box, with_settings
