@@ -97,7 +97,7 @@ async def test_an_attempt_that_cannot_be_recorded_is_not_made(
     def write(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("appliance.tls.acme.atomic_write", write)
+    monkeypatch.setattr("appliance.tls.acme.write_json", write)
 
     async with looked_after(certificates, box):
         assert orders == []
