@@ -46,7 +46,8 @@ def doctor(arguments: argparse.Namespace, console: cli.Console) -> int:
     # Imported here, so that other commands start without loading mail and HTTP code.
     from appliance.core.i18n import load_languages  # noqa: PLC0415
     from appliance.doctor.check import CheckContext, Sentence, worst  # noqa: PLC0415
-    from appliance.doctor.checks import examine, fix_permissions  # noqa: PLC0415
+    from appliance.doctor.checks import examine  # noqa: PLC0415
+    from appliance.doctor.data import fix_permissions  # noqa: PLC0415
 
     directory = console.box(arguments)
     changed = fix_permissions(directory) if arguments.fix else []

@@ -12,8 +12,8 @@ from appliance.backup.catalogue import record_kit
 from appliance.backup.copies import CopyRecord
 from appliance.backup.recovery_key import ensure_recovery_key, recovery_key_file
 from appliance.core.tokens import Tokens
-from appliance.doctor import checks
-from appliance.doctor.checks import fix_permissions
+from appliance.doctor import data
+from appliance.doctor.data import fix_permissions
 from appliance.privacy import LIST, append_to_list
 from tests.unit.doctor.conftest import english
 
@@ -62,7 +62,7 @@ def test_a_log_that_is_not_folded_is_warned_of(ward):
     with (ward.root / "live.db-wal").open("ab") as file:
         file.truncate(65 << 20)
 
-    assert checks.wal(ward.context).status == "warn"
+    assert data.wal(ward.context).status == "warn"
 
 
 def test_an_old_signing_key_is_warned_of(ward):
@@ -95,7 +95,7 @@ def test_a_file_or_folder_that_others_can_read_is_named_and_mended(ward, name):
 
 def test_a_file_of_somebody_else_is_named(ward, monkeypatch):
     stranger = SimpleNamespace(st_uid=ward.root.stat().st_uid + 1, st_mode=0o600)
-    monkeypatch.setattr(checks, "_walk", lambda _: [(ward.root / "live.db", stranger)])
+    monkeypatch.setattr(data, "_walk", lambda _: [(ward.root / "live.db", stranger)])
 
     found = ward.find("permissions")
 
