@@ -24,7 +24,7 @@ from appliance.clock import newest_zone_database
 from appliance.core.tokens import Keyring, Tokens
 from appliance.database.connection import Transaction
 from appliance.database.integrity import session
-from appliance.door.signing_keys import pass_text
+from appliance.door.guest_pass import pass_text
 from appliance.door.terminals import issue_terminal
 from appliance.reservations.rows import list_evening
 from appliance.scheduler import Scheduler

@@ -11,7 +11,7 @@ from appliance.clock import newest_zone_database
 from appliance.core.tokens import Keyring, Tokens, hash_token
 from appliance.database.connection import Transaction
 from appliance.database.integrity import session
-from appliance.door.signing_keys import add_signing_key
+from appliance.door.guest_pass import add_signing_key
 from appliance.environment import Environment
 from appliance.reservations.request import Booking
 from tests.clocks import StoppedClock

@@ -21,9 +21,8 @@ from appliance.core.tokens import EnvironmentName, Keyring, Tokens
 from appliance.database.connection import Reader, open_connection, open_for_command
 from appliance.database.integrity import count_rows, list_faults, make_live, session
 from appliance.database.migrate import list_migrations, migrate
-from appliance.door.guest_pass import decode_pass
+from appliance.door.guest_pass import decode_pass, get_signing_key, pass_text
 from appliance.door.scan import look_up_code
-from appliance.door.signing_keys import get_signing_key, pass_text
 from appliance.reservations.rows import find_reservation
 from appliance.staff.accounts import is_closed
 from appliance.staff.audit_log import CONSOLE, record_audit

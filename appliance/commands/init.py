@@ -12,7 +12,7 @@ from appliance.core.settings_file import settings_example
 from appliance.core.tokens import Keyring
 from appliance.database.integrity import session
 from appliance.database.migrate import migrate
-from appliance.door.signing_keys import add_signing_key
+from appliance.door.guest_pass import add_signing_key
 from appliance.staff.accounts import begin_setup
 from appliance.venue.edit import apply_venue
 from appliance.venue.venue_file import UNFURNISHED, VenueFile, parse_venue_file

@@ -6,7 +6,7 @@ from appliance.api_keys import READ_ONLY_SCOPES, SCOPES, issue_key, list_keys, r
 from appliance.commands import console as cli
 from appliance.core.tokens import Keyring
 from appliance.database.connection import known
-from appliance.door.signing_keys import rotate_signing_key
+from appliance.door.guest_pass import rotate_signing_key
 
 
 def add(commands: cli.Commands) -> None:

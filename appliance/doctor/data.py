@@ -30,7 +30,7 @@ from appliance.doctor.check import (
     utc,
     warn,
 )
-from appliance.door.signing_keys import get_signing_key
+from appliance.door.guest_pass import get_signing_key
 from appliance.privacy import LIST, find_unreadable
 
 _MIB = 1 << 20

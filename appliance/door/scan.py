@@ -17,11 +17,12 @@ from appliance.door.guest_pass import (
     GuestPass,
     ReadPass,
     decode_passes,
+    find_verifying_key,
+    get_venue_tag,
     lookalikes,
     parse_access_code,
     resembles_pass,
 )
-from appliance.door.signing_keys import find_verifying_key, get_venue_tag
 from appliance.door.verdict import COLOURS
 from appliance.reservations.rows import list_evening
 from appliance.reservations.search import is_name, search_by_name

@@ -26,7 +26,7 @@ from appliance.core.i18n import Language, load_languages
 from appliance.core.i18n import mark as _
 from appliance.core.qr import qr_png
 from appliance.database.connection import Reader
-from appliance.door.signing_keys import pass_text
+from appliance.door.guest_pass import pass_text
 from appliance.environment import Environment
 from appliance.reservations.calendar_file import CalendarEntry
 from appliance.reservations.email_queue import (

@@ -22,7 +22,7 @@ from appliance.core.errors import ApiError, OperatorError
 from appliance.database.connection import Reader, Transaction
 from appliance.database.database import Database
 from appliance.database.integrity import list_faults
-from appliance.door.signing_keys import find_first_instant
+from appliance.door.guest_pass import find_first_instant
 from appliance.environment import Environment
 from appliance.jobs.reservation_states import last_ended_evening_now
 from appliance.privacy import erase_past_guests, find_past_guests

@@ -9,12 +9,11 @@ from appliance.clock import Clock, format_instant
 from appliance.core.errors import PairingLater, PairingRefused
 from appliance.core.tokens import encode_url_safe
 from appliance.database.connection import Reader
-from appliance.door.guest_pass import venue_tag
+from appliance.door.guest_pass import list_public_keys, venue_tag
 from appliance.door.pairing import (
     pair_by_code,
     pair_by_secret,
 )
-from appliance.door.signing_keys import list_public_keys
 from appliance.door.terminals import (
     get_terminal,
     revoke_terminal,

@@ -10,10 +10,10 @@ from aiohttp.test_utils import TestServer
 from playwright.async_api import BrowserContext
 
 from appliance.core.settings import Settings
+from appliance.door.guest_pass import pass_text
 from appliance.door.pairing import (
     offer_pairing,
 )
-from appliance.door.signing_keys import pass_text
 from appliance.environment import Environment
 from appliance.reservations.model import Reservation
 from appliance.reservations.rows import get_reservation

@@ -2,7 +2,7 @@
 
 import pytest
 
-from appliance.door.signing_keys import rotate_signing_key
+from appliance.door.guest_pass import rotate_signing_key
 from appliance.reservations.change import reissue_pass
 
 _LATER = """seconds => {

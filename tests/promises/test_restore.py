@@ -26,7 +26,7 @@ from appliance.core.data_directory import DataDirectory
 from appliance.core.tokens import Keyring
 from appliance.database.connection import Reader, open_connection
 from appliance.database.migrate import PAGE_BYTES
-from appliance.door.signing_keys import pass_text
+from appliance.door.guest_pass import pass_text
 from appliance.reservations.rows import get_reservation
 from appliance.staff.audit_log import list_audit_entries
 from appliance.tls.certificates import AUTHORITY, IMPORTED, LEAF, import_certificate, read_identity

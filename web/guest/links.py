@@ -9,7 +9,7 @@ from aiohttp import web
 
 from appliance.core.tokens import Keyring, hash_token
 from appliance.database.connection import Reader
-from appliance.door.signing_keys import pass_text
+from appliance.door.guest_pass import pass_text
 from appliance.environment import Environment
 from appliance.http.request import ENVIRONMENT
 from appliance.reservations.model import Reservation, cancel_deadline, evening_is_over

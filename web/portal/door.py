@@ -12,6 +12,7 @@ from appliance.core.i18n import Language
 from appliance.core.qr import qr_svg
 from appliance.core.tokens import hash_token
 from appliance.database.connection import Reader
+from appliance.door.guest_pass import list_key_ages, rotate_signing_key
 from appliance.door.offline_sync import acknowledge_conflict, list_open_conflicts
 from appliance.door.pairing import (
     PAIRING_LIFE_MS,
@@ -21,7 +22,6 @@ from appliance.door.pairing import (
 )
 from appliance.door.scan_log import LogFilter, count_scans, find_broken_link, page_log
 from appliance.door.scan_log_file import Export, Format
-from appliance.door.signing_keys import list_key_ages, rotate_signing_key
 from appliance.door.terminals import (
     NAME_MAX,
     PORTAL_TERMINAL_ID,

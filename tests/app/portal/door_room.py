@@ -1,6 +1,6 @@
 """Helpers for tests of the door's pages: create a terminal, scan a code, create a pass."""
 
-from appliance.door.signing_keys import pass_text
+from appliance.door.guest_pass import pass_text
 from appliance.door.terminals import issue_terminal
 from tests.unit.arrivals import add_reservation
 

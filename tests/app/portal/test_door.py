@@ -6,9 +6,9 @@ from urllib.parse import quote
 
 import pytest
 
+from appliance.door.guest_pass import pass_text
 from appliance.door.scan_log import list_log_keys
 from appliance.door.scan_log_file import check_export
-from appliance.door.signing_keys import pass_text
 from appliance.reservations.rows import get_reservation
 from tests.app.portal.door_room import a_pass, a_terminal, rows, scan
 from tests.app.terminal_bridge.apart import a_scan

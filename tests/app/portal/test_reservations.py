@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from appliance.door.signing_keys import pass_text
+from appliance.door.guest_pass import pass_text
 from appliance.privacy import ask_erasure
 from appliance.reservations.rows import list_erasure_requests
 from tests.app.portal.door_room import a_terminal, scan

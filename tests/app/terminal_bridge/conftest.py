@@ -11,7 +11,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from appliance.box import Box
 from appliance.core.errors import ApiError
-from appliance.door.signing_keys import pass_text
+from appliance.door.guest_pass import pass_text
 from appliance.door.terminals import issue_terminal
 from appliance.environment import Environment
 from appliance.http.rate_limit import RateLimit

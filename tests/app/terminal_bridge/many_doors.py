@@ -14,8 +14,8 @@ from appliance.core.data_directory import DataDirectory
 from appliance.core.tokens import Keyring, Tokens
 from appliance.database.connection import Reader, open_connection
 from appliance.database.integrity import session
+from appliance.door.guest_pass import pass_text
 from appliance.door.scan_log import find_broken_link
-from appliance.door.signing_keys import pass_text
 from appliance.door.terminals import issue_terminal
 from appliance.venue.rows import find_tonight
 from tests.unit.arrivals import add_reservation

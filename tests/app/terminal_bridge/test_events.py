@@ -6,7 +6,7 @@ import time
 import pytest
 
 from appliance.database.database import ChangedBeside
-from appliance.door.signing_keys import rotate_signing_key
+from appliance.door.guest_pass import rotate_signing_key
 from appliance.door.terminals import edit_terminal, issue_terminal, revoke_terminal, terminal_mark
 from appliance.reservations.change import accept, cancel
 from appliance.reservations.create import grant

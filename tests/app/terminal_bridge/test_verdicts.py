@@ -6,9 +6,17 @@ from dataclasses import replace
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from appliance.door.guest_pass import GuestPass, decode_pass, decode_passes, encode_pass, venue_tag
+from appliance.door.guest_pass import (
+    GuestPass,
+    add_signing_key,
+    decode_pass,
+    decode_passes,
+    encode_pass,
+    get_signing_key,
+    guest_pass_of,
+    venue_tag,
+)
 from appliance.door.scan import look_up_code
-from appliance.door.signing_keys import add_signing_key, get_signing_key, guest_pass_of
 from appliance.reservations.rows import update_reservation
 from tests.app.terminal_bridge.mutations import mutate
 from tests.builders import TONIGHT, VENUE_ID

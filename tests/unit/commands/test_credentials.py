@@ -6,10 +6,10 @@ import pytest
 
 from appliance.api_keys import READ_ONLY_SCOPES, SCOPES
 from appliance.core.tokens import Keyring
+from appliance.door.guest_pass import list_key_ages
 from appliance.door.pairing import (
     pair_by_code,
 )
-from appliance.door.signing_keys import list_key_ages
 from appliance.staff.two_factor import confirm_two_factor, offer_two_factor, totp_code
 
 

@@ -2,9 +2,9 @@ import pytest
 
 from appliance.core.errors import OperatorError
 from appliance.core.tokens import Keyring
-from appliance.door.guest_pass import decode_pass
-from appliance.door.signing_keys import (
+from appliance.door.guest_pass import (
     add_signing_key,
+    decode_pass,
     find_verifying_key,
     get_signing_key,
     list_public_keys,

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from appliance.door.check_in import check_in, undo_check_in
+from appliance.door.guest_pass import add_signing_key
 from appliance.door.scan import Reading, Scan
 from appliance.door.scan_log import count_scans, find_broken_link, list_log_keys
 from appliance.door.scan_log_file import NOT_AN_EXPORT, Checked, Export, check_export
-from appliance.door.signing_keys import add_signing_key
 from appliance.door.terminals import get_terminal, issue_terminal
 from tests.spreadsheets import formulas_in, rows_of
 from tests.unit.arrivals import add_reservation

@@ -14,7 +14,7 @@ from appliance.core.errors import (
     ValidationError,
     WrongState,
 )
-from appliance.door.signing_keys import pass_text
+from appliance.door.guest_pass import pass_text
 from appliance.privacy import find_reservations_of
 from appliance.reservations.change import (
     Amendment,
