@@ -22,8 +22,7 @@ from appliance.reservations.rows import count_evening, list_evening
 from appliance.reservations.search import asks_phone, search
 from appliance.venue.model import day_of_week, parse_date
 from appliance.venue.rows import find_tonight, get_venue, list_slots
-from terminal_bridge.api.request import authenticate
-from terminal_bridge.api.wire import conflict_of, encode, guest_of
+from terminal_bridge.api.protocol import authenticate, conflict_of, encode, guest_of
 
 SNAPSHOT_CONTEXT = b"svc-snapshot-v1"
 LIFE_MS = 12 * 3600 * 1000

@@ -13,8 +13,7 @@ from appliance.door.live_feed import Change, Listener
 from appliance.door.terminals import Terminal, get_terminal
 from appliance.environment import Environment
 from appliance.http.request import ENVIRONMENT
-from terminal_bridge.api.request import authenticate
-from terminal_bridge.api.wire import encode, event_of
+from terminal_bridge.api.protocol import authenticate, encode, event_of
 
 HEARTBEAT_SECONDS = 20.0
 _BATCH = 8  # changes serialised before yielding to the event loop

@@ -28,7 +28,7 @@ from appliance.http.request import (
     read_object,
 )
 from appliance.venue.rows import find_tonight, get_venue
-from terminal_bridge.api.request import authenticate, keep_token, parse_pairing
+from terminal_bridge.api.protocol import authenticate, keep_token, parse_pairing
 
 # After five wrong attempts by all devices together, the open pairing codes stop working
 # (appliance/door/pairing.py). The limit per device is lower, so that one device alone cannot

@@ -17,9 +17,11 @@ from appliance.door.terminals import Terminal
 from appliance.environment import Environment
 from appliance.http.request import ENVIRONMENT, answer, parse_instant, read_object
 from appliance.reservations.request import parse_uuid
-from terminal_bridge.api.request import (
+from terminal_bridge.api.protocol import (
     ScanRequest,
     authenticate,
+    conflict_of,
+    error_of,
     parse_code,
     parse_needed_reason,
     parse_offline_scans,
@@ -28,8 +30,8 @@ from terminal_bridge.api.request import (
     parse_request,
     parse_reservation_id,
     parse_scan_id,
+    verdict_of,
 )
-from terminal_bridge.api.wire import conflict_of, error_of, verdict_of
 
 SYNC_LIMIT = 512 * 1024  # in bytes, enough for 500 scans with reasons
 _BATCH = 25  # scans per transaction; scans from other terminals wait until it ends

@@ -11,7 +11,7 @@ from appliance.core.scanner_settings import ReaderSettings
 from appliance.database.connection import Reader
 from appliance.door.terminals import Terminal, list_terminals
 from appliance.environment import Environment
-from terminal_bridge.api.request import ScanRequest, touch
+from terminal_bridge.api.protocol import ScanRequest, touch
 from terminal_bridge.api.scans import decide_code
 from terminal_bridge.scanners.scanner import ARRIVALS, Answer, Decide, ReaderState, Undecided
 from terminal_bridge.scanners.scanners import Readers

@@ -40,7 +40,7 @@ from appliance.venue.venue_file import parse_venue_file
 from appliance.webhooks.endpoints import parse_ca, parse_pin
 from terminal_bridge.agent.client import Identity, OutOfReach, _parse_response
 from terminal_bridge.agent.offline import read_snapshot
-from terminal_bridge.api.request import parse_offline_scans, parse_request
+from terminal_bridge.api.protocol import parse_offline_scans, parse_request
 from terminal_bridge.scanners.scanner import Lines
 from tests.builders import a_body
 from tests.soak.scale import FULL
