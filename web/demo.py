@@ -22,12 +22,10 @@ from appliance.core.files import atomic_write
 from appliance.core.network import is_loopback_host
 from appliance.core.settings import Settings
 from appliance.database.connection import Reader, Transaction
-from appliance.door.pairing import (
-    PAIRING_LIFE_MS,
-    offer_pairing,
-)
 from appliance.door.terminals import (
+    PAIRING_LIFE_MS,
     issue_terminal,
+    offer_pairing,
 )
 from appliance.environment import Environment
 from appliance.outbox import EVENT_TYPES

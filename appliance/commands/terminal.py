@@ -3,7 +3,7 @@
 import argparse
 
 from appliance.commands import console as cli
-from appliance.door import pairing, terminals
+from appliance.door import terminals
 from appliance.environment import terminal_base, trust_page
 
 _ROLE = "role; each includes the ones before it (default: override)"
@@ -41,7 +41,7 @@ def pair(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Start a pairing and print its link and code."""
     directory = console.directory(arguments)
     with console.transaction(directory, arguments.environment) as tx:
-        offered = pairing.offer_pairing(tx, arguments.name, arguments.role)
+        offered = terminals.offer_pairing(tx, arguments.name, arguments.role)
     links = console.links(directory, arguments.environment)
     base = terminal_base(links, console.settings_in_force(directory).server)
     url = offered.link(base)

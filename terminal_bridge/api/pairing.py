@@ -10,12 +10,10 @@ from appliance.core.errors import PairingLater, PairingRefused
 from appliance.core.tokens import encode_url_safe
 from appliance.database.connection import Reader
 from appliance.door.guest_pass import list_public_keys, venue_tag
-from appliance.door.pairing import (
-    pair_by_code,
-    pair_by_secret,
-)
 from appliance.door.terminals import (
     get_terminal,
+    pair_by_code,
+    pair_by_secret,
     revoke_terminal,
 )
 from appliance.http.rate_limit import RateLimit
@@ -31,7 +29,7 @@ from appliance.venue.rows import find_tonight, get_venue
 from terminal_bridge.api.protocol import authenticate, keep_token, parse_pairing
 
 # After five wrong attempts by all devices together, the open pairing codes stop working
-# (appliance/door/pairing.py). The limit per device is lower, so that one device alone cannot
+# (appliance/door/terminals.py). The limit per device is lower, so that one device alone cannot
 # disable them.
 _TRIES_PER_DEVICE = 3
 _OFFER_SECONDS = 600.0

@@ -11,7 +11,7 @@ from playwright.async_api import BrowserContext
 
 from appliance.core.settings import Settings
 from appliance.door.guest_pass import pass_text
-from appliance.door.pairing import (
+from appliance.door.terminals import (
     offer_pairing,
 )
 from appliance.environment import Environment

@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from appliance.core.qr import qr_png
-from appliance.door.pairing import (
+from appliance.door.terminals import (
     offer_pairing,
 )
 from tests.browser.accessibility import violations

@@ -4,11 +4,9 @@ import asyncio
 
 import pytest
 
-from appliance.door.pairing import (
-    offer_pairing,
-)
 from appliance.door.terminals import (
     edit_terminal,
+    offer_pairing,
     revoke_terminal,
     terminal_mark,
 )

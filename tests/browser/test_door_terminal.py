@@ -3,10 +3,8 @@
 import pytest
 from aiohttp import ClientSession
 
-from appliance.door.pairing import (
-    offer_pairing,
-)
 from appliance.door.terminals import (
+    offer_pairing,
     revoke_terminal,
 )
 from tests.browser.phones import eventually

@@ -14,23 +14,21 @@ from appliance.core.tokens import hash_token
 from appliance.database.connection import Reader
 from appliance.door.guest_pass import list_key_ages, rotate_signing_key
 from appliance.door.offline_sync import acknowledge_conflict, list_open_conflicts
-from appliance.door.pairing import (
-    PAIRING_LIFE_MS,
-    find_offer,
-    list_open_offers,
-    offer_pairing,
-)
 from appliance.door.scan_log import LogFilter, count_scans, find_broken_link, page_log
 from appliance.door.scan_log_file import Export, Format
 from appliance.door.terminals import (
     NAME_MAX,
+    PAIRING_LIFE_MS,
     PORTAL_TERMINAL_ID,
     ROLES,
     Terminal,
     edit_terminal,
+    find_offer,
     get_terminal,
     issue_terminal,
+    list_open_offers,
     list_terminals,
+    offer_pairing,
     revoke_terminal,
     terminal_mark,
 )

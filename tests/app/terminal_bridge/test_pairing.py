@@ -9,12 +9,10 @@ import pytest
 from appliance.core.errors import OperatorError
 from appliance.core.tokens import hash_token
 from appliance.door.guest_pass import decode_pass
-from appliance.door.pairing import (
-    Offered,
-    offer_pairing,
-)
 from appliance.door.terminals import (
+    Offered,
     issue_terminal,
+    offer_pairing,
     revoke_terminal,
 )
 

@@ -7,7 +7,7 @@ import pytest
 from appliance.api_keys import READ_ONLY_SCOPES, SCOPES
 from appliance.core.tokens import Keyring
 from appliance.door.guest_pass import list_key_ages
-from appliance.door.pairing import (
+from appliance.door.terminals import (
     pair_by_code,
 )
 from appliance.staff.two_factor import confirm_two_factor, offer_two_factor, totp_code
