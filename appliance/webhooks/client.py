@@ -443,7 +443,11 @@ class _Connection(ResponseHandler):
             self.abort()  # unrequested data would be taken for the response to the next request
             return
         self.heard = True
-        super().data_received(data)
+        # Parse the head first: a parse error in the body would discard a head in the same data.
+        head, end, body = data.partition(b"\r\n\r\n")
+        super().data_received(head + end)
+        if body:
+            super().data_received(body)
 
     def feed_data(self, data: Any, size: int = 0) -> None:
         self._informational += data[0].code < 200

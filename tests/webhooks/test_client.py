@@ -142,6 +142,22 @@ async def test_the_head_decides_whether_it_was_in_time(make_client, receiver, bu
     assert (await make_client(receiver.url, budgets=budgets).post(REQUEST)).code == code
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 204 No Content\r\n\r\nok",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nbroken",
+    ],
+    ids=["204 with a body", "broken chunks"],
+)
+async def test_a_broken_body_in_the_same_packet_as_the_head_is_a_success(client, receiver, answer):
+    receiver.always = scripted(answer)
+
+    for _ in range(2):
+        assert (await client.post(REQUEST)).delivered
+    assert receiver.connections == 2
+
+
 async def test_a_slow_body_after_200_is_a_success_and_the_connection_is_dropped(client, receiver):
     start = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"
     receiver.always = scripted(start, *[b"x"] * 100, pause=0.4)  # 40 s
