@@ -50,7 +50,7 @@ _PASS_SCALE = 10
 _NOT_IN_ADDRESSES = re.compile(r"""[\s<>()\[\]\\,;:"'@\x00-\x1f\x7f-\x9f]""")
 _ADDRESS_DELIMITERS = re.compile(r'[()<>\[\]:;@\\,"=?]')
 _DISPLAY_NAME_MAX = 45  # UTF-8 bytes, which Base64 encodes as 60 characters
-_POLICY = SMTP.clone(cte_type="7bit")
+_POLICY = SMTP.clone(cte_type="7bit", refold_source="none")
 _CONTROL_CATEGORIES = {"Cc", "Cs", "Zl", "Zp"}
 _BIDI_CONTROLS = set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _FIRST_NAME_MAX = 40
@@ -198,7 +198,8 @@ class Composer:
         message.set_content(text.render(values))
         message.add_alternative(html.render(values), subtype="html")
         if contents.stop_url:
-            message["List-Unsubscribe"] = f"<{contents.stop_url}>"
+            # Raw, because folding would encode a long URL, which email clients then do not find.
+            message.set_raw("List-Unsubscribe", f"<{contents.stop_url}>")
             if contents.stop_url.startswith("https:"):  # one-click unsubscribe (RFC 8058)
                 message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
         if contents.email.kind in WITH_PASS:
