@@ -1,7 +1,8 @@
 """The page `/portal/integrations`: API keys and webhook endpoints (interface, section 2.8)."""
 
 import hashlib
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from aiohttp import web
 
@@ -19,7 +20,6 @@ from appliance.api_keys import (
     rotate_key,
 )
 from appliance.core.errors import ChangedMeanwhile, EndpointIsInactive, NotFound
-from appliance.core.tokens import Keyring
 from appliance.database.connection import Reader, Transaction
 from appliance.http.request import ENVIRONMENT, recheck_authorisation
 from appliance.outbox import EVENT_TYPES, EXTRA_TYPES
@@ -53,6 +53,8 @@ _URL_MAX = 4000
 _CA_MAX = 60_000
 _LATEST = 5
 _EVENT_TYPES = (*EVENT_TYPES, *EXTRA_TYPES)
+
+T = TypeVar("T")
 
 
 def integrations_page(
@@ -300,7 +302,7 @@ def _read_endpoint(reader: Reader, endpoint_id: str) -> dict[str, object]:
         "event_types": _EVENT_TYPES,
         "health": _health_of(reader, endpoint),
         "skew_most": SKEW_WARNING_S,
-        "seen": _secret_fingerprint(endpoint),
+        "seen": _fingerprint(endpoint),
         "old_signs": (endpoint.previous_secret_expires_at or 0) > reader.now,
         "is_plain": endpoint.url[:5].lower() == "http:",
         "which": "pin" if endpoint.pin else trust,
@@ -326,8 +328,9 @@ async def deactivate_one(request: web.Request) -> web.Response:
 @show_errors_on(show_endpoint)
 async def choose_for_one(request: web.Request, form: Form) -> web.Response:
     """`POST …/events`: set the event types that an endpoint receives."""
-    events = parse_event_types(form.all("event"), _EVENT_TYPES)
-    await write_as_staff(request, choose_events, id_of(request), events)
+    endpoint_id, events = id_of(request), parse_event_types(form.all("event"), _EVENT_TYPES)
+    seen = form.text("seen")
+    await write_as_staff(request, _as_seen, endpoint_id, seen, choose_events, endpoint_id, events)
     return _to_endpoint(request, "endpoint-events-chosen")
 
 
@@ -349,25 +352,30 @@ async def roll_one(request: web.Request, form: Form) -> web.Response:
     For 24 hours, deliveries are also signed with the old secret.
     """
     keyring, endpoint_id = request[ENVIRONMENT].keyring, id_of(request)
-    secret = await write_as_staff(request, _roll_seen, keyring, endpoint_id, form.text("seen"))
+    seen = form.text("seen")
+    secret = await write_as_staff(
+        request, _as_seen, endpoint_id, seen, roll_secret, keyring, endpoint_id
+    )
     return _show_once(request, f"endpoints/{endpoint_id}", endpoint_id, secret)
 
 
-def _roll_seen(
-    tx: Transaction, keyring: Keyring, endpoint_id: str, seen: str, *, actor: str
-) -> str:
-    """Replace the endpoint's secret with a new one, and return the new one.
+def _as_seen(
+    tx: Transaction, endpoint_id: str, seen: str, action: Callable[..., T],
+    *args: object, actor: str,
+) -> T:  # fmt: skip
+    """Run `action(tx, *args)`.
 
-    Raises ChangedMeanwhile if the secret has changed since the form was shown.
+    Raises ChangedMeanwhile if the endpoint's secret or events have changed since the form was
+    shown.
     """
-    if seen != _secret_fingerprint(get_endpoint(tx, endpoint_id)):
+    if seen != _fingerprint(get_endpoint(tx, endpoint_id)):
         raise ChangedMeanwhile
-    return roll_secret(tx, keyring, endpoint_id, actor=actor)
+    return action(tx, *args, actor=actor)
 
 
-def _secret_fingerprint(endpoint: Endpoint) -> str:
-    """Return a short hash that identifies the endpoint's secret without revealing it."""
-    return hashlib.sha256(endpoint.secret).hexdigest()[:12]
+def _fingerprint(endpoint: Endpoint) -> str:
+    """Return a short hash of the endpoint's secret and events, which does not reveal the secret."""
+    return hashlib.sha256(repr((endpoint.secret, endpoint.events)).encode()).hexdigest()[:12]
 
 
 async def revoke_old(request: web.Request) -> web.Response:

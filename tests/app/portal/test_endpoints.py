@@ -123,7 +123,8 @@ async def test_staff_tick_the_seventh_event_for_a_partners_endpoint(running, man
     page = f"{ROOM}/endpoints/{endpoint_id}"
 
     _, before, _ = await manager.get(page)
-    form = [("event", "reservation.checked_in"), ("event", EXTRA)]
+    shown = [*(await a_form(manager, page)).items()]
+    form = [("event", "reservation.checked_in"), ("event", EXTRA), *shown]
     status, _, _ = await manager.post(f"{page}/events", form)
 
     assert [name for name, ticked in TICK.findall(before) if ticked] == [
@@ -136,6 +137,18 @@ async def test_staff_tick_the_seventh_event_for_a_partners_endpoint(running, man
     assert running.test.database.peek(lambda reader: reader.value(noted)) == f"staff:{manager.id}"
     _, listed, _ = await running.call("GET", "/test/v1/webhooks")
     assert listed["items"][0]["events"] == ["reservation.checked_in", EXTRA]
+
+
+async def test_of_two_who_choose_events_the_second_overwrites_nothing(running, manager, owner):
+    endpoint_id = await an_endpoint_of_a_partner(running)
+    page = f"{ROOM}/endpoints/{endpoint_id}"
+    forms = [await a_form(person, page) for person in (owner, manager)]
+
+    await owner.post(f"{page}/events", {**forms[0], "event": EXTRA})
+    status, _, _ = await manager.post(f"{page}/events", {**forms[1], "event": "webhook.test"})
+
+    assert status == 409
+    assert running.test.database.peek(get_endpoint, endpoint_id).events == (EXTRA,)
 
 
 @pytest.mark.parametrize("form", [[], [("event", "nothing.known")]])
