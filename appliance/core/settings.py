@@ -45,6 +45,14 @@ def _is_base(url: str) -> bool:
     return parts.scheme in {"http", "https"} and bool(parts.hostname) and is_plain and port != 0
 
 
+def _is_origin(url: str) -> bool:
+    return _is_base(url) and not urlsplit(url).path
+
+
+def _are_hosts(texts: tuple[str, ...]) -> bool:
+    return not any(set(text) & set(" /*@[]") or text.count(":") == 1 for text in texts)
+
+
 def _are_networks(texts: tuple[str, ...]) -> bool:
     try:
         return all(ip_network(text, strict=False) for text in texts)
@@ -89,10 +97,12 @@ class ServerSettings:
     app_url: str = _setting(
         "",
         "public base URL for guest links; empty: the listening address",
-        ("an address without a path, such as https://box.example", _is_base),
+        ("an address without a path, such as https://box.example", _is_origin),
     )
     names: tuple[str, ...] = _setting(
-        (), "further host names to accept; requests for other names are refused"
+        (),
+        "further host names to accept; requests for other names are refused",
+        ("host names without https:// and port, such as box.example", _are_hosts),
     )
     trusted_proxies: tuple[str, ...] = _setting(
         (),

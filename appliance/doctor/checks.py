@@ -170,7 +170,7 @@ def settings(context: CheckContext) -> Check:
     if isinstance(context.settings, str):
         finding = _("The settings cannot be read: %(trouble)s.")
         remedy = _("Do not restart the box before %(file)s is corrected: it would not start.")
-        return fail(finding, remedy, trouble=context.settings, file="settings.toml")
+        return fail(finding, remedy, trouble=context.settings.rstrip("."), file="settings.toml")
     url = context.settings.server.app_url
     if not url:
         finding = _("No public address is set: guests' links contain a guessed address.")

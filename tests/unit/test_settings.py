@@ -108,8 +108,10 @@ def test_every_setting_is_described_once_with_its_default_and_its_meaning():
 BAD = {
     "server.port": (65536, -1, "8080", True, 80.5),
     "server.host": (1,),
+    "server.names": [["https://box.example"], ["box.example:8443"], ["box example"]],
     "server.app_url": (
-        "box.example", "https://box.example/", "https://a:b@box.example", "ftp://box.example",
+        "box.example", "https://box.example/path",
+        "https://box.example/", "https://a:b@box.example", "ftp://box.example",
         "https://[::1", "https://[zz]", "http://x:99999", "http://x:0", "http://x:port",
         "https://a\u2100b.example", "https://x.example\n", "https://x.example ",
         " https://x.example", "https://x y.example", "https://x.example\t", "https://x.example?",
