@@ -76,7 +76,9 @@ async def send_test_webhook(request: web.Request) -> web.Response:
     and NotFound if `endpointId` is unknown.
     """
     body, environment = await read_object(request, optional=True), request[ENVIRONMENT]
-    endpoint_id, event_type = _optional_id(body, "endpointId"), body.get("type", "webhook.test")
+    endpoint_id, event_type = _optional_id(body, "endpointId"), body.get("type")
+    if event_type is None:
+        event_type = "webhook.test"
     allowed = EVENT_TYPES if environment.name == "test" else ("webhook.test",)
     if event_type not in allowed:
         raise field_invalid("type", "among", allowed=", ".join(allowed))
