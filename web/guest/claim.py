@@ -8,6 +8,7 @@ from appliance.core.tokens import Keyring
 from appliance.http.request import ENVIRONMENT
 from appliance.reservations.change import Correction
 from appliance.reservations.change import claim as claim_reservation
+from appliance.reservations.model import OPEN_STATUSES
 from web.guest.card import make_card, refusal_in_words
 from web.guest.links import OpenedLink, device_for, keep_device, open_link
 from web.guest.responses import guest_page, language_of, page
@@ -39,7 +40,7 @@ async def claim(request: web.Request) -> web.Response:
         return _show(request, "guest/claim.html", opened, refusal)
     opened = await open_link(request, Keyring.read_claim_token)
     response = _show(request, "guest/claimed.html", opened, is_kept=device is not None)
-    if opened.reservation.holds:
+    if opened.reservation.status in OPEN_STATUSES:
         keep_device(request, response, device)
     return response
 
@@ -90,9 +91,8 @@ def _show(
     reservation = opened.reservation
     values: dict[str, object] = {
         "card": make_card(opened, language),
-        "is_held": reservation.holds,
+        "is_held": reservation.status in OPEN_STATUSES,
         "may_cancel": opened.may_cancel,
-        "may_correct": reservation.holds and reservation.status != "completed",
         "access": opened.access_path,
         "mine": f"{environment.prefix}/me",
         "undo": f"{environment.prefix}/claim-guest/{request.match_info['token']}/cancel",

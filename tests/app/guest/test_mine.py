@@ -122,6 +122,17 @@ async def test_a_wrong_correction_is_refused_and_nothing_is_kept(world, guest, f
     assert await count(world, "SELECT count(*) FROM claim") == 0
 
 
+async def test_after_the_evening_there_is_nothing_left_to_claim(world, guest):
+    path = world.claim(await world.reserve(status="completed"))
+    asked, sent = await guest.get(path), await guest.post(path)
+    for answer in (asked, sent):
+        html = await answer.text()
+        assert answer.status == 200
+        assert "<form" not in html
+        assert "/access/" not in html
+    assert "Set-Cookie" not in sent.headers
+
+
 async def test_the_claim_page_shows_no_contact_in_full(world, guest):
     path = world.claim(await world.reserve(customer_phone="+212 600 123 456"))
     html = await (await guest.get(path)).text()
