@@ -37,7 +37,7 @@ from appliance.reservations.email_queue import (
     get_email,
     was_written_to,
 )
-from appliance.reservations.model import Reservation, hours_of
+from appliance.reservations.model import Reservation, hours_of, start_date
 from appliance.reservations.rows import get_reservation, sum_payments
 from appliance.venue.model import Venue, evening_end
 from appliance.venue.rows import find_table, get_venue, list_slots
@@ -287,7 +287,7 @@ def _template_values(contents: Contents, language: Language) -> dict[str, Any]:
     reservation, gettext = contents.reservation, language.gettext
     venue, code = one_line(contents.venue.name), reservation.access_code or ""
     kind, name = EMAIL_KINDS[contents.email.kind], name_to_greet(reservation.customer_given_name)
-    date_ = date.fromisoformat(reservation.date)
+    date_ = start_date(reservation)
     day = format_date(date_, "EEEE d MMMM", language.locale)
     with_year = format_date(date_, "EEEE d MMMM y", language.locale)
     evening = gettext("%(day)s, the whole evening", day=with_year)

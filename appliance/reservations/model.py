@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from zoneinfo import ZoneInfo
 
 from appliance.clock import HOUR_MS
@@ -98,6 +98,11 @@ class Reservation:
     def holds(self) -> bool:
         """Whether the reservation blocks its table (interface, section 3)."""
         return self.status not in FREEING_STATUSES
+
+
+def start_date(reservation: Reservation) -> date:
+    """Return the date on which the reservation starts. After midnight, the evening's next day."""
+    return date.fromisoformat(reservation.date) + timedelta(minutes=reservation.starts)
 
 
 def hours_of(

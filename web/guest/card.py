@@ -20,7 +20,7 @@ from appliance.core.errors import (
 )
 from appliance.core.i18n import Language, isolate
 from appliance.core.i18n import mark as _
-from appliance.reservations.model import Reservation
+from appliance.reservations.model import Reservation, start_date
 from web.guest.links import OpenedLink
 
 _YEAR_SHOWN_AFTER = timedelta(days=300)
@@ -76,7 +76,10 @@ def make_card(opened: OpenedLink, language: Language) -> dict[str, Any]:
     """
     reservation, table = opened.reservation, opened.table
     starts = None if reservation.slot is None else reservation.starts
-    evening, day = evening_in_words(opened.day, opened.tonight, language, starts)
+    starts_on, tonight = start_date(reservation), opened.tonight
+    if opened.day - tonight != timedelta(1):  # "Tomorrow" would be wrong for 00:30 the day after
+        tonight += starts_on - opened.day
+    evening, day = evening_in_words(starts_on, tonight, language, starts)
     headline, notice = _HEADLINES.get(reservation.status), _NOTICES.get(reservation.status)
     return {
         "venue": opened.venue.name,

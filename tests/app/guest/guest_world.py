@@ -20,7 +20,8 @@ from web.middleware import SECURE, HttpsPolicy
 from web.rendering import STATIC_ROUTES, prepare_pages
 from web.routes import GUEST_ROUTES
 
-HOURS = {"19:30": (1170, 1320), "22:00": (1320, 1500), "12:00": (720, 900), None: WHOLE_EVENING}
+HOURS = {"19:30": (1170, 1320), "22:00": (1320, 1500), "12:00": (720, 900), "00:30": (1470, 1560),
+         None: WHOLE_EVENING}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

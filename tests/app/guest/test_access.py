@@ -72,6 +72,17 @@ def test_lunch_is_not_called_an_evening(days):
     assert lunch not in evenings
 
 
+@pytest.mark.parametrize(
+    ("evening", "said"),
+    [("2026-11-21", "Tonight Sun 22 Nov"), ("2026-11-22", "Mon 23 Nov")],
+)
+async def test_half_past_midnight_is_on_the_date_after_the_evening(world, guest, evening, said):
+    path = world.access(await world.reserve(date=evening, slot="00:30"))
+    html = await (await guest.get(path, headers={"Accept-Language": "en"})).text()
+    when = re.sub("<[^>]*>", " ", html.partition("<dt>Date</dt>")[2].partition("</dd>")[0])
+    assert " ".join(when.split()) == f"{said} 00:30 to 02:00"
+
+
 async def test_what_a_customer_typed_stays_text(world, guest):
     name = '<script>alert(1)</script> "O\'Hara" {{ 7 * 7 }} & Co'
     reservation = await world.reserve(customer_name=name)

@@ -291,6 +291,15 @@ async def test_the_calendar_file_has_the_instant_by_the_rules_of_that_day(
     assert attachments(letter)["reservation.ics"].get_content_type() == "text/calendar"
 
 
+async def test_half_past_midnight_is_on_the_date_after_the_evening(contents_of):
+    late = {"date": "2026-11-21", "slot": "00:30", "starts": 1470, "ends": 1560}
+    letter = received(Composer(SENDER).compose(await contents_of("reminder", "fr", **late)))
+    plain, html, _pictures = parts(letter)
+    assert "dimanche 22 novembre" in letter["Subject"]
+    for text in (plain, html):
+        assert "Dimanche 22 novembre 2026, de 00:30 à 02:00" in text
+
+
 async def test_a_cancellation_strikes_the_entry_out_of_the_calendar(contents_of):
     contents = await contents_of("cancelled", version=3)
 
