@@ -15,6 +15,7 @@ import logging
 import os
 import threading
 import time
+import uuid
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -361,9 +362,12 @@ def kernel_is_synchronised() -> bool | None:
     Calls adjtimex(2), which needs no privileges.
     """
     libc = ctypes.CDLL(None)
+    adjtimex = getattr(libc, "adjtimex", None)
+    if adjtimex is None:
+        return None
     # In struct timex, `status` comes after `modes` (padded to the size of a long) and four longs.
     timex = (ctypes.c_long * 64)()
-    state = libc.adjtimex(ctypes.byref(timex))
+    state = adjtimex(ctypes.byref(timex))
     if state < 0:
         return None
     status = ctypes.c_int.from_address(ctypes.addressof(timex) + 5 * ctypes.sizeof(ctypes.c_long))
@@ -382,10 +386,15 @@ _LATEST = (1 << (8 * ctypes.sizeof(ctypes.c_long) - 1)) - 1
 def watch_clock_steps(callback: Callable[[], None]) -> Callable[[], None]:
     """Call `callback` in the running loop each time the clock is set.
 
-    Returns a function that ends these calls.
+    Returns a function that ends these calls. On systems other than Linux, `callback` is never
+    called, so users of this function must also compare the clock with the uptime.
     """
-    libc = ctypes.CDLL(None)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(libc, "timerfd_create"):
+        return lambda: None
     timer = libc.timerfd_create(_CLOCK_REALTIME, os.O_NONBLOCK | os.O_CLOEXEC)
+    if timer < 0:
+        return lambda: None
     loop = asyncio.get_running_loop()
     # A struct itimerspec with no interval and the latest possible expiry.
     times = (ctypes.c_long * 4)(0, 0, _LATEST, 0)
@@ -412,23 +421,50 @@ def watch_clock_steps(callback: Callable[[], None]) -> Callable[[], None]:
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
-class Uptime:
+class Alarm(Protocol):
+    """A scheduled call."""
+
+    def cancel(self) -> None:
+        """Cancel the call."""
+        ...
+
+
+class Uptime(Protocol):
     """The time since the machine booted. `boot` is the id of that boot.
 
     It never steps, and it continues when the process restarts.
     """
 
-    def __init__(self) -> None:
-        self.boot = _BOOT_ID.read_text("ascii").strip()
+    boot: str
 
     def milliseconds(self) -> int:
-        """Return the milliseconds since boot, including suspended time.
+        """Return the milliseconds since boot, including suspended time."""
+        ...
 
-        They are rounded down so that no callback runs early.
-        """
-        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
-
-    def call_at(self, milliseconds: int, callback: Callable[[], None]) -> asyncio.TimerHandle:
+    def call_at(self, milliseconds: int, callback: Callable[[], None]) -> Alarm:
         """Call `callback` in the event loop when the uptime reaches `milliseconds`."""
+        ...
+
+
+class SystemUptime:
+    """The uptime from CLOCK_BOOTTIME, with the kernel's boot id.
+
+    On systems without them, each process uses a random boot id, so that a restart of the process
+    looks like a reboot of the machine.
+    """
+
+    def __init__(self) -> None:
+        self._clock = getattr(time, "CLOCK_BOOTTIME", None)
+        known = self._clock is not None and _BOOT_ID.exists()
+        self.boot = _BOOT_ID.read_text("ascii").strip() if known else str(uuid.uuid4())
+
+    def milliseconds(self) -> int:
+        """Return the uptime, rounded down so that no callback runs early."""
+        if self._clock is None:
+            return time.monotonic_ns() // 1_000_000
+        return time.clock_gettime_ns(self._clock) // 1_000_000
+
+    def call_at(self, milliseconds: int, callback: Callable[[], None]) -> Alarm:
+        """Schedule `callback` on the event loop's timer."""
         wait = max(0, milliseconds - self.milliseconds()) / 1000
         return asyncio.get_running_loop().call_later(wait, callback)

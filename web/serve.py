@@ -18,7 +18,7 @@ from aiohttp import web
 from appliance.backup.create import Maker, back_up_before_upgrade
 from appliance.backup.fence import Fenced
 from appliance.box import Box, open_box
-from appliance.clock import BoxClock, Uptime, kernel_is_synchronised, newest_zone_database
+from appliance.clock import BoxClock, SystemUptime, kernel_is_synchronised, newest_zone_database
 from appliance.clock_gate import recall_clock
 from appliance.commands.backup import report
 from appliance.commands.console import Console
@@ -182,7 +182,7 @@ async def _serve(
     # From here on, the settings contain the host and port from the command line.
     settings = replace(settings, server=replace(settings.server, host=host, port=port))
     address = find_address(host, port, directory.remembered_address())
-    uptime = Uptime()
+    uptime = SystemUptime()
     grace_ms = settings.webhooks.clock_grace_minutes * 60_000
     clock = BoxClock(
         console.clock, uptime.boot, uptime.milliseconds, kernel_is_synchronised, grace_ms

@@ -15,8 +15,10 @@ from functools import partial
 
 from appliance.alerts import OFFLINE, UNWRITTEN, Alerts, notice_blocked
 from appliance.clock import (
+    Alarm,
     BoxClock,
     Synchronised,
+    SystemUptime,
     Uptime,
     WatchClockSteps,
     kernel_is_synchronised,
@@ -118,7 +120,7 @@ class Dependencies:
 
 def make_dependencies(settings: WebhookSettings) -> Dependencies:
     """Create the production dependencies. Raises OperatorError if `allow_networks` is invalid."""
-    return Dependencies(guard=make_guard(settings), trust=SystemTrust(), uptime=Uptime())
+    return Dependencies(guard=make_guard(settings), trust=SystemTrust(), uptime=SystemUptime())
 
 
 IN_FLIGHT_MAX = 32
@@ -214,7 +216,7 @@ class Dispatcher:
         self._recorder = Recorder(database, uptime.boot, self._on_recorded, self._on_stuck)
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_stuck = False  # the outcomes of attempts cannot be written
-        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm: Alarm | None = None
         self._alarm_at: int | None = None
         self._pump_is_due = False
         self._running = False
