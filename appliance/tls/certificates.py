@@ -116,10 +116,7 @@ class Challenges:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """An order for a certificate for `name`.
-
-    `folder` contains the account's key and the unfinished order, if any.
-    """
+    """An order for a certificate for `name`. `folder` contains the account's key."""
 
     settings: AcmeSettings
     name: str
