@@ -30,11 +30,11 @@ ROOMY = {
     "VENUEBOX_DOOR_EARLY_MINUTES": "1440",  # admit guests at whatever hour tests run
 }
 # A zone in which it is noon now: no slot or evening ends while tests run.
-_ZONE = f"Etc/GMT{datetime.now(UTC).hour - 12:+d}"
+ZONE = f"Etc/GMT{datetime.now(UTC).hour - 12:+d}"
 VENUE = f"""
 name = "Riad Atlas"
 slug = "riad-atlas"
-time_zone = "{_ZONE}"
+time_zone = "{ZONE}"
 """
 TABLE = """
 [[tables]]

@@ -12,7 +12,7 @@ from appliance.core.tokens import Tokens
 from appliance.database.integrity import session
 from appliance.reservations.create import enter_for_guest
 from tests.builders import a_booking
-from tests.journeys.box_process import PROGRAM, clean_environ, found_box
+from tests.journeys.box_process import PROGRAM, ZONE, clean_environ, found_box
 from tests.journeys.partner_side import Receiver, calling
 from tests.promises.checker import read_rows
 from tests.promises.own_time import OwnTime
@@ -186,7 +186,7 @@ def confirm(box, founded, time):
     """Confirm the date on this machine by the command."""
     environ = clean_environ(box.settings)
     day = subprocess.run(
-        ["date", "-u", "+%F"], env=environ, capture_output=True, text=True, check=True
+        ["date", "+%F"], env={**environ, "TZ": ZONE}, capture_output=True, text=True, check=True
     )
     words = (PROGRAM, "clock", "confirm", day.stdout.strip(), "--data", str(founded.data))
     done = subprocess.run(
