@@ -302,7 +302,8 @@ async def _welcome(request: web.Request, form: Form, link_hash: bytes) -> web.Re
     if person is None:
         return None
     hashed = await hash_new_password(request, form.secret("password"), (person.name, venue.name))
-    if not await database.write(accept_invitation, link_hash, hashed):
+    language = language_of(request).code
+    if not await database.write(accept_invitation, link_hash, hashed, language):
         return None
     return page(request, "portal/ready.html", {"name": person.name})
 
