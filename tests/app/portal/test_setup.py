@@ -243,6 +243,13 @@ async def test_a_test_letter_leaves_by_what_is_saved(new_box, monkeypatch):
     assert (status, sent) == (200, [("smtp.example.com", "only for them")])
 
 
+async def test_a_test_letter_to_no_address_is_refused_beside_its_field(new_box):
+    owner = await the_owner(new_box)
+    status, page, _ = await owner.post("/portal/box/test-letter", {"recipient": "y@example"})
+    field = page.partition('name="recipient"')[2].partition("</label>")[0]
+    assert (status, 'value="y@example"' in field, 'aria-invalid="true"' in field) == (400, True, True)
+
+
 async def test_a_test_letter_leaves_by_what_is_in_force(new_box, monkeypatch):
     """The active settings include environment variables; settings.toml does not."""
     sent = []
