@@ -75,9 +75,7 @@ def _check_name_is_free(tx: Transaction, name: str) -> None:
         raise NameTaken(name=name)
 
 
-def accept_invitation(
-    tx: Transaction, link_hash: bytes, password_hash: str, language: str
-) -> bool:
+def accept_invitation(tx: Transaction, link_hash: bytes, password_hash: str, language: str) -> bool:
     """Set the invited account's password. Return False if the link is not valid.
 
     The first time, also set the account's language.
