@@ -17,6 +17,7 @@ from appliance.staff.model import (
     find_staff,
     has_owner,
     list_staff,
+    set_language,
     set_password,
 )
 from appliance.staff.sign_in import (
@@ -74,12 +75,17 @@ def _check_name_is_free(tx: Transaction, name: str) -> None:
         raise NameTaken(name=name)
 
 
-def accept_invitation(tx: Transaction, link_hash: bytes, password_hash: str) -> bool:
-    """Set the password of the invited account. Return False if the link is not valid."""
+def accept_invitation(tx: Transaction, link_hash: bytes, password_hash: str, language: str) -> bool:
+    """Set the invited account's password. Return False if the link is not valid.
+
+    The first time, also set the account's language.
+    """
     invited = find_invited(tx, link_hash)
     if invited is None:
         return False
     set_password(tx, invited.id, password_hash)
+    if not invited.has_password:
+        set_language(tx, invited.id, language)
     _use_invitations(tx, invited.id)
     delete_sessions(tx, invited.id)  # these sessions were opened with the old password
     record_audit(tx, f"staff:{invited.id}", "link_used")

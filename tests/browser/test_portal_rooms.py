@@ -62,6 +62,15 @@ async def test_twenty_tables_are_pasted_moved_by_the_arrows_and_dragged(portal):
     assert portal.complaints == []
 
 
+async def test_a_list_with_a_wrong_line_fits_the_phone(portal):
+    page = await portal.desk(role="manager", viewport=PHONE)
+    await page.goto("/portal/venue")
+    await page.fill("textarea[name=list]", "V1;Salon;4;dix;vip;3000")
+    await page.click("form[action$=preview] button")
+    await page.wait_for_selector("#faults-title")
+    assert await is_within(page, PHONE["width"])
+
+
 async def test_an_order_that_the_box_never_got_does_not_look_saved(portal):
     page = await portal.desk(role="manager")
     await page.goto("/portal/venue")

@@ -122,10 +122,10 @@ async def forward(request: web.Request, form: Form) -> web.StreamResponse:
     return await _save(request, form, {"server.app_url": _address_in(form)})
 
 
-@show_errors_on(show_address, "proxied_address", "proxies")
+@show_errors_on(show_address, "proxied_address", "trusted_proxies")
 async def use_proxy(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/box/address/proxy`: use a proxy or tunnel, which has its own certificate."""
-    proxies = form.text("proxies", _ADDRESSES_MAX).replace(",", " ").split()
+    proxies = form.text("trusted_proxies", _ADDRESSES_MAX).replace(",", " ").split()
     address = _address_in(form, "proxied_address")
     return await save_changes(
         request, {"server.app_url": address, "server.trusted_proxies": proxies}, _PAGE

@@ -91,7 +91,7 @@ async def show_box(
     checks, checked_at = await request.app[EXAMINER].look(box, again=again) or ([], None)
     checks = [*checks, *([outside.latest] if outside.latest else [])]
     zone = await live.read(find_zone)
-    alerts = [alert for e in box.environments for alert in await e.database.read(list_alerts)]
+    alerts = [(e, alert) for e in box.environments for alert in await e.database.read(list_alerts)]
     # The demo cannot be restarted, and it ignores settings.toml.
     saved = saved_settings(request) if RESTART in request.app else box.settings
     typed = request[FORM].typed() if REFUSED in request else {}
@@ -105,7 +105,7 @@ async def show_box(
         "describe": describe,
         "looked_at": checked_at,
         "conditions": alerts,
-        "leapt": any(alert.name == CLOCK_LEAPT for alert in alerts),
+        "leapt": any(alert.name == CLOCK_LEAPT for _, alert in alerts),
         "told": _in_full(_machine_time(request, zone), language),
         "now": _in_full(datetime.fromtimestamp(box.clock.now() / 1000, zone), language),
         "zone": zone,
@@ -176,15 +176,16 @@ async def back_up(request: web.Request) -> web.StreamResponse:
     return see_other(request, "/box#backups")
 
 
-async def send_test_email(request: web.Request) -> web.Response:
+@show_errors_on(show_box, "recipient")
+async def send_test_email(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/box/test-letter`: send a test email with the saved settings."""
-    recipient, language = request[FORM].text("recipient", 254), language_of(request)
-    outcome = Outcome("refused", "no address")
-    if is_email(recipient):
-        venue = (await request[LIVE].database.read(get_venue)).name
-        subject = language.gettext("Test email from %(venue)s", venue=" ".join(venue.split()))
-        text = language.gettext("This box can send emails. There is nothing more to do.")
-        outcome = await send_trial(next_settings(request).mail, recipient, subject, text)
+    recipient, language = form.text("recipient", 254), language_of(request)
+    if not is_email(recipient):
+        raise field_error("recipient", "une adresse e-mail.", "an email address.")
+    venue = (await request[LIVE].database.read(get_venue)).name
+    subject = language.gettext("Test email from %(venue)s", venue=" ".join(venue.split()))
+    text = language.gettext("This box can send emails. There is nothing more to do.")
+    outcome = await send_trial(next_settings(request).mail, recipient, subject, text)
     return await show_box(request, outcome, recipient)
 
 

@@ -43,7 +43,6 @@ _LABELS: Mapping[str, str] = {
     "number": _("Number"),
     "pin": _("SHA-256 fingerprint"),
     "reason": _("Reason"),
-    "recipient": _("Your own email address"),
     "role": _("Role"),
     "scope": _("Rights"),
     "slot": _("Time"),

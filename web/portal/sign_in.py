@@ -271,23 +271,24 @@ class _LinkPage:
             self._limit.spend(request.app[SECURE].caller_of(request))
         except RateLimited as refusal:
             return _public_page(request, "portal/slow_down.html", {}, refusal)
-        name = secret = ""
+        name = secret = chosen = ""
         try:
             form = await read_form(request)
-            name = form.text("name")
+            name, chosen = form.text("name"), form.text("language")
             secret = form.text("link", _LINK_MAX).rpartition("#")[2][:_SECRET_MAX]
             done = await self._take(request, form, hash_token(secret))
         except (ValidationError, Declined) as refusal:
-            return self._form(request, name, secret, refusal)
+            return self._form(request, name, secret, refusal, chosen)
         return done or page(request, self._dead, {}, status=404)
 
     def _form(
         self, request: web.Request, name: str = "", secret: str = "",
-        refusal: ApiError | Declined | None = None,
+        refusal: ApiError | Declined | None = None, chosen: str = "",
     ) -> web.Response:  # fmt: skip
         values: dict[str, object] = {
             "name": name,
             "secret": secret,
+            "chosen": chosen or language_of(request).code,
             "venue": request[ENVIRONMENT].database.peek(get_venue).name,
             "shortest": PASSWORD_MIN,
             "longest": PASSWORD_MAX,
@@ -302,7 +303,8 @@ async def _welcome(request: web.Request, form: Form, link_hash: bytes) -> web.Re
     if person is None:
         return None
     hashed = await hash_new_password(request, form.secret("password"), (person.name, venue.name))
-    if not await database.write(accept_invitation, link_hash, hashed):
+    language = language_of(request).code
+    if not await database.write(accept_invitation, link_hash, hashed, language):
         return None
     return page(request, "portal/ready.html", {"name": person.name})
 

@@ -62,11 +62,21 @@ async def test_an_address_without_https_is_refused_in_its_field(running, typed):
 
 async def test_a_proxy_is_trusted_and_has_the_certificate(running):
     owner = await a_person(running)
-    form = {"proxied_address": "https://atlas.example.com", "proxies": "127.0.0.1, 10.0.0.0/8"}
+    proxies = "127.0.0.1, 10.0.0.0/8"
+    form = {"proxied_address": "https://atlas.example.com", "trusted_proxies": proxies}
     assert (await owner.post(f"{PAGE}/proxy", form))[0] == 303
     found = saved(running)
     assert found.server.trusted_proxies == ("127.0.0.1", "10.0.0.0/8")
     assert found.acme.directory == ""
+
+
+async def test_a_proxy_without_a_usable_address_is_refused_beside_its_field(running):
+    owner = await a_person(running)
+    form = {"proxied_address": "https://atlas.example.com", "trusted_proxies": "my proxy"}
+    status, page, _headers = await owner.post(f"{PAGE}/proxy", form)
+    field = page.partition('name="trusted_proxies"')[2].partition("</label>")[0]
+    assert (status, 'value="my proxy"' in field) == (400, True)
+    assert 'aria-invalid="true"' in field
 
 
 async def test_the_code_of_a_relay_sets_the_address(running, monkeypatch):

@@ -147,6 +147,15 @@ async def test_an_owner_who_names_the_day_of_the_machine_lets_things_expire_agai
     assert (newest.what, newest.actor) == ("clock_confirmed", f"staff:{owner.id}")
 
 
+async def test_a_problem_of_the_test_environment_says_so(running):
+    owner = await a_person(running)
+    failing = Alert("endpoint_failing", "", running.clock.now(), "fails")
+    await running.box.test.database.write(put_alert, failing)
+    _, text, _ = await owner.get("/portal/box")
+    problem = text.partition('id="conditions"')[2].partition("</li>")[0]
+    assert '<span class="chip">' in problem
+
+
 async def test_another_day_confirms_nothing_and_says_so_at_the_field(running):
     await leap(running)
     owner = await a_person(running)

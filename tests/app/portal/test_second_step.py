@@ -87,6 +87,19 @@ async def test_a_second_step_is_added_with_the_password_and_a_right_code(running
     assert not any(code in text for code in codes)
 
 
+async def test_reloading_the_recovery_codes_shows_them_again(running):
+    person = await with_password(running, "door", "Yasmine")
+    _, text, _ = await person.post(AT, {"password": PASSWORD})
+    once = re.search(r'name="once" value="([\w-]+)"', text.partition(f"{AT}/confirm")[2])[1]
+    secret = await running.live.database.read(offered, running.live.keyring, person.id)
+    form = {"code": shown(running, secret), "once": once}
+
+    shown_first, shown_again = [(await person.post(f"{AT}/confirm", form))[1] for _ in range(2)]
+
+    assert CODES.findall(shown_again) == CODES.findall(shown_first)
+    assert len(CODES.findall(shown_again)) == 10
+
+
 def offered(reader, keyring, staff_id):
     sql = "SELECT secret FROM second_step WHERE staff_id = :id"
     return keyring.unwrap(reader.value(sql, {"id": staff_id}))

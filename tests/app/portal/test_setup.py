@@ -103,8 +103,8 @@ async def test_of_two_who_open_the_link_at_once_one_becomes_the_owner(new_box):
 @pytest.mark.parametrize("password", ["short", "12345678", "Yasmine2026", "casablanca2026"])
 async def test_a_bad_password_is_explained_and_the_link_stays_good(new_box, password):
     secret = await a_link(new_box)
-    status, _, _ = await send(new_box, secret, password=password)
-    assert status == 400
+    status, page, _ = await send(new_box, secret, password=password, **{"Accept-Language": "fr"})
+    assert (status, 'value="en" lang="en" selected' in page) == (400, True)
     assert (await send(new_box, secret))[0] == 303
 
 
@@ -241,6 +241,14 @@ async def test_a_test_letter_leaves_by_what_is_saved(new_box, monkeypatch):
     status, _, _ = await owner.post("/portal/box/test-letter", {"recipient": "y@example.com"})
 
     assert (status, sent) == (200, [("smtp.example.com", "only for them")])
+
+
+async def test_a_test_letter_to_no_address_is_refused_beside_its_field(new_box):
+    owner = await the_owner(new_box)
+    status, page, _ = await owner.post("/portal/box/test-letter", {"recipient": "y@example"})
+    field = page.partition('name="recipient"')[2].partition("</label>")[0]
+    assert (status, 'value="y@example"' in field) == (400, True)
+    assert 'aria-invalid="true"' in field
 
 
 async def test_a_test_letter_leaves_by_what_is_in_force(new_box, monkeypatch):

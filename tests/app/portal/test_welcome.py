@@ -3,7 +3,8 @@ import asyncio
 import argon2
 import pytest
 
-from appliance.staff.accounts import INVITATION_MILLISECONDS, create_staff
+from appliance.staff.accounts import INVITATION_MILLISECONDS, create_staff, invite_again
+from appliance.staff.model import list_staff
 from tests.app.portal.people import PASSWORD
 from tests.conftest import running_box, with_settings
 
@@ -35,6 +36,14 @@ async def test_a_password_is_set_once_and_kept_as_argon2id(running):
     stored = await stored_password(running)
     assert stored.startswith("$argon2id$")
     assert argon2.PasswordHasher().verify(stored, PASSWORD)
+
+
+async def test_the_first_link_sets_the_language_and_a_later_one_keeps_it(running):
+    await send(running, await invite(running), **{"Accept-Language": "ar"})
+    [person] = await running.live.database.read(list_staff)
+    again = await running.live.database.write(invite_again, person.id)
+    await send(running, again.secret)
+    assert [p.language for p in await running.live.database.read(list_staff)] == ["ar"]
 
 
 @pytest.mark.proves("V6")
