@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import apsw
 import pytest
+from aiohttp import ClientSession, TCPConnector
 from aiohttp.test_utils import TestClient, TestServer
 
 from appliance.backup.fence import Event, Installation, Marker
@@ -134,6 +135,17 @@ async def test_without_the_code_nobody_takes_over_and_guesses_are_few(page, worl
     assert await press(page, code=world.source.code, off="yes") == 429
     world.clock.advance(61)
     assert not world.directory.holds_a_box()
+    assert await press(page, code=world.source.code, off="yes") == 200
+
+
+async def test_somebody_who_guesses_does_not_keep_the_owner_out(page, world):
+    elsewhere = ClientSession(connector=TCPConnector(local_addr=("127.0.0.2", 0)))
+    async with elsewhere as guesser:
+        for _ in range(11):
+            async with guesser.post(page.make_url("/take-over"), data={"code": "1"}) as response:
+                status = response.status
+    assert status == 429
+
     assert await press(page, code=world.source.code, off="yes") == 200
 
 

@@ -22,6 +22,7 @@ from appliance.core.i18n import mark as _
 from appliance.core.text import western_digits
 from appliance.core.tokens import Tokens
 from appliance.http.rate_limit import RateLimit
+from appliance.http.request import caller_key
 from appliance.http.security_headers import page_headers
 from appliance.jobs.watchdog import keep_alive, sd_notify
 from appliance.scheduler import run_in_daemon_thread
@@ -115,14 +116,15 @@ class StandbyServer:
         typed = western_digits(str(form.get("code", "")))
         code = "".join(filter(digits.__contains__, typed))
         language = request.config_dict[LANGUAGES].of(request)
+        caller = caller_key(request.remote or "")
         try:
-            self._tries.spend("")
+            self._tries.spend(caller)
         except RateLimited:
             problem = language.gettext(_("Too many attempts in the last minute. Wait a minute."))
             return self._page(request, status=429, problem=problem)
         if not compare_digest(code, self._code):
             return self._page(request, status=403, problem=language.gettext(_("Wrong code.")))
-        self._tries.give_back("")
+        self._tries.give_back(caller)
         try:
             async with self._busy:
                 await self._look()
