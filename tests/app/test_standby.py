@@ -237,6 +237,18 @@ async def test_what_is_no_box_is_no_other_box(tmp_path, clock, settings, unused_
         assert await find_boxes(KEY, addresses, Tokens()) == []
 
 
+async def test_of_a_flood_of_announced_addresses_few_are_asked(unused_tcp_port_factory):
+    asked = []
+
+    async def hold(reader, _writer):
+        asked.append(None)
+        await reader.read()
+
+    async with await asyncio.start_server(hold, "127.0.0.1", port := unused_tcp_port_factory()):
+        await find_boxes(KEY, [f"http://127.0.0.1:{port}/{n}" for n in range(2000)], Tokens())
+    assert 0 < len(asked) <= 100
+
+
 async def test_an_announced_box_is_found_by_its_name(tmp_path, clock, settings):
     [address, *_] = [text for text in own_addresses() if ":" not in text]
     info = describe("riad-fence", "Riad Fence", [address], 8099, tls=False)
