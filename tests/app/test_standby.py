@@ -2,7 +2,7 @@
 
 import asyncio
 import errno
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import apsw
 import pytest
@@ -20,10 +20,11 @@ from tests.application import application_of
 from tests.conftest import opened_box
 from tests.unit.backup.making import KEY
 from tests.unit.backup.test_standby import ADDRESS, World
+from web.listeners import listen
 from web.mdns import announced, describe
 from web.neighbours import browse, find_boxes
 from web.standby import server
-from web.standby.server import StandbyServer
+from web.standby.server import StandbyServer, run_until_taken_over
 
 LIVE = Marker(Installation(1, 0, "a"), 0, ["http://192.168.1.7:8080"], [])
 
@@ -197,6 +198,25 @@ async def test_a_box_that_answers_cannot_be_replaced_by_a_tap(page, world, live)
         assert response.status == 409
         assert 'name="off"' not in await response.text()
     assert not world.directory.holds_a_box()
+
+
+async def test_idle_connections_make_room_for_the_owner(world, live, monkeypatch):
+    monkeypatch.setattr(server, "affordable_connections", lambda: 4)
+    standby = world.standby()
+    made = StandbyServer(standby, world.source.code, "127.0.0.1", Tokens(), lambda: 8080)
+    with listen("127.0.0.1", 0) as listener:
+        serving = asyncio.create_task(run_until_taken_over(made, standby, listener, {}))
+        listener.listen()
+        place = listener.getsockname()
+        idle = [await asyncio.open_connection(*place) for _ in range(4)]
+        idle.append(await asyncio.open_connection(*place, local_addr=("127.0.0.2", 0)))
+        async with asyncio.timeout(5):
+            with suppress(ConnectionResetError):
+                assert await idle[0][0].read() == b"", "the oldest is closed for another address"
+        for _, writer in idle:
+            writer.close()
+        made.taken_over.set()
+        assert await serving
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from hmac import compare_digest
 from string import digits
 
@@ -26,6 +27,7 @@ from appliance.http.request import caller_key
 from appliance.http.security_headers import page_headers
 from appliance.jobs.watchdog import keep_alive, sd_notify
 from appliance.scheduler import run_in_daemon_thread
+from web.connection import Connection, ConnectionLimit, affordable_connections
 from web.mdns import in_url
 from web.neighbours import browse, find_boxes
 from web.rendering import LANGUAGES, STATIC_ROUTES, TEMPLATES, prepare_pages
@@ -198,12 +200,15 @@ async def run_until_taken_over(
         if standby.directory.holds_a_box():  # restored by `venuebox standby take-over`
             server.taken_over.set()
 
-    runner = web.AppRunner(server.build(), handle_signals=False, access_log=None)
+    runner = web.AppRunner(server.build(), handle_signals=False)
     tasks: list[asyncio.Task[object]] = []
     with listen_for_wakeups(standby.directory.wakeup_pipe, on_wakeup):
         await runner.setup()
+        assert runner.server is not None  # noqa: S101 - set by `setup`
+        limit = ConnectionLimit(affordable_connections())
+        connection = partial(Connection, runner.server, limit)
+        accepting = await loop.create_server(connection, sock=listener)
         try:
-            await web.SockSite(runner, listener).start()
             host, port = listener.getsockname()[:2]
             print(f"standby http://{in_url(host)}:{port}", flush=True)
             sd_notify(environ, "READY=1")
@@ -215,6 +220,7 @@ async def run_until_taken_over(
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            accepting.close()
             await runner.cleanup()
     for task in tasks[2:]:
         with suppress(asyncio.CancelledError):
