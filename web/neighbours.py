@@ -6,8 +6,8 @@ import json
 import logging
 from collections.abc import Iterable
 from contextlib import suppress
-from importlib import import_module
 from ipaddress import ip_address
+from itertools import islice
 
 import aiohttp
 from aiohttp import web
@@ -19,6 +19,7 @@ from appliance.core.network import is_loopback_host, listens_at, own_interfaces
 from appliance.core.tokens import Tokens
 from appliance.doctor.outside import NONCE_BYTES, PROOF_PATH
 from appliance.jobs.fence import FenceWatch, Look
+from appliance.scheduler import run_in_daemon_thread
 from appliance.venue.rows import get_venue
 
 log = logging.getLogger(__name__)
@@ -29,6 +30,8 @@ _BROWSE_SECONDS = 1.5
 _ANSWER_SECONDS = 4.0
 _BODY_MAX = 4000  # bytes
 _NAMES_MAX = 100  # maximum number of services to look up
+# Maximum number of addresses to ask. Anybody on the network can announce thousands of them.
+_ADDRESSES_MAX = 100
 _OK = 200
 
 
@@ -50,7 +53,7 @@ def look_around(box: Box, host: str) -> Look | None:
 async def find_boxes(
     key: RecoveryKey, addresses: Iterable[str], tokens: Tokens, own: Installation | None = None
 ) -> list[Marker]:
-    """Request a marker from each base URL in `addresses`, for at most 4 s.
+    """Request a marker from each of the first 100 base URLs in `addresses`, for at most 4 s.
 
     Returns the markers of the boxes that have the recovery key `key`, except the marker of the
     installation `own`. A response cannot be forged or replayed, because it is encrypted with the
@@ -58,7 +61,8 @@ async def find_boxes(
     """
     # Do not limit the connections. Otherwise, addresses that do not respond would delay the others.
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
-        asked = (_ask(session, url, key, tokens) for url in dict.fromkeys(addresses))
+        urls = islice(dict.fromkeys(addresses), _ADDRESSES_MAX)
+        asked = (_ask(session, url, key, tokens) for url in urls)
         found = await asyncio.gather(*asked)
     return [marker for marker in found if marker and marker.installation != own]
 
@@ -82,8 +86,15 @@ async def _ask(
 
 
 async def browse(slug: str, host: str) -> list[str]:
-    """Return the base URLs that boxes named `<slug>.local` announce by mDNS, within 3 s."""
-    await asyncio.to_thread(import_module, "zeroconf.asyncio")  # the import takes 100 ms
+    """Return the base URLs that boxes named `<slug>.local` announce by mDNS, within 3 s.
+
+    Searches in a thread, because zeroconf would block the event loop for as long as it reads a
+    flood of announcements.
+    """
+    return await run_in_daemon_thread(lambda: asyncio.run(_browse(slug, host)))
+
+
+async def _browse(slug: str, host: str) -> list[str]:
     from zeroconf import Error, IPVersion, ServiceStateChange, Zeroconf  # noqa: PLC0415 - slow
     from zeroconf.asyncio import (  # noqa: PLC0415 - slow
         AsyncServiceBrowser,
@@ -121,7 +132,7 @@ async def browse(slug: str, host: str) -> list[str]:
         for info in infos:
             if (info.server or "").lower() == f"{slug.lower()}.local.":
                 scheme = "https" if info.type == _KINDS[1] else "http"
-                for text in info.parsed_addresses():
+                for text in info.parsed_addresses()[:_ADDRESSES_MAX]:
                     shown = f"[{text}]" if ip_address(text).version == 6 else text
                     urls.append(f"{scheme}://{shown}:{info.port}")
     except (OSError, Error) as error:

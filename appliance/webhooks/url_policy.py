@@ -377,12 +377,15 @@ def _look_up(host: str) -> Sequence[IpAddress] | OSError:
 
 
 def is_own_address(address: IpAddress) -> bool:
-    """Whether this machine has the address on any interface.
+    """Whether this machine has the address, or a public IPv6 address in the same /64 network.
 
-    If so, the kernel sends packets to the address from the same address.
+    The kernel sends packets to such an address from the same address or network. In the network are
+    the venue's router and printers, which the router protects from the internet but not from here.
     """
     source = source_address(str(address))
-    return source is not None and ip_address(source) == address
+    is_public_six = address.version == 6 and reach_of(address) is Reach.PUBLIC
+    network = ip_network((address, 64 if is_public_six else address.max_prefixlen), strict=False)
+    return source is not None and ip_address(source) in network
 
 
 def make_guard(settings: WebhookSettings) -> EgressGuard:

@@ -2,10 +2,11 @@
 
 import asyncio
 import errno
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import apsw
 import pytest
+from aiohttp import ClientSession, TCPConnector
 from aiohttp.test_utils import TestClient, TestServer
 
 from appliance.backup.fence import Event, Installation, Marker
@@ -19,10 +20,11 @@ from tests.application import application_of
 from tests.conftest import opened_box
 from tests.unit.backup.making import KEY
 from tests.unit.backup.test_standby import ADDRESS, World
+from web.listeners import listen
 from web.mdns import announced, describe
 from web.neighbours import browse, find_boxes
 from web.standby import server
-from web.standby.server import StandbyServer
+from web.standby.server import StandbyServer, run_until_taken_over
 
 LIVE = Marker(Installation(1, 0, "a"), 0, ["http://192.168.1.7:8080"], [])
 
@@ -137,6 +139,17 @@ async def test_without_the_code_nobody_takes_over_and_guesses_are_few(page, worl
     assert await press(page, code=world.source.code, off="yes") == 200
 
 
+async def test_somebody_who_guesses_does_not_keep_the_owner_out(page, world):
+    elsewhere = ClientSession(connector=TCPConnector(local_addr=("127.0.0.2", 0)))
+    async with elsewhere as guesser:
+        for _ in range(11):
+            async with guesser.post(page.make_url("/take-over"), data={"code": "1"}) as response:
+                status = response.status
+    assert status == 429
+
+    assert await press(page, code=world.source.code, off="yes") == 200
+
+
 @pytest.mark.parametrize(
     "error", [OSError(errno.ENOSPC, "No space left"), apsw.FullError("database or disk is full")]
 )
@@ -187,6 +200,25 @@ async def test_a_box_that_answers_cannot_be_replaced_by_a_tap(page, world, live)
     assert not world.directory.holds_a_box()
 
 
+async def test_idle_connections_make_room_for_the_owner(world, live, monkeypatch):
+    monkeypatch.setattr(server, "affordable_connections", lambda: 4)
+    standby = world.standby()
+    made = StandbyServer(standby, world.source.code, "127.0.0.1", Tokens(), lambda: 8080)
+    with listen("127.0.0.1", 0) as listener:
+        serving = asyncio.create_task(run_until_taken_over(made, standby, listener, {}))
+        listener.listen()
+        place = listener.getsockname()
+        idle = [await asyncio.open_connection(*place) for _ in range(4)]
+        idle.append(await asyncio.open_connection(*place, local_addr=("127.0.0.2", 0)))
+        async with asyncio.timeout(5):
+            with suppress(ConnectionResetError):
+                assert await idle[0][0].read() == b"", "the oldest is closed for another address"
+        for _, writer in idle:
+            writer.close()
+        made.taken_over.set()
+        assert await serving
+
+
 @pytest.fixture
 def patient(monkeypatch):
     """Wait for an answer however slow this machine is."""
@@ -223,6 +255,18 @@ async def test_what_is_no_box_is_no_other_box(tmp_path, clock, settings, unused_
     async with a_box(tmp_path / "one", clock, settings) as url:
         addresses = [f"{url}/nothing", f"http://127.0.0.1:{unused_tcp_port}", "http://[", ""]
         assert await find_boxes(KEY, addresses, Tokens()) == []
+
+
+async def test_of_a_flood_of_announced_addresses_few_are_asked(unused_tcp_port_factory):
+    asked = []
+
+    async def hold(reader, _writer):
+        asked.append(None)
+        await reader.read()
+
+    async with await asyncio.start_server(hold, "127.0.0.1", port := unused_tcp_port_factory()):
+        await find_boxes(KEY, [f"http://127.0.0.1:{port}/{n}" for n in range(2000)], Tokens())
+    assert 0 < len(asked) <= 100
 
 
 async def test_an_announced_box_is_found_by_its_name(tmp_path, clock, settings):

@@ -146,6 +146,17 @@ def test_a_private_network_around_the_box_does_not_open_the_box_itself():
     assert not permits(a_policy("192.168.1.0/24"), OWN)
 
 
+@pytest.mark.proves("decision: Private addresses?", "S17")
+def test_a_public_ipv6_address_beside_the_box_needs_an_entry_of_its_own(monkeypatch):
+    monkeypatch.setattr(egress, "source_address", lambda _address: "2a01:cb00:1:2::10")
+    policy = EgressPolicy(("[2a01:cb00:1:2::5]:8443",), egress.is_own_address)
+
+    assert not permits(policy, "2a01:cb00:1:2::1")  # the venue's router
+    assert not permits(policy, "2a01:cb00:1:2::10")
+    assert permits(policy, "2a01:cb00:1:2::5")
+    assert permits(policy, "2a01:cb00:1:3::1")
+
+
 @pytest.mark.parametrize(
     "address", ["0.0.0.1", "224.0.0.1", "::", "64:ff9b::a00:1", "2002:a00:1::1"]
 )

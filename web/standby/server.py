@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from hmac import compare_digest
 from string import digits
 
@@ -22,9 +23,11 @@ from appliance.core.i18n import mark as _
 from appliance.core.text import western_digits
 from appliance.core.tokens import Tokens
 from appliance.http.rate_limit import RateLimit
+from appliance.http.request import caller_key
 from appliance.http.security_headers import page_headers
 from appliance.jobs.watchdog import keep_alive, sd_notify
 from appliance.scheduler import run_in_daemon_thread
+from web.connection import Connection, ConnectionLimit, affordable_connections
 from web.mdns import in_url
 from web.neighbours import browse, find_boxes
 from web.rendering import LANGUAGES, STATIC_ROUTES, TEMPLATES, prepare_pages
@@ -115,14 +118,15 @@ class StandbyServer:
         typed = western_digits(str(form.get("code", "")))
         code = "".join(filter(digits.__contains__, typed))
         language = request.config_dict[LANGUAGES].of(request)
+        caller = caller_key(request.remote or "")
         try:
-            self._tries.spend("")
+            self._tries.spend(caller)
         except RateLimited:
             problem = language.gettext(_("Too many attempts in the last minute. Wait a minute."))
             return self._page(request, status=429, problem=problem)
         if not compare_digest(code, self._code):
             return self._page(request, status=403, problem=language.gettext(_("Wrong code.")))
-        self._tries.give_back("")
+        self._tries.give_back(caller)
         try:
             async with self._busy:
                 await self._look()
@@ -196,12 +200,15 @@ async def run_until_taken_over(
         if standby.directory.holds_a_box():  # restored by `venuebox standby take-over`
             server.taken_over.set()
 
-    runner = web.AppRunner(server.build(), handle_signals=False, access_log=None)
+    runner = web.AppRunner(server.build(), handle_signals=False)
     tasks: list[asyncio.Task[object]] = []
     with listen_for_wakeups(standby.directory.wakeup_pipe, on_wakeup):
         await runner.setup()
+        assert runner.server is not None  # noqa: S101 - set by `setup`
+        limit = ConnectionLimit(affordable_connections())
+        connection = partial(Connection, runner.server, limit)
+        accepting = await loop.create_server(connection, sock=listener)
         try:
-            await web.SockSite(runner, listener).start()
             host, port = listener.getsockname()[:2]
             print(f"standby http://{in_url(host)}:{port}", flush=True)
             sd_notify(environ, "READY=1")
@@ -213,6 +220,7 @@ async def run_until_taken_over(
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            accepting.close()
             await runner.cleanup()
     for task in tasks[2:]:
         with suppress(asyncio.CancelledError):
