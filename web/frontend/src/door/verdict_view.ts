@@ -2,7 +2,7 @@
 import { byId, create, ignoreSecondTaps, showText, Stepper } from "./dom";
 import { isVip } from "./guest_rows";
 import type { Guest, Me, ScanRequest, Verdict } from "./types";
-import { clockOf } from "./venue_time";
+import { clockOf, startDate } from "./venue_time";
 import type { Words } from "./words";
 
 /** The actions on a verdict. Each promise resolves when the resulting verdict is shown. */
@@ -311,7 +311,7 @@ function sentenceOf(verdict: Verdict, words: Words, me: Me | null): string {
     guests: guest?.guests ?? 0,
     admitted: words.guests(Math.abs(verdict.admitted)),
     party: words.guests(Math.abs(verdict.admitted)),
-    date: guest ? words.day(guest.date) : "",
+    date: guest && me ? words.day(startDate(guest, me)) : "",
     slot: guest?.slot ?? words.say("whole"),
     time: first && me ? clockOf(first.at, me) : "",
     door: [first?.terminal, first?.by].filter(Boolean).join(" · "),
