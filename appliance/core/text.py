@@ -23,6 +23,7 @@ _SAME_LETTERS = str.maketrans(
         "ک": "ك",
         "ٱ": "ا",
         "ـ": "",  # tatweel, which only lengthens a word
+        "’": "'",
     }
 )
 

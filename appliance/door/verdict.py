@@ -12,7 +12,7 @@ from babel.dates import format_date
 
 from appliance.core.i18n import Language, isolate, load_languages
 from appliance.core.i18n import mark as _
-from appliance.reservations.model import Reservation
+from appliance.reservations.model import Reservation, start_date
 
 COLOURS: Mapping[str, str] = {
     "checked_in": "green", "party_added": "green",
@@ -35,7 +35,11 @@ _NOT_SETTLED = {
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A reservation's state at the time of the verdict, without personal data."""
+    """A reservation's state at the time of the verdict, without personal data.
+
+    `date` is the evening. `starts_on` is the next day if the slot starts after midnight. It is ""
+    in a verdict that an older version stored.
+    """
 
     id: str
     date: str
@@ -45,6 +49,7 @@ class Seen:
     guests: int
     arrived: int
     status: str
+    starts_on: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +125,10 @@ def see(reservation: Reservation, *, arrived: int | None = None) -> Seen:
     """
     r = reservation
     present = r.arrived if arrived is None else arrived
-    return Seen(r.id, r.date, r.slot, r.table_id, r.table_name, r.guests, present, r.status)
+    return Seen(
+        r.id, r.date, r.slot, r.table_id, r.table_name, r.guests, present, r.status,
+        start_date(r).isoformat(),
+    )  # fmt: skip
 
 
 def judge(
@@ -185,7 +193,7 @@ def _details(verdict: Verdict, language: Language) -> dict[str, str]:
             "party": _count_people(seen.guests, language),
             "arrived": str(seen.arrived),
             "guests": str(seen.guests),
-            "when": _when(seen.date, seen.slot, language),
+            "when": _when(seen.starts_on or seen.date, seen.slot, language),
         }
     if language.code == "ar":  # so that Latin names keep their place in a right-to-left sentence
         return {name: isolate(text) or "" for name, text in details.items()}

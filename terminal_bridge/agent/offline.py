@@ -8,7 +8,7 @@ import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import Any
 
 from cryptography.exceptions import InvalidSignature
@@ -22,7 +22,7 @@ from appliance.door.scan import classify, read_pass
 from appliance.door.verdict import COLOURS, FirstCheckIn, Verdict, judge, phrase, see
 from appliance.reservations.model import Reservation
 from appliance.reservations.search import is_name
-from appliance.venue.model import instant, minutes, tonight
+from appliance.venue.model import Slot, interval, minute_of, tonight
 from terminal_bridge.agent.client import Identity
 from terminal_bridge.scanners.scanner import ARRIVALS, Answer
 
@@ -146,7 +146,9 @@ def _decide_guest(listed: Reservation, generation: int | None, context: Context)
     assert snapshot is not None  # noqa: S101 - `listed` comes from the snapshot
     arrived = listed.arrived + context.arrived.get(listed.id, 0)
     guest = replace(listed, arrived=arrived, checked_in_at=snapshot.made_at if arrived else None)
-    too_early = context.now < _opens_at(guest, snapshot, context)
+    zone = context.zones.zone(context.identity.time_zone)
+    starts_at = minute_of(snapshot.evening, guest.starts, zone)
+    too_early = context.now < starts_at - snapshot.early_minutes * MINUTE_MS
     result = judge(
         guest, generation=generation, arrivals=None, tonight=_tonight(context), too_early=too_early
     )
@@ -154,17 +156,6 @@ def _decide_guest(listed: Reservation, generation: int | None, context: Context)
     if is_green and not snapshot.is_fresh(context.now):
         return _decision("old_list", context, guest)
     return _decision(result, context, guest, admitted=ARRIVALS if is_green else 0)
-
-
-def _opens_at(guest: Reservation, snapshot: Snapshot, context: Context) -> int:
-    """Return when admission for the guest's slot opens, in ms since 1970, or 0 without a slot."""
-    if guest.slot is None:
-        return 0
-    day = date.fromisoformat(guest.date)
-    if minutes(guest.slot) < minutes(context.identity.evening_ends_at):
-        day += timedelta(days=1)
-    zone = context.zones.zone(context.identity.time_zone)
-    return instant(day, guest.slot, zone) - snapshot.early_minutes * MINUTE_MS
 
 
 def _tonight(context: Context) -> date:
@@ -212,7 +203,7 @@ def read_snapshot(signed: dict[str, Any], identity: Identity) -> Snapshot | None
             expires_at=parse_instant(content["expiresAt"]),
             evening=date.fromisoformat(content["evening"]),
             early_minutes=int(content["earlyMinutes"]),
-            passes=tuple(_reservation(listed, content["evening"]) for listed in content["passes"]),
+            passes=tuple(_reservation(listed, content) for listed in content["passes"]),
             entries={
                 listed["reservationId"]: FirstCheckIn(
                     parse_instant(first["at"]), "", first.get("terminal"), first.get("by")
@@ -225,14 +216,16 @@ def read_snapshot(signed: dict[str, Any], identity: Identity) -> Snapshot | None
         return None
 
 
-def _reservation(listed: dict[str, Any], evening: str) -> Reservation:
-    """Convert a snapshot entry to a reservation. Fields missing from the entry are None."""
+def _reservation(listed: dict[str, Any], content: dict[str, Any]) -> Reservation:
+    """Convert an entry of the snapshot `content` to a reservation. Missing fields are None."""
     missing: dict[str, Any] = dict.fromkeys(Reservation.__slots__)
+    start = listed["slot"]
+    slot = Slot("", "", start, start, ()) if start else None
     return Reservation(**missing | {
         "id": listed["reservationId"], "status": listed["state"],
         "table_id": "", "table_number": "", "table_name": listed["table"],
-        "date": evening, "slot": listed["slot"], "guests": int(listed["guests"]),
+        "date": content["evening"], "slot": start, "guests": int(listed["guests"]),
         "customer_name": listed["firstName"], "access_code": listed["accessCode"],
         "pass_id": bytes.fromhex(listed["passId"]), "generation": int(listed["generation"]),
-        "arrived": int(listed["arrived"]),
+        "arrived": int(listed["arrived"]), "starts": interval(slot, content["eveningEndsAt"])[0],
     })  # fmt: skip

@@ -114,7 +114,7 @@ def _pass(
         "guests": reservation.guests,
         "arrived": reservation.arrived,
         "state": reservation.status,
-        "firstName": reservation.customer_first_name,
+        "firstName": reservation.customer_given_name,
         "table": reservation.table_name,
         "tableNumber": reservation.table_number,
         "slot": reservation.slot,

@@ -364,7 +364,7 @@ def guest_of(reservation: Reservation) -> _Json:
     return {
         "id": reservation.id,
         "accessCode": reservation.access_code,
-        "customerFirstName": reservation.customer_first_name,
+        "customerFirstName": reservation.customer_given_name,
         "table": {"id": reservation.table_id, "name": reservation.table_name,
                   "number": reservation.table_number},
         "date": reservation.date,
@@ -400,7 +400,7 @@ def _seen(seen: Seen | None, current: Mapping[str, Reservation]) -> _Json | None
     return {
         "id": seen.id,
         "accessCode": now.access_code if now else None,
-        "customerFirstName": now.customer_first_name if now else None,
+        "customerFirstName": now.customer_given_name if now else None,
         "table": {"id": seen.table_id, "name": seen.table_name},
         "date": seen.date,
         "slot": seen.slot,

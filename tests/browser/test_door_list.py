@@ -115,6 +115,27 @@ async def are_in(door, guest, people):
     return (await door.now_of(guest)).arrived == people
 
 
+async def test_nobody_is_said_to_be_missing_before_the_box_has_answered(door):
+    await door.guest(customer_name="Salma Idrissi")
+    phone = await door.phone()
+    page, answered = phone.page, asyncio.Event()
+
+    async def wait(route):
+        await answered.wait()
+        await route.continue_()
+
+    await page.route("**/evening?q=*", wait)
+    await page.click("#open-list")
+    async with page.expect_request("**/evening?q=*"):
+        await page.fill("#query", "idrissi")
+    assert await page.is_hidden("#guests-empty")
+    answered.set()
+
+    await page.wait_for_selector("#guests .guest")
+    await page.fill("#query", "bennani")
+    await page.wait_for_selector("#guests-empty")
+
+
 async def test_hours_later_the_check_in_of_another_door_is_taken_back_with_a_reason(door):
     guest = await door.guest(guests=2)
     phone = await door.phone()

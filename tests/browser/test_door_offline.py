@@ -108,6 +108,16 @@ async def test_what_the_list_may_lack_is_amber_and_only_a_wrong_code_is_red(door
     assert await phone.type_code("SVC-99ZZ") == ("unknown_code", "red")
 
 
+async def test_a_table_after_midnight_is_expected_on_the_day_that_the_guest_was_told(door):
+    await door.guest(slot="00:30", access_code="SVC-7K2M")
+    phone = await door.phone()
+    await phone.lose_box()
+
+    assert await phone.type_code("7K2M") == ("not_yet", "amber")
+
+    assert "dim. 22 nov" in await phone.page.inner_text("#verdict-sentence")
+
+
 async def test_one_more_of_a_party_that_is_in_counts_as_one(door):
     guest = await door.guest(guests=4)
     text = await door.pass_of(guest)

@@ -120,6 +120,17 @@ async def test_an_undo_while_the_scan_is_on_its_way_reaches_the_box(door, answer
     assert await are_in(door, guest, 0)
 
 
+async def test_an_undo_that_the_box_does_not_answer_keeps_nobody_waiting(door):
+    text = await door.pass_of(await door.guest())
+    phone = await door.phone()
+    assert await phone.scan(text) == "checked_in"
+    await phone.page.route("**/undo", lambda _route: None)
+
+    await phone.page.click("#undo")
+
+    await phone.page.wait_for_selector("#verdict[data-result=refused]", timeout=6000)
+
+
 async def test_fewer_of_a_party_that_the_box_was_asked_about_are_counted_once(door):
     guest = await door.guest(guests=4)
     phone = await door.phone()

@@ -68,6 +68,11 @@ async def test_no_part_of_a_verdict_is_off_the_smallest_screen(door):
     outside = "one => one.scrollWidth - one.clientWidth"
     for part in ("#verdict", "#verdict-table"):
         assert await phone.page.locator(part).evaluate(outside) <= 0, part
+    size = "one => parseFloat(getComputedStyle(one).fontSize)"
+    word, table = [
+        await phone.page.locator(f"#verdict-{part}").evaluate(size) for part in ("word", "table")
+    ]
+    assert word <= table
 
 
 async def watched(door, video=None, **options):

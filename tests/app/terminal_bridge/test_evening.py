@@ -1,5 +1,7 @@
 """The evening list."""
 
+import json
+
 import pytest
 
 
@@ -51,6 +53,18 @@ async def test_a_line_of_the_list_is_what_the_door_needs_and_no_contact(door):
             "lateAt": None,
         }
     ]
+
+
+async def test_the_door_calls_a_guest_by_the_whole_given_name(door):
+    guest = await door.guest(customer_name="عبد الرحمن العلوي")
+
+    verdict = await door.scan(await door.pass_of(guest))
+    _, evening = await door.call("GET", "/evening")
+    _, snapshot = await door.call("GET", "/snapshot")
+
+    assert verdict["reservation"]["customerFirstName"] == "عبد الرحمن"
+    assert evening["items"][0]["customerFirstName"] == "عبد الرحمن"
+    assert json.loads(snapshot["payload"])["passes"][0]["firstName"] == "عبد الرحمن"
 
 
 @pytest.mark.parametrize(

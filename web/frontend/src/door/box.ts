@@ -81,7 +81,7 @@ export class Box {
 
   undo(scanId: string, reason?: string): Promise<Verdict> {
     const path = `/scans/${encodeURIComponent(scanId)}/undo`;
-    return this.call("POST", path, reason === undefined ? {} : { reason });
+    return this.call("POST", path, reason === undefined ? {} : { reason }, DECISION_MS);
   }
 
   /**
@@ -90,7 +90,7 @@ export class Box {
    */
   undoLatest(reservationId: string, arrived: number, reason: string): Promise<Verdict> {
     const path = `/check-ins/${encodeURIComponent(reservationId)}/undo`;
-    return this.call("POST", path, { arrived, reason });
+    return this.call("POST", path, { arrived, reason }, DECISION_MS);
   }
 
   async sync(queued: readonly Queued[], now: number): Promise<Synced[]> {

@@ -21,7 +21,7 @@ export class ListView {
   private filter: Filter = "all";
   private foundByBox = new Set<string>();
   private refusal = "";
-  private asking = 0;
+  private asking = 0; // the timer of the request to the box, 0 once the box has answered
 
   constructor(
     private readonly words: Words,
@@ -47,9 +47,8 @@ export class ListView {
 
   private open(): void {
     this.query.value = "";
-    this.foundByBox.clear();
     this.sheet.showModal();
-    this.draw();
+    this.search();
     if (this.doorState().hasRole("search")) this.query.focus();
   }
 
@@ -68,16 +67,17 @@ export class ListView {
   private search(): void {
     this.foundByBox.clear();
     this.refusal = "";
-    this.draw();
     clearTimeout(this.asking);
     const query = this.query.value.trim();
-    if (!query || !this.doorState().isOnline) return;
-    this.asking = setTimeout(() => void this.ask(query), ASK_MS);
+    const isAsked = query !== "" && this.doorState().isOnline;
+    this.asking = isAsked ? setTimeout(() => void this.ask(query), ASK_MS) : 0;
+    this.draw();
   }
 
   private async ask(query: string): Promise<void> {
     const answer = await this.doorState().box.evening(query).catch((error: unknown) => error);
     if (this.query.value.trim() !== query) return;
+    this.asking = 0;
     this.refusal = answer instanceof Refused ? answer.message : "";
     const items = answer instanceof Error ? [] : (answer as Evening).items;
     this.foundByBox = new Set(items.map((guest) => guest.id));
@@ -99,7 +99,8 @@ export class ListView {
     byId("guests").hidden = found.length === 0;
     const empty = everybody.length ? "list.none" : "list.empty";
     const why = doorState.hasRole("search") ? empty : "list.role";
-    showText(byId("guests-empty"), found.length ? null : this.refusal || this.words.say(why));
+    const isSure = found.length === 0 && this.asking === 0;
+    showText(byId("guests-empty"), isSure ? this.refusal || this.words.say(why) : null);
   }
 
   private fits(guest: Guest): boolean {

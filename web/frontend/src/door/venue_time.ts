@@ -19,14 +19,14 @@ function minutesOf(clock: string): number {
   return Number(clock.slice(0, 2)) * 60 + Number(clock.slice(3, 5));
 }
 
-function dayBefore(date: string): string {
-  return new Date(Date.parse(`${date}T00:00:00Z`) - DAY * MINUTE).toISOString().slice(0, 10);
+function addDays(date: string, days: number): string {
+  return new Date(Date.parse(`${date}T00:00:00Z`) + days * DAY * MINUTE).toISOString().slice(0, 10);
 }
 
 /** Return the date of the current evening. Before `eveningEndsAt`, it is yesterday's date. */
 export function tonight(now: number, me: Me): string {
   const { date, minutes } = wall(now, me);
-  return minutes < minutesOf(me.venue.eveningEndsAt) ? dayBefore(date) : date;
+  return minutes < minutesOf(me.venue.eveningEndsAt) ? addDays(date, -1) : date;
 }
 
 /**
@@ -36,6 +36,11 @@ export function tonight(now: number, me: Me): string {
 export function minutesOfEvening(clock: string, me: Me): number {
   const minutes = minutesOf(clock);
   return minutes < minutesOf(me.venue.eveningEndsAt) ? minutes + DAY : minutes;
+}
+
+/** Return the date on which the guest's slot starts. After midnight, the evening's next day. */
+export function startDate({ date, slot }: { date: string; slot: string | null }, me: Me): string {
+  return slot !== null && minutesOfEvening(slot, me) >= DAY ? addDays(date, 1) : date;
 }
 
 /** Whether the guest's slot starts more than `earlyMinutes` minutes from now. */

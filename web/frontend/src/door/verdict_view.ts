@@ -2,7 +2,7 @@
 import { byId, create, ignoreSecondTaps, showText, Stepper } from "./dom";
 import { isVip } from "./guest_rows";
 import type { Guest, Me, ScanRequest, Verdict } from "./types";
-import { clockOf } from "./venue_time";
+import { clockOf, startDate } from "./venue_time";
 import type { Words } from "./words";
 
 /** The actions on a verdict. Each promise resolves when the resulting verdict is shown. */
@@ -137,7 +137,7 @@ export class VerdictView {
     if (!this.dialog.open) this.dialog.showModal();
     this.dialog.scrollTop = 0;
     byId("next").focus({ preventScroll: true });
-    for (const id of ["verdict-word", "verdict-table"]) shrinkToFit(byId(id));
+    shrinkToFit(byId("verdict-word"), shrinkToFit(byId("verdict-table")));
     clearTimeout(this.seenTimer);
     this.seenTimer = setTimeout(() => {
       this.isSeen = true;
@@ -294,13 +294,17 @@ export class VerdictView {
   }
 }
 
-/** Shrink the text until its longest word, or the longest part that may not wrap, fits. */
-function shrinkToFit(place: HTMLElement): void {
+/**
+ * Shrink the text until its longest word, or the longest part that may not wrap, fits, and to at
+ * most `largest` pixels. Return its size.
+ */
+function shrinkToFit(place: HTMLElement, largest = Infinity): number {
   place.style.removeProperty("font-size");
-  if (place.hidden) return;
+  if (place.hidden) return largest;
   const size = Number.parseFloat(getComputedStyle(place).fontSize);
-  const ratio = place.clientWidth / place.scrollWidth;
-  if (ratio < 1) place.style.fontSize = `${Math.floor(size * ratio)}px`;
+  const fitting = Math.min(size, Math.floor((size * place.clientWidth) / place.scrollWidth));
+  place.style.fontSize = `${Math.min(fitting, largest)}px`;
+  return fitting;
 }
 
 /** Return the box's message if it is in this language, otherwise the app's message. */
@@ -311,7 +315,7 @@ function sentenceOf(verdict: Verdict, words: Words, me: Me | null): string {
     guests: guest?.guests ?? 0,
     admitted: words.guests(Math.abs(verdict.admitted)),
     party: words.guests(Math.abs(verdict.admitted)),
-    date: guest ? words.day(guest.date) : "",
+    date: guest && me ? words.day(startDate(guest, me)) : "",
     slot: guest?.slot ?? words.say("whole"),
     time: first && me ? clockOf(first.at, me) : "",
     door: [first?.terminal, first?.by].filter(Boolean).join(" · "),

@@ -5,6 +5,7 @@
 
 const ALIKE: Readonly<Record<string, string>> = {
   "ة": "ه", "ى": "ي", "ی": "ي", "ک": "ك", "ٱ": "ا", "ـ": "", "ß": "ss", "ς": "σ",
+  "’": "'",
 };
 
 /**
@@ -13,7 +14,7 @@ const ALIKE: Readonly<Record<string, string>> = {
  */
 export function fold(text: string): string {
   const plain = text.normalize("NFKD").replace(/[\p{M}\p{Cf}]/gu, "").toLowerCase();
-  return westernDigits(plain.replace(/[ةىیکٱـßς]/g, (letter) => ALIKE[letter] ?? letter));
+  return westernDigits(plain.replace(/[ةىیکٱـßς’]/g, (letter) => ALIKE[letter] ?? letter));
 }
 
 /** Replace Arabic-Indic, Persian and Urdu digits with 0 to 9. */
