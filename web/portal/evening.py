@@ -12,14 +12,17 @@ from zoneinfo import ZoneInfo
 
 from aiohttp import web
 
+from appliance.alerts import list_alerts
 from appliance.core.errors import Unavailable
 from appliance.database.connection import Reader
+from appliance.doctor.check import describe
 from appliance.door.live_feed import Change, Listener
 from appliance.http.request import ENVIRONMENT
 from appliance.reservations.model import Reservation
 from appliance.reservations.rows import count_evening, count_requests, list_evening
 from appliance.venue.model import Slot, interval, minute_of, offered_slots, overlap
 from appliance.venue.rows import find_closing, find_tonight, get_venue, list_slots, list_tables
+from web.portal.box import text_of
 from web.portal.cookies import LIVE, SESSION
 from web.portal.forms import date_parameter
 from web.portal.guard import find_living_session
@@ -189,8 +192,13 @@ async def _page(
     near = {-1: language.gettext("Last night"), 0: language.gettext("Tonight"),
             1: language.gettext("Tomorrow")}  # fmt: skip
     days_away = (board["day"] - board["tonight"]).days
+    problems = []
+    if environment.name == "live" and request[SESSION].person.may("manager"):
+        alerts = await environment.database.read(list_alerts)
+        problems = [text_of(describe(alert), language) for alert in alerts]
     values: dict[str, object] = {
         "board": board,
+        "problems": list(dict.fromkeys(problems)),
         "title": near.get(days_away) or language.short_date(board["day"]),
         "sees_guests": request[SESSION].person.may("host"),
         "in_words": moment_formatter(request),

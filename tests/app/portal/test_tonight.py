@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from appliance.alerts import Alert, put_alert
 from appliance.venue.edit import add_slot
 from appliance.venue.model import Slot
 from tests.app.portal.people import a_person
@@ -29,6 +30,17 @@ async def test_the_board_shows_who_sits_where_how_many_and_from_where(running, h
     assert "Salma Idrissi" in second
     assert '<span class="party">3</span>' in second
     assert ">P</span>" in second
+
+
+async def test_the_board_tells_managers_of_a_failing_backup(running, host, manager):
+    failed = Alert("no_backup", "", running.clock.now(), "no backup was made: no space")
+    await running.live.database.write(put_alert, failed)
+
+    (_, for_host, _), (_, for_manager, _) = [
+        await person.get("/portal/tonight") for person in (host, manager)
+    ]
+    assert "no backup was made: no space" in for_manager
+    assert "no backup was made" not in for_host
 
 
 @pytest.mark.parametrize(
