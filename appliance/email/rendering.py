@@ -39,7 +39,7 @@ from appliance.reservations.email_queue import (
 )
 from appliance.reservations.model import Reservation, hours_of, start_date
 from appliance.reservations.rows import get_reservation, sum_payments
-from appliance.venue.model import Venue, evening_end
+from appliance.venue.model import Venue, evening_end, minute_of
 from appliance.venue.rows import find_table, get_venue, list_slots
 
 # The sender in previews if no sender is set.
@@ -256,6 +256,9 @@ def _find_moot(reader: Reader, email: Email, reservation: Reservation, venue: Ve
     day, zone = date.fromisoformat(reservation.date), reader.zones.zone(venue.time_zone)
     if reader.now >= evening_end(day, zone, venue.evening_ends_at):
         return "the evening is over"
+    has_begun = reservation.slot and reader.now >= minute_of(day, reservation.starts, zone)
+    if email.kind == "reminder" and (has_begun or reservation.checked_in_at is not None):
+        return "it is too late for a reminder"
     return None
 
 

@@ -319,6 +319,7 @@ class Certificates:
     def renew(self, *, force: bool = False) -> bool:
         """Renew the certificate if it expires within 30 days, its names changed or `force` is True.
 
+        Also renews one whose validity has not begun, because the clock was ahead when it was made.
         Returns whether it was renewed. Call it only while the clock is trusted.
         """
         authority, leaf = read_identity(self.folder / AUTHORITY), read_identity(self.folder / LEAF)
@@ -402,13 +403,18 @@ class Certificates:
     def _is_outgrown(self, authority: Identity) -> bool:
         """Whether the authority must be replaced.
 
-        This is so if it does not permit a host name that the box needs, and no device trusts it.
+        This is so if no device trusts it, and it does not permit a host name that the box needs, or
+        was made while the clock was ahead.
         """
         is_complete = within(authority.certificate, self.wanted()).dns == self.wanted().dns
-        return not (is_complete or self._is_given() or self.has_terminals())
+        is_usable = is_complete and self._has_begun(authority)
+        return not (is_usable or self._is_given() or self.has_terminals())
+
+    def _has_begun(self, identity: Identity) -> bool:
+        return identity.certificate.not_valid_before_utc.timestamp() * 1000 <= self.clock.now()
 
     def _is_due(self, authority: Identity, leaf: Identity) -> bool:
         ends_soon = ends_at(leaf.certificate) - self.clock.now() < _RENEW_DAYS * DAY_MS
         names = within(authority.certificate, self.wanted())
-        signed = leaf.chain == (authority.certificate,)
+        signed = self._has_begun(leaf) and leaf.chain == (authority.certificate,)
         return ends_soon or not signed or names_in(leaf.certificate) != names

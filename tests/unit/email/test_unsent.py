@@ -28,6 +28,11 @@ async def test_without_a_mail_server_or_a_sender_letters_fail_at_once_and_wait(
     [
         ({"status": "cancelled"}, "the reservation is cancelled"),
         ({"date": "2026-11-18"}, "the evening is over"),
+        (
+            {"kind": "reminder", "date": "2026-11-20", "slot": "12:00", "starts": 720, "ends": 800},
+            "it is too late for a reminder",
+        ),
+        ({"kind": "reminder", "checked_in_at": 1}, "it is too late for a reminder"),
         ({"recipient": "two words@guest.example"}, "the address cannot be used"),
     ],
 )

@@ -117,6 +117,22 @@ def test_it_lasts_less_than_825_days_and_is_renewed_in_the_last_thirty(world):
     assert world.leaf().public_key() != first.public_key()
 
 
+@pytest.mark.parametrize("is_given", [False, True])
+def test_what_was_made_while_the_clock_was_ahead_is_made_again_once_it_is_right(world, is_given):
+    world.clock.set("2036-02-07T06:28:16Z")
+    world.certificates.prepare()
+    before = world.authority()
+    if is_given:
+        world.certificates.give_authority()
+    world.clock.set("2026-11-21T19:00:00Z")
+
+    assert world.certificates.renew()
+
+    assert world.leaf().not_valid_before_utc.year == 2026
+    assert (world.authority() == before) is is_given
+    assert not world.certificates.renew()
+
+
 @pytest.mark.parametrize("name", ["192.168.7.9", "vm.riad-atlas.local"])
 def test_a_new_address_or_name_gets_a_new_certificate_of_the_same_authority_at_once(world, name):
     world.certificates.prepare()
