@@ -51,15 +51,21 @@ def asks_phone(query: str) -> bool:
 def search_by_name(reservations: Iterable[Reservation], query: str) -> list[Reservation]:
     """Return the reservations whose customer's name matches every word of `query`.
 
-    A word matches if a word in the name begins with it. The result is empty for a blank `query`.
+    A word matches if a word in the name begins with it. A hyphen separates words, as a space does.
+    The result is empty for a blank `query`.
     """
-    words = fold(query).split()
+    words = _without_hyphens(query).split()
 
     def matches(reservation: Reservation) -> bool:
-        names = fold(reservation.customer_name or "").split()
+        names = _without_hyphens(reservation.customer_name or "").split()
         return all(any(name.startswith(word) for name in names) for word in words)
 
     return [found for found in reservations if words and matches(found)]
+
+
+def _without_hyphens(name: str) -> str:
+    """Return `name` folded, because "Anne-Marie" and "Anne Marie" are the same name."""
+    return fold(name).replace("-", " ")
 
 
 def _names_table(name: str, number: str, word: str) -> bool:
@@ -88,7 +94,7 @@ def _matches(reservation: Reservation, query: str, by_phone: Callable[[str, str]
 def _matches_word(reservation: Reservation, word: str) -> bool:
     code = (reservation.access_code or "").lower()
     return (
-        word in fold(reservation.customer_name or "")
+        _without_hyphens(word) in _without_hyphens(reservation.customer_name or "")
         or _names_table(reservation.table_name, reservation.table_number, word)
         or (bool(code) and word in {code, code[4:], code.replace("-", "")})
     )

@@ -124,7 +124,7 @@ async def test_searching_marks_who_fits_and_enter_opens_the_first(portal):
     await page.keyboard.type("06 1234")
     await page.wait_for_selector(f"{chip(salma)}.found")
     await page.keyboard.press("Control+a")
-    await page.keyboard.type("eloise")
+    await page.keyboard.type("idrissi elo")
     await page.wait_for_selector(f"{chip(salma)}.found")
     await page.wait_for_selector(f"{chip(other)}.dimmed")
     await scan(portal, salma)  # a row that is updated stays highlighted

@@ -107,10 +107,10 @@ export class ListView {
     const words = fold(this.query.value).split(/\s+/).filter(Boolean);
     if (this.foundByBox.has(guest.id)) return true;
     const code = (guest.accessCode ?? "").toLowerCase();
-    const text = fold(`${guest.customerFirstName ?? ""} ${guest.table.name}`);
+    const text = fold(`${guest.customerFirstName ?? ""} ${guest.table.name}`).replace(/-/g, " ");
     return words.every((word) => {
       const isCode = code !== "" && [code, code.slice(4), code.replace("-", "")].includes(word);
-      return text.includes(word) || isCode || word === fold(guest.table.number ?? "");
+      return text.includes(word.replace(/-/g, " ")) || isCode || word === fold(guest.table.number ?? "");
     });
   }
 

@@ -150,9 +150,9 @@ function isName(text: string): boolean {
 }
 
 function findByName(guests: readonly Listed[], text: string): Listed[] {
-  const words = fold(text).split(/\s+/).filter(Boolean);
+  const words = fold(text).split(/[\s-]+/).filter(Boolean);
   return guests.filter((guest) => {
-    const name = fold(guest.customerFirstName ?? "").split(/\s+/);
+    const name = fold(guest.customerFirstName ?? "").split(/[\s-]+/);
     const holds = !HOLDS_NOTHING.has(guest.status);
     return holds && words.every((w) => name.some((n) => n.startsWith(w)));
   });

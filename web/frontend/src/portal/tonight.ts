@@ -177,11 +177,13 @@ function highlightMatches(): void {
   // The search text may be part of a phone number. Ignore its separators and leading zeros.
   const isNumber = /^[\d+./() -]{3,}$/.test(wanted);
   const number = isNumber ? wanted.replace(/\D/g, "").replace(/^0+/, "") : "";
+  const words = wanted.replace(/-/g, " ").split(/\s+/);
   let found = 0;
   for (const chip of document.querySelectorAll<HTMLElement>("[data-search]")) {
+    const text = fold(chip.dataset["search"] ?? "").replace(/-/g, " ");
     const phone = fold(chip.dataset["phone"] ?? "").replace(/\D/g, "");
     const fits =
-      (wanted !== "" && fold(chip.dataset["search"] ?? "").includes(wanted)) ||
+      (wanted !== "" && words.every((word) => text.includes(word))) ||
       (number !== "" && phone.includes(number));
     chip.classList.toggle("found", fits);
     chip.classList.toggle("dimmed", wanted !== "" && !fits);
