@@ -30,6 +30,7 @@ async def claim(request: web.Request) -> web.Response:
     """
     opened = await open_link(request, Keyring.read_claim_token)
     database, device = request[ENVIRONMENT].database, device_for(request)
+    correction = None
     try:
         correction = await read_correction(request)
         device_hash = device.hash if device else None
@@ -37,7 +38,7 @@ async def claim(request: web.Request) -> web.Response:
     except RateLimited:
         raise
     except ApiError as refusal:
-        return _show(request, "guest/claim.html", opened, refusal)
+        return _show(request, "guest/claim.html", opened, refusal, correction)
     opened = await open_link(request, Keyring.read_claim_token)
     response = _show(request, "guest/claimed.html", opened, is_kept=device is not None)
     if opened.reservation.status in OPEN_STATUSES:
@@ -61,21 +62,26 @@ async def read_correction(request: web.Request) -> Correction | None:
     )
 
 
-def correction_values(opened: OpenedLink, language: Language) -> dict[str, object]:
-    """Return the template values for the correction form.
+def correction_values(
+    opened: OpenedLink, language: Language, refused: Correction | None = None
+) -> dict[str, object]:
+    """Return the template values for the correction form, with what was typed in `refused`.
 
     Guests may share their link, so the email address and the phone number are shown only in part
     (`s…@example.org` and the last two digits). `letters_in` is the language for emails, by default
     the language of this page.
     """
+    typed = refused or Correction()
     reservation = opened.reservation
     user, at, domain = (reservation.customer_email or "").partition("@")
     digits = [c for c in reservation.customer_phone or "" if c.isdecimal()]
     return {
-        "name": reservation.customer_name or "",
+        "name": typed.name or reservation.customer_name or "",
+        "email": typed.email or "",
+        "phone": typed.phone or "",
         "email_hint": f"{user[:1]}…@{domain}" if at else "",
         "phone_hint": f"… {''.join(digits[-2:])}" if digits else "",
-        "letters_in": reservation.language or language.code,
+        "letters_in": typed.language or reservation.language or language.code,
     }
 
 
@@ -84,6 +90,7 @@ def _show(
     template: str,
     opened: OpenedLink,
     refusal: ApiError | None = None,
+    refused: Correction | None = None,
     *,
     is_kept: bool = False,
 ) -> web.Response:
@@ -98,6 +105,6 @@ def _show(
         "undo": f"{environment.prefix}/claim-guest/{request.match_info['token']}/cancel",
         "is_kept": is_kept,
         "fault": refusal_in_words(refusal, language) if refusal else None,
-        **correction_values(opened, language),
+        **correction_values(opened, language, refused),
     }
     return page(request, template, values, refusal.status if refusal else 200)

@@ -8,13 +8,14 @@ from appliance.core.errors import ApiError, RateLimited
 from appliance.http.request import ENVIRONMENT
 from appliance.jobs.reservation_states import stop_reminders
 from appliance.privacy import ask_erasure, export_guests
-from appliance.reservations.change import correct
+from appliance.reservations.change import Correction, correct
 from appliance.reservations.rows import delete_claims, find_reservation
 from web.guest.booking_form import takes_bookings
 from web.guest.card import make_card, moment_in_words, refusal_in_words
 from web.guest.claim import correction_values, read_correction
 from web.guest.links import OpenedLink, find_device, forget_device, list_stored, open_mine
 from web.guest.responses import (
+    PARTNERS_LANGUAGE,
     dead_link,
     file_answer,
     guest_page,
@@ -52,6 +53,7 @@ async def my_reservation(request: web.Request) -> web.Response:
 async def correct_mine(request: web.Request) -> web.Response:
     """`POST /me/{id}`: correct the guest's name, contact details and language."""
     opened, database = await open_mine(request), request[ENVIRONMENT].database
+    correction = None
     try:
         correction = await read_correction(request)
         if correction is not None:
@@ -59,7 +61,7 @@ async def correct_mine(request: web.Request) -> web.Response:
     except RateLimited:
         raise
     except ApiError as refusal:
-        return _show(request, opened, refusal)
+        return _show(request, opened, refusal, correction)
     return _back(request, opened.my_path, "corrected")
 
 
@@ -105,10 +107,12 @@ async def no_reminders(request: web.Request) -> web.Response:
     """
     environment, is_post = request[ENVIRONMENT], request.method == "POST"
     reservation_id = environment.keyring.read_access_token(request.match_info["token"])
-    if not reservation_id or not environment.database.peek(find_reservation, reservation_id):
+    reservation = reservation_id and environment.database.peek(find_reservation, reservation_id)
+    if not reservation:
         return dead_link(request)
+    request[PARTNERS_LANGUAGE] = reservation.language
     if is_post:
-        await environment.database.write(stop_reminders, reservation_id)
+        await environment.database.write(stop_reminders, reservation.id)
     return page(request, "guest/no_reminders.html", {"done": is_post})
 
 
@@ -125,7 +129,10 @@ def _links(opened: OpenedLink) -> dict[str, str | None]:
 
 
 def _show(
-    request: web.Request, opened: OpenedLink, refusal: ApiError | None = None
+    request: web.Request,
+    opened: OpenedLink,
+    refusal: ApiError | None = None,
+    refused: Correction | None = None,
 ) -> web.Response:
     language = language_of(request)
     values: dict[str, object] = {
@@ -138,7 +145,7 @@ def _show(
         "is_erased": opened.reservation.customer_name is None,
         "done": request.query.get("done", ""),
         "fault": refusal_in_words(refusal, language) if refusal else None,
-        **correction_values(opened, language),
+        **correction_values(opened, language, refused),
     }
     status = refusal.status if refusal else 200
     return page(request, "guest/my_reservation.html", values, status)

@@ -1,6 +1,7 @@
 """Guests' actions by their links: claim, correct, cancel, erase, stop reminders."""
 
 import json
+import re
 
 import pytest
 
@@ -110,14 +111,34 @@ async def test_the_spelling_is_corrected_and_what_is_left_empty_stays(world, gue
     assert await one(world, reservation, "language") == "ar"
 
 
+async def test_a_refused_correction_keeps_what_was_typed(world, guest):
+    reservation, mine = await claimed(world, guest)
+
+    answer = await guest.post(
+        f"/me/{reservation}",
+        data={"name": "Selma", "email": "selma@exemple", "language": "ar"},
+        headers={**mine, **SAME_ORIGIN},
+    )
+
+    html = await answer.text()
+    assert answer.status == 400
+    assert 'value="Selma"' in html
+    assert 'value="selma@exemple"' in html
+    assert re.search(r'<option value="ar"[^>]* selected', html)
+
+
 @pytest.mark.parametrize(
     ("field", "value"), [("email", "not an address"), ("phone", "12"), ("language", "de")]
 )
 async def test_a_wrong_correction_is_refused_and_nothing_is_kept(world, guest, field, value):
     reservation = await world.reserve()
     answer = await guest.post(world.claim(reservation), data={field: value, "name": "Other"})
+    html = await answer.text()
     assert answer.status == 400
-    assert 'class="fault" role="alert"' in await answer.text()
+    assert 'class="fault" role="alert"' in html
+    assert 'value="Other"' in html
+    if field != "language":
+        assert f'value="{value}"' in html
     assert await one(world, reservation, "customer_name") == "Salma Bennani"
     assert await count(world, "SELECT count(*) FROM claim") == 0
 
@@ -278,6 +299,14 @@ async def test_looking_asks_and_changes_nothing(running, link):
     for method in ("GET", "HEAD"):
         assert (await running.client.request(method, link)).status == 200
     assert not stopped(running)
+
+
+async def test_the_page_speaks_the_language_of_the_email(running):
+    booking = a_booking(customer_email=EMAIL, language="ar")
+    reservation = await running.live.database.write(enter_by_staff, booking, actor="staff:1")
+    token = running.live.keyring.access_token(reservation.id)
+    answer = await running.client.get(f"/no-reminders/{token}")
+    assert answer.headers["Content-Language"] == "ar"
 
 
 async def test_the_mail_program_stops_them_in_one_click(running, link):
