@@ -236,7 +236,7 @@ def ask_key(given: str | None, prompt: str) -> str:
         print(prompt, end=" ", file=sys.stderr, flush=True)
     line = sys.stdin.readline()
     if not line:
-        raise OperatorError("the recovery key is required. Specify it with --key, or type it.")
+        raise OperatorError("a recovery key is required, and none was typed.")
     if sum(map(str.isalnum, line)) == _ROW:
         line += sys.stdin.readline()
     return line
