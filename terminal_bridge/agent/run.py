@@ -41,9 +41,8 @@ def run_bridge(arguments: argparse.Namespace, console: Console) -> int:
         raise OperatorError(
             f"{directory.root} contains a box. Specify another directory for the bridge."
         )
-    directory.root.mkdir(parents=True, exist_ok=True)
+    readers = read_bridge_settings(directory.settings_file)
     with directory.lock():
-        readers = read_bridge_settings(directory.settings_file)
         load_languages()  # loaded now, because loading takes too long during a scan
         return asyncio.run(_run(arguments, console, directory.root, readers))
 

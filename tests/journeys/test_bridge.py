@@ -95,3 +95,6 @@ async def test_a_bridge_that_cannot_begin_says_why_without_a_traceback(tmp_path)
         with pytest.raises(AssertionError) as refused:
             await asyncio.to_thread(venuebox, "bridge", *argv, data=folder)
         assert "Traceback" not in str(refused.value)
+    with pytest.raises(AssertionError, match="no scanner"):
+        await asyncio.to_thread(venuebox, "bridge", data=tmp_path / "mistyped")
+    assert not (tmp_path / "mistyped").exists()
