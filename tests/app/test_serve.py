@@ -7,6 +7,7 @@ import resource
 import shutil
 import signal
 import socket
+import tempfile
 import time
 from pathlib import Path
 
@@ -206,7 +207,10 @@ def test_a_port_in_use_is_one_sentence(data):
      (lambda data: (data / "secrets" / "master.key").chmod(0o644), "chmod 600"),
      (lambda data: (data / "live.db").unlink(), "live.db is missing")],
 )  # fmt: skip
-def test_what_is_lost_or_open_to_others_stops_the_start_with_what_to_do(data, capsys, spoil, said):
+def test_what_is_lost_or_open_to_others_stops_the_start_with_what_to_do(
+    data, capsys, monkeypatch, spoil, said
+):
+    monkeypatch.setattr(tempfile, "tempdir", None)  # a box's own, which would stay for other tests
     spoil(data)
     status = main(["serve", "--data", str(data), "--host", "127.0.0.1", "--port", "0"], {})
     complaint = capsys.readouterr().err
