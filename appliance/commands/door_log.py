@@ -41,7 +41,13 @@ def add(commands: cli.Commands) -> None:
 
 
 def export(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Export the log. Returns status 1 if the hash chain of the scans is broken."""
+    """Export the log. Returns status 1 if the hash chain of the scans is broken.
+
+    Raises WrongUsage if the period ends before it begins: a signed file without scans would say
+    that nobody came.
+    """
+    if arguments.since and arguments.until and arguments.until < arguments.since:
+        raise cli.WrongUsage("--to is before --from")
     directory, environment = console.box(arguments), arguments.environment
     keyring = Keyring(directory.master_key(), environment)
     choice = arguments.format, arguments.since, arguments.until

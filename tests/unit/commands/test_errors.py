@@ -30,6 +30,7 @@ def test_without_a_box_nothing_is_made(program, argv):
      ("staff", "create", "--name", "N", "--role", "king"), ("guest", "erase", *LIVE),
      ("clock", "confirm", "tomorrow"),
      ("doorlog", "export", *LIVE, "--from", "yesterday"), ("doorlog", "verify"),
+     ("doorlog", "export", *LIVE, "--from", "2026-11-22", "--to", "2026-11-21"),
      ("doorlog", "verify", "x", "--public-key", "abc"),
      ("doorlog", "verify", "x", "--public-key", "zz" * 32), ("replay", *LIVE), (*REPLAY, "--dead"),
      (*REPLAY, "--endpoint", "e-1"), ("restore",), ("restore", "a.venuebox-backup", "--latest"),
