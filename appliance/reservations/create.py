@@ -36,6 +36,7 @@ from appliance.venue.model import (
     Slot,
     Table,
     Venue,
+    evening_end,
     find_closure,
     find_slot,
     has_begun,
@@ -239,7 +240,7 @@ def enter_for_guest(
     - If reservations are prepaid, it is pending until staff record the payment.
     - If they are free and `autoConfirm` is on, it is confirmed.
     - If they are free and `autoConfirm` is off, it is requested, and expires after
-      `requestExpiryHours`.
+      `requestExpiryHours`, or when its evening ends if that is earlier.
 
     If the guest chose no table, `request_hash` must be the hash of the booking before a table was
     set. Raises the same errors as `grant`.
@@ -252,6 +253,8 @@ def enter_for_guest(
         status = "confirmed"
     else:
         status, expires_at = "requested", tx.now + venue.request_expiry_hours * HOUR_MS
+        zone = tx.zones.zone(venue.time_zone)
+        expires_at = min(expires_at, evening_end(booking.date, zone, venue.evening_ends_at))
     issued = grant(
         tx, booking, source="platform", status=status, actor="guest", expires_at=expires_at,
         lineage=_GUEST_LINEAGE if booking.idempotency_key is not None else None,

@@ -1,5 +1,7 @@
 """Reservations from the venue's own page and from staff (interface, section 3)."""
 
+from datetime import UTC, date, datetime, time, timedelta
+
 import pytest
 
 from appliance.box import Box
@@ -48,6 +50,15 @@ async def test_a_request_expires_after_the_hours_of_the_house_and_nothing_else_d
 
     assert request.expires_at == request.created_at + 3 * 3_600_000
     assert confirmed.expires_at is None
+
+
+async def test_a_request_expires_with_its_evening_at_the_latest(box: Box):
+    await set_house(box, "free", auto_confirm=False, hours=8760)
+
+    request = await box.live.database.write(enter_for_guest, a_booking())
+
+    end = datetime.combine(date.fromisoformat(TONIGHT) + timedelta(days=1), time(6), UTC)
+    assert request.expires_at == end.timestamp() * 1000
 
 
 @pytest.mark.proves("decision: How does one begin that staff write down?")
