@@ -273,7 +273,10 @@ def _try_target(console: Console, directory: DataDirectory) -> int:
         raise OperatorError("backup.target is not set. Set it in settings.toml.")
     if target.startswith("sftp:"):
         print(f"this box's key, for authorized_keys:\n{ensure_sftp_key(directory)}", flush=True)
-    record = Copier(directory, settings, console.clock, console.zones).run(must_try=True)
+    copier = Copier(directory, settings, console.clock, console.zones)
+    if copier.next_due() is None:
+        raise OperatorError("there is no backup to copy yet. Run venuebox backup, then try again.")
+    record = copier.run(must_try=True)
     print(f"{record.file} copied to {target} and restored on trial")
     return 0
 

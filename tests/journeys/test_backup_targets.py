@@ -192,6 +192,9 @@ def test_the_doctor_tells_of_the_copy_and_no_secret(elsewhere, founded):
 
 
 def test_a_box_shows_its_key_and_says_that_it_is_refused(sftp, founded):
+    told = sftp.run("backup", "target", data=founded.data, expect=1)
+    assert "ssh-ed25519 " in told
+    assert "there is no backup to copy yet" in told
     venuebox("backup", data=founded.data)
     sftp.server.authorized.write_text("")
 
