@@ -27,11 +27,11 @@ class Tokens:
 
     def new_id(self, now_ms: int) -> str:
         """Return a version 7 UUID for `now_ms` (ms since 1970). Version 7 UUIDs sort by time."""
-        raw = (now_ms & 0xFFFF_FFFF_FFFF).to_bytes(6, "big") + self.random_bytes(10)
-        number = int.from_bytes(raw, "big")
-        number = number & ~(0xF << 76) | 0x7 << 76
-        number = number & ~(0x3 << 62) | 0x2 << 62
-        return str(UUID(int=number))
+        number = int.from_bytes(self.random_bytes(10), "big")
+        rest = number & 0xFFF_3FFF_FFFF_FFFF_FFFF | 0x7000_8000_0000_0000_0000
+        digits = f"{now_ms & 0xFFFF_FFFF_FFFF:012x}{rest:020x}"
+        parts = digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]
+        return "-".join(parts)
 
     def new_api_key(self, environment: str) -> str:
         """Return `svc_live_` or `svc_test_` followed by 48 hex digits (interface, section 5)."""

@@ -3,14 +3,15 @@
 Actions that arrive together run one after another in one transaction. If an action fails, only
 its own changes are rolled back. One COMMIT at synchronous=FULL makes the whole batch durable, and
 only then do the callers get their results. SQL statements run on the event loop, which saves one
-thread switch per statement. Operations that wait for the disk or for another process (COMMIT, a
-locked file) run on the writer's thread.
+thread switch per statement. Operations that wait for the disk or for another process (a COMMIT on
+a slow disk, a locked file) run on the writer's thread.
 """
 
 import asyncio
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ log = logging.getLogger(__name__)
 
 BATCH_LIMIT = 64
 QUEUE_LIMIT = 2000
+_FAST_SECONDS = 0.002
+_FAST_COMMITS = 100
 P = ParamSpec("P")
 R = TypeVar("R")
 _FATAL = (apsw.FullError, apsw.IOError, apsw.NoMemError, apsw.CorruptError)
@@ -85,6 +88,7 @@ class Writer:
         self._shut = False
         self._broken = False
         self._failing = False
+        self._fast_commits = 0  # consecutive commits that took less than _FAST_SECONDS
         self._pending_job: Callable[[], None] | None = None
         self._idle: asyncio.Event | None = None
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -107,6 +111,11 @@ class Writer:
         if len(self._queue) == 1 and not self._busy:
             self._loop.call_soon(self._begin)
         return future
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the writing connection has no transaction, and no thread is using it."""
+        return not self._busy
 
     def run_between(self, job: Callable[[], None]) -> None:
         """Run `job` on the writer's thread between two commits."""
@@ -142,7 +151,12 @@ class Writer:
             self._run(batch)
 
     def _run(self, batch: list[_Queued]) -> None:
-        """Run all actions in the batch. If they changed data, commit on the writer's thread."""
+        """Run all actions in the batch. If they changed data, commit.
+
+        A lone action is committed on the event loop, which saves two thread switches, if the disk
+        has been fast lately. Otherwise, the commit runs on the writer's thread, so that a slow
+        disk does not block the loop.
+        """
         before = self._connection.total_changes()
         try:
             for queued in batch:
@@ -153,10 +167,12 @@ class Writer:
         except Exception as error:  # noqa: BLE001 - after any error, nothing is committed
             self._abandon(batch, error)
             return
-        if has_changes:
-            self._jobs.put(lambda: self._commit(batch))
-        else:
+        if not has_changes:
             self._resolve(batch)
+        elif len(batch) == 1 and self._fast_commits >= _FAST_COMMITS:
+            self._finish(batch, self._commit())
+        else:
+            self._jobs.put(lambda: self._commit_in_thread(batch))
 
     def _run_action(self, queued: _Queued) -> None:
         """Run one action, and roll back its changes if it fails.
@@ -197,16 +213,30 @@ class Writer:
         else:
             self._loop.call_soon_threadsafe(self._run, batch)
 
-    def _commit(self, batch: list[_Queued]) -> None:
-        """Commit the batch. Runs on the writer's thread."""
+    def _commit(self) -> apsw.Error | None:
+        """Commit the open transaction. Return the error if this fails."""
+        began = time.perf_counter()
         try:
             self._connection.execute("COMMIT")
         except apsw.Error as error:
-            self._loop.call_soon_threadsafe(self._abandon, batch, error)
-        else:
-            self.commits += 1
-            self._failing = False
-            self._loop.call_soon_threadsafe(self._acknowledge, batch)
+            return error
+        is_fast = time.perf_counter() - began < _FAST_SECONDS
+        self._fast_commits = self._fast_commits + 1 if is_fast else 0
+        return None
+
+    def _commit_in_thread(self, batch: list[_Queued]) -> None:
+        """Commit the batch. Runs on the writer's thread."""
+        self._loop.call_soon_threadsafe(self._finish, batch, self._commit())
+
+    def _finish(self, batch: list[_Queued], error: apsw.Error | None) -> None:
+        """Give the results of a committed batch to its callers, or Unavailable after an error."""
+        if error is not None:
+            self._abandon(batch, error)
+            return
+        self.commits += 1
+        self._failing = False
+        self._on_durable()
+        self._resolve(batch)
 
     def _run_between(self, job: Callable[[], None]) -> None:
         """Run `job`, then continue with the next batch. Runs on the writer's thread."""
@@ -242,10 +272,6 @@ class Writer:
         for queued in batch:
             queued.notices = ()
             queued.error = Unavailable()
-        self._resolve(batch)
-
-    def _acknowledge(self, batch: list[_Queued]) -> None:
-        self._on_durable()
         self._resolve(batch)
 
     def _resolve(self, batch: list[_Queued]) -> None:
@@ -322,6 +348,7 @@ class Database:
             path, self._writer_connection, self._writer.run_between, self._writer.fail
         )
         self._peeker = Reader(open_connection(path, writable=False), clock, zones)
+        self._idle_writer = Reader(self._writer_connection, clock, zones)
         self._readers: queue.SimpleQueue[Reader] = queue.SimpleQueue()
         for _ in range(_READER_THREADS):
             self._readers.put(Reader(open_connection(path, writable=False), clock, zones))
@@ -389,14 +416,16 @@ class Database:
     def peek(
         self, query: Callable[Concatenate[Reader, P], R], /, *args: P.args, **kwargs: P.kwargs
     ) -> R:
-        """Run `query(reader, …)` on the event loop, on a separate connection.
+        """Run `query(reader, …)` on the event loop.
 
-        Use it for lookups of a few indexed rows, which take less time than a thread switch. Raises
+        Use it for lookups of a few indexed rows, which take less time than a thread switch. Uses
+        the writing connection while it is idle, because its cache survives its own commits. Raises
         Unavailable if the database cannot be read or is closed.
         """
         if self._shut:
             raise Unavailable
-        return self._snapshot(self._peeker, query, args, kwargs)
+        reader = self._idle_writer if self._writer.is_idle else self._peeker
+        return self._snapshot(reader, query, args, kwargs)
 
     async def wipe(self) -> bool:
         """Run `checkpointer.wipe` in a thread. If the disk fails, stop accepting writes."""

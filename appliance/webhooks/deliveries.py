@@ -119,21 +119,23 @@ _SELECT = """
 _DUE = f"{_SELECT} WHERE d.state = 'pending' AND d.endpoint_id = :endpoint_id AND"
 
 
-def iterate_untried(reader: Reader, endpoint_id: str, after: int) -> Iterator[DueDelivery]:
+def iterate_untried(
+    reader: Reader, endpoint_id: str, after: int, backlog_end: int
+) -> Iterator[DueDelivery]:
     """Iterate over the endpoint's new deliveries with a `seq` greater than `after`, oldest first.
 
-    If the same reservation has a new delivery with a `seq` up to `after`, which must be sent first,
-    its later deliveries are skipped.
+    If the same reservation has a new delivery with a `seq` up to `backlog_end`, which must be sent
+    first, its later deliveries are skipped.
     """
     rows = reader.rows(
         f"""{_DUE} d.due_uptime IS NULL AND d.seq > :after
-                AND (:after = 0 OR NOT EXISTS (
+                AND (:backlog_end = 0 OR NOT EXISTS (
                     SELECT 1 FROM event f CROSS JOIN delivery o INDEXED BY delivery_event
                         ON o.event_seq = f.seq
                     WHERE f.reservation_id = e.reservation_id AND o.endpoint_id = :endpoint_id
-                        AND o.state = 'pending' AND o.due_uptime IS NULL AND o.seq <= :after))
+                        AND o.state = 'pending' AND o.due_uptime IS NULL AND o.seq <= :backlog_end))
             ORDER BY d.seq""",  # noqa: S608 - constants
-        {"endpoint_id": endpoint_id, "after": after},
+        {"endpoint_id": endpoint_id, "after": after, "backlog_end": backlog_end},
     )
     return (DueDelivery(*row) for row in rows)
 
@@ -214,21 +216,27 @@ def update_deliveries(tx: Transaction, boot: str, records: Iterable[AttemptRecor
 
 def update_health(tx: Transaction, records: Iterable[AttemptRecord]) -> None:
     """Update the endpoints' health. Ignores attempts that are not charged."""
+    changes: dict[str, dict[str, Any]] = {}
+    for record in records:
+        outcome = record.outcome
+        if outcome is None or not outcome.charged:
+            continue
+        new = {"id": record.endpoint_id, "now": tx.now, "delivered": 0, "failed": 0, "in_a_row": 0}
+        change = changes.setdefault(record.endpoint_id, new | {"skew": None})
+        change["delivered" if outcome.delivered else "failed"] = 1
+        change["in_a_row"] = 0 if outcome.delivered else change["in_a_row"] + 1
+        change["code"] = outcome.code
+        change["skew"] = change["skew"] if record.clock_skew_s is None else record.clock_skew_s
     tx.execute_each(
         """UPDATE endpoint
-           SET failures_in_a_row = iif(:delivered, 0, failures_in_a_row + 1),
+           SET failures_in_a_row = iif(:delivered, 0, failures_in_a_row) + :in_a_row,
                last_success_at = iif(:delivered, :now, last_success_at),
-               last_failure_at = iif(:delivered, last_failure_at, :now),
+               last_failure_at = iif(:failed, :now, last_failure_at),
                last_outcome = :code,
-               clock_skew_s = coalesce(:clock_skew_s, clock_skew_s)
-           WHERE id = :endpoint_id""",
-        [
-            {"endpoint_id": record.endpoint_id, "delivered": record.outcome.delivered,
-             "code": record.outcome.code, "clock_skew_s": record.clock_skew_s, "now": tx.now}
-            for record in records
-            if record.outcome is not None and record.outcome.charged
-        ],
-    )  # fmt: skip
+               clock_skew_s = coalesce(:skew, clock_skew_s)
+           WHERE id = :id""",
+        list(changes.values()),
+    )
 
 
 def _values(record: AttemptRecord | Outcome) -> dict[str, Any]:

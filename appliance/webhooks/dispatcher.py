@@ -396,13 +396,15 @@ class Dispatcher:
 
     def _check_offline(self, queue: EndpointQueue, client: Client, outcome: Outcome) -> Outcome:
         """Return `outcome`, or `box_offline` if the box had no route to the receiver."""
+        is_local, is_answered = client.is_local, outcome.http_status is not None
+        if is_answered and not is_local:
+            self._offline_gate.note_success()
+        if is_answered and not queue.offline:
+            return outcome
         external = [each for each in self._queues.values() if each.endpoint and not each.is_local]
-        affected = [queue] if client.is_local else external
-        if outcome.http_status is not None:
-            if not client.is_local:
-                self._offline_gate.note_success()
-            if queue.offline:
-                self._resume(affected)
+        affected = [queue] if is_local else external
+        if is_answered:
+            self._resume(affected)
             return outcome
         hosts = {each.client.receiver.host for each in external if each.client is not None}
         if not self._offline_gate.is_to_blame(outcome, client, hosts):

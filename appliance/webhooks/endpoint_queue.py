@@ -49,6 +49,7 @@ class EndpointQueue:
         self._skipped_untried = self._skipped_retries = False
         self._starts_backlog = True
         self._backlog_end = 0  # `seq` of its last delivery, or 0 if there is no backlog
+        self._begun = 0  # attempts for all new deliveries up to this `seq` have begun
         self._odd_is_fresh = False
         self._under_way: dict[int, str | None] = {}  # maps delivery seq to reservation id
         self._secrets: list[tuple[str, int | None]] = []  # (secret, expiry in ms since 1970)
@@ -90,11 +91,11 @@ class EndpointQueue:
     def expect(self, *, retries: bool = False) -> None:
         """Look for new deliveries at the next `choose`.
 
-        With `retries`, also look for due retries.
+        With `retries`, look for all pending deliveries that are due.
         """
         self._may_have_untried = True
         if retries:
-            self.next_retry = 0
+            self.next_retry = self._begun = 0
 
     def expect_retry(self, uptime: int) -> None:
         """Look for retries when the uptime reaches `uptime` (ms)."""
@@ -130,7 +131,8 @@ class EndpointQueue:
         yield from self._untried(reader, share, self._backlog_end)
         if retries:
             rows = iterate_retries(reader, self.endpoint_id, uptime)
-            more, self._skipped_retries = yield from self._startable(rows, places - self.in_flight)
+            room = places - self.in_flight
+            more, self._skipped_retries, _ = yield from self._startable(rows, room)
             if not more:
                 self.next_retry = find_next_retry(reader, self.endpoint_id, uptime)
         left = places - self.in_flight
@@ -140,27 +142,36 @@ class EndpointQueue:
                 self._backlog_end = 0
 
     def _untried(self, reader: Reader, limit: int, after: int) -> Iterator[DueDelivery]:
-        rows = iterate_untried(reader, self.endpoint_id, after)
-        self._may_have_untried, self._skipped_untried = yield from self._startable(rows, limit)
+        rows = iterate_untried(reader, self.endpoint_id, max(after, self._begun), after)
+        more, skipped, begun = yield from self._startable(rows, limit)
+        self._may_have_untried, self._skipped_untried = more, skipped
+        if after <= self._begun:
+            self._begun = max(self._begun, begun)
 
     def _startable(
         self, rows: Iterator[DueDelivery], limit: int
-    ) -> Generator[DueDelivery, None, tuple[bool, bool]]:
-        """Yield at most `limit` rows. Return (whether more remain, whether any was skipped).
+    ) -> Generator[DueDelivery, None, tuple[bool, bool, int]]:
+        """Yield at most `limit` rows.
 
         Skips deliveries that are in flight or whose outcome is not recorded yet. Also skips other
-        deliveries for the same reservations.
+        deliveries for the same reservations. Return whether more rows remain, whether any was
+        skipped, and the `seq` up to which no row waits for another one.
         """
-        skipped = False
+        skipped = waits = False
+        begun = 0
         for delivery in rows:
-            if delivery.seq in self._under_way or self._is_busy(delivery.reservation_id):
+            if delivery.seq in self._under_way:
                 skipped = True
+            elif self._is_busy(delivery.reservation_id):
+                skipped = waits = True
             elif limit:
                 limit -= 1
                 yield delivery
             else:
-                return True, True
-        return False, skipped
+                return True, True, begun
+            if not waits:
+                begun = delivery.seq
+        return False, skipped, begun
 
     def _is_busy(self, reservation_id: str | None) -> bool:
         return reservation_id is not None and reservation_id in self._under_way.values()

@@ -1,6 +1,8 @@
 """The one writer: refusals leave no trace; what may not be on the disk is not acknowledged."""
 
 import asyncio
+import math
+import threading
 import time
 from types import SimpleNamespace
 
@@ -64,6 +66,28 @@ async def test_a_change_is_on_the_disk_when_it_is_answered(database: Database):
         assert other.pragma("journal_mode") == "wal"
     finally:
         other.close()
+
+
+async def test_a_lone_action_is_committed_in_the_loop_only_while_the_disk_is_fast(
+    database: Database, monkeypatch
+):
+    threads = []
+    database._writer_connection.set_commit_hook(
+        lambda: bool(threads.append(threading.current_thread().name))
+    )
+    monkeypatch.setattr(writer_module, "_FAST_SECONDS", math.inf)
+    for number in range(writer_module._FAST_COMMITS + 1):
+        await database.write(note, f"{number}")
+    assert threads[:-1] == ["writer"] * writer_module._FAST_COMMITS
+    assert threads[-1] == threading.main_thread().name
+
+    await asyncio.gather(*(database.write(note, name) for name in ("Left", "Right")))
+    assert threads[-1] == "writer"  # a batch: the loop reads the next requests meanwhile
+
+    monkeypatch.setattr(writer_module, "_FAST_SECONDS", 0.0)
+    await database.write(note, "Slow")
+    await database.write(note, "Slower")
+    assert threads[-2:] == [threading.main_thread().name, "writer"]
 
 
 @pytest.mark.proves("decision: Our own fault, shutting down, disk full?")

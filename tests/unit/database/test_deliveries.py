@@ -135,9 +135,9 @@ def seqs(deliveries):
 async def test_the_untried_come_in_the_order_they_were_written(box, endpoint_id):
     peek = box.live.database.peek
 
-    assert seqs(peek(iterate_untried, endpoint_id, 0)) == [2, 3, 8, 9]
-    assert seqs(peek(iterate_untried, endpoint_id, 2)) == [3, 8, 9]
-    assert seqs(peek(iterate_untried, "another endpoint", 0)) == []
+    assert seqs(peek(iterate_untried, endpoint_id, 0, 0)) == [2, 3, 8, 9]
+    assert seqs(peek(iterate_untried, endpoint_id, 2, 2)) == [3, 8, 9]
+    assert seqs(peek(iterate_untried, "another endpoint", 0, 0)) == []
 
 
 async def test_retries_come_when_they_are_due_the_longest_due_first(box, endpoint_id):
