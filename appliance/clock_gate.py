@@ -122,7 +122,8 @@ class ClockGate:
         """Assess the clock. If it is trusted, rebase the due times and wait for this to finish."""
         if self._clock is not self._database.clock:
             recall_clock(self._clock, self._database)
-        self._database.on_commit(self._on_commit)
+        self._database.on_commit(self._store_mark_if_due)
+        self._database.on_commit(self._on_confirmed, ClockConfirmed, ChangedBeside)
         self._stop_watching = self._watch_clock_steps(self._on_set)
         self._check()
         if self._opening is not None:
@@ -174,13 +175,9 @@ class ClockGate:
         self._check()
         self._notify()
 
-    def _on_commit(self, notices: Sequence[object]) -> None:
-        """Store the clock mark once an hour. Check whether an operator confirmed the clock."""
-        self._store_mark_if_due()
-        may_confirm = any(isinstance(notice, ClockConfirmed | ChangedBeside) for notice in notices)
-        if not (self._clock.stepped_far and may_confirm):
-            return
-        if self._alerts.was_taken_back(CLOCK_LEAPT):
+    def _on_confirmed(self, _notices: Sequence[object]) -> None:
+        """Check whether an operator confirmed the clock."""
+        if self._clock.stepped_far and self._alerts.was_taken_back(CLOCK_LEAPT):
             log.info("webhooks: the clock was confirmed by an operator")
             self._clock.confirm()
             self._notify()
@@ -247,7 +244,8 @@ class ClockGate:
             self._on_trusted()
             self._notify()
 
-    def _store_mark_if_due(self) -> None:
+    def _store_mark_if_due(self, _notices: Sequence[object]) -> None:
+        """Store the clock mark after a commit, at most once an hour."""
         now = self._uptime.milliseconds()
         is_due = self._written_at is not None and now >= self._written_at + _WRITE_EVERY_MS
         # If the clock was just set, do not store its time before the clock has been assessed.

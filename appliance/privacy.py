@@ -380,7 +380,7 @@ class Erasures:
 
     async def start(self) -> None:
         """Erase the data of listed reservations that a restore has brought back."""
-        self._database.on_commit(self._on_commit)
+        self._database.on_commit(self._on_erasure, GuestErased)
         known = await self._database.read(list_erasures)
         if damaged := find_unreadable(self._folder):
             numbers = ", ".join(map(str, damaged))
@@ -405,10 +405,9 @@ class Erasures:
             )
         self._done = requested
 
-    def _on_commit(self, notices: Sequence[object]) -> None:
-        if any(isinstance(notice, GuestErased) for notice in notices):
-            self._requested += 1
-            self.job.changed()
+    def _on_erasure(self, _notices: Sequence[object]) -> None:
+        self._requested += 1
+        self.job.changed()
 
     def _next_due(self, _reader: Reader) -> int | None:
         return 0 if self._requested > self._done else None

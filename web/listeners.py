@@ -174,12 +174,11 @@ def renewal(certificates: Certificates, database: Database, may_renew: Callable[
         certificates.renew()
         checked_at = database.clock.now()
 
-    def on_commit(notices: Sequence[object]) -> None:
+    def check_again(_notices: Sequence[object]) -> None:
         nonlocal checked_at
-        if any(isinstance(notice, (VenueChanged, ChangedBeside)) for notice in notices):
-            checked_at = None
-            job.changed()
+        checked_at = None
+        job.changed()
 
     job = Job("the certificate", database, next_due, renew, may_renew)
-    database.on_commit(on_commit)
+    database.on_commit(check_again, VenueChanged, ChangedBeside)
     return job

@@ -91,11 +91,10 @@ class _AddressWatch:
         self._announced: tuple[str, str, list[tuple[str, int]]] | None = None
         self._addresses: list[str] | None = None
         self._is_first_move = True
-        box.live.database.on_commit(self._on_commit)
+        box.live.database.on_commit(self._on_change, VenueChanged, ChangedBeside)
 
-    def _on_commit(self, notices: Sequence[object]) -> None:
-        if any(isinstance(notice, (VenueChanged, ChangedBeside)) for notice in notices):
-            self._venue_changed.set()
+    def _on_change(self, _notices: Sequence[object]) -> None:
+        self._venue_changed.set()
 
     async def run(self) -> None:
         """Check until cancelled. Retry after a failure, and log the same failure only once."""

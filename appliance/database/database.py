@@ -334,7 +334,7 @@ class Database:
         self._shut = False
         self.is_full = False  # if True, `write` accepts only the actions passed to `go_first`
         self._allowed_when_full: frozenset[Callable[..., Any]] = frozenset()
-        self._listeners: list[Listener] = []
+        self._listeners: list[tuple[Listener, tuple[type, ...]]] = []
         self._writer_connection = open_connection(path)
         self._files = FilesBeside(path)
         self._writer = Writer(
@@ -378,9 +378,12 @@ class Database:
         self._allowed_when_full = actions
         self._writer.on_full = on_full
 
-    def on_commit(self, listener: Listener) -> None:
-        """Call `listener` in the loop after each commit, with the commit's change notices."""
-        self._listeners.append(listener)
+    def on_commit(self, listener: Listener, *kinds: type) -> None:
+        """Call `listener` in the loop after each commit that has change notices of these types.
+
+        It gets these notices. Without `kinds`, it gets all notices of every commit.
+        """
+        self._listeners.append((listener, kinds or (object,)))
 
     async def write(
         self, action: Callable[Concatenate[Transaction, P], R], /, *args: P.args, **kwargs: P.kwargs
@@ -463,9 +466,11 @@ class Database:
         self._notify([ChangedBeside()])
 
     def _notify(self, notices: Sequence[object]) -> None:
-        for listener in self._listeners:
+        for listener, kinds in self._listeners:
+            wanted = [notice for notice in notices if isinstance(notice, kinds)]
             try:
-                listener(notices)
+                if wanted:
+                    listener(wanted)
             except Exception as error:  # noqa: BLE001 - the other listeners must be called too
                 log_exception("database: commit listener", error)
 

@@ -206,16 +206,15 @@ class Acme:
         self._is_requested = False
         self._has_alerts = True  # assume that there are alerts until they have been read
         self.job = Job("the public certificate", database, self._next_due, self._run, may_run)
-        database.on_commit(self._on_commit)
+        database.on_commit(self._on_command, ChangedBeside)
 
-    def _on_commit(self, notices: Sequence[object]) -> None:
-        """If a command changed something, read the files again.
+    def _on_command(self, _notices: Sequence[object]) -> None:
+        """Read the files again.
 
-        The command may have imported a certificate or requested an attempt.
+        A command may have imported a certificate or requested an attempt.
         """
-        if any(isinstance(notice, ChangedBeside) for notice in notices):
-            self._plan = None
-            self.job.changed()
+        self._plan = None
+        self.job.changed()
 
     def _next_due(self, reader: Reader) -> int | None:
         if self._plan is None:

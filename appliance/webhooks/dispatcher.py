@@ -227,7 +227,8 @@ class Dispatcher:
         await self.clock_gate.start()
         self._running = True
         self.clock_gate.watch(self._on_alarm)  # a retry may have become due during a suspend
-        self._database.on_commit(self._on_commit)
+        kinds = DeliveriesQueued, EndpointsChanged, ChangedBeside
+        self._database.on_commit(self._on_commit, *kinds)
         self._reload()
         self._pump_soon()
 

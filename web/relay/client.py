@@ -58,7 +58,7 @@ class RelayClient:
         `tls` and `plain` create the protocol for each connection from outside. `tls` is None if the
         box does not serve https. The box then does not connect to the relay.
         """
-        self._box.live.database.on_commit(self._on_commit)
+        self._box.live.database.on_commit(self._on_command, ChangedBeside)
         self._task = asyncio.create_task(self._run(tls, plain), name="relay")
 
     def stop_accepting(self) -> None:
@@ -71,9 +71,8 @@ class RelayClient:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    def _on_commit(self, notices: Sequence[object]) -> None:
-        if any(isinstance(notice, ChangedBeside) for notice in notices):
-            self._changed.set()
+    def _on_command(self, _notices: Sequence[object]) -> None:
+        self._changed.set()
 
     async def _run(self, tls: ProtocolFactory | None, plain: ProtocolFactory) -> None:
         while True:
