@@ -24,14 +24,13 @@ import apsw
 from appliance.clock import Clock, ZoneDatabase
 from appliance.core.errors import Unavailable, log_exception
 from appliance.core.tokens import Tokens
-from appliance.database.checkpointer import Checkpointer, cut_log, is_lost, wipe
+from appliance.database import wal
 from appliance.database.connection import (
     Reader,
     Transaction,
     open_connection,
     wait_for_others,
 )
-from appliance.database.wal import FilesBeside, raise_watermark
 
 log = logging.getLogger(__name__)
 
@@ -336,15 +335,15 @@ class Database:
         self._allowed_when_full: frozenset[Callable[..., Any]] = frozenset()
         self._listeners: list[tuple[Listener, tuple[type, ...]]] = []
         self._writer_connection = open_connection(path)
-        self._files = FilesBeside(path)
+        self._files = wal.FilesBeside(path)
         self._writer = Writer(
             self._writer_connection,
             lambda: Transaction(self._writer_connection, clock, zones, tokens),
             self._notify,
             on_broken or (lambda _: None),
-            partial(raise_watermark, self._writer_connection, self._files),
+            partial(wal.raise_watermark, self._writer_connection, self._files),
         )
-        self._checkpointer = Checkpointer(
+        self._checkpointer = wal.Checkpointer(
             path, self._writer_connection, self._writer.run_between, self._writer.fail
         )
         self._peeker = Reader(open_connection(path, writable=False), clock, zones)
@@ -431,18 +430,18 @@ class Database:
         return self._snapshot(reader, query, args, kwargs)
 
     async def wipe(self) -> bool:
-        """Run `checkpointer.wipe` in a thread. If the disk fails, stop accepting writes."""
-        return await self._run_in_thread(wipe)
+        """Run `wal.wipe` in a thread. If the disk fails, stop accepting writes."""
+        return await self._run_in_thread(wal.wipe)
 
     async def cut_log(self) -> bool:
-        """Run `checkpointer.cut_log` in a thread. If the disk fails, stop accepting writes."""
-        return await self._run_in_thread(cut_log)
+        """Run `wal.cut_log` in a thread. If the disk fails, stop accepting writes."""
+        return await self._run_in_thread(wal.cut_log)
 
     async def _run_in_thread(self, work: Callable[[Path], bool]) -> bool:
         try:
             return await asyncio.to_thread(work, self.path)
         except apsw.IOError as error:
-            if is_lost(error):
+            if wal.is_lost(error):
                 self._writer.fail(error)
             raise
 

@@ -192,7 +192,7 @@ class Closing:
 
 
 def checkpoint(connection, writer):
-    """Run a checkpoint like appliance/database/checkpointer.py, on the writer's thread."""
+    """Run a checkpoint like appliance/database/wal.py, on the writer's thread."""
     try:
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
     except apsw.IOError as error:

@@ -6,10 +6,10 @@ import apsw
 import pytest
 
 from appliance.core.errors import OperatorError
-from appliance.database.checkpointer import wipe
 from appliance.database.connection import open_connection
 from appliance.database.integrity import copy_database, list_faults, write_copy
 from appliance.database.migrate import PAGE_BYTES
+from appliance.database.wal import wipe
 
 PAGE = PAGE_BYTES
 MIB = 1 << 20

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.database import checkpointer as wiping
+from appliance.database import wal as wiping
 from appliance.database.connection import open_connection
 
 

@@ -8,11 +8,11 @@ import apsw
 import pytest
 
 from appliance.core.errors import Unavailable
-from appliance.database import checkpointer as wiping
-from appliance.database.checkpointer import DUE_PAGES
+from appliance.database import wal as wiping
 from appliance.database.connection import Reader, Transaction, open_connection
 from appliance.database.database import Database
 from appliance.database.migrate import PAGE_BYTES
+from appliance.database.wal import DUE_PAGES
 
 PAGE = PAGE_BYTES
 LONG = "x" * (160 * PAGE)  # 160 pages a commit
