@@ -124,6 +124,8 @@ class EndpointQueue:
         """
         if self._starts_backlog:
             self._backlog_end, self._starts_backlog = newest_delivery(reader), False
+        if self._begun >= self._backlog_end:
+            self._backlog_end = 0
         retries, places, share = self._has_retries(uptime), self.in_flight + room, room
         if retries or self._backlog_end:
             self._odd_is_fresh = not self._odd_is_fresh
