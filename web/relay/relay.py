@@ -1,11 +1,11 @@
 """Run the relay: the SSH server for boxes, the public ports, and the status page."""
 
+import argparse
 import asyncio
 import logging
 import os
 import signal
 import socket
-from dataclasses import dataclass
 from pathlib import Path
 
 import asyncssh
@@ -13,15 +13,14 @@ from aiohttp import web
 
 from appliance.clock import Clock
 from appliance.core import files
-from appliance.core.data_directory import listen_for_wakeups
+from appliance.core.data_directory import DataDirectory, listen_for_wakeups
 from appliance.core.errors import OperatorError
 from appliance.http.rate_limit import RateLimit
 from appliance.jobs.watchdog import keep_alive, sd_notify
 from appliance.relay_access import RelayAddress
 from web.connection import ConnectionLimit, affordable_connections
 from web.listeners import listen
-from web.mdns import in_url
-from web.relay.enrolment import WAKEUP_PIPE, Enrolments
+from web.relay.enrolment import Enrolments
 from web.relay.router import Patience, Router
 from web.relay.server import Boxes, Limits, listen_for_boxes
 from web.relay.status import build_status
@@ -31,34 +30,12 @@ _HOST_KEY = "ssh_host_key"
 _BACKLOG = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Ports:
-    """The addresses and ports to listen on; port 0 selects any free port."""
-
-    host: str
-    tls: int
-    http: int
-    ssh: int
-    status_host: str
-    status: int
-
-
-@dataclass(frozen=True, slots=True)
-class SourceLimits:
-    """Limits for one client address: open connections, and new connections per minute."""
-
-    connections: int = 200
-    per_minute: int = 600
-
-
 def run_relay(
-    root: Path, clock: Clock, address: str, ports: Ports, limits: Limits, source: SourceLimits,
-    patience: Patience, token: str,
-) -> None:  # fmt: skip
-    """Run the relay in `root` until a signal arrives.
+    root: Path, clock: Clock, options: argparse.Namespace, limits: Limits, token: str
+) -> None:
+    """Run the relay in `root` until a signal arrives. `options` are those of the command.
 
-    `address` is the name at which boxes reach the relay. Raises OperatorError if a port is taken or
-    another relay runs in the directory.
+    Raises OperatorError if a port is taken or another relay runs in the directory.
     """
     os.umask(0o077)
     logging.getLogger("web.relay").setLevel(logging.INFO)  # log which boxes connect and disconnect
@@ -67,49 +44,42 @@ def run_relay(
         enrolments = Enrolments(root)
         enrolments.make_folders()
         boxes = Boxes(enrolments, clock, limits)
-        limit = ConnectionLimit(affordable_connections(), per_address=source.connections)
-        router = Router(boxes, limit, RateLimit(clock, source.per_minute), patience)
-        asyncio.run(_run(root, address, ports, boxes, router, token))
+        limit = ConnectionLimit(affordable_connections(), per_address=options.source_connections)
+        router = Router(boxes, limit, RateLimit(clock, options.source_per_minute), Patience())
+        asyncio.run(_run(root, options, boxes, router, token))
 
 
 async def _run(
-    root: Path, address: str, ports: Ports, boxes: Boxes, router: Router, token: str
+    root: Path, options: argparse.Namespace, boxes: Boxes, router: Router, token: str
 ) -> None:
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     key = host_key(root)
-    tls, http, status = (
-        listen(ports.host, ports.tls, "--host and --tls-port"),
-        listen(ports.host, ports.http, "--host and --http-port"),
-        listen(ports.status_host, ports.status, "--status-host and --status-port"),
-    )
+    ssh = listen(options.host, options.ssh_port, "--host and --ssh-port")
+    tls = listen(options.host, options.tls_port, "--host and --tls-port")
+    http = listen(options.host, options.http_port, "--host and --http-port")
+    status = listen(options.status_host, options.status_port, "--status-host and --status-port")
     runner = web.AppRunner(build_status(boxes, router, token), access_log=None)
-    with listen_for_wakeups(root / WAKEUP_PIPE, boxes.reload):
-        try:
-            ssh = await listen_for_boxes(boxes, ports.host, ports.ssh, key, BoxFiles)
-        except OSError as error:
-            raise OperatorError(
-                f"cannot listen on {in_url(ports.host)}:{ports.ssh} ({error.strerror}). Choose "
-                "another port with --ssh-port."
-            ) from None
+    with listen_for_wakeups(DataDirectory(root).wakeup_pipe, boxes.reload):
+        accepting = await listen_for_boxes(boxes, ssh, key, BoxFiles)
         await runner.setup()
         await web.SockSite(runner, status).start()
         public = [
             await asyncio.start_server(router.serve_tls, sock=tls, backlog=_BACKLOG),
             await asyncio.start_server(router.serve_http, sock=http, backlog=_BACKLOG),
         ]
-        boxes.enrolments.set_address(RelayAddress(address, ssh.get_port(), fingerprint_of(key)))
-        found = {"ssh": ssh.get_port(), "tls": _port(tls), "http": _port(http)}
-        found["status"] = _port(status)
-        print("ready", *(f"{name} {port}" for name, port in found.items()), flush=True)
+        address = RelayAddress(options.address, _port(ssh), fingerprint_of(key))
+        boxes.enrolments.set_address(address)
+        ports = {"ssh": ssh, "tls": tls, "http": http, "status": status}
+        print("ready", *(f"{name} {_port(each)}" for name, each in ports.items()), flush=True)
         sd_notify(os.environ, "READY=1")
         beat = asyncio.create_task(keep_alive(os.environ), name="watchdog")
         await stopping.wait()
         beat.cancel()
         for server in public:
             server.close()
-        ssh.close()
+        accepting.close()
         await router.close()
         boxes.close()
         await runner.cleanup()

@@ -15,7 +15,7 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from appliance.core.errors import OperatorError
-from appliance.core.files import atomic_file, atomic_write, make_folder
+from appliance.core.files import atomic_file, make_folder, read_json, write_json
 from appliance.release import (
     OUTCOMES,
     PROGRAM_MEMBER,
@@ -63,15 +63,14 @@ def stage_release(
         # The old share is not for the new release, so offer nothing until the new one is written.
         state.unlink(missing_ok=True)
     failed = find_failures(enrolments, manifest.version)
-    stage = Stage(manifest.version, share, failed)
-    atomic_write(state, msgspec.json.encode(stage))
+    write_json(state, Stage(manifest.version, share, failed))
     return manifest
 
 
 def find_release(enrolments: Enrolments, name: str, machine: str) -> Path | None:
     """Return the path of the release that the box `name` may install, or None if there is none."""
     state, copy = _files(enrolments, machine)
-    stage = _read_stage(state)
+    stage = read_json(state, Stage)
     if stage is None or is_stopped(enrolments, stage):
         return None
     # The hash includes the version, so that each release goes to different boxes first.
@@ -81,7 +80,8 @@ def find_release(enrolments: Enrolments, name: str, machine: str) -> Path | None
 
 def list_stages(enrolments: Enrolments) -> dict[str, Stage]:
     """Return the staged releases by machine type."""
-    found = {path.stem: _read_stage(path) for path in sorted(enrolments.releases.glob("*.json"))}
+    paths = sorted(enrolments.releases.glob("*.json"))
+    found = {path.stem: read_json(path, Stage) for path in paths}
     return {machine: stage for machine, stage in found.items() if stage is not None}
 
 
@@ -115,10 +115,3 @@ def read_report(enrolments: Enrolments, name: str) -> UpdateRecord | None:
 def _files(enrolments: Enrolments, machine: str) -> tuple[Path, Path]:
     folder = enrolments.releases
     return folder / f"{machine}.json", folder / f"{machine}.release"
-
-
-def _read_stage(path: Path) -> Stage | None:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=Stage)
-    except (OSError, ValueError):
-        return None

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import socket
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -261,17 +262,13 @@ class _Forward(asyncssh.SSHListener):
 
 
 async def listen_for_boxes(
-    boxes: Boxes, host: str, port: int, key: asyncssh.SSHKey, files: FilesFactory
+    boxes: Boxes, listener: socket.socket, key: asyncssh.SSHKey, files: FilesFactory
 ) -> asyncssh.SSHAcceptor:
-    """Start the SSH server. `key` is its host key; `files` creates the SFTP server for a session.
-
-    Raises OSError if it cannot listen.
-    """
+    """Start the SSH server with the host key `key`. `files` creates a session's SFTP server."""
     # Log lines below this level contain user names. A joining box's user name contains a secret.
     asyncssh.set_log_level(logging.ERROR)
     return await asyncssh.listen(
-        host, port, server_factory=partial(BoxConnection, boxes),
-        server_host_keys=[key], reuse_address=True,
+        sock=listener, server_factory=partial(BoxConnection, boxes), server_host_keys=[key],
         login_timeout=_LOGIN_SECONDS, keepalive_interval=_KEEPALIVE_SECONDS,
         keepalive_count_max=_KEEPALIVE_MISSES, allow_scp=False, agent_forwarding=False,
         allow_pty=False, sftp_factory=partial(files, boxes),

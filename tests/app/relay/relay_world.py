@@ -11,6 +11,7 @@ from appliance.http.rate_limit import RateLimit
 from appliance.relay_access import RelayAddress
 from tests.app.relay.test_hello import hello_for
 from web.connection import ConnectionLimit
+from web.listeners import listen
 from web.relay.dial import dial, join
 from web.relay.enrolment import Enrolments
 from web.relay.relay import fingerprint_of
@@ -69,7 +70,7 @@ class World:
         self.secrets = 0
 
     async def start(self):
-        self.ssh = await listen_for_boxes(self.boxes, self.host, 0, self.key, BoxFiles)
+        self.ssh = await listen_for_boxes(self.boxes, listen(self.host, 0), self.key, BoxFiles)
         self.address = RelayAddress(self.host, self.ssh.get_port(), fingerprint_of(self.key))
         self.enrolments.set_address(self.address)
         self.public = [

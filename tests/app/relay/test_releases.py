@@ -90,7 +90,7 @@ async def test_the_share_of_an_earlier_release_does_not_offer_a_new_one(relay, m
     def cut(*_):
         raise BlockingIOError
 
-    monkeypatch.setattr(releases, "atomic_write", cut)
+    monkeypatch.setattr(releases, "write_json", cut)
     with pytest.raises(BlockingIOError):
         stage(relay, 10, version="1.2")
     assert chosen(relay) == set()
@@ -296,7 +296,9 @@ async def test_a_relay_that_does_not_answer_is_asked_again(house, relay, tmp_pat
 
 
 async def relay_again(relay):
+    from web.listeners import listen  # noqa: PLC0415
     from web.relay.server import listen_for_boxes  # noqa: PLC0415
     from web.relay.storage import BoxFiles  # noqa: PLC0415
 
-    return await listen_for_boxes(relay.boxes, relay.host, relay.address.port, relay.key, BoxFiles)
+    listener = listen(relay.host, relay.address.port)
+    return await listen_for_boxes(relay.boxes, listener, relay.key, BoxFiles)
