@@ -54,32 +54,35 @@ async def join(invitation: Invitation) -> Access:
     """
     key = asyncssh.generate_private_key("ssh-ed25519")
     user = JOIN_USER + invitation.secret
-    async with asyncio.timeout(_DIAL_SECONDS):
-        connection, _client = await _connect(invitation.relay, invitation.relay.host, user, key)
-        try:
-            # The relay answers this request after it has stored the key.
-            await connection.create_server(_refuse_all, invitation.name, TLS_PORT)
-        except asyncssh.ChannelListenError:
-            raise Refused(RELAY_REVOKED) from None
-        finally:
-            connection.abort()
+    # The relay answers the request for connections after it has stored the key.
+    dialled = await _connect(invitation.relay, user, key, invitation.name, {TLS_PORT: _refuse_all})
+    dialled.close()
     return Access(invitation.relay, invitation.name, key.export_private_key().decode())
 
 
-class Dialled:
-    """A connection to the relay. Over it, the box receives the requests for its host name."""
+class Dialled(RelayHostKey, asyncssh.SSHClient):
+    """A connection to the relay. Over it, the box receives the requests for its host name.
 
-    def __init__(self, connection: asyncssh.SSHClientConnection, client: "_Client") -> None:
-        self._connection, self._client = connection, client
+    `lost` is done when the connection has ended.
+    """
 
-    @property
-    def address(self) -> str:
-        """The relay's IP address."""
-        return str(self._connection.get_extra_info("peername")[0])
+    def __init__(self, relay: RelayAddress) -> None:
+        super().__init__(relay)
+        self._connection: asyncssh.SSHClientConnection
+        self.lost: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
+        """Keep the connection."""
+        self._connection = conn
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell that the connection has ended."""
+        if not self.lost.done():
+            self.lost.set_result(exc)
 
     async def wait_lost(self) -> None:
         """Wait until the connection is lost. Raises Refused if a newer connection replaced it."""
-        error = await asyncio.shield(self._client.lost)
+        error = await asyncio.shield(self.lost)
         if isinstance(error, asyncssh.DisconnectError) and error.code == REPLACED:
             raise Refused(RELAY_REPLACED)
 
@@ -89,10 +92,9 @@ class Dialled:
 
 
 async def dial(
-    access: Access, host: str, tls: ProtocolFactory, plain: ProtocolFactory,
-    may_accept: Callable[[str], bool],
-) -> Dialled:  # fmt: skip
-    """Connect to the relay at `host`, and ask to receive the connections for the box's host name.
+    access: Access, tls: ProtocolFactory, plain: ProtocolFactory, may_accept: Callable[[str], bool]
+) -> Dialled:
+    """Connect to the relay, and ask to receive the connections for the box's host name.
 
     `tls` and `plain` create the protocol for each connection. `may_accept` receives the caller's
     address and returns whether to accept the connection. Raises the same exceptions as `join`, and
@@ -106,9 +108,7 @@ async def dial(
         # The library forgets a refused channel only if this function is asynchronous.
         async def accept(caller: str, port: int) -> asyncssh.SSHTCPSession[bytes]:
             if len(channels) >= _CHANNELS_MAX or not may_accept(caller):
-                raise asyncssh.ChannelOpenError(
-                    asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, "not accepted"
-                )
+                return await _refuse_all(caller, port)
             session = _Session(factory(), (caller, port), channels.discard)
             channels.add(session)
             return session
@@ -121,20 +121,8 @@ async def dial(
         raise OperatorError(
             "this box's key for the relay is damaged. Join the relay again with a new code."
         ) from None
-    async with asyncio.timeout(_DIAL_SECONDS):
-        connection, client = await _connect(access.relay, host, BOX_USER, key)
-        try:
-            for port, factory in ((TLS_PORT, tls), (HTTP_PORT, plain)):
-                await connection.create_server(
-                    accepting(factory), access.name, port, window=_WINDOW, max_pktsize=READ_AT_ONCE
-                )
-        except asyncssh.ChannelListenError:
-            connection.abort()
-            raise Refused(RELAY_REVOKED) from None
-        except BaseException:
-            connection.abort()
-            raise
-    return Dialled(connection, client)
+    accepts = {TLS_PORT: accepting(tls), HTTP_PORT: accepting(plain)}
+    return await _connect(access.relay, BOX_USER, key, access.name, accepts)
 
 
 def is_believable(caller: str, trusted_proxies: Networks) -> bool:
@@ -150,39 +138,38 @@ def is_believable(caller: str, trusted_proxies: Networks) -> bool:
 
 
 async def _connect(
-    relay: RelayAddress, host: str, user: str, key: asyncssh.SSHKey
-) -> tuple[asyncssh.SSHClientConnection, "_Client"]:
+    relay: RelayAddress, user: str, key: asyncssh.SSHKey, name: str, accepts: dict[int, _Accept]
+) -> Dialled:
+    """Connect, and ask for the connections to each port in `accepts` of the host `name`."""
+    connection: asyncssh.SSHClientConnection | None = None
     try:
-        connection, client = await asyncssh.create_connection(
-            partial(_Client, relay), host, relay.port,
-            username=user, client_keys=[key], agent_path=None, known_hosts=([], [], []),
-            server_host_key_algs=["ssh-ed25519"], login_timeout=_DIAL_SECONDS,
-            keepalive_interval=_KEEPALIVE_SECONDS, keepalive_count_max=_KEEPALIVE_MISSES,
-            **cast("dict[str, Any]", SSH_OPTIONS),
-        )  # fmt: skip
-    except asyncssh.HostKeyNotVerifiable:
-        raise Refused(RELAY_OTHER_KEY) from None
-    except asyncssh.PermissionDenied:
-        raise Refused(RELAY_REVOKED) from None
-    kernel = connection.get_extra_info("socket")
-    kernel.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNACKNOWLEDGED_MS)
-    return connection, cast("_Client", client)
+        async with asyncio.timeout(_DIAL_SECONDS):
+            connection, dialled = await asyncssh.create_connection(
+                partial(Dialled, relay), relay.host, relay.port,
+                username=user, client_keys=[key], agent_path=None, known_hosts=([], [], []),
+                server_host_key_algs=["ssh-ed25519"], login_timeout=_DIAL_SECONDS,
+                keepalive_interval=_KEEPALIVE_SECONDS, keepalive_count_max=_KEEPALIVE_MISSES,
+                **cast("dict[str, Any]", SSH_OPTIONS),
+            )  # fmt: skip
+            kernel = connection.get_extra_info("socket")
+            kernel.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNACKNOWLEDGED_MS)
+            for port, accept in accepts.items():
+                await connection.create_server(
+                    accept, name, port, window=_WINDOW, max_pktsize=READ_AT_ONCE
+                )
+    except BaseException as error:
+        if connection is not None:
+            connection.abort()
+        if isinstance(error, asyncssh.HostKeyNotVerifiable):
+            raise Refused(RELAY_OTHER_KEY) from None
+        if isinstance(error, asyncssh.PermissionDenied | asyncssh.ChannelListenError):
+            raise Refused(RELAY_REVOKED) from None
+        raise
+    return cast("Dialled", dialled)
 
 
-def _refuse_all(_caller: str, _port: int) -> asyncssh.SSHTCPSession[bytes]:
+async def _refuse_all(_caller: str, _port: int) -> asyncssh.SSHTCPSession[bytes]:
     raise asyncssh.ChannelOpenError(asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, "not accepted")
-
-
-class _Client(RelayHostKey, asyncssh.SSHClient):
-    """An SSH client that accepts only the relay's host key, and tells when the connection ends."""
-
-    def __init__(self, relay: RelayAddress) -> None:
-        super().__init__(relay)
-        self.lost: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if not self.lost.done():
-            self.lost.set_result(exc)
 
 
 class _Session(asyncssh.SSHTCPSession[bytes]):
@@ -287,12 +274,6 @@ class _Transport(asyncio.Transport):
         """Close at once, without waiting for the relay. asyncio's TLS protocol calls this."""
         self._channel.abort()
         asyncio.get_running_loop().call_soon(self.end, exc)
-
-    def get_protocol(self) -> asyncio.BaseProtocol:
-        return self._protocol
-
-    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        self._protocol = protocol
 
     def pause_reading(self) -> None:
         self._channel.pause_reading()

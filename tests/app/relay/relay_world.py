@@ -108,7 +108,7 @@ class World:
         seen = []
         mark = access.name.encode() + b"|"
         dialled = await dial(
-            access, access.relay.host, lambda: Answering(mark + b"tls|", seen),
+            access, lambda: Answering(mark + b"tls|", seen),
             lambda: Answering(mark + b"plain|", seen), may_accept,
         )  # fmt: skip
         self.dialled.append(dialled)

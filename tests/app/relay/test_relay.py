@@ -323,7 +323,7 @@ async def test_little_of_an_answer_is_under_way_at_once(relay):
             under_way.append(1_000_000 - transport.get_write_buffer_size())
 
     access = await relay.enrol(A)
-    relay.dialled.append(await dial.dial(access, HERE, Sending, Sending, lambda _caller: True))
+    relay.dialled.append(await dial.dial(access, Sending, Sending, lambda _caller: True))
 
     await relay.ask_for(A)
 
