@@ -76,7 +76,7 @@ def read_header(file: BinaryIO) -> tuple[Header, bytes]:
         header = msgspec.convert(asdict(Header(**json.loads(line))), Header)
         bytes.fromhex(header.salt)
         parse_instant(header.made_at)
-    except (msgspec.ValidationError, ValueError, TypeError, OverflowError, RecursionError):
+    except (ValueError, TypeError, OverflowError, RecursionError):
         raise OperatorError("this backup's header is damaged. Use a different backup.") from None
     return header, _MAGIC + line
 

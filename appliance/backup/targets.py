@@ -6,7 +6,7 @@ the start of the box.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.files import PART, atomic_write, make_folder
 from appliance.core.settings import BackupSettings, is_target
-from appliance.relay_access import BOX_USER, Access, RelayHostKey, access_file
+from appliance.relay_access import BOX_USER, Access, access_file
 
 if TYPE_CHECKING:
     import asyncssh
@@ -118,58 +118,27 @@ def ensure_sftp_key(directory: DataDirectory) -> str:
 
 
 @asynccontextmanager
-async def _open_sftp(
-    url: SplitResult, settings: BackupSettings, directory: DataDirectory
-) -> AsyncIterator[Target]:
+async def _connect(
+    host: str, port: int, user: str, is_trusted: Callable[["asyncssh.SSHKey"], bool], **options: Any
+) -> AsyncIterator["asyncssh.SFTPClient"]:
+    """Connect by SSH and start SFTP. Close both at the end of the block.
+
+    `is_trusted` returns whether the server's host key is the right one.
+    """
     import asyncssh  # noqa: PLC0415 - see above
 
-    secrets, host, port = directory.root / "secrets", url.hostname or "", url.port or 22
-    pins = secrets / _PINS
-    label = host if port == 22 else f"[{host}]:{port}"
-    # A fingerprint may contain a plus sign, which `parse_qsl` decodes as a space.
-    expected = dict(parse_qsl(url.query)).get("hostkey", "").replace(" ", "+")
-    is_pinned = pins.exists() and any(asyncssh.match_known_hosts(str(pins), host, "", port))
-    shown: list[asyncssh.SSHKey] = []
-
     class Client(asyncssh.SSHClient):
-        """Accepts only the host key in the target's address.
-
-        If the address has none, accepts the key that the server shows at the first connection. From
-        then on, `known_hosts` contains this key and no other is accepted.
-        """
-
         def validate_host_public_key(
             self, host: str, addr: str, port: int, key: asyncssh.SSHKey
         ) -> bool:
             del host, addr, port
-            shown.append(key)
-            return key.get_fingerprint() == expected if expected else not is_pinned
+            return is_trusted(key)
 
-    key = secrets / _KEY
     async with asyncio.timeout(_CONNECT_SECONDS):
         connection = await asyncssh.connect(
-            host, port, client_factory=Client, username=unquote(url.username or ""),
-            password=settings.target_secret or None, config=None,
-            known_hosts=str(pins) if is_pinned and not expected else ([], [], []),
-            # A new machine has no key in secrets/ yet, so a restore uses the user's SSH keys.
-            **({"client_keys": [str(key)], "agent_path": None} if key.exists() else {}),
-            keepalive_interval=15,
+            host, port, client_factory=Client, username=user, config=None, keepalive_interval=15,
+            **{"known_hosts": ([], [], [])} | options,
         )  # fmt: skip
-    async with _session(connection) as sftp:
-        if shown and not expected:
-            line = f"{label} {shown[0].export_public_key().decode().strip()}\n"
-            make_folder(secrets)
-            atomic_write(pins, (pins.read_bytes() if pins.exists() else b"") + line.encode())
-            fingerprint = shown[0].get_fingerprint()
-            log.warning("backup: host key %s of %s is trusted from now on", fingerprint, label)
-        yield _Sftp(sftp, unquote(url.path))
-
-
-@asynccontextmanager
-async def _session(
-    connection: "asyncssh.SSHClientConnection",
-) -> AsyncIterator["asyncssh.SFTPClient"]:
-    """Start SFTP on `connection`. Close both at the end of the block."""
     try:
         async with asyncio.timeout(_SMALL_SECONDS):
             sftp = await connection.start_sftp_client()
@@ -177,6 +146,44 @@ async def _session(
     finally:
         connection.abort()  # `close` could wait for a server that no longer answers
         await connection.wait_closed()
+
+
+@asynccontextmanager
+async def _open_sftp(
+    url: SplitResult, settings: BackupSettings, directory: DataDirectory
+) -> AsyncIterator[Target]:
+    """Connect to an SFTP server. Accept only the host key in its address.
+
+    If the address has none, accept the key that the server shows at the first connection. From then
+    on, `known_hosts` contains this key and no other is accepted.
+    """
+    import asyncssh  # noqa: PLC0415 - see above
+
+    secrets, host, port = directory.root / "secrets", url.hostname or "", url.port or 22
+    pins, key = secrets / _PINS, secrets / _KEY
+    label = host if port == 22 else f"[{host}]:{port}"
+    # A fingerprint may contain a plus sign, which `parse_qsl` decodes as a space.
+    expected = dict(parse_qsl(url.query)).get("hostkey", "").replace(" ", "+")
+    is_pinned = pins.exists() and any(asyncssh.match_known_hosts(str(pins), host, "", port))
+    shown: list[asyncssh.SSHKey] = []
+
+    def is_trusted(key: asyncssh.SSHKey) -> bool:
+        shown.append(key)
+        return key.get_fingerprint() == expected if expected else not is_pinned
+
+    options: dict[str, Any] = {"password": settings.target_secret or None}
+    if is_pinned and not expected:
+        options["known_hosts"] = str(pins)
+    if key.exists():  # a new machine has none yet, so a restore uses the user's SSH keys
+        options |= {"client_keys": [str(key)], "agent_path": None}
+    async with _connect(host, port, unquote(url.username or ""), is_trusted, **options) as sftp:
+        if shown and not expected:
+            line = f"{label} {shown[0].export_public_key().decode().strip()}\n"
+            make_folder(secrets)
+            atomic_write(pins, (pins.read_bytes() if pins.exists() else b"") + line.encode())
+            fingerprint = shown[0].get_fingerprint()
+            log.warning("backup: host key %s of %s is trusted from now on", fingerprint, label)
+        yield _Sftp(sftp, unquote(url.path))
 
 
 @asynccontextmanager
@@ -191,28 +198,18 @@ async def connect_relay(directory: DataDirectory) -> AsyncIterator["asyncssh.SFT
 
     Raises TargetError on failure, also during the block. The block must set its own deadlines.
     """
+    import asyncssh  # noqa: PLC0415 - see above
+
     access = Access.load(access_file(directory.root))
     if access is None:
         raise TargetError("this box has not joined a relay. Run venuebox relay join.")
-    async with _explaining(_open_relay_session(access), access.relay.host) as sftp:
-        yield sftp
-
-
-@asynccontextmanager
-async def _open_relay_session(access: Access) -> AsyncIterator["asyncssh.SFTPClient"]:
-    import asyncssh  # noqa: PLC0415 - see above
-
-    class Client(RelayHostKey, asyncssh.SSHClient):
-        pass
-
-    async with asyncio.timeout(_CONNECT_SECONDS):
-        connection = await asyncssh.connect(
-            access.relay.host, access.relay.port, client_factory=lambda: Client(access.relay),
-            username=BOX_USER,
-            client_keys=[asyncssh.import_private_key(access.key)], agent_path=None, config=None,
-            known_hosts=([], [], []), server_host_key_algs=["ssh-ed25519"], keepalive_interval=15,
-        )  # fmt: skip
-    async with _session(connection) as sftp:
+    relay = access.relay
+    connecting = _connect(
+        relay.host, relay.port, BOX_USER, relay.has_key, agent_path=None,
+        client_keys=[asyncssh.import_private_key(access.key)],
+        server_host_key_algs=["ssh-ed25519"],
+    )  # fmt: skip
+    async with _explaining(connecting, relay.host) as sftp:
         yield sftp
 
 

@@ -10,7 +10,7 @@ import asyncssh
 
 from appliance.core.errors import OperatorError, log_exception
 from appliance.http.request import BY_RELAY, Networks, address_of, is_in
-from appliance.relay_access import BOX_USER, Access, RelayAddress, RelayHostKey
+from appliance.relay_access import BOX_USER, Access, RelayAddress
 from web.connection import READ_AT_ONCE
 from web.relay.enrolment import (
     HTTP_PORT,
@@ -60,16 +60,23 @@ async def join(invitation: Invitation) -> Access:
     return Access(invitation.relay, invitation.name, key.export_private_key().decode())
 
 
-class Dialled(RelayHostKey, asyncssh.SSHClient):
+class Dialled(asyncssh.SSHClient):
     """A connection to the relay. Over it, the box receives the requests for its host name.
 
     `lost` is done when the connection has ended.
     """
 
     def __init__(self, relay: RelayAddress) -> None:
-        super().__init__(relay)
+        self._relay = relay
         self._connection: asyncssh.SSHClientConnection
         self.lost: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
+
+    def validate_host_public_key(
+        self, host: str, addr: str, port: int, key: asyncssh.SSHKey
+    ) -> bool:
+        """Return whether `key` is the relay's host key."""
+        del host, addr, port
+        return self._relay.has_key(key)
 
     def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
         """Keep the connection."""
