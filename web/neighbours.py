@@ -6,7 +6,6 @@ import json
 import logging
 from collections.abc import Iterable
 from contextlib import suppress
-from ipaddress import ip_address
 from itertools import islice
 
 import aiohttp
@@ -21,6 +20,7 @@ from appliance.doctor.outside import NONCE_BYTES, PROOF_PATH
 from appliance.jobs.fence import FenceWatch, Look
 from appliance.scheduler import run_in_daemon_thread
 from appliance.venue.rows import get_venue
+from web.mdns import in_url
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +48,19 @@ def look_around(box: Box, host: str) -> Look | None:
         return await find_boxes(key, await browse(slug, host), box.tokens, own)
 
     return look
+
+
+async def find_venue_boxes(
+    marker: Marker | None, slug: str, host: str, key: RecoveryKey, tokens: Tokens,
+    own: Installation | None = None,
+) -> list[Marker]:  # fmt: skip
+    """Return what `find_boxes` finds at the addresses in `marker`, and at those found by mDNS.
+
+    If `slug` is "", mDNS is not used.
+    """
+    addresses = list(marker.addresses) if marker else []
+    addresses += await browse(slug, host) if slug else []
+    return await find_boxes(key, addresses, tokens, own)
 
 
 async def find_boxes(
@@ -132,9 +145,8 @@ async def _browse(slug: str, host: str) -> list[str]:
         for info in infos:
             if (info.server or "").lower() == f"{slug.lower()}.local.":
                 scheme = "https" if info.type == _KINDS[1] else "http"
-                for text in info.parsed_addresses()[:_ADDRESSES_MAX]:
-                    shown = f"[{text}]" if ip_address(text).version == 6 else text
-                    urls.append(f"{scheme}://{shown}:{info.port}")
+                found = map(in_url, info.parsed_addresses()[:_ADDRESSES_MAX])
+                urls += [f"{scheme}://{address}:{info.port}" for address in found]
     except (OSError, Error) as error:
         log.info("fence: the search for other boxes by mDNS failed: %s", error)
     finally:

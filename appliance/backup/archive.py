@@ -58,7 +58,12 @@ class Header:
     @property
     def order(self) -> tuple[int, int]:
         """The sort key. Of two backups of a box, the later one has the greater key."""
-        return self.number, parse_instant(self.made_at)
+        return self.number, self.made_at_ms
+
+    @property
+    def made_at_ms(self) -> int:
+        """When the backup was made, in ms since 1970."""
+        return parse_instant(self.made_at)
 
 
 def read_header(file: BinaryIO) -> tuple[Header, bytes]:

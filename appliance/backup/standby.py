@@ -23,7 +23,7 @@ from appliance.backup.restore import (
     scratch_folder,
 )
 from appliance.backup.targets import ensure_sftp_key, open_target
-from appliance.clock import Clock, ZoneDatabase, format_instant, parse_instant
+from appliance.clock import Clock, ZoneDatabase, format_instant
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.files import atomic_write, make_folder, write_json
@@ -57,13 +57,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A backup that was proven by a trial restore. `made_at` is in ms since 1970."""
+    """A backup that was proven by a trial restore."""
 
     file: str
-    venue: str
-    slug: str
-    venue_id: str
-    made_at: int
+    header: archive.Header
     reservations: int
 
 
@@ -194,7 +191,7 @@ class Standby:
                 name = await find_latest(target, self._settings.target, self._known)
                 ready = self.state.ready
                 is_new = name != self._unusable and (ready is None or ready.file != name)
-                venue_id = ready.venue_id if ready else ""
+                venue_id = ready.header.venue_id if ready else ""
                 if is_new:
                     await target.get(name, scratch / name)
                     with self._noting_unusable(name):
@@ -231,13 +228,9 @@ class Standby:
 
     def _prove(self, path: Path) -> Ready:
         with archive.open_backup(path) as file, scratch_folder(self.directory) as scratch:
-            header, _raw = archive.read_header(file)
-            refuse_newer(header)
+            refuse_newer(archive.read_header(file)[0])
             proven = prove(file, self.key, scratch, self.clock, self._zones, upgrade=True)
-        return Ready(
-            path.name, header.venue, header.slug, header.venue_id, parse_instant(header.made_at),
-            proven.reservations,
-        )  # fmt: skip
+        return Ready(path.name, proven.header, proven.reservations)
 
     def take_over(self, live: list[fence.Marker], *, force: bool) -> tuple[Proven, Lost]:
         """Restore the latest backup. The directory then contains a box that may serve.
@@ -294,14 +287,19 @@ def refuse_while_serving(live: list[fence.Marker], state: State, now: int, *, fo
 
 
 async def read_marker(
-    directory: DataDirectory, backup: BackupSettings, key: RecoveryKey, now: int
-) -> State:
-    """Read the marker at the box's backup target. Return a state with the marker or the error."""
+    directory: DataDirectory, backup: BackupSettings, key: RecoveryKey, now: int,
+    venue_id: str | None = None,
+) -> State:  # fmt: skip
+    """Read the marker at the backup target. Return a state with the marker or the error.
+
+    The default of `venue_id` is the venue of the box in `directory`.
+    """
     if not backup.target:
         return State(trouble="backup.target is not set")
-    venue_id = describe_venue(directory.database("live"))[2]
+    venue_id = venue_id or describe_venue(directory.database("live"))[2]
     try:
-        marker = await fence.find_marker(backup, directory, key, venue_id)
+        async with open_target(backup, directory) as target:
+            marker = await fence.read_marker(target, venue_id, key)
     except OperatorError as error:
         return State(trouble=str(error))
     return State(marker=marker, seen_at=now)

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import contextlib
 import os
 import sys
 import tempfile
@@ -11,11 +10,10 @@ from functools import partial
 from pathlib import Path
 
 from appliance.backup import recovery_key
-from appliance.backup.archive import Header, open_backup, read_header
+from appliance.backup.archive import open_backup, read_header
 from appliance.backup.catalogue import list_backups, record_kit
 from appliance.backup.copies import Copier, fetch_latest, split_source
 from appliance.backup.create import Maker
-from appliance.backup.fence import Marker, find_marker
 from appliance.backup.restore import (
     list_catalogues,
     prove,
@@ -23,7 +21,7 @@ from appliance.backup.restore import (
     restore_latest,
     scratch_folder,
 )
-from appliance.backup.standby import describe_lost, record_lost
+from appliance.backup.standby import describe_lost, read_marker, record_lost
 from appliance.backup.targets import ensure_sftp_key
 from appliance.clock import format_instant
 from appliance.commands.console import Commands, Console, WrongUsage, add_command
@@ -125,7 +123,13 @@ def _restore(arguments: argparse.Namespace, console: Console, fetched: Path | No
         key = recovery_key.parse_recovery_key(
             ask_key(arguments.key, f"recovery key of {header.venue}:")
         )
-        marker = _find_marker(arguments, console, directory, key, header) if fetched else None
+        marker = None  # of the previous box, if it told the target that it serves
+        if fetched:
+            target = split_source(arguments.source)[0]
+            backup = replace(console.settings(directory).backup, target=target)
+            now = console.clock.now()
+            state = asyncio.run(read_marker(directory, backup, key, now, header.venue_id))
+            marker = state.marker
         proven = restore_blank(
             file, key, directory, console.clock, console.zones, partial(report, "restoring"),
             marker.installation if marker else None,
@@ -137,18 +141,6 @@ def _restore(arguments: argparse.Namespace, console: Console, fetched: Path | No
     if fetched:
         print(*describe_lost(record_lost(directory, marker)), sep="\n")
     return 0
-
-
-def _find_marker(
-    arguments: argparse.Namespace, console: Console, directory: DataDirectory,
-    key: recovery_key.RecoveryKey, header: Header,
-) -> Marker | None:  # fmt: skip
-    """Return the previous box's marker at the target, or None if it cannot be read."""
-    backup = console.settings(directory).backup
-    backup = replace(backup, target=split_source(arguments.source)[0])
-    with contextlib.suppress(OperatorError):
-        return asyncio.run(find_marker(backup, directory, key, header.venue_id))
-    return None
 
 
 def salvage(arguments: argparse.Namespace, console: Console) -> int:

@@ -24,7 +24,7 @@ from appliance.core.errors import OperatorError
 from appliance.core.settings import Settings
 from appliance.database.integrity import describe_venue
 from web.listeners import listen
-from web.neighbours import browse, find_boxes
+from web.neighbours import find_venue_boxes
 from web.serve import run_serve
 from web.standby.server import StandbyServer, find_live, run_until_taken_over
 
@@ -123,10 +123,8 @@ def _claim(
 
     async def look() -> tuple[State, list[Marker]]:
         state = await read_marker(directory, settings.backup, key, now)
-        addresses = list(state.marker.addresses) if state.marker else []
-        addresses += await browse(slug, host)
         own = read_installation(directory.root)
-        return state, await find_boxes(key, addresses, console.tokens, own)
+        return state, await find_venue_boxes(state.marker, slug, host, key, console.tokens, own)
 
     state, live = asyncio.run(look())
     claim(directory, state, live, console.clock, force=arguments.force)

@@ -29,7 +29,7 @@ from appliance.jobs.watchdog import keep_alive, sd_notify
 from appliance.scheduler import run_in_daemon_thread
 from web.connection import Connection, ConnectionLimit, affordable_connections
 from web.mdns import in_url
-from web.neighbours import browse, find_boxes
+from web.neighbours import find_venue_boxes
 from web.rendering import LANGUAGES, STATIC_ROUTES, TEMPLATES, prepare_pages
 
 log = logging.getLogger(__name__)
@@ -48,10 +48,8 @@ async def find_live(standby: Standby, host: str, tokens: Tokens) -> list[Marker]
     Asks the addresses in the marker at the backup target, and those found by mDNS.
     """
     state = standby.state
-    addresses = list(state.marker.addresses) if state.marker else []
-    if state.ready is not None:
-        addresses += await browse(state.ready.slug, host)
-    return await find_boxes(standby.key, addresses, tokens)
+    slug = state.ready.header.slug if state.ready else ""
+    return await find_venue_boxes(state.marker, slug, host, standby.key, tokens)
 
 
 class StandbyServer:
@@ -104,7 +102,7 @@ class StandbyServer:
         """`GET /health`: 200 if the target's latest backup was usable in the last 10 min."""
         state, now = self._standby.state, self._standby.clock.now()
         is_good = state.ready is not None and now - (state.seen_at or 0) < _STALE_MS
-        age = None if state.ready is None else (now - state.ready.made_at) // 1000
+        age = (now - state.ready.header.made_at_ms) // 1000 if state.ready else None
         body = {"status": "standby", "backupAgeSeconds": age, "otherBoxAnswers": bool(self._live)}
         return web.json_response(body, status=200 if is_good else 503)
 
@@ -155,12 +153,12 @@ class StandbyServer:
         **more: object,
     ) -> web.Response:
         state, language = self._standby.state, request.config_dict[LANGUAGES].of(request)
-        marker = state.marker
+        marker, backup = state.marker, state.ready
         values: dict[str, object] = {
-            "venue": state.ready.venue if state.ready else "",
-            "backup": state.ready,
-            "backup_ago": self._ago(language, state.ready.made_at if state.ready else None),
-            "told_ago": self._ago(language, marker.at if marker else None),
+            "venue": backup.header.venue if backup else "",
+            "backup": backup,
+            "backup_ago": self._ago(language, backup.header.made_at_ms) if backup else "",
+            "told_ago": self._ago(language, marker.at) if marker else "",
             "answers": self._live[0].addresses[0] if self._live else "",
             "was_at": marker.addresses[0] if marker and marker.addresses else "",
             "trouble": state.trouble,
@@ -181,9 +179,7 @@ class StandbyServer:
         headers = {**page_headers(), "Content-Language": language.code, "Server": "venuebox"}
         return web.Response(text=text, status=status, content_type="text/html", headers=headers)
 
-    def _ago(self, language: Language, instant: int | None) -> str:
-        if instant is None:
-            return ""
+    def _ago(self, language: Language, instant: int) -> str:
         passed = timedelta(milliseconds=min(instant - self._standby.clock.now(), -1000))
         return format_timedelta(passed, add_direction=True, locale=language.locale)
 
