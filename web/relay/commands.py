@@ -150,7 +150,7 @@ def release(arguments: argparse.Namespace, console: cli.Console) -> int:
 
     Raises OperatorError if its signature does not match the release key in this program.
     """
-    from web.relay.releases import stage_release  # noqa: PLC0415 - rarely needed
+    from web.relay.storage import stage_release  # noqa: PLC0415 - imports the SSH library
 
     if not 0 <= arguments.share <= 100:
         raise OperatorError("--share must be a percentage from 0 to 100")

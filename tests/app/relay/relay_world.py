@@ -14,10 +14,9 @@ from web.connection import ConnectionLimit
 from web.listeners import listen
 from web.relay.dial import dial, join
 from web.relay.enrolment import Enrolments
-from web.relay.relay import fingerprint_of
+from web.relay.relay import build_status, fingerprint_of
 from web.relay.router import Patience, Router
 from web.relay.server import Boxes, Limits, listen_for_boxes
-from web.relay.status import build_status
 from web.relay.storage import BoxFiles
 
 HERE = "127.0.0.1"

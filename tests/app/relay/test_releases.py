@@ -29,8 +29,9 @@ from appliance.scheduler import Scheduler
 from tests.app.relay.relay_world import TOKEN, a_relay
 from tests.app.relay.test_storage import sftp_of
 from tests.conftest import opened_box, with_settings
-from web.relay import commands, releases
-from web.relay.releases import find_release, list_stages, stage_release
+from web.relay import commands
+from web.relay import storage as releases
+from web.relay.storage import find_release, list_stages, stage_release
 
 make_release = run_path(str(Path(__file__).parents[3] / "packaging" / "release.py"))["make_release"]
 KEY, STRANGER = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
