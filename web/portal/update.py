@@ -18,7 +18,6 @@ from appliance.release import (
     check_manifest,
     conclude,
     is_newer,
-    open_archive,
     read_manifest,
     read_release_key,
     read_update_record,
@@ -114,8 +113,7 @@ async def fetch_manifest(url: str, key: Ed25519PublicKey, trust: Trust) -> Manif
         raise OperatorError(f"{url} did not respond within 10 s") from None
     except (aiohttp.ClientError, OSError) as error:
         raise OperatorError(f"{url} cannot be read ({error})") from None
-    with open_archive(io.BytesIO(head)) as archive:
-        return read_manifest(archive, key)
+    return read_manifest(io.BytesIO(head), key)
 
 
 async def show_update(request: web.Request) -> web.Response:

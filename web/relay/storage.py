@@ -15,23 +15,20 @@ import os
 import posixpath
 import re
 import shutil
-import tarfile
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import IO, Any, NoReturn, cast
+from typing import IO, NoReturn, cast
 
 import asyncssh
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from appliance.core.errors import OperatorError
 from appliance.core.files import atomic_file, make_folder, read_json, sync, write_json
 from appliance.release import (
     OUTCOMES,
-    PROGRAM_MEMBER,
     Manifest,
     UpdateRecord,
-    open_archive,
+    copy_program,
     read_manifest,
     read_update_record,
 )
@@ -57,15 +54,8 @@ def stage_release(
     Replaces the release that was offered before for the same machine type. Raises OperatorError if
     the release is damaged or its signature does not match `key`.
     """
-    try:
-        with open_archive(release) as archive:
-            manifest = read_manifest(archive, key)
-            program = archive.extractfile(PROGRAM_MEMBER)
-            found = hashlib.file_digest(cast("Any", program), "sha256") if program else None
-    except (KeyError, tarfile.TarError):
-        found = None
-    if found is None or found.hexdigest() != manifest.sha256:
-        raise OperatorError("the release is damaged. Download it again")
+    manifest = read_manifest(release, key)
+    copy_program(release, manifest)
     make_folder(enrolments.releases)
     state, copy = _files(enrolments, manifest.machine)
     release.seek(0)
