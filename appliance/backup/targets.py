@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from appliance.backup.catalogue import SUFFIX, slug_of
@@ -40,34 +40,9 @@ class TargetError(OperatorError):
     """Raised if a backup target cannot be reached or refuses a request."""
 
 
-class Target(Protocol):
-    """A connection to a backup target. `name` is a file name. Every call has a deadline."""
-
-    async def list(self) -> dict[str, int]:
-        """Return the size in bytes of each file, by name."""
-
-    async def put(self, path: Path, size: int) -> None:
-        """Copy a file of `size` bytes to the target. `list` never returns an incomplete copy."""
-
-    async def get(self, name: str, path: Path) -> None:
-        """Copy a file from the target to `path`."""
-
-    async def delete(self, name: str) -> None:
-        """Delete a file."""
-
-    async def read(self, name: str, size: int) -> bytes | None:
-        """Return the first `size` bytes of a backup or marker, or None if it is missing."""
-
-    async def write_marker(self, name: str, content: bytes) -> None:
-        """Write or replace a marker.
-
-        Markers are stored beside the backups, but `list` does not return them.
-        """
-
-
 def open_target(
     settings: BackupSettings, directory: DataDirectory
-) -> AbstractAsyncContextManager[Target]:
+) -> "AbstractAsyncContextManager[Target]":
     """Connect to `settings.target`. Raises TargetError on failure, also during the block."""
     if not is_target(settings.target):
         raise TargetError(
@@ -151,7 +126,7 @@ async def _connect(
 @asynccontextmanager
 async def _open_sftp(
     url: SplitResult, settings: BackupSettings, directory: DataDirectory
-) -> AsyncIterator[Target]:
+) -> "AsyncIterator[Target]":
     """Connect to an SFTP server. Accept only the host key in its address.
 
     If the address has none, accept the key that the server shows at the first connection. From then
@@ -187,7 +162,7 @@ async def _open_sftp(
 
 
 @asynccontextmanager
-async def _open_relay(directory: DataDirectory) -> AsyncIterator[Target]:
+async def _open_relay(directory: DataDirectory) -> "AsyncIterator[Target]":
     async with connect_relay(directory) as sftp:
         yield _Sftp(sftp, ".")
 
@@ -215,10 +190,13 @@ async def connect_relay(directory: DataDirectory) -> AsyncIterator["asyncssh.SFT
 
 @dataclass(frozen=True, slots=True)
 class _Sftp:
+    """A connection to a backup target. A `name` is that of a file. Every call has a deadline."""
+
     _sftp: "asyncssh.SFTPClient"
     _folder: str
 
     async def list(self) -> dict[str, int]:
+        """Return the size in bytes of each backup, by name."""
         async with asyncio.timeout(_SMALL_SECONDS):
             await self._sftp.makedirs(self._folder, exist_ok=True)
             found = await self._sftp.readdir(self._folder)
@@ -229,26 +207,28 @@ class _Sftp:
         }
 
     async def put(self, path: Path, size: int) -> None:
+        """Copy a file of `size` bytes to the target. `list` never returns an incomplete copy."""
         # All copies of a venue have the same temporary name, so that the next copy overwrites an
         # interrupted one.
         part = f"{self._folder}/.{slug_of(path.name)}{SUFFIX}{PART}"
         async with asyncio.timeout(_deadline(size)):
             await self._sftp.put(str(path), part)
-            if await self._sftp.exists(f"{self._folder}/{path.name}"):
-                await self._sftp.remove(f"{self._folder}/{path.name}")  # its size was wrong
-            await self._sftp.rename(part, f"{self._folder}/{path.name}")
+            await self._put_in_place(part, path.name)
 
     async def get(self, name: str, path: Path) -> None:
+        """Copy a file from the target to `path`."""
         async with asyncio.timeout(_SMALL_SECONDS):
             size = await self._sftp.getsize(f"{self._folder}/{name}") or 0
         async with asyncio.timeout(_deadline(size)):
             await self._sftp.get(f"{self._folder}/{name}", str(path))
 
     async def delete(self, name: str) -> None:
+        """Delete a file."""
         async with asyncio.timeout(_SMALL_SECONDS):
             await self._sftp.remove(f"{self._folder}/{name}")
 
     async def read(self, name: str, size: int) -> bytes | None:
+        """Return the first `size` bytes of a backup or marker, or None if it is missing."""
         import asyncssh  # noqa: PLC0415 - see above
 
         async with asyncio.timeout(_SMALL_SECONDS):
@@ -260,23 +240,31 @@ class _Sftp:
             return bytes(content)
 
     async def write_marker(self, name: str, content: bytes) -> None:
-        import asyncssh  # noqa: PLC0415 - see above
+        """Write or replace a marker.
 
-        path, part = f"{self._folder}/{name}", f"{self._folder}/.{name}{PART}"
+        Markers are stored beside the backups, but `list` does not return them.
+        """
+        part = f"{self._folder}/.{name}{PART}"
         async with asyncio.timeout(_SMALL_SECONDS):
             await self._sftp.makedirs(self._folder, exist_ok=True)
             async with self._sftp.open(part, "wb") as file:
                 await file.write(content)
-            try:
-                await self._sftp.posix_rename(part, path)
-            except asyncssh.SFTPOpUnsupported:  # not all servers support `posix_rename`
-                if await self._sftp.exists(path):
-                    await self._sftp.remove(path)
-                await self._sftp.rename(part, path)
+            await self._put_in_place(part, name)
+
+    async def _put_in_place(self, part: str, name: str) -> None:
+        import asyncssh  # noqa: PLC0415 - see above
+
+        path = f"{self._folder}/{name}"
+        try:
+            await self._sftp.posix_rename(part, path)
+        except asyncssh.SFTPOpUnsupported:  # not all servers support `posix_rename`
+            if await self._sftp.exists(path):
+                await self._sftp.remove(path)
+            await self._sftp.rename(part, path)
 
 
 @asynccontextmanager
-async def _open_s3(url: SplitResult, settings: BackupSettings) -> AsyncIterator[Target]:
+async def _open_s3(url: SplitResult, settings: BackupSettings) -> "AsyncIterator[Target]":
     from obstore.store import S3Store  # noqa: PLC0415 - see above
 
     options = dict(parse_qsl(url.query))
@@ -299,6 +287,8 @@ async def _open_s3(url: SplitResult, settings: BackupSettings) -> AsyncIterator[
 
 @dataclass(frozen=True, slots=True)
 class _S3:
+    """Like `_Sftp`, with the same methods."""
+
     _store: "S3Store"
 
     async def list(self) -> dict[str, int]:
@@ -335,6 +325,9 @@ class _S3:
     async def write_marker(self, name: str, content: bytes) -> None:
         async with asyncio.timeout(_SMALL_SECONDS):
             await self._store.put_async(name, content)
+
+
+Target = _Sftp | _S3
 
 
 def _deadline(size: int) -> float:

@@ -20,7 +20,7 @@ from appliance.http.request import address_of, caller_key
 from web.connection import ConnectionLimit
 from web.relay.enrolment import HTTP_PORT, TLS_PORT
 from web.relay.hello import HEAD_MAX, BadHead, Request, read_request, read_server_name
-from web.relay.server import Boxes, Traffic, open_channel
+from web.relay.server import Boxes, Direction, Traffic, open_channel
 
 log = logging.getLogger(__name__)
 
@@ -188,26 +188,19 @@ class Router:
     ) -> None:  # fmt: skip
         loop, rate = asyncio.get_running_loop(), self._boxes.limits.bytes_per_second
 
-        async def pump(source: _Source, sink: _Sink, count: Callable[[int], None]) -> None:
+        async def pump(source: _Source, sink: _Sink, direction: Direction) -> None:
             while data := await source.read(_CHUNK):
-                count(len(data))
                 deadline.reschedule(loop.time() + self._patience.idle)
-                await traffic.spend(len(data), rate)
+                await traffic.spend(direction, len(data), rate)
                 sink.write(data)
                 await sink.drain()
             sink.write_eof()
 
-        def count_in(number: int) -> None:
-            traffic.bytes_in += number
-
-        def count_out(number: int) -> None:
-            traffic.bytes_out += number
-
         async with asyncio.timeout(self._patience.idle) as deadline:
-            outward = asyncio.ensure_future(pump(cast("_Source", box_reader), writer, count_out))
+            outward = asyncio.ensure_future(pump(cast("_Source", box_reader), writer, "bytes_out"))
             tasks = {outward}
             if reader is not None:
-                tasks.add(inward := asyncio.ensure_future(pump(reader, box_writer, count_in)))
+                tasks.add(inward := asyncio.ensure_future(pump(reader, box_writer, "bytes_in")))
             try:
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
                 if not outward.done() and inward.exception() is None:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import asyncssh
 
@@ -57,6 +57,9 @@ class Limits:
     backup_bytes: int = 2_000_000_000
 
 
+Direction = Literal["bytes_in", "bytes_out"]
+
+
 @dataclass(slots=True)
 class Traffic:
     """Counters for one host name since the relay started."""
@@ -70,8 +73,9 @@ class Traffic:
     connected_at: int | None = None  # ms since 1970
     _free_at: float = field(default=0.0, repr=False)
 
-    async def spend(self, count: int, rate: int) -> None:
+    async def spend(self, direction: Direction, count: int, rate: int) -> None:
         """Count `count` more bytes, and wait as needed to stay below `rate` bytes per second."""
+        setattr(self, direction, getattr(self, direction) + count)
         now = asyncio.get_running_loop().time()
         # After a pause, the bytes that the rate allows in one second pass without a wait.
         self._free_at = max(self._free_at, now - 1.0) + count / rate

@@ -210,13 +210,12 @@ class BoxFiles(asyncssh.SFTPServer):
         """Read at most 4 MiB, within the box's rate limit."""
         self._check()
         data = cast("bytes", super().read(file_obj, offset, min(size, _READ_MAX)))
-        self._traffic.bytes_out += len(data)
-        await self._traffic.spend(len(data), self._rate)
+        await self._traffic.spend("bytes_out", len(data), self._rate)
         return data
 
     async def write(self, file_obj: object, offset: int, data: bytes) -> int:
         """Write within the box's rate limit. Refuses if the box's quota or the disk is full."""
-        await self._traffic.spend(len(data), self._rate)
+        await self._traffic.spend("bytes_in", len(data), self._rate)
         self._check()
         handle = cast("IO[bytes]", file_obj).fileno()
         growth = offset + len(data) - os.fstat(handle).st_size
@@ -227,7 +226,6 @@ class BoxFiles(asyncssh.SFTPServer):
             disk = os.fstatvfs(handle)
             if disk.f_bavail * disk.f_frsize - growth < _FREE_LEAST:
                 _refuse("the disk of the relay is full")
-        self._traffic.bytes_in += len(data)
         return cast("int", super().write(file_obj, offset, data))
 
     async def rename(self, oldpath: bytes, newpath: bytes) -> None:
