@@ -33,7 +33,6 @@ class Record:
     file: str = ""
     size: int = 0
     reservations: int = 0
-    tried_at: int | None = None  # when the latest attempt ended, in ms since 1970
     trouble: str = ""
     volume: str = ""  # mount point of the volume that contains the backup
     made_at: int | None = None  # when the latest backup was verified in any way, in ms since 1970

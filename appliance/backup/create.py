@@ -76,7 +76,7 @@ class Maker:
             trouble = _describe(error, self.directory.root)
             if to is None:
                 before = catalogue.read_record(self.directory.root)
-                self._remember(replace(before, tried_at=self.clock.now(), trouble=trouble))
+                self._remember(replace(before, trouble=trouble))
             raise OperatorError(trouble) from None
 
     def _make_for_the_box(self, *, is_frequent: bool) -> tuple[Path, Proven]:
@@ -95,8 +95,8 @@ class Maker:
             size, volume = path.stat().st_size, str(find_volume(folder))
             self._remember(
                 Record(
-                    restored_at, path.name, size, proven.reservations, now, volume=volume,
-                    made_at=now, seconds=seconds, mark=mark, number=proven.header.number,
+                    restored_at, path.name, size, proven.reservations, volume=volume, made_at=now,
+                    seconds=seconds, mark=mark, number=proven.header.number,
                     key_check=key_check,
                 )
             )  # fmt: skip

@@ -66,33 +66,22 @@ def _join_records(data: bytes) -> bytes | None:
 
 
 def _find_name(hello: bytes) -> str:
+    """Return the first server name. What else is in the hello is for the box to check."""
     fields = _Fields(hello)
     fields.take(2 + 32)  # legacy version and random
     for size in (1, 2, 1):  # session id, cipher suites, compression methods
         fields.vector(size)
-    extensions, found = fields.vector(2), None
-    fields.end()
+    extensions = fields.vector(2)
     while extensions.left:
         kind, content = extensions.number(2), extensions.vector(2)
         if kind == _SERVER_NAME:
-            if found is not None:
-                raise BadHead
-            found = _read_name(content)
-    if found is None:
-        raise BadHead
-    return found
-
-
-def _read_name(extension: "_Fields") -> str:
-    names = extension.vector(2)
-    extension.end()
-    if names.number(1) != _HOST_NAME:
-        raise BadHead
-    name = names.vector(2).rest().decode("latin-1").lower()
-    names.end()  # RFC 6066, section 3, allows only one host name
-    if not is_name(name):
-        raise BadHead
-    return name
+            names = content.vector(2)
+            is_host_name, name = names.number(1) == _HOST_NAME, names.vector(2)
+            text = name.take(name.left).decode("latin-1").lower()
+            if is_host_name and is_name(text):
+                return text
+            break
+    raise BadHead
 
 
 class _Fields:
@@ -117,13 +106,6 @@ class _Fields:
     def vector(self, size: int) -> "_Fields":
         """Read a length of `size` bytes, and return the field of that length that follows it."""
         return _Fields(self.take(self.number(size)))
-
-    def rest(self) -> bytes:
-        return self.take(self.left)
-
-    def end(self) -> None:
-        if self.left:
-            raise BadHead
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from web.listeners import listen
 from web.middleware import requested_name
 from web.monitoring import render_metrics
 from web.relay.enrolment import Enrolments
-from web.relay.router import Patience, Router
+from web.relay.router import Router
 from web.relay.server import Boxes, Limits, listen_for_boxes
 from web.relay.storage import BoxFiles, is_stopped, list_stages, read_report, used_bytes
 from web.rendering import make_templates
@@ -56,7 +56,7 @@ def run_relay(
         enrolments.make_folders()
         boxes = Boxes(enrolments, clock, limits)
         limit = ConnectionLimit(affordable_connections(), per_address=options.source_connections)
-        router = Router(boxes, limit, RateLimit(clock, options.source_per_minute), Patience())
+        router = Router(boxes, limit, RateLimit(clock, options.source_per_minute))
         asyncio.run(_run(root, options, boxes, router, token))
 
 

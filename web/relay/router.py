@@ -9,7 +9,6 @@ import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TypeVar, cast
 
 import asyncssh
@@ -31,6 +30,8 @@ Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]
 _CHALLENGES = "/.well-known/acme-challenge/"
 _CHUNK = 16 * 1024
 _READS_MAX = 64  # reads per head; limited, because each read parses the whole head again
+_HEAD_SECONDS = 5.0  # for the first bytes of a connection
+_IDLE_SECONDS = 600.0  # without traffic
 _CLOSING_SECONDS = 5.0
 _OPEN_SECONDS = 30.0  # for a box to accept a channel, even over a slow and busy line
 _CONFIRM_SECONDS = 60.0  # for a box to confirm the end of a channel over such a line
@@ -38,26 +39,16 @@ _CONFIRM_SECONDS = 60.0  # for a box to confirm the end of a channel over such a
 _UNKNOWN_NAME, _AWAY = b"\x15\x03\x03\x00\x02\x02\x70", b"\x15\x03\x03\x00\x02\x02\x50"
 
 
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """Timeouts in seconds: `head` for the first bytes of a connection, `idle` without traffic."""
-
-    head: float = 5.0
-    idle: float = 600.0
-
-
 class Router:
     """Passes public connections to the boxes."""
 
-    def __init__(
-        self, boxes: Boxes, limit: ConnectionLimit, rate: RateLimit, patience: Patience
-    ) -> None:
+    def __init__(self, boxes: Boxes, limit: ConnectionLimit, rate: RateLimit) -> None:
         """Create the router.
 
         `limit` limits the open connections from each client address, and `rate` the new ones per
         minute.
         """
-        self._boxes, self._limit, self._rate, self._patience = boxes, limit, rate, patience
+        self._boxes, self._limit, self._rate = boxes, limit, rate
         each = boxes.limits.connections
         self._callers = defaultdict[str, ConnectionLimit](
             # As much as half, because many guests may share one address behind carrier NAT.
@@ -142,7 +133,7 @@ class Router:
         """
         head = b""
         try:
-            async with asyncio.timeout(self._patience.head):
+            async with asyncio.timeout(_HEAD_SECONDS):
                 for _read in range(_READS_MAX):
                     data = await reader.read(HEAD_MAX - len(head))
                     head += data
@@ -190,13 +181,13 @@ class Router:
 
         async def pump(source: _Source, sink: _Sink, direction: Direction) -> None:
             while data := await source.read(_CHUNK):
-                deadline.reschedule(loop.time() + self._patience.idle)
+                deadline.reschedule(loop.time() + _IDLE_SECONDS)
                 await traffic.spend(direction, len(data), rate)
                 sink.write(data)
                 await sink.drain()
             sink.write_eof()
 
-        async with asyncio.timeout(self._patience.idle) as deadline:
+        async with asyncio.timeout(_IDLE_SECONDS) as deadline:
             outward = asyncio.ensure_future(pump(cast("_Source", box_reader), writer, "bytes_out"))
             tasks = {outward}
             if reader is not None:

@@ -15,7 +15,7 @@ from web.listeners import listen
 from web.relay.dial import dial, join
 from web.relay.enrolment import Enrolments
 from web.relay.relay import build_status, fingerprint_of
-from web.relay.router import Patience, Router
+from web.relay.router import Router
 from web.relay.server import Boxes, Limits, listen_for_boxes
 from web.relay.storage import BoxFiles
 
@@ -54,7 +54,7 @@ class Answering(asyncio.Protocol):
 class World:
     """The relay and what it needs. `start` has run."""
 
-    def __init__(self, root, limits, patience, per_minute, host, per_address):
+    def __init__(self, root, limits, per_minute, host, per_address):
         self.host = host
         self.clock = MovedClock()
         self.enrolments = Enrolments(root)
@@ -62,9 +62,8 @@ class World:
         self.key = asyncssh.generate_private_key("ssh-ed25519")
         self.boxes = Boxes(self.enrolments, self.clock, limits)
         rate = RateLimit(self.clock, per_minute)
-        self.router = Router(
-            self.boxes, ConnectionLimit(1000, per_address=per_address), rate, patience
-        )
+        limit = ConnectionLimit(1000, per_address=per_address)
+        self.router = Router(self.boxes, limit, rate)
         self.dialled = []
         self.secrets = 0
 
@@ -147,8 +146,8 @@ class World:
 
 
 @asynccontextmanager
-async def a_relay(root, limits=None, patience=None, per_minute=10_000, host=HERE, per_address=1000):
-    world = World(root, limits or Limits(), patience or Patience(), per_minute, host, per_address)
+async def a_relay(root, limits=None, per_minute=10_000, host=HERE, per_address=1000):
+    world = World(root, limits or Limits(), per_minute, host, per_address)
     await world.start()
     try:
         yield world
