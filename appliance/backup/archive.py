@@ -266,7 +266,7 @@ def list_files(directory: DataDirectory, copies: dict[EnvironmentName, Path]) ->
 def _make_manifest(files: dict[str, Path]) -> Manifest:
     """Read all `files` and return their manifest."""
     return Manifest(
-        {name: (path.stat().st_size, _hash(path)) for name, path in files.items()},
+        {name: _measure_file(path) for name, path in files.items()},
         {name: count_rows(path) for name, path in files.items() if _DATABASE.fullmatch(name)},
     )
 
@@ -346,6 +346,6 @@ def _measure(
     return size, digest.hexdigest()
 
 
-def _hash(path: Path) -> str:
+def _measure_file(path: Path) -> tuple[int, str]:
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return _measure(file)

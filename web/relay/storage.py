@@ -35,7 +35,7 @@ from appliance.release import (
 from web.relay.enrolment import Enrolments
 from web.relay.server import Boxes
 
-_REPORT_MAX = 64 * 1024
+_REPORT_BYTES = 64 * 1024  # the largest update report, and the smallest quota of a box
 
 
 class Stage(msgspec.Struct, frozen=True):
@@ -107,7 +107,7 @@ def read_report(enrolments: Enrolments, name: str) -> UpdateRecord | None:
     """Return the box's report of its latest update, or None if it has sent none."""
     folder = enrolments.backups / name
     try:
-        is_small = (folder / "last-update.json").stat().st_size <= _REPORT_MAX
+        is_small = (folder / "last-update.json").stat().st_size <= _REPORT_BYTES
     except OSError:
         return None
     return read_update_record(folder) if is_small else None
@@ -120,7 +120,6 @@ def _files(enrolments: Enrolments, machine: str) -> tuple[Path, Path]:
 
 _NAME = re.compile(rb"[A-Za-z0-9._-]{1,200}")
 _RELEASE = re.compile(rb"/?release/([a-z0-9_]{1,32})")
-_REPORT_BYTES = 64 * 1024  # the smallest quota, for the update reports of a box without backups
 _FILES_MAX = 1000  # maximum number of files per box; a box keeps about 60 backups
 _OPEN_MAX = 16  # maximum number of open files per box
 _READ_MAX = 4 << 20  # maximum number of bytes per read, which the library announces to clients
@@ -172,34 +171,33 @@ class BoxFiles(asyncssh.SFTPServer):
             _refuse("the box is not enrolled")
 
     def open(self, path: bytes, pflags: int, attrs: asyncssh.SFTPAttrs) -> object:
-        """Open a file. Refuses appending, because `write` must know the offset for the quota."""
+        """Open a file of the box, or for reading only, the release that is staged for it.
+
+        Refuses appending, because `write` must know the offset for the quota.
+        """
         del attrs  # attributes such as the file mode are ignored
-        if machine := _RELEASE.fullmatch(path):
-            return self._open_release(machine[1].decode(), pflags)
-        if pflags & asyncssh.FXF_APPEND:
-            _refuse("files cannot be appended to")
-        place = Path(os.fsdecode(self.map_path(path)))
+        self._check()
         if self._traffic.open >= _OPEN_MAX:
             _refuse("too many open files")
-        if not place.exists() and len(_sizes(self._folder)) >= _FILES_MAX:
-            _refuse("too many files")
-        file = super().open(path, pflags, asyncssh.SFTPAttrs(permissions=0o600))
+        if machine := _RELEASE.fullmatch(path):
+            file = self._open_release(machine[1].decode(), pflags)
+        else:
+            if pflags & asyncssh.FXF_APPEND:
+                _refuse("files cannot be appended to")
+            is_new = not Path(os.fsdecode(self.map_path(path))).exists()
+            if is_new and len(_sizes(self._folder)) >= _FILES_MAX:
+                _refuse("too many files")
+            file = super().open(path, pflags, asyncssh.SFTPAttrs(permissions=0o600))
         self._traffic.open += 1
         return file
 
     def _open_release(self, machine: str, pflags: int) -> object:
-        """Open the release that is staged for this box, for reading only."""
-        self._check()
         if pflags & ~asyncssh.FXF_READ:
             _refuse("a release can only be read")
-        if self._traffic.open >= _OPEN_MAX:
-            _refuse("too many open files")
         path = find_release(self._boxes.enrolments, self._name, machine)
         if path is None:
             raise asyncssh.SFTPNoSuchFile("no release is staged for this box")
-        file = path.open("rb", buffering=0)
-        self._traffic.open += 1
-        return file
+        return path.open("rb", buffering=0)
 
     def close(self, file_obj: object) -> None:
         """Close a file. The library calls this at the end of the session too."""
