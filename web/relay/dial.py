@@ -179,10 +179,11 @@ async def _refuse_all(_caller: str, _port: int) -> asyncssh.SSHTCPSession[bytes]
     raise asyncssh.ChannelOpenError(asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, "not accepted")
 
 
-class _Session(asyncssh.SSHTCPSession[bytes]):
-    """Passes a channel's data to an asyncio protocol, as a socket would.
+class _Session(asyncssh.SSHTCPSession[bytes], asyncio.Transport):
+    """Passes a channel's data to an asyncio protocol, and is that protocol's transport.
 
-    Calls `on_end` when the library has removed the channel.
+    `peername` is the address that the relay reports. Calls `on_end` when the library has removed
+    the channel.
     """
 
     def __init__(
@@ -191,12 +192,15 @@ class _Session(asyncssh.SSHTCPSession[bytes]):
         caller: tuple[str, int],
         on_end: Callable[["_Session"], None],
     ) -> None:
-        self._protocol, self._caller, self._on_end = protocol, caller, on_end
-        self._transport: _Transport | None = None
+        asyncio.Transport.__init__(self, {"peername": caller, BY_RELAY: True})
+        self._protocol, self._on_end = protocol, on_end
+        self._channel: asyncssh.SSHTCPChannel[bytes]
+        self._is_connected = False
+        self.max_size = READ_AT_ONCE  # the same limit as for a socket
 
     def connection_made(self, chan: asyncssh.SSHTCPChannel[bytes]) -> None:
-        self._transport = _Transport(chan, self._protocol, self._caller)
-        self._call(self._protocol.connection_made, self._transport)
+        self._channel, self._is_connected = chan, True
+        self._call(self._protocol.connection_made, self)
 
     def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:  # noqa: ARG002 - unused
         self._call(self._feed, data)
@@ -213,8 +217,7 @@ class _Session(asyncssh.SSHTCPSession[bytes]):
             cast("asyncio.Protocol", self._protocol).data_received(data)
 
     def eof_received(self) -> bool:
-        keeps_open = self._call(cast("asyncio.Protocol", self._protocol).eof_received)
-        return bool(keeps_open)
+        return bool(self._call(cast("asyncio.Protocol", self._protocol).eof_received))
 
     def _call(self, method: Callable[..., Any], *args: Any) -> Any:
         """Call a method of the protocol. After an error, log it and close only this channel."""
@@ -222,8 +225,7 @@ class _Session(asyncssh.SSHTCPSession[bytes]):
             return method(*args)
         except Exception as error:  # noqa: BLE001 - the library would end the whole connection
             log_exception("relay: a caller's connection", error)
-            if self._transport is not None:
-                self._transport.abort()
+            self.abort()
 
     def pause_writing(self) -> None:
         self._protocol.pause_writing()
@@ -233,28 +235,12 @@ class _Session(asyncssh.SSHTCPSession[bytes]):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._on_end(self)
-        if self._transport is not None:
-            self._transport.end(exc)
+        self._end(exc)
 
-
-class _Transport(asyncio.Transport):
-    """An asyncio transport for a channel. `peername` is the address that the relay reports."""
-
-    def __init__(
-        self,
-        channel: asyncssh.SSHTCPChannel[bytes],
-        protocol: asyncio.BaseProtocol,
-        caller: tuple[str, int],
-    ) -> None:
-        super().__init__({"peername": caller, BY_RELAY: True})
-        self._channel, self._protocol = channel, protocol
-        self._has_ended = False
-        self.max_size = READ_AT_ONCE  # the same limit as for a socket
-
-    def end(self, error: Exception | None) -> None:
+    def _end(self, error: Exception | None) -> None:
         """Tell the protocol, once, that the connection is lost."""
-        if not self._has_ended:
-            self._has_ended = True
+        if self._is_connected:
+            self._is_connected = False
             self._protocol.connection_lost(error)
 
     def write(self, data: Any) -> None:
@@ -272,7 +258,7 @@ class _Transport(asyncio.Transport):
         self._channel.close()
 
     def is_closing(self) -> bool:
-        return self._has_ended or self._channel.is_closing()
+        return not self._is_connected or self._channel.is_closing()
 
     def abort(self) -> None:
         self._force_close(None)
@@ -280,7 +266,7 @@ class _Transport(asyncio.Transport):
     def _force_close(self, exc: Exception | None) -> None:
         """Close at once, without waiting for the relay. asyncio's TLS protocol calls this."""
         self._channel.abort()
-        asyncio.get_running_loop().call_soon(self.end, exc)
+        asyncio.get_running_loop().call_soon(self._end, exc)
 
     def pause_reading(self) -> None:
         self._channel.pause_reading()

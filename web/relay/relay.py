@@ -159,7 +159,16 @@ def build_status(boxes: Boxes, router: Router, token: str) -> web.Application:
     async def show_page(_request: web.Request) -> web.Response:
         policy = "default-src 'none'; style-src 'unsafe-inline'"
         headers = {**COMMON_HEADERS, "Content-Security-Policy": policy}
-        text = template.render(boxes=_list_boxes(boxes), stages=_list_stages(boxes))
+        enrolments = boxes.enrolments
+        listed = [
+            (name, boxes.traffic[name], boxes.connection(name), read_report(enrolments, name))
+            for name in boxes.names
+        ]
+        stages = [
+            (machine, stage, is_stopped(enrolments, stage))
+            for machine, stage in list_stages(enrolments).items()
+        ]
+        text = template.render(boxes=listed, stages=stages, instant=optional_instant)
         return web.Response(text=text, content_type="text/html", headers=headers)
 
     async def show_metrics(_request: web.Request) -> web.Response:
@@ -202,16 +211,3 @@ def _measure(boxes: Boxes, name: str) -> dict[str, int]:
         "backup_bytes": used_bytes(boxes.enrolments.backups / name),
         **{counter: getattr(traffic, counter) for counter in _COUNTERS},
     }
-
-
-def _list_boxes(boxes: Boxes) -> Iterator[tuple[object, ...]]:
-    for name in boxes.names:
-        traffic = boxes.traffic[name]
-        since = optional_instant(traffic.connected_at) or ""
-        report = read_report(boxes.enrolments, name)
-        yield name, boxes.connection(name) is not None, since, traffic, report
-
-
-def _list_stages(boxes: Boxes) -> Iterator[tuple[object, ...]]:
-    for machine, stage in list_stages(boxes.enrolments).items():
-        yield machine, stage, is_stopped(boxes.enrolments, stage)
