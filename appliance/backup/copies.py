@@ -108,8 +108,13 @@ class Copier:
                     await target.put(path, size)
                 record = replace(record, file=path.name, at=now)
                 self._remember(record)
-                here = dict(catalogue.list_backups(folder))
-                await _thin(target, here, header.venue_id, path.name)
+                # The headers of the box's own backups need not be read from the target.
+                known = {own.name: found for own, found in catalogue.list_backups(folder)}
+                copies = await _list_copies(target, {*files, path.name}, known)
+                ours = [copy for copy in copies if copy[1].venue_id == header.venue_id]
+                for old in catalogue.choose_old(ours):  # by the same rule as in the box's folder
+                    if old != Path(path.name):
+                        await target.delete(old.name)
                 if is_trial:
                     databases = sum(path.stat().st_size for path in self.directory.databases)
                     failure = "the trial restore of a copy was not started"
@@ -139,25 +144,6 @@ class Copier:
     def _remember(self, record: CopyRecord) -> None:
         with contextlib.suppress(OSError):  # ignore a full disk, which an alert already reports
             write_json(self.directory.root / _RECORD, record)
-
-
-async def _thin(
-    target: Target, here: dict[Path, archive.Header], venue_id: str, latest: str
-) -> None:
-    """Delete old copies of this venue's backups, by the same rule as in the box's own folder.
-
-    `here` contains the headers of the box's own backups, so that they need not be read from the
-    target. The copy named `latest` is never deleted.
-    """
-    known = {path.name: header for path, header in here.items()}
-    found = [
-        (path, header)
-        for path, header in await _list_copies(target, await target.list(), known)
-        if header.venue_id == venue_id
-    ]
-    for path in catalogue.choose_old(found):
-        if path.name != latest:
-            await target.delete(path.name)
 
 
 async def _list_copies(
