@@ -190,11 +190,8 @@ async def announced(info: "AsyncServiceInfo", addresses: Sequence[str]) -> Async
     from zeroconf.asyncio import AsyncZeroconf  # noqa: PLC0415 - see the module docstring
 
     responder = AsyncZeroconf(interfaces=list(addresses), ip_version=IPVersion.All)
-    try:
+    async with responder:  # which unregisters the service at the end
         # If another device already uses the service name, zeroconf adds a number to ours. The host
         # name stays the same.
         await responder.async_register_service(info, allow_name_change=True)
         yield
-    finally:
-        await responder.async_unregister_all_services()
-        await responder.async_close()

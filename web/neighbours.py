@@ -108,7 +108,7 @@ async def browse(slug: str, host: str) -> list[str]:
 
 
 async def _browse(slug: str, host: str) -> list[str]:
-    from zeroconf import Error, IPVersion, ServiceStateChange, Zeroconf  # noqa: PLC0415 - slow
+    from zeroconf import Error, IPVersion  # noqa: PLC0415 - slow
     from zeroconf.asyncio import (  # noqa: PLC0415 - slow
         AsyncServiceBrowser,
         AsyncServiceInfo,
@@ -116,40 +116,30 @@ async def _browse(slug: str, host: str) -> list[str]:
     )
 
     names: set[tuple[str, str]] = set()
+    infos: list[AsyncServiceInfo] = []
+    urls: list[str] = []
 
-    def on_change(
-        zeroconf: Zeroconf, service_type: str, name: str, state_change: ServiceStateChange
-    ) -> None:
-        del zeroconf, state_change
+    def on_change(service_type: str, name: str, **_more: object) -> None:
         names.add((service_type, name))
 
     interfaces = [text for text, _index in own_interfaces() if listens_at(host, text)]
     if not interfaces:
         return []
     try:
-        resolver = AsyncZeroconf(interfaces=interfaces, ip_version=IPVersion.All)
+        async with AsyncZeroconf(interfaces=interfaces, ip_version=IPVersion.All) as resolver:
+            engine = resolver.zeroconf
+            async with AsyncServiceBrowser(engine, list(_KINDS), handlers=[on_change]):
+                await asyncio.sleep(_BROWSE_SECONDS)
+            for kind, name in sorted(names)[:_NAMES_MAX]:
+                with suppress(Error):  # the name does not match the service type
+                    infos.append(AsyncServiceInfo(kind, name))
+            milliseconds = _BROWSE_SECONDS * 1000
+            await asyncio.gather(*(info.async_request(engine, milliseconds) for info in infos))
+            for info in infos:
+                if (info.server or "").lower() == f"{slug.lower()}.local.":
+                    scheme = "https" if info.type == _KINDS[1] else "http"
+                    found = map(in_url, info.parsed_addresses()[:_ADDRESSES_MAX])
+                    urls += [f"{scheme}://{address}:{info.port}" for address in found]
     except (OSError, Error) as error:
         log.info("fence: the search for other boxes by mDNS failed: %s", error)
-        return []
-    urls: list[str] = []
-    try:
-        browser = AsyncServiceBrowser(resolver.zeroconf, list(_KINDS), handlers=[on_change])
-        await asyncio.sleep(_BROWSE_SECONDS)
-        await browser.async_cancel()
-        infos = []
-        for kind, name in sorted(names)[:_NAMES_MAX]:
-            with suppress(Error):  # the name does not match the service type
-                infos.append(AsyncServiceInfo(kind, name))
-        milliseconds = _BROWSE_SECONDS * 1000
-        await asyncio.gather(*(i.async_request(resolver.zeroconf, milliseconds) for i in infos))
-        for info in infos:
-            if (info.server or "").lower() == f"{slug.lower()}.local.":
-                scheme = "https" if info.type == _KINDS[1] else "http"
-                found = map(in_url, info.parsed_addresses()[:_ADDRESSES_MAX])
-                urls += [f"{scheme}://{address}:{info.port}" for address in found]
-    except (OSError, Error) as error:
-        log.info("fence: the search for other boxes by mDNS failed: %s", error)
-    finally:
-        with suppress(OSError, Error):
-            await resolver.async_close()
     return urls

@@ -38,30 +38,22 @@ def read_server_name(data: bytes) -> str | None:
 
 def _join_records(data: bytes) -> bytes | None:
     """Join the TLS records of the ClientHello. Returns its body, or None if it is incomplete."""
-    message, at = b"", 0
+    message = b""
     for _record in range(_RECORDS_MAX):
-        if message and message[0] != _CLIENT_HELLO:
-            raise BadHead
-        if len(message) >= _MESSAGE_HEADER:
-            end = _MESSAGE_HEADER + int.from_bytes(message[1:_MESSAGE_HEADER])
-            if end > HEAD_MAX:
-                raise BadHead
-            if len(message) >= end:
-                return message[_MESSAGE_HEADER:end]
-        header = data[at : at + _RECORD_HEADER]
+        header, data = data[:_RECORD_HEADER], data[_RECORD_HEADER:]
         # Check the type and the major version first, so that other protocols are rejected at once.
         if header[:2] != bytes((_HANDSHAKE, 3))[: len(header)]:
             raise BadHead
         if len(header) < _RECORD_HEADER:
             return None
         length = int.from_bytes(header[3:])
-        if not 0 < length <= _RECORD_MAX:
+        message, data = message + data[:length], data[length:]
+        end = _MESSAGE_HEADER + int.from_bytes(message[1:_MESSAGE_HEADER])
+        is_hello = message[:1] == bytes([_CLIENT_HELLO])[: len(message)]
+        if not is_hello or not 0 < length <= _RECORD_MAX or end > HEAD_MAX:
             raise BadHead
-        at += _RECORD_HEADER
-        message += data[at : at + length]
-        if len(data) < at + length:
-            return None
-        at += length
+        if len(message) >= end:
+            return message[_MESSAGE_HEADER:end]
     raise BadHead
 
 
