@@ -102,7 +102,6 @@ class _AddressWatch:
         failure = ""
         async with AsyncExitStack() as announcement:
             while True:
-                self._venue_changed.clear()
                 try:
                     await self._check(announcement)
                     failure = ""
@@ -111,11 +110,9 @@ class _AddressWatch:
                         log_exception("addresses: check", error)
                     failure = str(error)
                 seconds = _LOOK_SECONDS if self._addresses else _LOOK_WITHOUT_SECONDS
-                # The failed check may have set the event itself. Waiting for the event would then
-                # return at once, so sleep instead.
-                if failure:
-                    await asyncio.sleep(seconds)
-                    continue
+                # Clear it only now, because the check itself may have set it. The next check finds
+                # what changed during this one.
+                self._venue_changed.clear()
                 with suppress(TimeoutError):
                     async with asyncio.timeout(seconds):
                         await self._venue_changed.wait()

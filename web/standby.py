@@ -20,7 +20,7 @@ from aiohttp import web
 from babel.dates import format_timedelta
 
 from appliance.backup.fence import Marker, read_installation
-from appliance.backup.recovery_key import find_recovery_key, parse_recovery_key
+from appliance.backup.recovery_key import find_recovery_key
 from appliance.backup.standby import (
     Lost,
     Refused,
@@ -293,7 +293,7 @@ def _find_source(
             )
         return source
     key = find_recovery_key(directory) if source is not None and arguments.key is None else None
-    key = key or parse_recovery_key(ask_key(arguments.key, "recovery key:"))
+    key = key or ask_key(arguments.key)
     backup = replace(console.settings(directory).backup, target=arguments.source)
     return set_up(directory, backup, key)
 

@@ -5,7 +5,6 @@ Nothing is decrypted: the first message of a TLS connection contains the server 
 """
 
 import re
-from dataclasses import dataclass
 
 HEAD_MAX = 16 * 1024  # maximum bytes of a hello or an http head; larger ones are refused
 _HANDSHAKE, _CLIENT_HELLO, _SERVER_NAME, _HOST_NAME = 22, 1, 0, 0
@@ -100,19 +99,10 @@ class _Fields:
         return _Fields(self.take(self.number(size)))
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """The method, target and host of a plain http request."""
+def read_request(data: bytes) -> tuple[str, str, str] | None:
+    """Return the method, target and host of the http request at the start of `data`.
 
-    method: str
-    target: str
-    host: str
-
-
-def read_request(data: bytes) -> Request | None:
-    """Parse the http head at the start of `data`. Returns None if it is incomplete.
-
-    Raises BadHead if it is invalid.
+    Returns None if its head is incomplete. Raises BadHead if it is invalid.
     """
     head, found, _body = data.partition(b"\r\n\r\n")
     if not found:
@@ -126,4 +116,4 @@ def read_request(data: bytes) -> Request | None:
     host = re.sub(r":\d{1,5}\Z", "", hosts[0].decode("latin-1").lower())
     if not is_name(host):
         raise BadHead
-    return Request(line[1].decode(), line[2].decode(), host)
+    return line[1].decode(), line[2].decode(), host

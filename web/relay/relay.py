@@ -80,7 +80,7 @@ async def _run(
             await asyncio.start_server(router.serve_tls, sock=tls, backlog=_BACKLOG),
             await asyncio.start_server(router.serve_http, sock=http, backlog=_BACKLOG),
         ]
-        address = RelayAddress(options.address, _port(ssh), fingerprint_of(key))
+        address = RelayAddress(options.address, _port(ssh), key.get_fingerprint())
         boxes.enrolments.set_address(address)
         ports = {"ssh": ssh, "tls": tls, "http": http, "status": status}
         print("ready", *(f"{name} {_port(each)}" for name, each in ports.items()), flush=True)
@@ -113,11 +113,6 @@ def host_key(root: Path) -> asyncssh.SSHKey:
             f"{path} is damaged. Restore it from a copy. If you delete it instead, the relay gets "
             "a new key and every box must join again."
         ) from None
-
-
-def fingerprint_of(key: asyncssh.SSHKey) -> str:
-    """Return the SHA-256 fingerprint of a key, as OpenSSH shows it."""
-    return str(key.get_fingerprint())
 
 
 def _port(listener: socket.socket) -> int:

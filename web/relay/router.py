@@ -18,7 +18,7 @@ from appliance.http.rate_limit import RateLimit
 from appliance.http.request import address_of, caller_key
 from web.connection import ConnectionLimit
 from web.relay.enrolment import HTTP_PORT, TLS_PORT
-from web.relay.hello import HEAD_MAX, BadHead, Request, read_request, read_server_name
+from web.relay.hello import HEAD_MAX, BadHead, read_request, read_server_name
 from web.relay.server import Boxes, Direction, Traffic, open_channel
 
 log = logging.getLogger(__name__)
@@ -109,20 +109,23 @@ class Router:
             writer.write(_AWAY)
 
     async def _route_http(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        request, _bytes = await self._read_head(reader, read_request)
-        if not self._boxes.is_enrolled(request.host):
+        """Redirect GET and HEAD to https. Reject other methods: their data was sent unencrypted."""
+        (method, target, host), _bytes = await self._read_head(reader, read_request)
+        if not self._boxes.is_enrolled(host):
             writer.write(_http_answer("421 Misdirected Request"))
             raise BadHead
-        if request.method == "GET" and request.target.startswith(_CHALLENGES):
+        if method == "GET" and target.startswith(_CHALLENGES):
             try:
                 # Send a new request, so that nothing else from the caller reaches the box.
-                head = f"GET {request.target} HTTP/1.1\r\nHost: {request.host}\r\n"
-                head += "Connection: close\r\n\r\n"
-                await self._pass_on(request.host, HTTP_PORT, head.encode(), None, writer)
+                head = f"GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+                await self._pass_on(host, HTTP_PORT, head.encode(), None, writer)
             except (_Refused, asyncssh.ChannelOpenError):
                 writer.write(_http_answer("503 Service Unavailable"))
+        elif method in {"GET", "HEAD"}:
+            location = f"Location: https://{host}{target}"
+            writer.write(_http_answer("308 Permanent Redirect", location))
         else:
-            writer.write(_redirect(request))
+            writer.write(_http_answer("403 Forbidden"))
 
     async def _read_head(
         self, reader: asyncio.StreamReader, parse: Callable[[bytes], T | None]
@@ -235,15 +238,6 @@ def _caller(writer: asyncio.StreamWriter) -> tuple[str, int]:
     """Return the caller's address and port. Converts an IPv4-mapped IPv6 address to IPv4."""
     host, port = (writer.get_extra_info("peername") or ("", 0))[:2]
     return str(address_of(host) or host), port
-
-
-def _redirect(request: Request) -> bytes:
-    """Redirect GET and HEAD to https. Reject other methods: their data was sent unencrypted."""
-    if request.method not in {"GET", "HEAD"}:
-        return _http_answer("403 Forbidden")
-    return _http_answer(
-        "308 Permanent Redirect", f"Location: https://{request.host}{request.target}"
-    )
 
 
 def _http_answer(status: str, *headers: str) -> bytes:

@@ -14,7 +14,7 @@ from web.connection import ConnectionLimit
 from web.listeners import listen
 from web.relay.dial import dial, join
 from web.relay.enrolment import Enrolments
-from web.relay.relay import build_status, fingerprint_of
+from web.relay.relay import build_status
 from web.relay.router import Router
 from web.relay.server import Boxes, Limits, listen_for_boxes
 from web.relay.storage import BoxFiles
@@ -69,7 +69,7 @@ class World:
 
     async def start(self):
         self.ssh = await listen_for_boxes(self.boxes, listen(self.host, 0), self.key, BoxFiles)
-        self.address = RelayAddress(self.host, self.ssh.get_port(), fingerprint_of(self.key))
+        self.address = RelayAddress(self.host, self.ssh.get_port(), self.key.get_fingerprint())
         self.enrolments.set_address(self.address)
         self.public = [
             await asyncio.start_server(serve, self.host, 0)
