@@ -173,8 +173,15 @@ def fetch_latest(
     fails or does not contain the backup. Also raises it if the target has backups of several venues
     and `source` does not name one of the backups.
     """
-    target, wanted = split_source(source)
-    return asyncio.run(_fetch(replace(settings, target=target), directory, folder, wanted))
+    address, wanted = split_source(source)
+
+    async def fetch() -> Path:
+        async with open_target(replace(settings, target=address), directory) as target:
+            latest = await find_latest(target, address, {}, wanted)
+            await target.get(latest, folder / latest)
+        return folder / latest
+
+    return asyncio.run(fetch())
 
 
 def split_source(source: str) -> tuple[str, str]:
@@ -187,15 +194,6 @@ def split_source(source: str) -> tuple[str, str]:
         return source, ""
     parent, _, wanted = url.path.rpartition("/")
     return urlunsplit(url._replace(path=parent)), wanted
-
-
-async def _fetch(
-    settings: BackupSettings, directory: DataDirectory, folder: Path, wanted: str
-) -> Path:
-    async with open_target(settings, directory) as target:
-        latest = await find_latest(target, settings.target, {}, wanted)
-        await target.get(latest, folder / latest)
-    return folder / latest
 
 
 async def find_latest(

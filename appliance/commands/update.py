@@ -13,7 +13,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
@@ -27,7 +27,7 @@ from appliance.commands.service import BOOTED, UNIT, find_program
 from appliance.core.data_directory import DataDirectory, choose_data_directory
 from appliance.core.errors import OperatorError
 from appliance.core.files import acting_as, find_owner, sync
-from appliance.database.connection import open_connection
+from appliance.database.integrity import read_schema_number
 from appliance.database.migrate import list_migrations
 from appliance.environment import own_version
 from appliance.release import (
@@ -309,23 +309,13 @@ def _go_back(program: Path, previous: Path, data: Path, service: Service) -> Non
     try:
         service.stop()
         with acting_as(find_owner(data)):  # files that SQLite creates must belong to the owner
-            is_upgraded = _is_upgraded(DataDirectory(data))
-        if is_upgraded:
+            schemas = [read_schema_number(path) for path in DataDirectory(data).databases]
+        if max(schemas) > list_migrations()[-1][0]:  # of this program, which is the previous one
             call([previous, "restore", "--latest", "--data", data])
         previous.replace(program)
         sync(program.parent)
     finally:
         _restart(service)
-
-
-def _is_upgraded(directory: DataDirectory) -> bool:
-    """Whether a database has a newer schema than this program, which is the previous one."""
-    newest = list_migrations()[-1][0]
-    for path in directory.databases:
-        with closing(open_connection(path, writable=False)) as connection:
-            if int(connection.pragma("user_version")) > newest:
-                return True
-    return False
 
 
 def _restart(service: Service) -> None:

@@ -16,7 +16,6 @@ from appliance.core.settings_file import change_settings
 from appliance.relay_access import access_file
 from appliance.release import read_release_key
 from web.relay.enrolment import (
-    INVITATION_HOURS,
     SECRET_BYTES,
     Enrolments,
     Invitation,
@@ -46,13 +45,8 @@ def add(commands: cli.Commands) -> None:
     _add_serve(group)
     parser = _add(group, "invite", invite, "print a one-time code with which a box joins")
     parser.add_argument("name", metavar="NAME", help="public host name of the box")
-    parser.add_argument(
-        "--hours",
-        type=int,
-        default=INVITATION_HOURS,
-        metavar="N",
-        help=f"hours until it ends (default: {INVITATION_HOURS})",
-    )
+    meaning = "hours until it ends (default: 24)"
+    parser.add_argument("--hours", type=int, default=24, metavar="N", help=meaning)
     parser = _add(group, "list", list_boxes, "list the boxes and the open invitations")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser = _add(group, "release", release, "offer a signed release to boxes that allow it")

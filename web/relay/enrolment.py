@@ -31,7 +31,6 @@ _PREFIX = "vbrelay-"
 _Fields = tuple[str, int, str, str, str]
 _NO_FIELDS: _Fields = ("", 0, "", "", "")
 SECRET_BYTES = 16
-INVITATION_HOURS = 24  # how long a code is valid, unless the operator says otherwise
 
 
 @dataclass(frozen=True, slots=True)
