@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from appliance.alerts import Alert, drop_alert, list_alerts, put_alert
+from appliance.alerts import list_alerts, set_alert
 from appliance.box import Box
 from appliance.core.errors import OperatorError, Unavailable, log_exception
 from appliance.database.database import ChangedBeside
@@ -70,7 +70,7 @@ class RelayClient:
             self._changed.set()
 
     async def _run(self, tls: ProtocolFactory | None, plain: ProtocolFactory) -> None:
-        self._lost_at = self._now()
+        self._lost_at = self._box.clock.monotonic()
         while True:
             self._changed.clear()
             pause = _RETRY_SECONDS
@@ -79,7 +79,7 @@ class RelayClient:
                 if access is None:
                     await self._put(None)
                     await self._changed.wait()
-                    self._lost_at = self._now()
+                    self._lost_at = self._box.clock.monotonic()
                 elif tls is None:
                     raise OperatorError(_NO_HTTPS)  # noqa: TRY301 - becomes an alert below
                 else:
@@ -121,13 +121,13 @@ class RelayClient:
                     await dialled.wait_lost()
             finally:
                 dialled.close()
-                self._lost_at = self._now()
+                self._lost_at = self._box.clock.monotonic()
         except Refused as refusal:
             await self._put(refusal.reason, host)
             return _RETRY_REFUSED_SECONDS
         except (OSError, TimeoutError, asyncssh.Error) as error:
             log.debug("relay: the connection failed: %s: %s", type(error).__name__, error)
-            if self._now() - self._lost_at >= _QUIET_SECONDS:
+            if self._box.clock.monotonic() - self._lost_at >= _QUIET_SECONDS:
                 await self._put(RELAY_AWAY, host)
         return _RETRY_SECONDS
 
@@ -145,10 +145,7 @@ class RelayClient:
         }
         with suppress(Unavailable):
             for each in stored.keys() - {name}:
-                await database.write(drop_alert, each, "")
+                await database.write(set_alert, each, "")
             if name is not None and (name not in stored or stored[name].detail != detail):
                 log.warning("relay: %s %s", name, detail)
-                await database.write(put_alert, Alert(name, "", self._box.clock.now(), detail))
-
-    def _now(self) -> float:
-        return asyncio.get_running_loop().time()
+                await database.write(set_alert, name, detail)
