@@ -5,12 +5,15 @@ The relay client (web/relay) and the backup target `relay:` use this access to c
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 
 from appliance.core import files
 from appliance.core.errors import OperatorError
+
+if TYPE_CHECKING:
+    import asyncssh
 
 BOX_USER = "box"
 """The SSH user name of an enrolled box."""
@@ -24,17 +27,9 @@ class RelayAddress:
     port: int
     fingerprint: str
 
-
-class RelayHostKey:
-    """A base class of SSH clients that accept only the relay's host key."""
-
-    def __init__(self, relay: RelayAddress) -> None:
-        self._relay = relay
-
-    def validate_host_public_key(self, host: str, addr: str, port: int, key: Any) -> bool:
-        """Return whether `key` has the fingerprint that was in the invitation."""
-        del host, addr, port
-        return bool(key.get_fingerprint() == self._relay.fingerprint)
+    def has_key(self, key: "asyncssh.SSHKey") -> bool:
+        """Return whether `key` is the relay's host key."""
+        return bool(key.get_fingerprint() == self.fingerprint)
 
 
 @dataclass(frozen=True, slots=True)

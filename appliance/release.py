@@ -9,10 +9,12 @@ into the data directory. systemd then runs `venuebox update` as root. This comma
 release and records its progress.
 """
 
+import hashlib
 import os
 import re
 import tarfile
-from contextlib import AbstractContextManager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from importlib import resources
 from pathlib import Path
 from typing import IO, Literal
@@ -25,11 +27,12 @@ from appliance.core.errors import OperatorError
 from appliance.core.files import acting_as, exclusive, find_owner, read_json, write_json
 
 KEY_FILE = "release.pub"  # the public key in hex; the binary contains it
-PROGRAM_MEMBER = "venuebox"
+_PROGRAM_MEMBER = "venuebox"
 HEAD_BYTES = 160 * 1024  # enough for everything before the program in a release
 _MANIFEST_MAX = 64 * 1024
+_BLOCK = 1 << 20
 # What tarfile raises if a file is damaged.
-DAMAGED = (tarfile.TarError, ValueError, OverflowError)
+_DAMAGED = (tarfile.TarError, ValueError, OverflowError)
 _NUMBERS = re.compile(r"\d+(?:\.\d+)*")
 REQUEST = "update-request"
 _RECORD = "last-update.json"
@@ -88,25 +91,18 @@ def read_release_key() -> Ed25519PublicKey:
         ) from None
 
 
-def open_archive(release: IO[bytes]) -> tarfile.TarFile:
-    """Open a release. Raises OperatorError if `release` is not a tar file."""
-    try:
-        return tarfile.open(fileobj=release, mode="r:")
-    except DAMAGED:
-        raise OperatorError("this file is not a release") from None
+def read_manifest(release: IO[bytes], key: Ed25519PublicKey) -> Manifest:
+    """Return the signed manifest. `release` may be truncated after the first HEAD_BYTES.
 
-
-def read_manifest(archive: tarfile.TarFile, key: Ed25519PublicKey) -> Manifest:
-    """Return the signed manifest. Ignores the rest of the archive, which may be truncated.
-
-    Raises OperatorError if the archive is damaged, or was not signed with the private key that
+    Raises OperatorError if the release is damaged, or was not signed with the private key that
     belongs to `key`.
     """
     try:
+        archive = tarfile.open(fileobj=release, mode="r:")  # noqa: SIM115 - the caller closes it
         content, signature = (_next(archive, f"manifest.{end}") for end in ("json", "sig"))
         key.verify(signature, content)
         return msgspec.json.decode(content, type=Manifest)
-    except (InvalidSignature, KeyError, *DAMAGED):
+    except (InvalidSignature, KeyError, *_DAMAGED):
         raise OperatorError(
             "this file is not a release for this program: its signature is not valid"
         ) from None
@@ -118,6 +114,25 @@ def _next(archive: tarfile.TarFile, name: str) -> bytes:
     if member is None or member.name != name or file is None:
         raise KeyError(name)
     return file.read(_MANIFEST_MAX)
+
+
+def copy_program(
+    release: IO[bytes], manifest: Manifest, write: Callable[[bytes], object] = lambda _block: None
+) -> None:
+    """Pass the program in `release` to `write`. Raises OperatorError if it is damaged."""
+    digest = hashlib.sha256()
+    release.seek(0)
+    with suppress(KeyError, *_DAMAGED):  # the hash is then wrong
+        archive = tarfile.open(fileobj=release, mode="r:")  # noqa: SIM115 - the caller closes it
+        member = archive.getmember(_PROGRAM_MEMBER)
+        # A sparse file in a small archive could fill the disk.
+        is_right = member.isreg() and member.size == manifest.size
+        source = archive.extractfile(member) if is_right else None
+        while source is not None and (block := source.read(_BLOCK)):
+            digest.update(block)
+            write(block)
+    if digest.hexdigest() != manifest.sha256:
+        raise OperatorError("the release is damaged. Download it again")
 
 
 def check_manifest(manifest: Manifest, installed: str) -> None:

@@ -150,7 +150,7 @@ def _add_standby(commands: Commands) -> None:
 
 def _stand_by(arguments: argparse.Namespace, console: Console) -> int:
     with _importing():
-        from web.standby.commands import run  # noqa: PLC0415 - as in `_serve`
+        from web.standby import run  # noqa: PLC0415 - as in `_serve`
     return run(arguments, console)
 
 

@@ -101,7 +101,6 @@ class _AddressWatch:
         failure = ""
         async with AsyncExitStack() as announcement:
             while True:
-                self._venue_changed.clear()
                 try:
                     await self._check(announcement)
                     failure = ""
@@ -110,11 +109,9 @@ class _AddressWatch:
                         log_exception("addresses: check", error)
                     failure = str(error)
                 seconds = _LOOK_SECONDS if self._addresses else _LOOK_WITHOUT_SECONDS
-                # The failed check may have set the event itself. Waiting for the event would then
-                # return at once, so sleep instead.
-                if failure:
-                    await asyncio.sleep(seconds)
-                    continue
+                # Clear it only now, because the check itself may have set it. The next check finds
+                # what changed during this one.
+                self._venue_changed.clear()
                 with suppress(TimeoutError):
                     async with asyncio.timeout(seconds):
                         await self._venue_changed.wait()
@@ -189,11 +186,8 @@ async def announced(info: "AsyncServiceInfo", addresses: Sequence[str]) -> Async
     from zeroconf.asyncio import AsyncZeroconf  # noqa: PLC0415 - see the module docstring
 
     responder = AsyncZeroconf(interfaces=list(addresses), ip_version=IPVersion.All)
-    try:
+    async with responder:  # which unregisters the service at the end
         # If another device already uses the service name, zeroconf adds a number to ours. The host
         # name stays the same.
         await responder.async_register_service(info, allow_name_change=True)
         yield
-    finally:
-        await responder.async_unregister_all_services()
-        await responder.async_close()

@@ -6,7 +6,6 @@ import json
 import logging
 from collections.abc import Iterable
 from contextlib import suppress
-from ipaddress import ip_address
 from itertools import islice
 
 import aiohttp
@@ -21,6 +20,7 @@ from appliance.doctor.outside import NONCE_BYTES, PROOF_PATH
 from appliance.jobs.fence import FenceWatch, Look
 from appliance.scheduler import run_in_daemon_thread
 from appliance.venue.rows import get_venue
+from web.mdns import in_url
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +48,19 @@ def look_around(box: Box, host: str) -> Look | None:
         return await find_boxes(key, await browse(slug, host), box.tokens, own)
 
     return look
+
+
+async def find_venue_boxes(
+    marker: Marker | None, slug: str, host: str, key: RecoveryKey, tokens: Tokens,
+    own: Installation | None = None,
+) -> list[Marker]:  # fmt: skip
+    """Return what `find_boxes` finds at the addresses in `marker`, and at those found by mDNS.
+
+    If `slug` is "", mDNS is not used.
+    """
+    addresses = list(marker.addresses) if marker else []
+    addresses += await browse(slug, host) if slug else []
+    return await find_boxes(key, addresses, tokens, own)
 
 
 async def find_boxes(
@@ -95,7 +108,7 @@ async def browse(slug: str, host: str) -> list[str]:
 
 
 async def _browse(slug: str, host: str) -> list[str]:
-    from zeroconf import Error, IPVersion, ServiceStateChange, Zeroconf  # noqa: PLC0415 - slow
+    from zeroconf import Error, IPVersion  # noqa: PLC0415 - slow
     from zeroconf.asyncio import (  # noqa: PLC0415 - slow
         AsyncServiceBrowser,
         AsyncServiceInfo,
@@ -103,41 +116,30 @@ async def _browse(slug: str, host: str) -> list[str]:
     )
 
     names: set[tuple[str, str]] = set()
+    infos: list[AsyncServiceInfo] = []
+    urls: list[str] = []
 
-    def on_change(
-        zeroconf: Zeroconf, service_type: str, name: str, state_change: ServiceStateChange
-    ) -> None:
-        del zeroconf, state_change
+    def on_change(service_type: str, name: str, **_more: object) -> None:
         names.add((service_type, name))
 
     interfaces = [text for text, _index in own_interfaces() if listens_at(host, text)]
     if not interfaces:
         return []
     try:
-        resolver = AsyncZeroconf(interfaces=interfaces, ip_version=IPVersion.All)
+        async with AsyncZeroconf(interfaces=interfaces, ip_version=IPVersion.All) as resolver:
+            engine = resolver.zeroconf
+            async with AsyncServiceBrowser(engine, list(_KINDS), handlers=[on_change]):
+                await asyncio.sleep(_BROWSE_SECONDS)
+            for kind, name in sorted(names)[:_NAMES_MAX]:
+                with suppress(Error):  # the name does not match the service type
+                    infos.append(AsyncServiceInfo(kind, name))
+            milliseconds = _BROWSE_SECONDS * 1000
+            await asyncio.gather(*(info.async_request(engine, milliseconds) for info in infos))
+            for info in infos:
+                if (info.server or "").lower() == f"{slug.lower()}.local.":
+                    scheme = "https" if info.type == _KINDS[1] else "http"
+                    found = map(in_url, info.parsed_addresses()[:_ADDRESSES_MAX])
+                    urls += [f"{scheme}://{address}:{info.port}" for address in found]
     except (OSError, Error) as error:
         log.info("fence: the search for other boxes by mDNS failed: %s", error)
-        return []
-    urls: list[str] = []
-    try:
-        browser = AsyncServiceBrowser(resolver.zeroconf, list(_KINDS), handlers=[on_change])
-        await asyncio.sleep(_BROWSE_SECONDS)
-        await browser.async_cancel()
-        infos = []
-        for kind, name in sorted(names)[:_NAMES_MAX]:
-            with suppress(Error):  # the name does not match the service type
-                infos.append(AsyncServiceInfo(kind, name))
-        milliseconds = _BROWSE_SECONDS * 1000
-        await asyncio.gather(*(i.async_request(resolver.zeroconf, milliseconds) for i in infos))
-        for info in infos:
-            if (info.server or "").lower() == f"{slug.lower()}.local.":
-                scheme = "https" if info.type == _KINDS[1] else "http"
-                for text in info.parsed_addresses()[:_ADDRESSES_MAX]:
-                    shown = f"[{text}]" if ip_address(text).version == 6 else text
-                    urls.append(f"{scheme}://{shown}:{info.port}")
-    except (OSError, Error) as error:
-        log.info("fence: the search for other boxes by mDNS failed: %s", error)
-    finally:
-        with suppress(OSError, Error):
-            await resolver.async_close()
     return urls

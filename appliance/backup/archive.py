@@ -58,7 +58,12 @@ class Header:
     @property
     def order(self) -> tuple[int, int]:
         """The sort key. Of two backups of a box, the later one has the greater key."""
-        return self.number, parse_instant(self.made_at)
+        return self.number, self.made_at_ms
+
+    @property
+    def made_at_ms(self) -> int:
+        """When the backup was made, in ms since 1970."""
+        return parse_instant(self.made_at)
 
 
 def read_header(file: BinaryIO) -> tuple[Header, bytes]:
@@ -76,7 +81,7 @@ def read_header(file: BinaryIO) -> tuple[Header, bytes]:
         header = msgspec.convert(asdict(Header(**json.loads(line))), Header)
         bytes.fromhex(header.salt)
         parse_instant(header.made_at)
-    except (msgspec.ValidationError, ValueError, TypeError, OverflowError, RecursionError):
+    except (ValueError, TypeError, OverflowError, RecursionError):
         raise OperatorError("this backup's header is damaged. Use a different backup.") from None
     return header, _MAGIC + line
 
@@ -261,7 +266,7 @@ def list_files(directory: DataDirectory, copies: dict[EnvironmentName, Path]) ->
 def _make_manifest(files: dict[str, Path]) -> Manifest:
     """Read all `files` and return their manifest."""
     return Manifest(
-        {name: (path.stat().st_size, _hash(path)) for name, path in files.items()},
+        {name: _measure_file(path) for name, path in files.items()},
         {name: count_rows(path) for name, path in files.items() if _DATABASE.fullmatch(name)},
     )
 
@@ -341,6 +346,6 @@ def _measure(
     return size, digest.hexdigest()
 
 
-def _hash(path: Path) -> str:
+def _measure_file(path: Path) -> tuple[int, str]:
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return _measure(file)

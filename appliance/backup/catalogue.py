@@ -33,7 +33,6 @@ class Record:
     file: str = ""
     size: int = 0
     reservations: int = 0
-    tried_at: int | None = None  # when the latest attempt ended, in ms since 1970
     trouble: str = ""
     volume: str = ""  # mount point of the volume that contains the backup
     made_at: int | None = None  # when the latest backup was verified in any way, in ms since 1970
@@ -127,11 +126,10 @@ def choose_old(backups: list[tuple[Path, Header]]) -> list[Path]:
     box that restarts repeatedly because an upgrade fails makes a backup at each start, but few of
     them are kept.
     """
-    made = {path: parse_instant(header.made_at) for path, header in backups}
-    latest_at = next(iter(made.values()), 0)
+    latest_at = backups[0][1].made_at_ms if backups else 0
     kept: set[Path] = set()
     for count, within, period in (
-        (None, HOUR_MS, lambda header: parse_instant(header.made_at) // _QUARTER_MS),
+        (None, HOUR_MS, lambda header: header.made_at_ms // _QUARTER_MS),
         (_HOURS, DAY_MS, lambda header: header.made_at[:13]),
         (_DAYS, None, lambda header: header.made_at[:10]),
         (_WEEKS, None, lambda header: date.fromisoformat(header.made_at[:10]).isocalendar()[:2]),
@@ -140,7 +138,7 @@ def choose_old(backups: list[tuple[Path, Header]]) -> list[Path]:
         latest: dict[object, Path] = {}
         for path, header in backups:
             # If the clock was ahead, an older backup may have a later time. `abs` handles this.
-            if within is None or abs(latest_at - made[path]) < within:
+            if within is None or abs(latest_at - header.made_at_ms) < within:
                 latest.setdefault(period(header), path)
         kept.update(list(latest.values())[:count])
     return [path for path, _header in backups if path not in kept]

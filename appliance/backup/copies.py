@@ -108,8 +108,13 @@ class Copier:
                     await target.put(path, size)
                 record = replace(record, file=path.name, at=now)
                 self._remember(record)
-                here = dict(catalogue.list_backups(folder))
-                await _thin(target, here, header.venue_id, path.name)
+                # The headers of the box's own backups need not be read from the target.
+                known = {own.name: found for own, found in catalogue.list_backups(folder)}
+                copies = await _list_copies(target, {*files, path.name}, known)
+                ours = [copy for copy in copies if copy[1].venue_id == header.venue_id]
+                for old in catalogue.choose_old(ours):  # by the same rule as in the box's folder
+                    if old != Path(path.name):
+                        await target.delete(old.name)
                 if is_trial:
                     databases = sum(path.stat().st_size for path in self.directory.databases)
                     failure = "the trial restore of a copy was not started"
@@ -141,25 +146,6 @@ class Copier:
             write_json(self.directory.root / _RECORD, record)
 
 
-async def _thin(
-    target: Target, here: dict[Path, archive.Header], venue_id: str, latest: str
-) -> None:
-    """Delete old copies of this venue's backups, by the same rule as in the box's own folder.
-
-    `here` contains the headers of the box's own backups, so that they need not be read from the
-    target. The copy named `latest` is never deleted.
-    """
-    known = {path.name: header for path, header in here.items()}
-    found = [
-        (path, header)
-        for path, header in await _list_copies(target, await target.list(), known)
-        if header.venue_id == venue_id
-    ]
-    for path in catalogue.choose_old(found):
-        if path.name != latest:
-            await target.delete(path.name)
-
-
 async def _list_copies(
     target: Target, names: Iterable[str], known: dict[str, archive.Header]
 ) -> list[tuple[Path, archive.Header]]:
@@ -187,8 +173,15 @@ def fetch_latest(
     fails or does not contain the backup. Also raises it if the target has backups of several venues
     and `source` does not name one of the backups.
     """
-    target, wanted = split_source(source)
-    return asyncio.run(_fetch(replace(settings, target=target), directory, folder, wanted))
+    address, wanted = split_source(source)
+
+    async def fetch() -> Path:
+        async with open_target(replace(settings, target=address), directory) as target:
+            latest = await find_latest(target, address, {}, wanted)
+            await target.get(latest, folder / latest)
+        return folder / latest
+
+    return asyncio.run(fetch())
 
 
 def split_source(source: str) -> tuple[str, str]:
@@ -201,15 +194,6 @@ def split_source(source: str) -> tuple[str, str]:
         return source, ""
     parent, _, wanted = url.path.rpartition("/")
     return urlunsplit(url._replace(path=parent)), wanted
-
-
-async def _fetch(
-    settings: BackupSettings, directory: DataDirectory, folder: Path, wanted: str
-) -> Path:
-    async with open_target(settings, directory) as target:
-        latest = await find_latest(target, settings.target, {}, wanted)
-        await target.get(latest, folder / latest)
-    return folder / latest
 
 
 async def find_latest(

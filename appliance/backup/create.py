@@ -20,7 +20,7 @@ from appliance.backup.restore import Proven, check_copies, prove, require_room, 
 from appliance.clock import Clock, ZoneDatabase, format_instant
 from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
 from appliance.core.errors import OperatorError
-from appliance.core.files import PART, exclusive, make_folder, open_part, put_in_place
+from appliance.core.files import PART, atomic_file, exclusive, make_folder
 from appliance.core.settings import Settings
 from appliance.core.tokens import EnvironmentName, Tokens
 from appliance.database.connection import Reader, open_connection
@@ -58,9 +58,7 @@ class Maker:
     tell: Tell = lambda _what, _done, _all: None
     patience: float = _PATIENCE_SECONDS  # seconds to wait for another backup of this box
 
-    def make(
-        self, *, to: Path | None = None, may_rotate: bool = True, is_frequent: bool = False
-    ) -> tuple[Path, Proven]:
+    def make(self, *, to: Path | None = None, is_frequent: bool = False) -> tuple[Path, Proven]:
         """Create a verified backup in the configured folder, or in `to`. The box may be running.
 
         With `is_frequent`, verifies the backup without a trial restore, to write less to the disk.
@@ -72,16 +70,16 @@ class Maker:
             raise OperatorError(f"{to} is not a folder. Plug in its volume, or create the folder.")
         try:
             if to is None:
-                return self._make_for_the_box(may_rotate=may_rotate, is_frequent=is_frequent)
+                return self._make_for_the_box(is_frequent=is_frequent)
             return self._make(to, is_frequent=False)[:2]
         except (OperatorError, OSError, apsw.Error) as error:
             trouble = _describe(error, self.directory.root)
             if to is None:
                 before = catalogue.read_record(self.directory.root)
-                self._remember(replace(before, tried_at=self.clock.now(), trouble=trouble))
+                self._remember(replace(before, trouble=trouble))
             raise OperatorError(trouble) from None
 
-    def _make_for_the_box(self, *, may_rotate: bool, is_frequent: bool) -> tuple[Path, Proven]:
+    def _make_for_the_box(self, *, is_frequent: bool) -> tuple[Path, Proven]:
         self.tell("copy", 0, len(ENVIRONMENTS))
         own = self.directory.root / "backups"
         make_folder(own)
@@ -97,13 +95,12 @@ class Maker:
             size, volume = path.stat().st_size, str(find_volume(folder))
             self._remember(
                 Record(
-                    restored_at, path.name, size, proven.reservations, now, volume=volume,
-                    made_at=now, seconds=seconds, mark=mark, number=proven.header.number,
+                    restored_at, path.name, size, proven.reservations, volume=volume, made_at=now,
+                    seconds=seconds, mark=mark, number=proven.header.number,
                     key_check=key_check,
                 )
             )  # fmt: skip
-            if may_rotate:
-                catalogue.rotate(path, proven.header.venue_id)
+            catalogue.rotate(path, proven.header.venue_id)
         return path, proven
 
     def _make(self, folder: Path, *, is_frequent: bool) -> tuple[Path, Proven, str]:
@@ -114,7 +111,8 @@ class Maker:
             copies = self._copy(scratch)
             mark = self._mark(copies["live"])
             header = self._header(copies["live"], key, folder)
-            with open_part(folder / f"{header.slug}-{header.salt[:16]}{SUFFIX}") as file:
+            path = _choose_path(folder, header)
+            with atomic_file(path) as file:
                 files = archive.list_files(self.directory, copies)
                 sealed = archive.SealedWriter(file, header, key)
                 archive.write_archive(sealed, files, partial(self.tell, "seal"))
@@ -131,12 +129,6 @@ class Maker:
                         for copy in copies.values():
                             copy.unlink()
                         proven = prove(made, key, scratch, self.clock, self.zones, tell)
-                path = _reserve_name(folder, header)
-                try:
-                    put_in_place(file, path)
-                except OSError:
-                    path.unlink(missing_ok=True)
-                    raise
             return path, proven, mark
 
     def _mark(self, live: Path) -> str:
@@ -225,31 +217,23 @@ def find_mark(reader: Reader) -> str:
 
 
 def _sweep(folder: Path) -> None:
-    """Delete unfinished backups older than 6 hours, which a power cut left behind.
-
-    An empty file is one with which `_reserve_name` reserved a name for a backup.
-    """
-    for path in (*folder.glob(f".*{SUFFIX}*{PART}"), *folder.glob(f"*{SUFFIX}")):
+    """Delete unfinished backups older than 6 hours, which a power cut left behind."""
+    for path in folder.glob(f".*{SUFFIX}*{PART}"):
         with contextlib.suppress(OSError):
-            found = path.stat()
-            is_unfinished = path.suffix == PART or found.st_size == 0
-            if is_unfinished and time.time() - found.st_mtime > _ABANDONED_SECONDS:
+            if time.time() - path.stat().st_mtime > _ABANDONED_SECONDS:
                 path.unlink()
 
 
-def _reserve_name(folder: Path, header: archive.Header) -> Path:
-    """Create an empty file, which reserves a name for the backup, and return its path.
+def _choose_path(folder: Path, header: archive.Header) -> Path:
+    """Return the path of the new backup.
 
     Names of a venue's backups sort by date. If several backups are made in the same second, the
-    later ones get a number, even if another process makes them.
+    later ones get a number.
     """
     stem = f"{header.slug}-{header.made_at[:19].replace(':', '')}Z"
-    for name in chain([stem], (f"{stem}-{number}" for number in count(2))):
-        path = folder / f"{name}{SUFFIX}"
-        with contextlib.suppress(FileExistsError):
-            path.touch(mode=0o600, exist_ok=False)
-            break
-    return path
+    names = chain([stem], (f"{stem}-{number}" for number in count(2)))
+    paths = (folder / f"{name}{SUFFIX}" for name in names)
+    return next(path for path in paths if not path.exists())
 
 
 def _describe(error: Exception, root: Path) -> str:

@@ -135,21 +135,7 @@ def ensure_installation(
         stored = Stored(later, machine, confirmed=False)
     else:
         return stored
-    return _store_if_possible(root, stored)
-
-
-def confirm_installation(directory: DataDirectory, stored: Stored) -> Stored:
-    """Return `stored` as confirmed, and store it if possible.
-
-    Call this when the box which the data came from no longer serves.
-    """
-    return _store_if_possible(directory.root, Stored(stored.installation, stored.machine))
-
-
-def keep_replaced(directory: DataDirectory, stored: Stored, by: Marker) -> Stored:
-    """Return `stored` as replaced by the box with the marker `by`, and store it if possible."""
-    replaced = replace(stored, replaced_by=replace(by, events=[]))
-    return _store_if_possible(directory.root, replaced)
+    return store_if_possible(root, stored)
 
 
 def note_marker(
@@ -163,7 +149,7 @@ def note_marker(
     """
     if stored.heard != marker.at or monotonic < stored.heard_at:
         stored = replace(stored, heard=marker.at, heard_at=monotonic)
-        _store_if_possible(directory.root, stored)
+        store_if_possible(directory.root, stored)
     return stored, monotonic - stored.heard_at >= FRESH_MS / 1000
 
 
@@ -202,7 +188,8 @@ def _store(root: Path, stored: Stored) -> None:
         write_json(path, stored)
 
 
-def _store_if_possible(root: Path, stored: Stored) -> Stored:
+def store_if_possible(root: Path, stored: Stored) -> Stored:
+    """Store and return `stored`. Ignores errors, such as a full disk."""
     with contextlib.suppress(OSError):
         _store(root, stored)
     return stored
@@ -298,17 +285,6 @@ async def exchange(
         if not own.confirmed:
             give_way(own, [other for other in others if not is_silent(other)])
         await target.write_marker(marker_name(venue_id), seal(marker, key))
-
-
-async def find_marker(
-    settings: BackupSettings, directory: DataDirectory, key: RecoveryKey, venue_id: str
-) -> Marker | None:
-    """Return the marker at the target, or None if it is missing or cannot be decrypted.
-
-    Raises TargetError if the target fails.
-    """
-    async with open_target(settings, directory) as target:
-        return await read_marker(target, venue_id, key)
 
 
 async def read_marker(target: Target, venue_id: str, key: RecoveryKey) -> Marker | None:

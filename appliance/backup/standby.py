@@ -5,8 +5,7 @@ import contextlib
 import json
 import logging
 import secrets
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import apsw
@@ -23,7 +22,7 @@ from appliance.backup.restore import (
     scratch_folder,
 )
 from appliance.backup.targets import ensure_sftp_key, open_target
-from appliance.clock import Clock, ZoneDatabase, format_instant, parse_instant
+from appliance.clock import Clock, ZoneDatabase, format_instant
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.files import atomic_write, make_folder, write_json
@@ -43,27 +42,21 @@ _CODE_DIGITS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class Source(BackupSettings):
     """The target from which a standby fetches backups, and the code that its page asks for.
 
     Whoever wants to start the take-over on the page must type the code.
     """
 
-    target: str
-    target_key: str
-    target_secret: str
-    code: str
+    code: str = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A backup that was proven by a trial restore. `made_at` is in ms since 1970."""
+    """A backup that was proven by a trial restore."""
 
     file: str
-    venue: str
-    slug: str
-    venue_id: str
-    made_at: int
+    header: archive.Header
     reservations: int
 
 
@@ -139,7 +132,7 @@ def set_up(directory: DataDirectory, backup: BackupSettings, key: RecoveryKey) -
         ensure_sftp_key(directory)
     before = read_source(directory.root)
     code = before.code if before else str(secrets.randbelow(10**_CODE_DIGITS)).zfill(_CODE_DIGITS)
-    source = Source(backup.target, backup.target_key, backup.target_secret, code)
+    source = Source(**asdict(backup), code=code)
     write_json(directory.root / _FILE, source)
     return source
 
@@ -157,14 +150,9 @@ class Standby:
         self.directory, self.key, self.clock = directory, key, clock
         self.state = State()
         self._zones = zones
-        self._settings = BackupSettings(
-            target=source.target,
-            target_key=source.target_key,
-            target_secret=source.target_secret,
-        )
+        self._source = source
         self._folder = directory.root / "backups"
-        # The name of the backup that was last found unusable, and why.
-        self._unusable, self._why_unusable = "", ""
+        self._unusable: dict[str, str] = {}  # why, by file name; these are not fetched again
         self._known: dict[str, archive.Header] = {}  # headers at the target, by file name
 
     def refresh(self) -> State:
@@ -190,39 +178,27 @@ class Standby:
 
     async def _refresh(self) -> None:
         with scratch_folder(self.directory) as scratch:
-            async with open_target(self._settings, self.directory) as target:
-                name = await find_latest(target, self._settings.target, self._known)
+            async with open_target(self._source, self.directory) as target:
+                name = await find_latest(target, self._source.target, self._known)
                 ready = self.state.ready
-                is_new = name != self._unusable and (ready is None or ready.file != name)
-                venue_id = ready.venue_id if ready else ""
+                is_new = name not in self._unusable and (ready is None or ready.file != name)
                 if is_new:
                     await target.get(name, scratch / name)
-                    with self._noting_unusable(name):
-                        venue_id = archive.show_header(scratch / name).venue_id
-                marker = await fence.read_marker(target, venue_id, self.key)
+                marker = await fence.read_marker(target, self._known[name].venue_id, self.key)
             self.state = replace(self.state, marker=marker)
-            if name == self._unusable:
-                raise OperatorError(self._why_unusable)
+            if name in self._unusable:
+                raise OperatorError(self._unusable[name])
             if is_new:
                 self._take(scratch / name)
             self.state = replace(self.state, seen_at=self.clock.now())
 
-    @contextlib.contextmanager
-    def _noting_unusable(self, name: str) -> Iterator[None]:
-        """If the block raises OperatorError, record `name` as unusable.
-
-        `refresh` does not fetch an unusable backup again.
-        """
-        try:
-            yield
-        except OperatorError as error:
-            self._unusable, self._why_unusable = name, str(error)
-            raise
-
     def _take(self, path: Path) -> None:
         """Prove the fetched backup, store it, and delete all but the latest two."""
-        with self._noting_unusable(path.name):
+        try:
             ready = self._prove(path)
+        except OperatorError as error:
+            self._unusable[path.name] = str(error)
+            raise
         make_folder(self._folder)
         path.replace(self._folder / path.name)
         self.state = replace(self.state, ready=ready)
@@ -231,13 +207,9 @@ class Standby:
 
     def _prove(self, path: Path) -> Ready:
         with archive.open_backup(path) as file, scratch_folder(self.directory) as scratch:
-            header, _raw = archive.read_header(file)
-            refuse_newer(header)
+            refuse_newer(archive.read_header(file)[0])
             proven = prove(file, self.key, scratch, self.clock, self._zones, upgrade=True)
-        return Ready(
-            path.name, header.venue, header.slug, header.venue_id, parse_instant(header.made_at),
-            proven.reservations,
-        )  # fmt: skip
+        return Ready(path.name, proven.header, proven.reservations)
 
     def take_over(self, live: list[fence.Marker], *, force: bool) -> tuple[Proven, Lost]:
         """Restore the latest backup. The directory then contains a box that may serve.
@@ -294,14 +266,19 @@ def refuse_while_serving(live: list[fence.Marker], state: State, now: int, *, fo
 
 
 async def read_marker(
-    directory: DataDirectory, backup: BackupSettings, key: RecoveryKey, now: int
-) -> State:
-    """Read the marker at the box's backup target. Return a state with the marker or the error."""
+    directory: DataDirectory, backup: BackupSettings, key: RecoveryKey, now: int,
+    venue_id: str | None = None,
+) -> State:  # fmt: skip
+    """Read the marker at the backup target. Return a state with the marker or the error.
+
+    The default of `venue_id` is the venue of the box in `directory`.
+    """
     if not backup.target:
         return State(trouble="backup.target is not set")
-    venue_id = describe_venue(directory.database("live"))[2]
+    venue_id = venue_id or describe_venue(directory.database("live"))[2]
     try:
-        marker = await fence.find_marker(backup, directory, key, venue_id)
+        async with open_target(backup, directory) as target:
+            marker = await fence.read_marker(target, venue_id, key)
     except OperatorError as error:
         return State(trouble=str(error))
     return State(marker=marker, seen_at=now)

@@ -6,11 +6,11 @@ the start of the box.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from appliance.backup.catalogue import SUFFIX, slug_of
@@ -18,7 +18,7 @@ from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.files import PART, atomic_write, make_folder
 from appliance.core.settings import BackupSettings, is_target
-from appliance.relay_access import BOX_USER, Access, RelayHostKey, access_file
+from appliance.relay_access import BOX_USER, Access, access_file
 
 if TYPE_CHECKING:
     import asyncssh
@@ -40,34 +40,9 @@ class TargetError(OperatorError):
     """Raised if a backup target cannot be reached or refuses a request."""
 
 
-class Target(Protocol):
-    """A connection to a backup target. `name` is a file name. Every call has a deadline."""
-
-    async def list(self) -> dict[str, int]:
-        """Return the size in bytes of each file, by name."""
-
-    async def put(self, path: Path, size: int) -> None:
-        """Copy a file of `size` bytes to the target. `list` never returns an incomplete copy."""
-
-    async def get(self, name: str, path: Path) -> None:
-        """Copy a file from the target to `path`."""
-
-    async def delete(self, name: str) -> None:
-        """Delete a file."""
-
-    async def read(self, name: str, size: int) -> bytes | None:
-        """Return the first `size` bytes of a backup or marker, or None if it is missing."""
-
-    async def write_marker(self, name: str, content: bytes) -> None:
-        """Write or replace a marker.
-
-        Markers are stored beside the backups, but `list` does not return them.
-        """
-
-
 def open_target(
     settings: BackupSettings, directory: DataDirectory
-) -> AbstractAsyncContextManager[Target]:
+) -> "AbstractAsyncContextManager[Target]":
     """Connect to `settings.target`. Raises TargetError on failure, also during the block."""
     if not is_target(settings.target):
         raise TargetError(
@@ -118,58 +93,27 @@ def ensure_sftp_key(directory: DataDirectory) -> str:
 
 
 @asynccontextmanager
-async def _open_sftp(
-    url: SplitResult, settings: BackupSettings, directory: DataDirectory
-) -> AsyncIterator[Target]:
+async def _connect(
+    host: str, port: int, user: str, is_trusted: Callable[["asyncssh.SSHKey"], bool], **options: Any
+) -> AsyncIterator["asyncssh.SFTPClient"]:
+    """Connect by SSH and start SFTP. Close both at the end of the block.
+
+    `is_trusted` returns whether the server's host key is the right one.
+    """
     import asyncssh  # noqa: PLC0415 - see above
 
-    secrets, host, port = directory.root / "secrets", url.hostname or "", url.port or 22
-    pins = secrets / _PINS
-    label = host if port == 22 else f"[{host}]:{port}"
-    # A fingerprint may contain a plus sign, which `parse_qsl` decodes as a space.
-    expected = dict(parse_qsl(url.query)).get("hostkey", "").replace(" ", "+")
-    is_pinned = pins.exists() and any(asyncssh.match_known_hosts(str(pins), host, "", port))
-    shown: list[asyncssh.SSHKey] = []
-
     class Client(asyncssh.SSHClient):
-        """Accepts only the host key in the target's address.
-
-        If the address has none, accepts the key that the server shows at the first connection. From
-        then on, `known_hosts` contains this key and no other is accepted.
-        """
-
         def validate_host_public_key(
             self, host: str, addr: str, port: int, key: asyncssh.SSHKey
         ) -> bool:
             del host, addr, port
-            shown.append(key)
-            return key.get_fingerprint() == expected if expected else not is_pinned
+            return is_trusted(key)
 
-    key = secrets / _KEY
     async with asyncio.timeout(_CONNECT_SECONDS):
         connection = await asyncssh.connect(
-            host, port, client_factory=Client, username=unquote(url.username or ""),
-            password=settings.target_secret or None, config=None,
-            known_hosts=str(pins) if is_pinned and not expected else ([], [], []),
-            # A new machine has no key in secrets/ yet, so a restore uses the user's SSH keys.
-            **({"client_keys": [str(key)], "agent_path": None} if key.exists() else {}),
-            keepalive_interval=15,
+            host, port, client_factory=Client, username=user, config=None, keepalive_interval=15,
+            **{"known_hosts": ([], [], [])} | options,
         )  # fmt: skip
-    async with _session(connection) as sftp:
-        if shown and not expected:
-            line = f"{label} {shown[0].export_public_key().decode().strip()}\n"
-            make_folder(secrets)
-            atomic_write(pins, (pins.read_bytes() if pins.exists() else b"") + line.encode())
-            fingerprint = shown[0].get_fingerprint()
-            log.warning("backup: host key %s of %s is trusted from now on", fingerprint, label)
-        yield _Sftp(sftp, unquote(url.path))
-
-
-@asynccontextmanager
-async def _session(
-    connection: "asyncssh.SSHClientConnection",
-) -> AsyncIterator["asyncssh.SFTPClient"]:
-    """Start SFTP on `connection`. Close both at the end of the block."""
     try:
         async with asyncio.timeout(_SMALL_SECONDS):
             sftp = await connection.start_sftp_client()
@@ -180,7 +124,45 @@ async def _session(
 
 
 @asynccontextmanager
-async def _open_relay(directory: DataDirectory) -> AsyncIterator[Target]:
+async def _open_sftp(
+    url: SplitResult, settings: BackupSettings, directory: DataDirectory
+) -> "AsyncIterator[Target]":
+    """Connect to an SFTP server. Accept only the host key in its address.
+
+    If the address has none, accept the key that the server shows at the first connection. From then
+    on, `known_hosts` contains this key and no other is accepted.
+    """
+    import asyncssh  # noqa: PLC0415 - see above
+
+    secrets, host, port = directory.root / "secrets", url.hostname or "", url.port or 22
+    pins, key = secrets / _PINS, secrets / _KEY
+    label = host if port == 22 else f"[{host}]:{port}"
+    # A fingerprint may contain a plus sign, which `parse_qsl` decodes as a space.
+    expected = dict(parse_qsl(url.query)).get("hostkey", "").replace(" ", "+")
+    is_pinned = pins.exists() and any(asyncssh.match_known_hosts(str(pins), host, "", port))
+    shown: list[asyncssh.SSHKey] = []
+
+    def is_trusted(key: asyncssh.SSHKey) -> bool:
+        shown.append(key)
+        return key.get_fingerprint() == expected if expected else not is_pinned
+
+    options: dict[str, Any] = {"password": settings.target_secret or None}
+    if is_pinned and not expected:
+        options["known_hosts"] = str(pins)
+    if key.exists():  # a new machine has none yet, so a restore uses the user's SSH keys
+        options |= {"client_keys": [str(key)], "agent_path": None}
+    async with _connect(host, port, unquote(url.username or ""), is_trusted, **options) as sftp:
+        if shown and not expected:
+            line = f"{label} {shown[0].export_public_key().decode().strip()}\n"
+            make_folder(secrets)
+            atomic_write(pins, (pins.read_bytes() if pins.exists() else b"") + line.encode())
+            fingerprint = shown[0].get_fingerprint()
+            log.warning("backup: host key %s of %s is trusted from now on", fingerprint, label)
+        yield _Sftp(sftp, unquote(url.path))
+
+
+@asynccontextmanager
+async def _open_relay(directory: DataDirectory) -> "AsyncIterator[Target]":
     async with connect_relay(directory) as sftp:
         yield _Sftp(sftp, ".")
 
@@ -191,37 +173,30 @@ async def connect_relay(directory: DataDirectory) -> AsyncIterator["asyncssh.SFT
 
     Raises TargetError on failure, also during the block. The block must set its own deadlines.
     """
+    import asyncssh  # noqa: PLC0415 - see above
+
     access = Access.load(access_file(directory.root))
     if access is None:
         raise TargetError("this box has not joined a relay. Run venuebox relay join.")
-    async with _explaining(_open_relay_session(access), access.relay.host) as sftp:
-        yield sftp
-
-
-@asynccontextmanager
-async def _open_relay_session(access: Access) -> AsyncIterator["asyncssh.SFTPClient"]:
-    import asyncssh  # noqa: PLC0415 - see above
-
-    class Client(RelayHostKey, asyncssh.SSHClient):
-        pass
-
-    async with asyncio.timeout(_CONNECT_SECONDS):
-        connection = await asyncssh.connect(
-            access.relay.host, access.relay.port, client_factory=lambda: Client(access.relay),
-            username=BOX_USER,
-            client_keys=[asyncssh.import_private_key(access.key)], agent_path=None, config=None,
-            known_hosts=([], [], []), server_host_key_algs=["ssh-ed25519"], keepalive_interval=15,
-        )  # fmt: skip
-    async with _session(connection) as sftp:
+    relay = access.relay
+    connecting = _connect(
+        relay.host, relay.port, BOX_USER, relay.has_key, agent_path=None,
+        client_keys=[asyncssh.import_private_key(access.key)],
+        server_host_key_algs=["ssh-ed25519"],
+    )  # fmt: skip
+    async with _explaining(connecting, relay.host) as sftp:
         yield sftp
 
 
 @dataclass(frozen=True, slots=True)
 class _Sftp:
+    """A connection to a backup target. A `name` is that of a file. Every call has a deadline."""
+
     _sftp: "asyncssh.SFTPClient"
     _folder: str
 
     async def list(self) -> dict[str, int]:
+        """Return the size in bytes of each backup, by name."""
         async with asyncio.timeout(_SMALL_SECONDS):
             await self._sftp.makedirs(self._folder, exist_ok=True)
             found = await self._sftp.readdir(self._folder)
@@ -232,26 +207,28 @@ class _Sftp:
         }
 
     async def put(self, path: Path, size: int) -> None:
+        """Copy a file of `size` bytes to the target. `list` never returns an incomplete copy."""
         # All copies of a venue have the same temporary name, so that the next copy overwrites an
         # interrupted one.
         part = f"{self._folder}/.{slug_of(path.name)}{SUFFIX}{PART}"
         async with asyncio.timeout(_deadline(size)):
             await self._sftp.put(str(path), part)
-            if await self._sftp.exists(f"{self._folder}/{path.name}"):
-                await self._sftp.remove(f"{self._folder}/{path.name}")  # its size was wrong
-            await self._sftp.rename(part, f"{self._folder}/{path.name}")
+            await self._put_in_place(part, path.name)
 
     async def get(self, name: str, path: Path) -> None:
+        """Copy a file from the target to `path`."""
         async with asyncio.timeout(_SMALL_SECONDS):
             size = await self._sftp.getsize(f"{self._folder}/{name}") or 0
         async with asyncio.timeout(_deadline(size)):
             await self._sftp.get(f"{self._folder}/{name}", str(path))
 
     async def delete(self, name: str) -> None:
+        """Delete a file."""
         async with asyncio.timeout(_SMALL_SECONDS):
             await self._sftp.remove(f"{self._folder}/{name}")
 
     async def read(self, name: str, size: int) -> bytes | None:
+        """Return the first `size` bytes of a backup or marker, or None if it is missing."""
         import asyncssh  # noqa: PLC0415 - see above
 
         async with asyncio.timeout(_SMALL_SECONDS):
@@ -263,23 +240,31 @@ class _Sftp:
             return bytes(content)
 
     async def write_marker(self, name: str, content: bytes) -> None:
-        import asyncssh  # noqa: PLC0415 - see above
+        """Write or replace a marker.
 
-        path, part = f"{self._folder}/{name}", f"{self._folder}/.{name}{PART}"
+        Markers are stored beside the backups, but `list` does not return them.
+        """
+        part = f"{self._folder}/.{name}{PART}"
         async with asyncio.timeout(_SMALL_SECONDS):
             await self._sftp.makedirs(self._folder, exist_ok=True)
             async with self._sftp.open(part, "wb") as file:
                 await file.write(content)
-            try:
-                await self._sftp.posix_rename(part, path)
-            except asyncssh.SFTPOpUnsupported:  # not all servers support `posix_rename`
-                if await self._sftp.exists(path):
-                    await self._sftp.remove(path)
-                await self._sftp.rename(part, path)
+            await self._put_in_place(part, name)
+
+    async def _put_in_place(self, part: str, name: str) -> None:
+        import asyncssh  # noqa: PLC0415 - see above
+
+        path = f"{self._folder}/{name}"
+        try:
+            await self._sftp.posix_rename(part, path)
+        except asyncssh.SFTPOpUnsupported:  # not all servers support `posix_rename`
+            if await self._sftp.exists(path):
+                await self._sftp.remove(path)
+            await self._sftp.rename(part, path)
 
 
 @asynccontextmanager
-async def _open_s3(url: SplitResult, settings: BackupSettings) -> AsyncIterator[Target]:
+async def _open_s3(url: SplitResult, settings: BackupSettings) -> "AsyncIterator[Target]":
     from obstore.store import S3Store  # noqa: PLC0415 - see above
 
     options = dict(parse_qsl(url.query))
@@ -302,6 +287,8 @@ async def _open_s3(url: SplitResult, settings: BackupSettings) -> AsyncIterator[
 
 @dataclass(frozen=True, slots=True)
 class _S3:
+    """Like `_Sftp`, with the same methods."""
+
     _store: "S3Store"
 
     async def list(self) -> dict[str, int]:
@@ -338,6 +325,9 @@ class _S3:
     async def write_marker(self, name: str, content: bytes) -> None:
         async with asyncio.timeout(_SMALL_SECONDS):
             await self._store.put_async(name, content)
+
+
+Target = _Sftp | _S3
 
 
 def _deadline(size: int) -> float:

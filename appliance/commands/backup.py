@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import contextlib
 import os
 import sys
 import tempfile
@@ -11,11 +10,10 @@ from functools import partial
 from pathlib import Path
 
 from appliance.backup import recovery_key
-from appliance.backup.archive import Header, open_backup, read_header
+from appliance.backup.archive import open_backup, read_header
 from appliance.backup.catalogue import list_backups, record_kit
 from appliance.backup.copies import Copier, fetch_latest, split_source
 from appliance.backup.create import Maker
-from appliance.backup.fence import Marker, find_marker
 from appliance.backup.restore import (
     list_catalogues,
     prove,
@@ -23,7 +21,7 @@ from appliance.backup.restore import (
     restore_latest,
     scratch_folder,
 )
-from appliance.backup.standby import describe_lost, record_lost
+from appliance.backup.standby import describe_lost, read_marker, record_lost
 from appliance.backup.targets import ensure_sftp_key
 from appliance.clock import format_instant
 from appliance.commands.console import Commands, Console, WrongUsage, add_command
@@ -122,10 +120,14 @@ def _restore(arguments: argparse.Namespace, console: Console, fetched: Path | No
     with open_backup(fetched or Path(arguments.file)) as file:
         header, _ = read_header(file)
         directory = console.directory(arguments)
-        key = recovery_key.parse_recovery_key(
-            ask_key(arguments.key, f"recovery key of {header.venue}:")
-        )
-        marker = _find_marker(arguments, console, directory, key, header) if fetched else None
+        key = ask_key(arguments.key, f"recovery key of {header.venue}:")
+        marker = None  # of the previous box, if it told the target that it serves
+        if fetched:
+            target = split_source(arguments.source)[0]
+            backup = replace(console.settings(directory).backup, target=target)
+            now = console.clock.now()
+            state = asyncio.run(read_marker(directory, backup, key, now, header.venue_id))
+            marker = state.marker
         proven = restore_blank(
             file, key, directory, console.clock, console.zones, partial(report, "restoring"),
             marker.installation if marker else None,
@@ -137,18 +139,6 @@ def _restore(arguments: argparse.Namespace, console: Console, fetched: Path | No
     if fetched:
         print(*describe_lost(record_lost(directory, marker)), sep="\n")
     return 0
-
-
-def _find_marker(
-    arguments: argparse.Namespace, console: Console, directory: DataDirectory,
-    key: recovery_key.RecoveryKey, header: Header,
-) -> Marker | None:  # fmt: skip
-    """Return the previous box's marker at the target, or None if it cannot be read."""
-    backup = console.settings(directory).backup
-    backup = replace(backup, target=split_source(arguments.source)[0])
-    with contextlib.suppress(OperatorError):
-        return asyncio.run(find_marker(backup, directory, key, header.venue_id))
-    return None
 
 
 def salvage(arguments: argparse.Namespace, console: Console) -> int:
@@ -201,7 +191,7 @@ def verify(arguments: argparse.Namespace, console: Console) -> int:
         directory = console.directory(arguments)
         key = None if arguments.key else recovery_key.find_recovery_key(directory)
         if key is None or key.check != header.key_check:
-            key = recovery_key.parse_recovery_key(ask_key(arguments.key, "recovery key:"))
+            key = ask_key(arguments.key)
         with tempfile.TemporaryDirectory(prefix="venuebox-verify-") as scratch:
             proven = prove(
                 file,
@@ -225,13 +215,13 @@ def report(phase: str, done: int, total: int) -> None:
         print(f"\r{name} {percent:3d} %", end="\r", file=sys.stderr, flush=True)
 
 
-def ask_key(given: str | None, prompt: str) -> str:
-    """Return `given`, or prompt for the key as one line or as the recovery kit's two rows.
+def ask_key(given: str | None, prompt: str = "recovery key:") -> recovery_key.RecoveryKey:
+    """Parse `given`, or prompt for the key as one line or as the recovery kit's two rows.
 
-    Raises OperatorError if no key is entered.
+    Raises OperatorError if no key is entered, or if it contains a typing error.
     """
     if given is not None:
-        return given
+        return recovery_key.parse_recovery_key(given)
     if sys.stdin.isatty():
         print(prompt, end=" ", file=sys.stderr, flush=True)
     line = sys.stdin.readline()
@@ -239,13 +229,13 @@ def ask_key(given: str | None, prompt: str) -> str:
         raise OperatorError("a recovery key is required, and none was typed.")
     if sum(map(str.isalnum, line)) == _ROW:
         line += sys.stdin.readline()
-    return line
+    return recovery_key.parse_recovery_key(line)
 
 
 def _show_kit(arguments: argparse.Namespace, console: Console, directory: DataDirectory) -> int:
     key = recovery_key.ensure_recovery_key(directory, console.tokens)
     if arguments.check:
-        if recovery_key.parse_recovery_key(ask_key(None, "recovery key:")) != key:
+        if ask_key(None) != key:
             raise OperatorError(
                 "this key is an old key or the key of a different box. Print a new kit."
             )
@@ -290,7 +280,7 @@ def _restore_latest(arguments: argparse.Namespace, console: Console, fetched: Pa
         where = ", ".join(map(str, folders)) or "any folder"
         raise OperatorError(f"there is no backup in {where}. Nothing was changed.")
     key = None if arguments.key else recovery_key.find_recovery_key(directory)
-    key = key or recovery_key.parse_recovery_key(ask_key(arguments.key, "recovery key:"))
+    key = key or ask_key(arguments.key)
     path, aside, proven = restore_latest(
         key, directory, folders, console.clock, console.zones, partial(report, "restoring")
     )

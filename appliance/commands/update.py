@@ -5,17 +5,15 @@ the data directory's owner.
 """
 
 import argparse
-import hashlib
 import json
 import os
 import shutil
 import subprocess
 import sys
-import tarfile
 import time
 import urllib.request
 from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
@@ -29,18 +27,16 @@ from appliance.commands.service import BOOTED, UNIT, find_program
 from appliance.core.data_directory import DataDirectory, choose_data_directory
 from appliance.core.errors import OperatorError
 from appliance.core.files import acting_as, find_owner, sync
-from appliance.database.connection import open_connection
+from appliance.database.integrity import read_schema_number
 from appliance.database.migrate import list_migrations
 from appliance.environment import own_version
 from appliance.release import (
-    DAMAGED,
     OUTCOMES,
-    PROGRAM_MEMBER,
     Manifest,
     Stage,
     UpdateRecord,
     check_manifest,
-    open_archive,
+    copy_program,
     read_manifest,
     read_release_key,
     read_request,
@@ -205,11 +201,10 @@ def update(
     """
     new = program.with_name(f".{program.name}.new")
     try:
-        with open_archive(release) as archive:
-            manifest = read_manifest(archive, key)
-            check_manifest(manifest, installed)
-            progress.version = manifest.version
-            _unpack(archive, manifest, new)
+        manifest = read_manifest(release, key)
+        check_manifest(manifest, installed)
+        progress.version = manifest.version
+        _unpack(release, manifest, new)
         if manifest.notes:
             print(manifest.notes)
         progress.note("backup", "making a backup")
@@ -248,29 +243,17 @@ def update(
         raise OperatorError(f"{manifest.version} did not work, so {installed} is in use again")
 
 
-def _unpack(archive: tarfile.TarFile, manifest: Manifest, target: Path) -> None:
+def _unpack(release: IO[bytes], manifest: Manifest, target: Path) -> None:
     """Write the program to `target` and sync the file.
 
     Raises OperatorError if the program is damaged.
     """
     target.unlink(missing_ok=True)
-    digest = hashlib.sha256()
-    with (
-        suppress(KeyError, *DAMAGED),  # the hash is then wrong
-        open(target, "xb", opener=lambda path, flags: os.open(path, flags, 0o755)) as file,
-    ):
-        member = archive.getmember(PROGRAM_MEMBER)
-        # A sparse file in a small archive could fill the disk.
-        is_right = member.isreg() and member.size == manifest.size
-        source = archive.extractfile(member) if is_right else None
-        while source is not None and (block := source.read(_BLOCK)):
-            digest.update(block)
-            file.write(block)
+    with open(target, "xb", opener=lambda path, flags: os.open(path, flags, 0o755)) as file:
+        copy_program(release, manifest, file.write)
         os.fchmod(file.fileno(), 0o755)
         file.flush()
         os.fsync(file.fileno())
-    if digest.hexdigest() != manifest.sha256:
-        raise OperatorError("the release is damaged. Download it again")
 
 
 def call(words: Sequence[str | Path]) -> str:
@@ -278,27 +261,27 @@ def call(words: Sequence[str | Path]) -> str:
 
     If the command fails, raises OperatorError with the command's error message.
     """
-    try:
-        done = subprocess.run(  # noqa: S603 - the program, its replacement, and systemctl
-            words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-            timeout=_COMMAND_SECONDS,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise OperatorError(f"{words[0]} cannot be run ({error})") from None
+    done = _run(words)
     if done.returncode:
         raise OperatorError(done.stderr.strip().removeprefix("venuebox: ") or f"{words[0]} failed")
     return done.stdout.strip()
 
 
+def _run(words: Sequence[str | Path]) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(  # noqa: S603 - the program, its replacement, and systemctl
+            words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+            timeout=_COMMAND_SECONDS,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise OperatorError(f"{words[0]} cannot be run ({error})") from None
+
+
 def is_box_healthy(program: Path, data: Path) -> bool:
     """Ask `venuebox doctor` whether the box runs and answers."""
     try:
-        done = subprocess.run(  # noqa: S603 - the program itself
-            [program, "doctor", "--json", "--data", data], stdin=subprocess.DEVNULL,
-            capture_output=True, check=False, timeout=_COMMAND_SECONDS,
-        )  # fmt: skip
-        checks = json.loads(done.stdout)["checks"]
-    except (OSError, subprocess.TimeoutExpired, ValueError):
+        checks = json.loads(_run([program, "doctor", "--json", "--data", data]).stdout)["checks"]
+    except (OperatorError, ValueError):
         return False
     return any(check["name"] == "box" and check["status"] == "ok" for check in checks)
 
@@ -326,23 +309,13 @@ def _go_back(program: Path, previous: Path, data: Path, service: Service) -> Non
     try:
         service.stop()
         with acting_as(find_owner(data)):  # files that SQLite creates must belong to the owner
-            is_upgraded = _is_upgraded(DataDirectory(data))
-        if is_upgraded:
+            schemas = [read_schema_number(path) for path in DataDirectory(data).databases]
+        if max(schemas) > list_migrations()[-1][0]:  # of this program, which is the previous one
             call([previous, "restore", "--latest", "--data", data])
         previous.replace(program)
         sync(program.parent)
     finally:
         _restart(service)
-
-
-def _is_upgraded(directory: DataDirectory) -> bool:
-    """Whether a database has a newer schema than this program, which is the previous one."""
-    newest = list_migrations()[-1][0]
-    for path in directory.databases:
-        with closing(open_connection(path, writable=False)) as connection:
-            if int(connection.pragma("user_version")) > newest:
-                return True
-    return False
 
 
 def _restart(service: Service) -> None:

@@ -7,6 +7,7 @@ import asyncio
 import base64
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from appliance.alerts import note_alert
 from appliance.backup import fence
@@ -50,7 +51,7 @@ class FenceWatch:
         on_fenced: Callable[[fence.Fenced], None],
     ) -> None:
         """`on_fenced` must stop the box. `look` finds other boxes on the network."""
-        self._box, self._directory = box, box.directory
+        self._box, self._directory, self._root = box, box.directory, box.directory.root
         self._look, self._on_fenced = look, on_fenced
         self._own = fence.ensure_installation(box.directory, box.tokens, box.clock.now())
         if self._own is None:
@@ -116,14 +117,16 @@ class FenceWatch:
             )
         except fence.Fenced as error:
             if error.replaced_by is not None:
-                self._own = fence.keep_replaced(self._directory, own, error.replaced_by)
+                by = replace(error.replaced_by, events=[])
+                self._own = fence.store_if_possible(self._root, replace(own, replaced_by=by))
             await note_alert(database, FENCED, str(error))
             raise
         # A copy of a box on a different network cannot find the original. So if a backup target is
         # set, only the marker there shows whether the original still serves.
         is_alone = wrote if self._box.settings.backup.target else looked
         if is_alone and not own.confirmed:
-            self._own = fence.confirm_installation(self._directory, own)
+            confirmed = fence.Stored(own.installation, own.machine)
+            self._own = fence.store_if_possible(self._root, confirmed)
         await note_alert(database, FENCED, "")
 
     async def _look_around(self, key: RecoveryKey, own: fence.Stored) -> bool:
@@ -180,7 +183,7 @@ class FenceWatch:
         """Return the venue's id, and the marker with the events that the latest copy may lack."""
         links = self._box.live.links
         addresses = [links.address, *([links.app_url] if is_public(links.app_url) else [])]
-        copied = time_of(read_copy_record(self._directory.root).file)
+        copied = time_of(read_copy_record(self._root).file)
         events = fence.list_events(reader, copied - _SLACK_MS)
         return get_venue(reader).id, fence.Marker(own, reader.now, addresses, events)
 

@@ -24,7 +24,6 @@ from appliance.release import (
     conclude,
     is_newer,
     is_running,
-    open_archive,
     read_manifest,
     read_release_key,
     read_update_record,
@@ -124,8 +123,7 @@ class RelayUpdates:
                 sftp.open(f"release/{os.uname().machine}", "rb") as file,
             ):
                 head = cast("bytes", await file.read(HEAD_BYTES, 0))
-                with open_archive(io.BytesIO(head)) as archive:
-                    manifest = read_manifest(archive, key)
+                manifest = read_manifest(io.BytesIO(head), key)
                 latest = read_update_record(self._root)
                 was_tried = latest is not None and latest.version == manifest.version
                 if was_tried or not is_newer(manifest.version, own_version()):

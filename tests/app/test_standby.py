@@ -20,11 +20,11 @@ from tests.application import application_of
 from tests.conftest import opened_box
 from tests.unit.backup.making import KEY
 from tests.unit.backup.test_standby import ADDRESS, World
+from web import standby as server
 from web.listeners import listen
 from web.mdns import announced, describe
 from web.neighbours import browse, find_boxes
-from web.standby import server
-from web.standby.server import StandbyServer, run_until_taken_over
+from web.standby import StandbyServer, run_until_taken_over
 
 LIVE = Marker(Installation(1, 0, "a"), 0, ["http://192.168.1.7:8080"], [])
 

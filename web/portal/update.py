@@ -2,7 +2,6 @@
 
 import asyncio
 import io
-from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
@@ -18,7 +17,6 @@ from appliance.release import (
     check_manifest,
     conclude,
     is_newer,
-    open_archive,
     read_manifest,
     read_release_key,
     read_update_record,
@@ -35,50 +33,46 @@ _FRESH_SECONDS = 600.0
 _OK = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The result of looking for a newer release at `update.url`.
+class ReleaseWatch:
+    """Looks for a newer release at `update.url`. A successful result is kept for ten minutes.
 
     - `manifest`: the manifest of the newer release, or None if there is no newer release.
     - `trouble`: why the release could not be read or cannot be installed, otherwise empty.
     """
 
-    manifest: Manifest | None = None
-    trouble: str = ""
-
-
-class ReleaseWatch:
-    """Looks for a newer release at `update.url`. A successful result is kept for ten minutes."""
-
     def __init__(self, url: str, installed: str) -> None:
         self.url, self.installed = url, installed
         self.key = _own_key()
         self.trust = SystemTrust()
-        self.found: Found | None = None
+        self.has_looked = False
+        self.manifest: Manifest | None = None
+        self.trouble = ""
         self._looked_at = 0.0
         self._looking = asyncio.Lock()
 
     async def look(self) -> None:
-        """Look for a newer release, within 10 s, and set `found`.
+        """Look for a newer release, within 10 s, and set `manifest` and `trouble`.
 
         Does nothing if there is no `url` or no release key, or if the latest attempt succeeded less
         than ten minutes ago.
         """
         async with self._looking:
             now = asyncio.get_running_loop().time()
-            is_known = self.found is not None and not self.found.trouble
-            is_fresh = is_known and now - self._looked_at < _FRESH_SECONDS
+            is_fresh = (
+                self.has_looked and not self.trouble and now - self._looked_at < _FRESH_SECONDS
+            )
             if not self.url or self.key is None or is_fresh:
                 return
             self._looked_at = now
+            found, trouble = None, ""
             try:
                 manifest = await fetch_manifest(self.url, self.key, self.trust)
-                self.found = Found()
                 if is_newer(manifest.version, self.installed):
                     check_manifest(manifest, self.installed)
-                    self.found = Found(manifest)
+                    found = manifest
             except OperatorError as error:
-                self.found = Found(trouble=str(error))
+                trouble = str(error)
+            self.has_looked, self.manifest, self.trouble = True, found, trouble
 
 
 RELEASES = web.AppKey("releases", ReleaseWatch)
@@ -114,8 +108,7 @@ async def fetch_manifest(url: str, key: Ed25519PublicKey, trust: Trust) -> Manif
         raise OperatorError(f"{url} did not respond within 10 s") from None
     except (aiohttp.ClientError, OSError) as error:
         raise OperatorError(f"{url} cannot be read ({error})") from None
-    with open_archive(io.BytesIO(head)) as archive:
-        return read_manifest(archive, key)
+    return read_manifest(io.BytesIO(head), key)
 
 
 async def show_update(request: web.Request) -> web.Response:
@@ -154,7 +147,7 @@ async def install(request: web.Request) -> web.StreamResponse:
     watch, root = request.app[RELEASES], request.app[BOX].directory.root
     state = await read_update_state(request)
     await watch.look()
-    manifest = watch.found.manifest if watch.found else None
+    manifest = watch.manifest
     if manifest is not None and state["can_install"] and not state["is_updating"]:
         await request[LIVE].database.write(
             record_audit, actor_of(request), "update_requested", name=manifest.version

@@ -9,17 +9,13 @@ import random
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from appliance.alerts import Alert, drop_alert, list_alerts, put_alert
+from appliance.alerts import list_alerts, set_alert
 from appliance.box import Box
 from appliance.core.errors import OperatorError, Unavailable, log_exception
 from appliance.database.database import ChangedBeside
 from appliance.http.request import networks_of
 from appliance.relay_access import Access, access_file
-
-if TYPE_CHECKING:
-    from web.relay.dial import Dialled
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +26,6 @@ _NO_HTTPS = (
     "the box does not serve https. Set server.host to a network address of the box, and set "
     "server.tls_port."
 )
-_RESOLVE_SECONDS = 3.0
 _RETRY_SECONDS = (0.5, 3.0)
 _RETRY_REFUSED_SECONDS = (60.0, 90.0)
 _READ_AGAIN_SECONDS = (30.0, 60.0)
@@ -50,7 +45,6 @@ class RelayClient:
         self._task: asyncio.Task[None] | None = None
         self._is_accepting = True
         self._lost_at = 0.0
-        self._last_address: str | None = None
 
     def start(self, tls: ProtocolFactory | None, plain: ProtocolFactory) -> None:
         """Start connecting. After `venuebox relay join` or `leave`, connect again or disconnect.
@@ -75,94 +69,66 @@ class RelayClient:
         self._changed.set()
 
     async def _run(self, tls: ProtocolFactory | None, plain: ProtocolFactory) -> None:
+        self._lost_at = self._box.clock.monotonic()
         while True:
             self._changed.clear()
+            pause = _RETRY_SECONDS
             try:
                 access = Access.load(self._file)
                 if access is None:
                     await self._put(None)
                     await self._changed.wait()
+                    self._lost_at = self._box.clock.monotonic()
                 elif tls is None:
                     raise OperatorError(_NO_HTTPS)  # noqa: TRY301 - becomes an alert below
                 else:
-                    await self._stay_connected(access, tls, plain)
+                    pause = await self._connect(access, tls, plain)
             except OperatorError as error:
                 await self._put(RELAY_UNUSABLE, str(error))
-                await self._pause(_READ_AGAIN_SECONDS)
+                pause = _READ_AGAIN_SECONDS
             except Exception as error:  # noqa: BLE001 - an error must not stop the client
                 log_exception("relay: client", error)
-                await self._pause(_RETRY_REFUSED_SECONDS)
+                pause = _RETRY_REFUSED_SECONDS
+            await self._pause(pause)
 
-    async def _stay_connected(
+    async def _connect(
         self, access: Access, tls: ProtocolFactory, plain: ProtocolFactory
-    ) -> None:
-        """Connect, and reconnect after each loss, until the stored access changes."""
+    ) -> tuple[float, float]:
+        """Connect, and wait until the connection is lost or the stored access changes.
+
+        Returns the shortest and the longest time to wait before the next attempt.
+        """
         import asyncssh  # noqa: PLC0415 - see above
 
-        from web.relay.dial import Refused  # noqa: PLC0415 - see above
-
-        self._lost_at = self._now()
-        while access == Access.load(self._file):
-            self._changed.clear()
-            try:
-                dialled = await self._dial(access, tls, plain)
-                await self._put(None)
-                log.info("relay: connected to %s as %s", access.relay.host, access.name)
-                try:
-                    await self._hold(dialled, access)
-                finally:
-                    dialled.close()
-                    self._lost_at = self._now()
-                log.warning("relay: the connection to %s is lost", access.relay.host)
-            except Refused as refusal:
-                await self._put(refusal.reason, access.relay.host)
-                await self._pause(_RETRY_REFUSED_SECONDS)
-            except (OSError, TimeoutError, asyncssh.Error) as error:
-                log.debug("relay: the connection failed: %s: %s", type(error).__name__, error)
-                if self._now() - self._lost_at >= _QUIET_SECONDS:
-                    await self._put(RELAY_AWAY, access.relay.host)
-            await self._pause(_RETRY_SECONDS)
-
-    async def _dial(
-        self, access: Access, tls: ProtocolFactory, plain: ProtocolFactory
-    ) -> "Dialled":
-        from web.relay.dial import dial, is_believable  # noqa: PLC0415 - see above
+        from web.relay.dial import Refused, dial, is_believable  # noqa: PLC0415 - see above
 
         def may_accept(caller: str) -> bool:
             return self._is_accepting and is_believable(caller, self._proxies)
 
-        host = await self._resolve(access)
-        dialled = await dial(access, host, tls, plain, may_accept)
-        self._last_address = dialled.address
-        return dialled
-
-    async def _resolve(self, access: Access) -> str:
-        """Return the relay's host name, or its last IP address if the name is not resolved in time.
-
-        The last address can be used without a check, because the relay must prove its host key.
-        """
-        relay = access.relay
-        loop = asyncio.get_running_loop()
+        host = access.relay.host
         try:
-            async with asyncio.timeout(_RESOLVE_SECONDS):
-                await loop.getaddrinfo(relay.host, relay.port)
-        except (OSError, TimeoutError):
-            return self._last_address or relay.host
-        return relay.host  # asyncio then tries all addresses of the host
-
-    async def _hold(self, dialled: "Dialled", access: Access) -> None:
-        """Wait until the connection is lost or the access has changed."""
-        lost = asyncio.ensure_future(dialled.wait_lost())
-        try:
-            while not lost.done() and access == Access.load(self._file):
-                changed = asyncio.ensure_future(self._changed.wait())
-                await asyncio.wait({lost, changed}, return_when=asyncio.FIRST_COMPLETED)
-                changed.cancel()
-                self._changed.clear()
-            if lost.done():
-                lost.result()
-        finally:
-            lost.cancel()
+            dialled = await dial(access, tls, plain, may_accept)
+            try:
+                await self._put(None)
+                log.info("relay: connected to %s as %s", host, access.name)
+                dialled.lost.add_done_callback(lambda _lost: self._changed.set())
+                while not dialled.lost.done() and access == Access.load(self._file):
+                    await self._changed.wait()
+                    self._changed.clear()
+                if dialled.lost.done():
+                    log.warning("relay: the connection to %s is lost", host)
+                    await dialled.wait_lost()
+            finally:
+                dialled.close()
+                self._lost_at = self._box.clock.monotonic()
+        except Refused as refusal:
+            await self._put(refusal.reason, host)
+            return _RETRY_REFUSED_SECONDS
+        except (OSError, TimeoutError, asyncssh.Error) as error:
+            log.debug("relay: the connection failed: %s: %s", type(error).__name__, error)
+            if self._box.clock.monotonic() - self._lost_at >= _QUIET_SECONDS:
+                await self._put(RELAY_AWAY, host)
+        return _RETRY_SECONDS
 
     async def _pause(self, seconds: tuple[float, float]) -> None:
         """Wait a random time, so that not all boxes connect at once, or until `_changed` is set."""
@@ -178,10 +144,7 @@ class RelayClient:
         }
         with suppress(Unavailable):
             for each in stored.keys() - {name}:
-                await database.write(drop_alert, each, "")
+                await database.write(set_alert, each, "")
             if name is not None and (name not in stored or stored[name].detail != detail):
                 log.warning("relay: %s %s", name, detail)
-                await database.write(put_alert, Alert(name, "", self._box.clock.now(), detail))
-
-    def _now(self) -> float:
-        return asyncio.get_running_loop().time()
+                await database.write(set_alert, name, detail)

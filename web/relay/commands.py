@@ -16,15 +16,27 @@ from appliance.core.settings_file import change_settings
 from appliance.relay_access import access_file
 from appliance.release import read_release_key
 from web.relay.enrolment import (
-    INVITATION_HOURS,
     SECRET_BYTES,
-    WAKEUP_PIPE,
     Enrolments,
     Invitation,
 )
 
 _RELAY_DATA = "the relay's data directory (default: VENUEBOX_DATA)"
 _TOKEN_VARIABLE, _TOKEN_LEAST = "VENUEBOX_RELAY_TOKEN", 16
+# The options of `venuebox relay serve`: name, metavar, default and meaning. N must be at least 1.
+_SERVE_OPTIONS: tuple[tuple[str, str, str | int, str], ...] = (
+    ("--host", "H", "0.0.0.0", "address to listen on"),  # noqa: S104 - a public server
+    ("--tls-port", "P", 443, "public https port"),
+    ("--http-port", "P", 80, "public http port"),
+    ("--ssh-port", "P", 2222, "port for boxes"),
+    ("--status-host", "H", "127.0.0.1", "address of the status page"),
+    ("--status-port", "P", 9180, "port of the status page"),
+    ("--box-connections", "N", 200, "open connections of one box"),
+    ("--box-kilobytes", "N", 4096, "kilobytes a second of one box, in both directions together"),
+    ("--box-backup-megabytes", "MB", 2000, "backups that one box may keep here; 0: none"),
+    ("--source-connections", "N", 200, "open connections of one client address"),
+    ("--source-per-minute", "N", 600, "new connections a minute of one client address"),
+)
 
 
 def add(commands: cli.Commands) -> None:
@@ -33,13 +45,8 @@ def add(commands: cli.Commands) -> None:
     _add_serve(group)
     parser = _add(group, "invite", invite, "print a one-time code with which a box joins")
     parser.add_argument("name", metavar="NAME", help="public host name of the box")
-    parser.add_argument(
-        "--hours",
-        type=int,
-        default=INVITATION_HOURS,
-        metavar="N",
-        help=f"hours until it ends (default: {INVITATION_HOURS})",
-    )
+    meaning = "hours until it ends (default: 24)"
+    parser.add_argument("--hours", type=int, default=24, metavar="N", help=meaning)
     parser = _add(group, "list", list_boxes, "list the boxes and the open invitations")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser = _add(group, "release", release, "offer a signed release to boxes that allow it")
@@ -61,32 +68,18 @@ def _add(group: cli.Commands, name: str, run: cli.Command, meaning: str) -> argp
 
 def _add_serve(group: cli.Commands) -> None:
     parser = _add(group, "serve", serve, "run the relay")
-    add = parser.add_argument
-    add("--address", metavar="HOST", required=True, help="name at which boxes reach this relay")
-    add("--host", metavar="H", default="0.0.0.0", help="address to listen on (default: 0.0.0.0)")  # noqa: S104 - a public server
-    add("--tls-port", type=int, default=443, metavar="P", help="public https port (default: 443)")
-    add("--http-port", type=int, default=80, metavar="P", help="public http port (default: 80)")
-    add("--ssh-port", type=int, default=2222, metavar="P", help="port for boxes (default: 2222)")
-    meaning = "address of the status page (default: 127.0.0.1)"
-    add("--status-host", metavar="H", default="127.0.0.1", help=meaning)
-    meaning = "port of the status page (default: 9180)"
-    add("--status-port", type=int, default=9180, metavar="P", help=meaning)
-    meaning = "open connections of one box (default: 200)"
-    add("--box-connections", type=int, default=200, metavar="N", help=meaning)
-    meaning = "kilobytes a second of one box, in both directions together (default: 4096)"
-    add("--box-kilobytes", type=int, default=4096, metavar="N", help=meaning)
-    meaning = "megabytes of backups that one box may keep here (default: 2000; 0: none)"
-    add("--box-backup-megabytes", type=int, default=2000, metavar="N", help=meaning)
-    meaning = "open connections of one client address (default: 200)"
-    add("--source-connections", type=int, default=200, metavar="N", help=meaning)
-    meaning = "new connections a minute of one client address (default: 600)"
-    add("--source-per-minute", type=int, default=600, metavar="N", help=meaning)
+    meaning = "name at which boxes reach this relay"
+    parser.add_argument("--address", metavar="HOST", required=True, help=meaning)
+    for option, metavar, default, meaning in _SERVE_OPTIONS:
+        help_ = f"{meaning} (default: {default})"
+        parser.add_argument(
+            option, type=type(default), default=default, metavar=metavar, help=help_
+        )
 
 
 def serve(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Run the relay until a signal arrives. Raises OperatorError if it cannot listen."""
     from web.relay import relay  # noqa: PLC0415 - imports the SSH library
-    from web.relay.router import Patience  # noqa: PLC0415 - as above
     from web.relay.server import Limits  # noqa: PLC0415 - as above
 
     token = console.environ.get(_TOKEN_VARIABLE, "")
@@ -96,26 +89,14 @@ def serve(arguments: argparse.Namespace, console: cli.Console) -> int:
         arguments.address.encode("idna")
     except UnicodeError:
         raise OperatorError(f"--address: {arguments.address!r} is not a host name") from None
-    counts = ("box_connections", "box_kilobytes", "source_connections", "source_per_minute")
-    for name in counts:
-        if getattr(arguments, name) < 1:
-            raise OperatorError(f"--{name.replace('_', '-')} must be 1 or more")
-    relay.run_relay(
-        _root(arguments, console),
-        console.clock,
-        arguments.address,
-        relay.Ports(
-            arguments.host, arguments.tls_port, arguments.http_port, arguments.ssh_port,
-            arguments.status_host, arguments.status_port,
-        ),
-        Limits(
-            arguments.box_connections, arguments.box_kilobytes * 1024,
-            max(0, arguments.box_backup_megabytes) * 1_000_000,
-        ),
-        relay.SourceLimits(arguments.source_connections, arguments.source_per_minute),
-        Patience(),
-        token,
+    for option, metavar, _default, _meaning in _SERVE_OPTIONS:
+        if metavar == "N" and getattr(arguments, option[2:].replace("-", "_")) < 1:
+            raise OperatorError(f"{option} must be 1 or more")
+    limits = Limits(
+        arguments.box_connections, arguments.box_kilobytes * 1024,
+        max(0, arguments.box_backup_megabytes) * 1_000_000,
     )  # fmt: skip
+    relay.run_relay(_root(arguments, console), console.clock, arguments, limits, token)
     return 0
 
 
@@ -154,7 +135,7 @@ def revoke(arguments: argparse.Namespace, console: cli.Console) -> int:
         raise OperatorError(
             f"there is no box {arguments.name}. Run venuebox relay list to see the boxes."
         )
-    wake_box(root / WAKEUP_PIPE)
+    wake_box(DataDirectory(root).wakeup_pipe)
     return 0
 
 
@@ -163,7 +144,7 @@ def release(arguments: argparse.Namespace, console: cli.Console) -> int:
 
     Raises OperatorError if its signature does not match the release key in this program.
     """
-    from web.relay.releases import stage_release  # noqa: PLC0415 - rarely needed
+    from web.relay.storage import stage_release  # noqa: PLC0415 - imports the SSH library
 
     if not 0 <= arguments.share <= 100:
         raise OperatorError("--share must be a percentage from 0 to 100")

@@ -10,7 +10,7 @@ import asyncssh
 
 from appliance.core.errors import OperatorError, log_exception
 from appliance.http.request import BY_RELAY, Networks, address_of, is_in
-from appliance.relay_access import BOX_USER, Access, RelayAddress, RelayHostKey
+from appliance.relay_access import BOX_USER, Access, RelayAddress
 from web.connection import READ_AT_ONCE
 from web.relay.enrolment import (
     HTTP_PORT,
@@ -54,32 +54,42 @@ async def join(invitation: Invitation) -> Access:
     """
     key = asyncssh.generate_private_key("ssh-ed25519")
     user = JOIN_USER + invitation.secret
-    async with asyncio.timeout(_DIAL_SECONDS):
-        connection, _client = await _connect(invitation.relay, invitation.relay.host, user, key)
-        try:
-            # The relay answers this request after it has stored the key.
-            await connection.create_server(_refuse_all, invitation.name, TLS_PORT)
-        except asyncssh.ChannelListenError:
-            raise Refused(RELAY_REVOKED) from None
-        finally:
-            connection.abort()
+    # The relay answers the request for connections after it has stored the key.
+    dialled = await _connect(invitation.relay, user, key, invitation.name, {TLS_PORT: _refuse_all})
+    dialled.close()
     return Access(invitation.relay, invitation.name, key.export_private_key().decode())
 
 
-class Dialled:
-    """A connection to the relay. Over it, the box receives the requests for its host name."""
+class Dialled(asyncssh.SSHClient):
+    """A connection to the relay. Over it, the box receives the requests for its host name.
 
-    def __init__(self, connection: asyncssh.SSHClientConnection, client: "_Client") -> None:
-        self._connection, self._client = connection, client
+    `lost` is done when the connection has ended.
+    """
 
-    @property
-    def address(self) -> str:
-        """The relay's IP address."""
-        return str(self._connection.get_extra_info("peername")[0])
+    def __init__(self, relay: RelayAddress) -> None:
+        self._relay = relay
+        self._connection: asyncssh.SSHClientConnection
+        self.lost: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
+
+    def validate_host_public_key(
+        self, host: str, addr: str, port: int, key: asyncssh.SSHKey
+    ) -> bool:
+        """Return whether `key` is the relay's host key."""
+        del host, addr, port
+        return self._relay.has_key(key)
+
+    def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
+        """Keep the connection."""
+        self._connection = conn
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell that the connection has ended."""
+        if not self.lost.done():
+            self.lost.set_result(exc)
 
     async def wait_lost(self) -> None:
         """Wait until the connection is lost. Raises Refused if a newer connection replaced it."""
-        error = await asyncio.shield(self._client.lost)
+        error = await asyncio.shield(self.lost)
         if isinstance(error, asyncssh.DisconnectError) and error.code == REPLACED:
             raise Refused(RELAY_REPLACED)
 
@@ -89,10 +99,9 @@ class Dialled:
 
 
 async def dial(
-    access: Access, host: str, tls: ProtocolFactory, plain: ProtocolFactory,
-    may_accept: Callable[[str], bool],
-) -> Dialled:  # fmt: skip
-    """Connect to the relay at `host`, and ask to receive the connections for the box's host name.
+    access: Access, tls: ProtocolFactory, plain: ProtocolFactory, may_accept: Callable[[str], bool]
+) -> Dialled:
+    """Connect to the relay, and ask to receive the connections for the box's host name.
 
     `tls` and `plain` create the protocol for each connection. `may_accept` receives the caller's
     address and returns whether to accept the connection. Raises the same exceptions as `join`, and
@@ -106,9 +115,7 @@ async def dial(
         # The library forgets a refused channel only if this function is asynchronous.
         async def accept(caller: str, port: int) -> asyncssh.SSHTCPSession[bytes]:
             if len(channels) >= _CHANNELS_MAX or not may_accept(caller):
-                raise asyncssh.ChannelOpenError(
-                    asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, "not accepted"
-                )
+                return await _refuse_all(caller, port)
             session = _Session(factory(), (caller, port), channels.discard)
             channels.add(session)
             return session
@@ -121,20 +128,8 @@ async def dial(
         raise OperatorError(
             "this box's key for the relay is damaged. Join the relay again with a new code."
         ) from None
-    async with asyncio.timeout(_DIAL_SECONDS):
-        connection, client = await _connect(access.relay, host, BOX_USER, key)
-        try:
-            for port, factory in ((TLS_PORT, tls), (HTTP_PORT, plain)):
-                await connection.create_server(
-                    accepting(factory), access.name, port, window=_WINDOW, max_pktsize=READ_AT_ONCE
-                )
-        except asyncssh.ChannelListenError:
-            connection.abort()
-            raise Refused(RELAY_REVOKED) from None
-        except BaseException:
-            connection.abort()
-            raise
-    return Dialled(connection, client)
+    accepts = {TLS_PORT: accepting(tls), HTTP_PORT: accepting(plain)}
+    return await _connect(access.relay, BOX_USER, key, access.name, accepts)
 
 
 def is_believable(caller: str, trusted_proxies: Networks) -> bool:
@@ -150,45 +145,45 @@ def is_believable(caller: str, trusted_proxies: Networks) -> bool:
 
 
 async def _connect(
-    relay: RelayAddress, host: str, user: str, key: asyncssh.SSHKey
-) -> tuple[asyncssh.SSHClientConnection, "_Client"]:
+    relay: RelayAddress, user: str, key: asyncssh.SSHKey, name: str, accepts: dict[int, _Accept]
+) -> Dialled:
+    """Connect, and ask for the connections to each port in `accepts` of the host `name`."""
+    connection: asyncssh.SSHClientConnection | None = None
     try:
-        connection, client = await asyncssh.create_connection(
-            partial(_Client, relay), host, relay.port,
-            username=user, client_keys=[key], agent_path=None, known_hosts=([], [], []),
-            server_host_key_algs=["ssh-ed25519"], login_timeout=_DIAL_SECONDS,
-            keepalive_interval=_KEEPALIVE_SECONDS, keepalive_count_max=_KEEPALIVE_MISSES,
-            **cast("dict[str, Any]", SSH_OPTIONS),
-        )  # fmt: skip
-    except asyncssh.HostKeyNotVerifiable:
-        raise Refused(RELAY_OTHER_KEY) from None
-    except asyncssh.PermissionDenied:
-        raise Refused(RELAY_REVOKED) from None
-    kernel = connection.get_extra_info("socket")
-    kernel.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNACKNOWLEDGED_MS)
-    return connection, cast("_Client", client)
+        async with asyncio.timeout(_DIAL_SECONDS):
+            connection, dialled = await asyncssh.create_connection(
+                partial(Dialled, relay), relay.host, relay.port,
+                username=user, client_keys=[key], agent_path=None, known_hosts=([], [], []),
+                server_host_key_algs=["ssh-ed25519"], login_timeout=_DIAL_SECONDS,
+                keepalive_interval=_KEEPALIVE_SECONDS, keepalive_count_max=_KEEPALIVE_MISSES,
+                **cast("dict[str, Any]", SSH_OPTIONS),
+            )  # fmt: skip
+            kernel = connection.get_extra_info("socket")
+            kernel.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNACKNOWLEDGED_MS)
+            for port, accept in accepts.items():
+                await connection.create_server(
+                    accept, name, port, window=_WINDOW, max_pktsize=READ_AT_ONCE
+                )
+    except BaseException as error:
+        if connection is not None:
+            connection.abort()
+        if isinstance(error, asyncssh.HostKeyNotVerifiable):
+            raise Refused(RELAY_OTHER_KEY) from None
+        if isinstance(error, asyncssh.PermissionDenied | asyncssh.ChannelListenError):
+            raise Refused(RELAY_REVOKED) from None
+        raise
+    return cast("Dialled", dialled)
 
 
-def _refuse_all(_caller: str, _port: int) -> asyncssh.SSHTCPSession[bytes]:
+async def _refuse_all(_caller: str, _port: int) -> asyncssh.SSHTCPSession[bytes]:
     raise asyncssh.ChannelOpenError(asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, "not accepted")
 
 
-class _Client(RelayHostKey, asyncssh.SSHClient):
-    """An SSH client that accepts only the relay's host key, and tells when the connection ends."""
+class _Session(asyncssh.SSHTCPSession[bytes], asyncio.Transport):
+    """Passes a channel's data to an asyncio protocol, and is that protocol's transport.
 
-    def __init__(self, relay: RelayAddress) -> None:
-        super().__init__(relay)
-        self.lost: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if not self.lost.done():
-            self.lost.set_result(exc)
-
-
-class _Session(asyncssh.SSHTCPSession[bytes]):
-    """Passes a channel's data to an asyncio protocol, as a socket would.
-
-    Calls `on_end` when the library has removed the channel.
+    `peername` is the address that the relay reports. Calls `on_end` when the library has removed
+    the channel.
     """
 
     def __init__(
@@ -197,12 +192,15 @@ class _Session(asyncssh.SSHTCPSession[bytes]):
         caller: tuple[str, int],
         on_end: Callable[["_Session"], None],
     ) -> None:
-        self._protocol, self._caller, self._on_end = protocol, caller, on_end
-        self._transport: _Transport | None = None
+        asyncio.Transport.__init__(self, {"peername": caller, BY_RELAY: True})
+        self._protocol, self._on_end = protocol, on_end
+        self._channel: asyncssh.SSHTCPChannel[bytes]
+        self._is_connected = False
+        self.max_size = READ_AT_ONCE  # the same limit as for a socket
 
     def connection_made(self, chan: asyncssh.SSHTCPChannel[bytes]) -> None:
-        self._transport = _Transport(chan, self._protocol, self._caller)
-        self._call(self._protocol.connection_made, self._transport)
+        self._channel, self._is_connected = chan, True
+        self._call(self._protocol.connection_made, self)
 
     def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:  # noqa: ARG002 - unused
         self._call(self._feed, data)
@@ -219,8 +217,7 @@ class _Session(asyncssh.SSHTCPSession[bytes]):
             cast("asyncio.Protocol", self._protocol).data_received(data)
 
     def eof_received(self) -> bool:
-        keeps_open = self._call(cast("asyncio.Protocol", self._protocol).eof_received)
-        return bool(keeps_open)
+        return bool(self._call(cast("asyncio.Protocol", self._protocol).eof_received))
 
     def _call(self, method: Callable[..., Any], *args: Any) -> Any:
         """Call a method of the protocol. After an error, log it and close only this channel."""
@@ -228,8 +225,7 @@ class _Session(asyncssh.SSHTCPSession[bytes]):
             return method(*args)
         except Exception as error:  # noqa: BLE001 - the library would end the whole connection
             log_exception("relay: a caller's connection", error)
-            if self._transport is not None:
-                self._transport.abort()
+            self.abort()
 
     def pause_writing(self) -> None:
         self._protocol.pause_writing()
@@ -239,28 +235,12 @@ class _Session(asyncssh.SSHTCPSession[bytes]):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._on_end(self)
-        if self._transport is not None:
-            self._transport.end(exc)
+        self._end(exc)
 
-
-class _Transport(asyncio.Transport):
-    """An asyncio transport for a channel. `peername` is the address that the relay reports."""
-
-    def __init__(
-        self,
-        channel: asyncssh.SSHTCPChannel[bytes],
-        protocol: asyncio.BaseProtocol,
-        caller: tuple[str, int],
-    ) -> None:
-        super().__init__({"peername": caller, BY_RELAY: True})
-        self._channel, self._protocol = channel, protocol
-        self._has_ended = False
-        self.max_size = READ_AT_ONCE  # the same limit as for a socket
-
-    def end(self, error: Exception | None) -> None:
+    def _end(self, error: Exception | None) -> None:
         """Tell the protocol, once, that the connection is lost."""
-        if not self._has_ended:
-            self._has_ended = True
+        if self._is_connected:
+            self._is_connected = False
             self._protocol.connection_lost(error)
 
     def write(self, data: Any) -> None:
@@ -278,7 +258,7 @@ class _Transport(asyncio.Transport):
         self._channel.close()
 
     def is_closing(self) -> bool:
-        return self._has_ended or self._channel.is_closing()
+        return not self._is_connected or self._channel.is_closing()
 
     def abort(self) -> None:
         self._force_close(None)
@@ -286,13 +266,7 @@ class _Transport(asyncio.Transport):
     def _force_close(self, exc: Exception | None) -> None:
         """Close at once, without waiting for the relay. asyncio's TLS protocol calls this."""
         self._channel.abort()
-        asyncio.get_running_loop().call_soon(self.end, exc)
-
-    def get_protocol(self) -> asyncio.BaseProtocol:
-        return self._protocol
-
-    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        self._protocol = protocol
+        asyncio.get_running_loop().call_soon(self._end, exc)
 
     def pause_reading(self) -> None:
         self._channel.pause_reading()

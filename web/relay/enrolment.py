@@ -6,20 +6,20 @@ hash of the secret. Files are written atomically, so commands can change them wh
 """
 
 import base64
-import binascii
-import json
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Self
+from typing import Self, TypeVar
 
-from appliance.core import files
+import msgspec
+
 from appliance.core.errors import OperatorError
+from appliance.core.files import PART, make_folder, read_json, sync, write_json
 from appliance.relay_access import RelayAddress
 from web.relay.hello import is_name
 
+T = TypeVar("T")
 TLS_PORT, HTTP_PORT = 443, 80
 """The ports in a box's forwarding requests. They stand for https and plain http. The relay may
 listen on other ports."""
@@ -27,10 +27,10 @@ JOIN_USER = "join-"
 """The beginning of the SSH user name of a box that joins. The invitation's secret follows. SSH
 sends the user name encrypted, after the relay has proved its host key."""
 _PREFIX = "vbrelay-"
+# The fields of a code: the relay's host, port and fingerprint, the box's name, and the secret.
+_Fields = tuple[str, int, str, str, str]
+_NO_FIELDS: _Fields = ("", 0, "", "", "")
 SECRET_BYTES = 16
-INVITATION_HOURS = 24  # how long a code is valid, unless the operator says otherwise
-WAKEUP_PIPE = "poke"
-"""The pipe in the data directory through which commands wake the relay (`wake_box`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Invitation:
     def encode(self) -> str:
         """Return the code: letters, digits, `-` and `_` only."""
         fields = [self.relay.host, self.relay.port, self.relay.fingerprint, self.name, self.secret]
-        packed = base64.urlsafe_b64encode(json.dumps(fields).encode())
+        packed = base64.urlsafe_b64encode(msgspec.json.encode(fields))
         return _PREFIX + packed.decode().rstrip("=")
 
     @classmethod
@@ -53,13 +53,12 @@ class Invitation:
         compact = "".join(code.split())
         packed = compact.removeprefix(_PREFIX)
         try:
-            fields = json.loads(base64.b64decode(packed + "=" * (-len(packed) % 4), b"-_"))
-            host, port, fingerprint, name, secret = fields
-        except (binascii.Error, ValueError, TypeError, RecursionError):
-            host = port = fingerprint = name = secret = None
+            fields = base64.b64decode(packed + "=" * (-len(packed) % 4), b"-_")
+            host, port, fingerprint, name, secret = msgspec.json.decode(fields, type=_Fields)
+        except (ValueError, RecursionError):  # the errors of both decoders are ValueErrors
+            host, port, fingerprint, name, secret = _NO_FIELDS
         texts = (host, fingerprint, name, secret)
-        is_whole = all(isinstance(text, str) and text.isprintable() for text in texts)
-        if not (is_whole and isinstance(port, int) and 0 < port < 65536 and is_name(name)):
+        if not (all(map(str.isprintable, texts)) and 0 < port < 65536 and is_name(name)):
             raise OperatorError(
                 "this is not a relay's code, or a part of it is missing. Copy the whole line that "
                 "venuebox relay invite printed."
@@ -98,29 +97,29 @@ class Enrolments:
     def make_folders(self) -> None:
         """Create the folders, readable only by this user."""
         for folder in (self._boxes, self._invitations):
-            files.make_folder(folder)
+            make_folder(folder)
 
     def set_address(self, address: RelayAddress) -> None:
         """Store the relay's address, which invitations contain."""
-        files.atomic_write(self._address, json.dumps(asdict(address)).encode())
+        write_json(self._address, address)
 
     def address(self) -> RelayAddress:
         """Return the relay's address. Raises OperatorError if no relay has run here."""
-        try:
-            return RelayAddress(**json.loads(self._address.read_bytes()))
-        except FileNotFoundError:
+        found = read_json(self._address, RelayAddress)
+        if found is None:
             raise OperatorError(
                 "no relay has run in this directory yet. Run venuebox relay serve first, or "
                 "specify the relay's directory with --data."
-            ) from None
+            )
+        return found
 
     def boxes(self) -> dict[str, EnrolledBox]:
         """Return the enrolled boxes by name."""
-        return {found["name"]: EnrolledBox(**found) for found in _read_all(self._boxes)}
+        return {found.name: found for found in _read_all(self._boxes, EnrolledBox)}
 
     def invitations(self, now: int) -> list[PendingInvitation]:
         """Return the invitations that have not expired. `now` is in ms since 1970."""
-        found = (PendingInvitation(**fields) for fields in _read_all(self._invitations))
+        found = _read_all(self._invitations, PendingInvitation)
         return [pending for pending in found if now < pending.ends_at]
 
     def invite(self, name: str, secret: bytes, ends_at: int) -> Invitation:
@@ -134,20 +133,19 @@ class Enrolments:
                 f"{name!r} is not a host name. Use a name such as atlas.example.com."
             )
         address, text = self.address(), secret.hex()
-        _write(self._invitations / name, asdict(PendingInvitation(name, _hash(text), ends_at)))
+        write_json(self._invitations / name, PendingInvitation(name, _hash(text), ends_at))
         return Invitation(address, name, text)
 
     def find_invitation(self, secret: str, now: int) -> PendingInvitation | None:
         """Return the invitation with this secret, or None if there is none or it has expired."""
         hashed = _hash(secret)
-        found = [each for each in self.invitations(now) if each.secret_hash == hashed]
-        return found[0] if found else None
+        found = (each for each in self.invitations(now) if each.secret_hash == hashed)
+        return next(found, None)
 
     def enrol(self, pending: PendingInvitation, key: str, now: int) -> None:
         """Enrol the box with this public key under the name in its invitation."""
-        box = EnrolledBox(pending.name, key, now)
         # Write the box first. If the disk is full, the invitation then stays valid.
-        _write(self._boxes / box.name, asdict(box))
+        write_json(self._boxes / pending.name, EnrolledBox(pending.name, key, now))
         _delete(self._invitations / pending.name)
 
     def revoke(self, name: str) -> bool:
@@ -163,18 +161,14 @@ def _hash(secret: str) -> str:
     return sha256(secret.encode("utf-8", "replace")).hexdigest()
 
 
-def _write(path: Path, content: Mapping[str, Any]) -> None:
-    files.atomic_write(path, json.dumps(content).encode())
-
-
 def _delete(path: Path) -> None:
     path.unlink(missing_ok=True)
-    files.sync(path.parent)
+    sync(path.parent)
 
 
-def _read_all(folder: Path) -> Iterator[dict[str, Any]]:
+def _read_all(folder: Path, kind: type[T]) -> Iterator[T]:
     """Yield the content of each file. Skips a file that another process has just deleted."""
     for path in sorted(folder.iterdir()) if folder.exists() else ():
-        if not path.name.endswith(files.PART):
-            with suppress(FileNotFoundError):
-                yield json.loads(path.read_bytes())
+        found = None if path.name.endswith(PART) else read_json(path, kind)
+        if found is not None:
+            yield found

@@ -5,7 +5,6 @@ Nothing is decrypted: the first message of a TLS connection contains the server 
 """
 
 import re
-from dataclasses import dataclass
 
 HEAD_MAX = 16 * 1024  # maximum bytes of a hello or an http head; larger ones are refused
 _HANDSHAKE, _CLIENT_HELLO, _SERVER_NAME, _HOST_NAME = 22, 1, 0, 0
@@ -38,61 +37,42 @@ def read_server_name(data: bytes) -> str | None:
 
 def _join_records(data: bytes) -> bytes | None:
     """Join the TLS records of the ClientHello. Returns its body, or None if it is incomplete."""
-    message, at = b"", 0
+    message = b""
     for _record in range(_RECORDS_MAX):
-        if message and message[0] != _CLIENT_HELLO:
-            raise BadHead
-        if len(message) >= _MESSAGE_HEADER:
-            end = _MESSAGE_HEADER + int.from_bytes(message[1:_MESSAGE_HEADER])
-            if end > HEAD_MAX:
-                raise BadHead
-            if len(message) >= end:
-                return message[_MESSAGE_HEADER:end]
-        header = data[at : at + _RECORD_HEADER]
+        header, data = data[:_RECORD_HEADER], data[_RECORD_HEADER:]
         # Check the type and the major version first, so that other protocols are rejected at once.
         if header[:2] != bytes((_HANDSHAKE, 3))[: len(header)]:
             raise BadHead
         if len(header) < _RECORD_HEADER:
             return None
         length = int.from_bytes(header[3:])
-        if not 0 < length <= _RECORD_MAX:
+        message, data = message + data[:length], data[length:]
+        end = _MESSAGE_HEADER + int.from_bytes(message[1:_MESSAGE_HEADER])
+        is_hello = message[:1] == bytes([_CLIENT_HELLO])[: len(message)]
+        if not is_hello or not 0 < length <= _RECORD_MAX or end > HEAD_MAX:
             raise BadHead
-        at += _RECORD_HEADER
-        message += data[at : at + length]
-        if len(data) < at + length:
-            return None
-        at += length
+        if len(message) >= end:
+            return message[_MESSAGE_HEADER:end]
     raise BadHead
 
 
 def _find_name(hello: bytes) -> str:
+    """Return the first server name. What else is in the hello is for the box to check."""
     fields = _Fields(hello)
     fields.take(2 + 32)  # legacy version and random
     for size in (1, 2, 1):  # session id, cipher suites, compression methods
         fields.vector(size)
-    extensions, found = fields.vector(2), None
-    fields.end()
+    extensions = fields.vector(2)
     while extensions.left:
         kind, content = extensions.number(2), extensions.vector(2)
         if kind == _SERVER_NAME:
-            if found is not None:
-                raise BadHead
-            found = _read_name(content)
-    if found is None:
-        raise BadHead
-    return found
-
-
-def _read_name(extension: "_Fields") -> str:
-    names = extension.vector(2)
-    extension.end()
-    if names.number(1) != _HOST_NAME:
-        raise BadHead
-    name = names.vector(2).rest().decode("latin-1").lower()
-    names.end()  # RFC 6066, section 3, allows only one host name
-    if not is_name(name):
-        raise BadHead
-    return name
+            names = content.vector(2)
+            is_host_name, name = names.number(1) == _HOST_NAME, names.vector(2)
+            text = name.take(name.left).decode("latin-1").lower()
+            if is_host_name and is_name(text):
+                return text
+            break
+    raise BadHead
 
 
 class _Fields:
@@ -118,27 +98,11 @@ class _Fields:
         """Read a length of `size` bytes, and return the field of that length that follows it."""
         return _Fields(self.take(self.number(size)))
 
-    def rest(self) -> bytes:
-        return self.take(self.left)
 
-    def end(self) -> None:
-        if self.left:
-            raise BadHead
+def read_request(data: bytes) -> tuple[str, str, str] | None:
+    """Return the method, target and host of the http request at the start of `data`.
 
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """The method, target and host of a plain http request."""
-
-    method: str
-    target: str
-    host: str
-
-
-def read_request(data: bytes) -> Request | None:
-    """Parse the http head at the start of `data`. Returns None if it is incomplete.
-
-    Raises BadHead if it is invalid.
+    Returns None if its head is incomplete. Raises BadHead if it is invalid.
     """
     head, found, _body = data.partition(b"\r\n\r\n")
     if not found:
@@ -152,4 +116,4 @@ def read_request(data: bytes) -> Request | None:
     host = re.sub(r":\d{1,5}\Z", "", hosts[0].decode("latin-1").lower())
     if not is_name(host):
         raise BadHead
-    return Request(line[1].decode(), line[2].decode(), host)
+    return line[1].decode(), line[2].decode(), host

@@ -1,64 +1,52 @@
-"""Run the relay: the SSH server for boxes, the public ports, and the status page."""
+"""Run the relay: the SSH server for boxes, the public ports, and the status page.
 
+The status page, metrics and health are for requests from this machine or with a token.
+"""
+
+import argparse
 import asyncio
 import logging
 import os
 import signal
 import socket
-from dataclasses import dataclass
+from collections.abc import Iterator
+from hmac import compare_digest
 from pathlib import Path
+from typing import Any
 
 import asyncssh
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
-from appliance.clock import Clock
+from appliance.clock import Clock, optional_instant
 from appliance.core import files
-from appliance.core.data_directory import listen_for_wakeups
+from appliance.core.data_directory import DataDirectory, listen_for_wakeups
 from appliance.core.errors import OperatorError
 from appliance.http.rate_limit import RateLimit
+from appliance.http.request import is_loopback
+from appliance.http.security_headers import COMMON_HEADERS
 from appliance.jobs.watchdog import keep_alive, sd_notify
 from appliance.relay_access import RelayAddress
 from web.connection import ConnectionLimit, affordable_connections
 from web.listeners import listen
-from web.mdns import in_url
-from web.relay.enrolment import WAKEUP_PIPE, Enrolments
-from web.relay.router import Patience, Router
+from web.middleware import requested_name
+from web.monitoring import render_metrics
+from web.relay.enrolment import Enrolments
+from web.relay.router import Router
 from web.relay.server import Boxes, Limits, listen_for_boxes
-from web.relay.status import build_status
-from web.relay.storage import BoxFiles
+from web.relay.storage import BoxFiles, is_stopped, list_stages, read_report, used_bytes
+from web.rendering import make_templates
 
 _HOST_KEY = "ssh_host_key"
 _BACKLOG = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Ports:
-    """The addresses and ports to listen on; port 0 selects any free port."""
-
-    host: str
-    tls: int
-    http: int
-    ssh: int
-    status_host: str
-    status: int
-
-
-@dataclass(frozen=True, slots=True)
-class SourceLimits:
-    """Limits for one client address: open connections, and new connections per minute."""
-
-    connections: int = 200
-    per_minute: int = 600
-
-
 def run_relay(
-    root: Path, clock: Clock, address: str, ports: Ports, limits: Limits, source: SourceLimits,
-    patience: Patience, token: str,
-) -> None:  # fmt: skip
-    """Run the relay in `root` until a signal arrives.
+    root: Path, clock: Clock, options: argparse.Namespace, limits: Limits, token: str
+) -> None:
+    """Run the relay in `root` until a signal arrives. `options` are those of the command.
 
-    `address` is the name at which boxes reach the relay. Raises OperatorError if a port is taken or
-    another relay runs in the directory.
+    Raises OperatorError if a port is taken or another relay runs in the directory.
     """
     os.umask(0o077)
     logging.getLogger("web.relay").setLevel(logging.INFO)  # log which boxes connect and disconnect
@@ -67,49 +55,42 @@ def run_relay(
         enrolments = Enrolments(root)
         enrolments.make_folders()
         boxes = Boxes(enrolments, clock, limits)
-        limit = ConnectionLimit(affordable_connections(), per_address=source.connections)
-        router = Router(boxes, limit, RateLimit(clock, source.per_minute), patience)
-        asyncio.run(_run(root, address, ports, boxes, router, token))
+        limit = ConnectionLimit(affordable_connections(), per_address=options.source_connections)
+        router = Router(boxes, limit, RateLimit(clock, options.source_per_minute))
+        asyncio.run(_run(root, options, boxes, router, token))
 
 
 async def _run(
-    root: Path, address: str, ports: Ports, boxes: Boxes, router: Router, token: str
+    root: Path, options: argparse.Namespace, boxes: Boxes, router: Router, token: str
 ) -> None:
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     key = host_key(root)
-    tls, http, status = (
-        listen(ports.host, ports.tls, "--host and --tls-port"),
-        listen(ports.host, ports.http, "--host and --http-port"),
-        listen(ports.status_host, ports.status, "--status-host and --status-port"),
-    )
+    ssh = listen(options.host, options.ssh_port, "--host and --ssh-port")
+    tls = listen(options.host, options.tls_port, "--host and --tls-port")
+    http = listen(options.host, options.http_port, "--host and --http-port")
+    status = listen(options.status_host, options.status_port, "--status-host and --status-port")
     runner = web.AppRunner(build_status(boxes, router, token), access_log=None)
-    with listen_for_wakeups(root / WAKEUP_PIPE, boxes.reload):
-        try:
-            ssh = await listen_for_boxes(boxes, ports.host, ports.ssh, key, BoxFiles)
-        except OSError as error:
-            raise OperatorError(
-                f"cannot listen on {in_url(ports.host)}:{ports.ssh} ({error.strerror}). Choose "
-                "another port with --ssh-port."
-            ) from None
+    with listen_for_wakeups(DataDirectory(root).wakeup_pipe, boxes.reload):
+        accepting = await listen_for_boxes(boxes, ssh, key, BoxFiles)
         await runner.setup()
         await web.SockSite(runner, status).start()
         public = [
             await asyncio.start_server(router.serve_tls, sock=tls, backlog=_BACKLOG),
             await asyncio.start_server(router.serve_http, sock=http, backlog=_BACKLOG),
         ]
-        boxes.enrolments.set_address(RelayAddress(address, ssh.get_port(), fingerprint_of(key)))
-        found = {"ssh": ssh.get_port(), "tls": _port(tls), "http": _port(http)}
-        found["status"] = _port(status)
-        print("ready", *(f"{name} {port}" for name, port in found.items()), flush=True)
+        address = RelayAddress(options.address, _port(ssh), key.get_fingerprint())
+        boxes.enrolments.set_address(address)
+        ports = {"ssh": ssh, "tls": tls, "http": http, "status": status}
+        print("ready", *(f"{name} {_port(each)}" for name, each in ports.items()), flush=True)
         sd_notify(os.environ, "READY=1")
         beat = asyncio.create_task(keep_alive(os.environ), name="watchdog")
         await stopping.wait()
         beat.cancel()
         for server in public:
             server.close()
-        ssh.close()
+        accepting.close()
         await router.close()
         boxes.close()
         await runner.cleanup()
@@ -134,10 +115,94 @@ def host_key(root: Path) -> asyncssh.SSHKey:
         ) from None
 
 
-def fingerprint_of(key: asyncssh.SSHKey) -> str:
-    """Return the SHA-256 fingerprint of a key, as OpenSSH shows it."""
-    return str(key.get_fingerprint())
-
-
 def _port(listener: socket.socket) -> int:
     return int(listener.getsockname()[1])
+
+
+_GAUGES = {
+    "box_connected": "1 if the box is connected",
+    "open_connections": "connections passed on now",
+    "backup_bytes": "bytes of backups that the box keeps",
+}
+_COUNTERS = {
+    "dials": "times the box has dialled in",
+    "connections": "connections passed on",
+    "refused": "connections refused: the box was away or had too many",
+    "bytes_in": "bytes from the public to the box",
+    "bytes_out": "bytes from the box to the public",
+}
+
+
+def build_status(boxes: Boxes, router: Router, token: str) -> web.Application:
+    """Build the application. A request must come from this machine or contain `token`.
+
+    If `token` is "", only requests from this machine are answered.
+    """
+    template = make_templates().get_template("relay.html")
+
+    @web.middleware
+    async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+        given = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        has_token = bool(token) and compare_digest(given.encode("utf-8", "replace"), token.encode())
+        # Check the Host header too. In DNS rebinding, another site's name resolves to loopback.
+        host = requested_name(request)
+        is_here = is_loopback(request.remote or "") and (host == "localhost" or is_loopback(host))
+        if not has_token and not is_here:
+            raise web.HTTPNotFound
+        return await handler(request)
+
+    async def show_page(_request: web.Request) -> web.Response:
+        policy = "default-src 'none'; style-src 'unsafe-inline'"
+        headers = {**COMMON_HEADERS, "Content-Security-Policy": policy}
+        enrolments = boxes.enrolments
+        listed = [
+            (name, boxes.traffic[name], boxes.connection(name), read_report(enrolments, name))
+            for name in boxes.names
+        ]
+        stages = [
+            (machine, stage, is_stopped(enrolments, stage))
+            for machine, stage in list_stages(enrolments).items()
+        ]
+        text = template.render(boxes=listed, stages=stages, instant=optional_instant)
+        return web.Response(text=text, content_type="text/html", headers=headers)
+
+    async def show_metrics(_request: web.Request) -> web.Response:
+        body, content_type = render_metrics(lambda: collect_metrics(boxes, router))
+        return web.Response(body=body, headers={"Content-Type": content_type})
+
+    async def show_health(_request: web.Request) -> web.Response:
+        return web.json_response({"status": "ok"})
+
+    app = web.Application(middlewares=[check])
+    app.router.add_get("/", show_page)
+    app.router.add_get("/metrics", show_metrics)
+    app.router.add_get("/health", show_health)
+    return app
+
+
+def collect_metrics(boxes: Boxes, router: Router) -> Iterator[Any]:
+    """Yield every metric of the relay."""
+    from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily  # noqa: PLC0415
+
+    yield CounterMetricFamily(
+        "venuebox_relay_closed_heads",
+        "connections closed because their first bytes were late, malformed or named no box",
+        value=router.closed_heads,
+    )
+    measured = {name: _measure(boxes, name) for name in boxes.names}
+    for kind, metrics in ((GaugeMetricFamily, _GAUGES), (CounterMetricFamily, _COUNTERS)):
+        for metric, meaning in metrics.items():
+            family = kind(f"venuebox_relay_{metric}", meaning, labels=["name"])
+            for name, values in measured.items():
+                family.add_metric([name], values[metric])
+            yield family
+
+
+def _measure(boxes: Boxes, name: str) -> dict[str, int]:
+    traffic = boxes.traffic[name]
+    return {
+        "box_connected": int(boxes.connection(name) is not None),
+        "open_connections": traffic.open,
+        "backup_bytes": used_bytes(boxes.enrolments.backups / name),
+        **{counter: getattr(traffic, counter) for counter in _COUNTERS},
+    }

@@ -9,7 +9,6 @@ import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TypeVar, cast
 
 import asyncssh
@@ -19,8 +18,8 @@ from appliance.http.rate_limit import RateLimit
 from appliance.http.request import address_of, caller_key
 from web.connection import ConnectionLimit
 from web.relay.enrolment import HTTP_PORT, TLS_PORT
-from web.relay.hello import HEAD_MAX, BadHead, Request, read_request, read_server_name
-from web.relay.server import Boxes, Traffic, open_channel
+from web.relay.hello import HEAD_MAX, BadHead, read_request, read_server_name
+from web.relay.server import Boxes, Direction, Traffic, open_channel
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +30,8 @@ Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]
 _CHALLENGES = "/.well-known/acme-challenge/"
 _CHUNK = 16 * 1024
 _READS_MAX = 64  # reads per head; limited, because each read parses the whole head again
+_HEAD_SECONDS = 5.0  # for the first bytes of a connection
+_IDLE_SECONDS = 600.0  # without traffic
 _CLOSING_SECONDS = 5.0
 _OPEN_SECONDS = 30.0  # for a box to accept a channel, even over a slow and busy line
 _CONFIRM_SECONDS = 60.0  # for a box to confirm the end of a channel over such a line
@@ -38,26 +39,16 @@ _CONFIRM_SECONDS = 60.0  # for a box to confirm the end of a channel over such a
 _UNKNOWN_NAME, _AWAY = b"\x15\x03\x03\x00\x02\x02\x70", b"\x15\x03\x03\x00\x02\x02\x50"
 
 
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """Timeouts in seconds: `head` for the first bytes of a connection, `idle` without traffic."""
-
-    head: float = 5.0
-    idle: float = 600.0
-
-
 class Router:
     """Passes public connections to the boxes."""
 
-    def __init__(
-        self, boxes: Boxes, limit: ConnectionLimit, rate: RateLimit, patience: Patience
-    ) -> None:
+    def __init__(self, boxes: Boxes, limit: ConnectionLimit, rate: RateLimit) -> None:
         """Create the router.
 
         `limit` limits the open connections from each client address, and `rate` the new ones per
         minute.
         """
-        self._boxes, self._limit, self._rate, self._patience = boxes, limit, rate, patience
+        self._boxes, self._limit, self._rate = boxes, limit, rate
         each = boxes.limits.connections
         self._callers = defaultdict[str, ConnectionLimit](
             # As much as half, because many guests may share one address behind carrier NAT.
@@ -118,20 +109,23 @@ class Router:
             writer.write(_AWAY)
 
     async def _route_http(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        request, _bytes = await self._read_head(reader, read_request)
-        if not self._boxes.is_enrolled(request.host):
+        """Redirect GET and HEAD to https. Reject other methods: their data was sent unencrypted."""
+        (method, target, host), _bytes = await self._read_head(reader, read_request)
+        if not self._boxes.is_enrolled(host):
             writer.write(_http_answer("421 Misdirected Request"))
             raise BadHead
-        if request.method == "GET" and request.target.startswith(_CHALLENGES):
+        if method == "GET" and target.startswith(_CHALLENGES):
             try:
                 # Send a new request, so that nothing else from the caller reaches the box.
-                head = f"GET {request.target} HTTP/1.1\r\nHost: {request.host}\r\n"
-                head += "Connection: close\r\n\r\n"
-                await self._pass_on(request.host, HTTP_PORT, head.encode(), None, writer)
+                head = f"GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+                await self._pass_on(host, HTTP_PORT, head.encode(), None, writer)
             except (_Refused, asyncssh.ChannelOpenError):
                 writer.write(_http_answer("503 Service Unavailable"))
+        elif method in {"GET", "HEAD"}:
+            location = f"Location: https://{host}{target}"
+            writer.write(_http_answer("308 Permanent Redirect", location))
         else:
-            writer.write(_redirect(request))
+            writer.write(_http_answer("403 Forbidden"))
 
     async def _read_head(
         self, reader: asyncio.StreamReader, parse: Callable[[bytes], T | None]
@@ -142,7 +136,7 @@ class Router:
         """
         head = b""
         try:
-            async with asyncio.timeout(self._patience.head):
+            async with asyncio.timeout(_HEAD_SECONDS):
                 for _read in range(_READS_MAX):
                     data = await reader.read(HEAD_MAX - len(head))
                     head += data
@@ -188,26 +182,19 @@ class Router:
     ) -> None:  # fmt: skip
         loop, rate = asyncio.get_running_loop(), self._boxes.limits.bytes_per_second
 
-        async def pump(source: _Source, sink: _Sink, count: Callable[[int], None]) -> None:
+        async def pump(source: _Source, sink: _Sink, direction: Direction) -> None:
             while data := await source.read(_CHUNK):
-                count(len(data))
-                deadline.reschedule(loop.time() + self._patience.idle)
-                await traffic.spend(len(data), rate)
+                deadline.reschedule(loop.time() + _IDLE_SECONDS)
+                await traffic.spend(direction, len(data), rate)
                 sink.write(data)
                 await sink.drain()
             sink.write_eof()
 
-        def count_in(number: int) -> None:
-            traffic.bytes_in += number
-
-        def count_out(number: int) -> None:
-            traffic.bytes_out += number
-
-        async with asyncio.timeout(self._patience.idle) as deadline:
-            outward = asyncio.ensure_future(pump(cast("_Source", box_reader), writer, count_out))
+        async with asyncio.timeout(_IDLE_SECONDS) as deadline:
+            outward = asyncio.ensure_future(pump(cast("_Source", box_reader), writer, "bytes_out"))
             tasks = {outward}
             if reader is not None:
-                tasks.add(inward := asyncio.ensure_future(pump(reader, box_writer, count_in)))
+                tasks.add(inward := asyncio.ensure_future(pump(reader, box_writer, "bytes_in")))
             try:
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
                 if not outward.done() and inward.exception() is None:
@@ -251,15 +238,6 @@ def _caller(writer: asyncio.StreamWriter) -> tuple[str, int]:
     """Return the caller's address and port. Converts an IPv4-mapped IPv6 address to IPv4."""
     host, port = (writer.get_extra_info("peername") or ("", 0))[:2]
     return str(address_of(host) or host), port
-
-
-def _redirect(request: Request) -> bytes:
-    """Redirect GET and HEAD to https. Reject other methods: their data was sent unencrypted."""
-    if request.method not in {"GET", "HEAD"}:
-        return _http_answer("403 Forbidden")
-    return _http_answer(
-        "308 Permanent Redirect", f"Location: https://{request.host}{request.target}"
-    )
 
 
 def _http_answer(status: str, *headers: str) -> bytes:

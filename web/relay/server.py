@@ -2,11 +2,12 @@
 
 import asyncio
 import logging
+import socket
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import asyncssh
 
@@ -56,6 +57,9 @@ class Limits:
     backup_bytes: int = 2_000_000_000
 
 
+Direction = Literal["bytes_in", "bytes_out"]
+
+
 @dataclass(slots=True)
 class Traffic:
     """Counters for one host name since the relay started."""
@@ -69,8 +73,9 @@ class Traffic:
     connected_at: int | None = None  # ms since 1970
     _free_at: float = field(default=0.0, repr=False)
 
-    async def spend(self, count: int, rate: int) -> None:
+    async def spend(self, direction: Direction, count: int, rate: int) -> None:
         """Count `count` more bytes, and wait as needed to stay below `rate` bytes per second."""
+        setattr(self, direction, getattr(self, direction) + count)
         now = asyncio.get_running_loop().time()
         # After a pause, the bytes that the rate allows in one second pass without a wait.
         self._free_at = max(self._free_at, now - 1.0) + count / rate
@@ -261,17 +266,13 @@ class _Forward(asyncssh.SSHListener):
 
 
 async def listen_for_boxes(
-    boxes: Boxes, host: str, port: int, key: asyncssh.SSHKey, files: FilesFactory
+    boxes: Boxes, listener: socket.socket, key: asyncssh.SSHKey, files: FilesFactory
 ) -> asyncssh.SSHAcceptor:
-    """Start the SSH server. `key` is its host key; `files` creates the SFTP server for a session.
-
-    Raises OSError if it cannot listen.
-    """
+    """Start the SSH server with the host key `key`. `files` creates a session's SFTP server."""
     # Log lines below this level contain user names. A joining box's user name contains a secret.
     asyncssh.set_log_level(logging.ERROR)
     return await asyncssh.listen(
-        host, port, server_factory=partial(BoxConnection, boxes),
-        server_host_keys=[key], reuse_address=True,
+        sock=listener, server_factory=partial(BoxConnection, boxes), server_host_keys=[key],
         login_timeout=_LOGIN_SECONDS, keepalive_interval=_KEEPALIVE_SECONDS,
         keepalive_count_max=_KEEPALIVE_MISSES, allow_scp=False, agent_forwarding=False,
         allow_pty=False, sftp_factory=partial(files, boxes),

@@ -82,7 +82,7 @@ async def test_a_failed_backup_is_shown_and_may_be_tried_again(
     running, tmp_path, monkeypatch, manager
 ):
     def make(maker, **_):
-        write_record(tmp_path, Record(tried_at=running.clock.now(), trouble="no room <b>"))
+        write_record(tmp_path, Record(trouble="no room <b>"))
         raise OperatorError("no room <b>")
 
     monkeypatch.setattr(Maker, "make", make)

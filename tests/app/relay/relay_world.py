@@ -11,12 +11,12 @@ from appliance.http.rate_limit import RateLimit
 from appliance.relay_access import RelayAddress
 from tests.app.relay.test_hello import hello_for
 from web.connection import ConnectionLimit
+from web.listeners import listen
 from web.relay.dial import dial, join
 from web.relay.enrolment import Enrolments
-from web.relay.relay import fingerprint_of
-from web.relay.router import Patience, Router
+from web.relay.relay import build_status
+from web.relay.router import Router
 from web.relay.server import Boxes, Limits, listen_for_boxes
-from web.relay.status import build_status
 from web.relay.storage import BoxFiles
 
 HERE = "127.0.0.1"
@@ -54,7 +54,7 @@ class Answering(asyncio.Protocol):
 class World:
     """The relay and what it needs. `start` has run."""
 
-    def __init__(self, root, limits, patience, per_minute, host, per_address):
+    def __init__(self, root, limits, per_minute, host, per_address):
         self.host = host
         self.clock = MovedClock()
         self.enrolments = Enrolments(root)
@@ -62,15 +62,14 @@ class World:
         self.key = asyncssh.generate_private_key("ssh-ed25519")
         self.boxes = Boxes(self.enrolments, self.clock, limits)
         rate = RateLimit(self.clock, per_minute)
-        self.router = Router(
-            self.boxes, ConnectionLimit(1000, per_address=per_address), rate, patience
-        )
+        limit = ConnectionLimit(1000, per_address=per_address)
+        self.router = Router(self.boxes, limit, rate)
         self.dialled = []
         self.secrets = 0
 
     async def start(self):
-        self.ssh = await listen_for_boxes(self.boxes, self.host, 0, self.key, BoxFiles)
-        self.address = RelayAddress(self.host, self.ssh.get_port(), fingerprint_of(self.key))
+        self.ssh = await listen_for_boxes(self.boxes, listen(self.host, 0), self.key, BoxFiles)
+        self.address = RelayAddress(self.host, self.ssh.get_port(), self.key.get_fingerprint())
         self.enrolments.set_address(self.address)
         self.public = [
             await asyncio.start_server(serve, self.host, 0)
@@ -107,7 +106,7 @@ class World:
         seen = []
         mark = access.name.encode() + b"|"
         dialled = await dial(
-            access, access.relay.host, lambda: Answering(mark + b"tls|", seen),
+            access, lambda: Answering(mark + b"tls|", seen),
             lambda: Answering(mark + b"plain|", seen), may_accept,
         )  # fmt: skip
         self.dialled.append(dialled)
@@ -147,8 +146,8 @@ class World:
 
 
 @asynccontextmanager
-async def a_relay(root, limits=None, patience=None, per_minute=10_000, host=HERE, per_address=1000):
-    world = World(root, limits or Limits(), patience or Patience(), per_minute, host, per_address)
+async def a_relay(root, limits=None, per_minute=10_000, host=HERE, per_address=1000):
+    world = World(root, limits or Limits(), per_minute, host, per_address)
     await world.start()
     try:
         yield world

@@ -206,9 +206,6 @@ async def test_a_box_without_https_says_that_it_cannot_use_the_relay(joined):
 
 
 async def test_a_box_that_stops_accepts_no_more_callers(joined):
-    asked = []
-    joined.client._dial = lambda *args: asked.append(args) or real(*args)
-    real = RelayClient._dial.__get__(joined.client)
     joined.start()
     joined.change(await joined.relay.enrol(A))
     await joined.until_connected()
@@ -230,7 +227,7 @@ async def test_a_fault_in_one_connection_ends_no_other(joined):
     access = await joined.relay.enrol(A)
     protocols = [Failing(b"", []), Answering(b"box|", joined.seen)]
 
-    dialled = await dial(access, HERE, protocols.pop, protocols.pop, lambda _caller: True)
+    dialled = await dial(access, protocols.pop, protocols.pop, lambda _caller: True)
     async with joined.relay.call() as (reader, writer):
         writer.write(hello_for(A))
         assert await reader.read(4) == b"box|"
@@ -249,7 +246,7 @@ async def test_a_box_at_its_own_limit_closes_the_caller_and_keeps_the_relay(join
     def tls():
         return CountedTls(Answering(b"", joined.seen), context, limit)
 
-    dialled = await dial(access, HERE, tls, tls, lambda _caller: True)
+    dialled = await dial(access, tls, tls, lambda _caller: True)
     connection = joined.relay.boxes.connection(A)
 
     assert await joined.relay.ask_for(A) == b""
@@ -269,7 +266,7 @@ async def test_a_relay_that_confirms_no_close_cannot_fill_the_box(joined, monkey
     monkeypatch.setattr("web.relay.dial._CHANNELS_MAX", 3)
     asked = []
     access = await joined.relay.enrol(A)
-    dialled = await dial(access, HERE, Closing, Closing, lambda _: asked.append(1) or True)
+    dialled = await dial(access, Closing, Closing, lambda _: asked.append(1) or True)
     hostile = joined.relay.boxes.connection(A)
     send, dropped = hostile.send_packet, []
 
@@ -300,7 +297,7 @@ async def test_a_relay_that_confirms_no_close_cannot_fill_the_box(joined, monkey
 
 async def test_the_box_forgets_the_callers_that_it_refuses(joined):
     access = await joined.relay.enrol(A)
-    dialled = await dial(access, HERE, Closing, Closing, lambda _caller: False)
+    dialled = await dial(access, Closing, Closing, lambda _caller: False)
 
     for _ in range(3):
         await joined.relay.ask_for(A)
@@ -319,7 +316,7 @@ async def test_a_relay_cannot_claim_a_caller_in_the_house_to_see_its_portal(
     (tmp_path / "house").mkdir()
     async with running_box(tmp_path / "house", clock, settings) as running:
         served = running.client.server.handler
-        dialled = await dial(access, HERE, served, served, lambda _caller: True)
+        dialled = await dial(access, served, served, lambda _caller: True)
         reader, writer = await joined.relay.boxes.connection(A).open_connection(
             A, 443, "192.168.1.20", 4444, encoding=None
         )

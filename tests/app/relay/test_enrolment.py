@@ -36,7 +36,7 @@ async def test_an_invitation_works_once(relay):
 async def test_an_invitation_is_kept_until_the_box_is_enrolled(relay, monkeypatch):
     invitation = relay.invite(A)
     with monkeypatch.context() as full_disk:
-        full_disk.setattr(enrolment, "_write", Mock(side_effect=OSError(28, "no space left")))
+        full_disk.setattr(enrolment, "write_json", Mock(side_effect=OSError(28, "no space left")))
         with pytest.raises(Refused):
             await join(invitation)
     assert relay.enrolments.boxes() == {}

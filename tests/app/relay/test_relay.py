@@ -15,7 +15,6 @@ from tests.app.relay.relay_world import HERE, SECONDS, TOKEN, a_relay
 from tests.app.relay.test_hello import HELLO, hello_for
 from web.relay import dial, router, server
 from web.relay.dial import Refused, is_believable
-from web.relay.router import Patience
 from web.relay.server import Limits
 
 UNKNOWN_NAME, AWAY = b"\x15\x03\x03\x00\x02\x02\x70", b"\x15\x03\x03\x00\x02\x02\x50"
@@ -168,18 +167,18 @@ async def test_a_hello_above_16_kib_is_closed(relay):
     assert seen == []
 
 
-async def test_a_hello_that_does_not_end_is_closed(tmp_path):
-    async with a_relay(tmp_path, patience=Patience(head=0.05)) as relay:
-        assert await relay.ask(HELLO[:40]) == b""
-        assert relay.router.closed_heads == 1
+async def test_a_hello_that_does_not_end_is_closed(relay, monkeypatch):
+    monkeypatch.setattr(router, "_HEAD_SECONDS", 0.05)
+    assert await relay.ask(HELLO[:40]) == b""
+    assert relay.router.closed_heads == 1
 
 
-async def test_a_connection_without_traffic_is_closed(tmp_path):
-    async with a_relay(tmp_path, patience=Patience(idle=0.2)) as relay:
-        await relay.connected(A)
-        async with relay.call() as (reader, writer):
-            writer.write(hello_for(A))
-            await asyncio.wait_for(reader.read(), SECONDS)
+async def test_a_connection_without_traffic_is_closed(relay, monkeypatch):
+    monkeypatch.setattr(router, "_IDLE_SECONDS", 0.2)
+    await relay.connected(A)
+    async with relay.call() as (reader, writer):
+        writer.write(hello_for(A))
+        await asyncio.wait_for(reader.read(), SECONDS)
 
 
 async def test_a_box_has_a_limited_number_of_connections_and_others_are_not_affected(tmp_path):
@@ -323,7 +322,7 @@ async def test_little_of_an_answer_is_under_way_at_once(relay):
             under_way.append(1_000_000 - transport.get_write_buffer_size())
 
     access = await relay.enrol(A)
-    relay.dialled.append(await dial.dial(access, HERE, Sending, Sending, lambda _caller: True))
+    relay.dialled.append(await dial.dial(access, Sending, Sending, lambda _caller: True))
 
     await relay.ask_for(A)
 

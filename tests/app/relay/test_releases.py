@@ -29,8 +29,9 @@ from appliance.scheduler import Scheduler
 from tests.app.relay.relay_world import TOKEN, a_relay
 from tests.app.relay.test_storage import sftp_of
 from tests.conftest import opened_box, with_settings
-from web.relay import commands, releases
-from web.relay.releases import find_release, list_stages, stage_release
+from web.relay import commands
+from web.relay import storage as releases
+from web.relay.storage import find_release, list_stages, stage_release
 
 make_release = run_path(str(Path(__file__).parents[3] / "packaging" / "release.py"))["make_release"]
 KEY, STRANGER = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
@@ -90,7 +91,7 @@ async def test_the_share_of_an_earlier_release_does_not_offer_a_new_one(relay, m
     def cut(*_):
         raise BlockingIOError
 
-    monkeypatch.setattr(releases, "atomic_write", cut)
+    monkeypatch.setattr(releases, "write_json", cut)
     with pytest.raises(BlockingIOError):
         stage(relay, 10, version="1.2")
     assert chosen(relay) == set()
@@ -296,7 +297,9 @@ async def test_a_relay_that_does_not_answer_is_asked_again(house, relay, tmp_pat
 
 
 async def relay_again(relay):
+    from web.listeners import listen  # noqa: PLC0415
     from web.relay.server import listen_for_boxes  # noqa: PLC0415
     from web.relay.storage import BoxFiles  # noqa: PLC0415
 
-    return await listen_for_boxes(relay.boxes, relay.host, relay.address.port, relay.key, BoxFiles)
+    listener = listen(relay.host, relay.address.port)
+    return await listen_for_boxes(relay.boxes, listener, relay.key, BoxFiles)

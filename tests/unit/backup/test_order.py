@@ -137,7 +137,7 @@ def test_the_backup_just_made_is_never_an_old_one(made, days):
 
 
 def test_one_that_another_process_makes_meanwhile_deletes_none_just_made(made):
-    first, proven = a_maker(made).make(may_rotate=False)
+    first, proven = a_maker(made).make()
     second, _ = a_maker(made).make(to=first.parent)
 
     assert rotate(first, proven.header.venue_id) == []

@@ -1,11 +1,16 @@
-"""The standby's process: read the backup target every minute, show a page, and take over."""
+"""`venuebox standby`: run a standby for a box, show its page, and take over from that box.
 
+The standby reads the backup target every minute.
+"""
+
+import argparse
 import asyncio
 import logging
 import signal
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from hmac import compare_digest
@@ -14,23 +19,42 @@ from string import digits
 from aiohttp import web
 from babel.dates import format_timedelta
 
-from appliance.backup.fence import Marker
-from appliance.backup.standby import Lost, Refused, Standby
-from appliance.core.data_directory import listen_for_wakeups
+from appliance.backup.fence import Marker, read_installation
+from appliance.backup.recovery_key import find_recovery_key
+from appliance.backup.standby import (
+    Lost,
+    Refused,
+    Source,
+    Standby,
+    State,
+    claim,
+    describe_lost,
+    read_marker,
+    read_source,
+    set_up,
+)
+from appliance.backup.targets import ensure_sftp_key
+from appliance.commands.backup import ask_key
+from appliance.commands.console import Console
+from appliance.core.data_directory import DataDirectory, listen_for_wakeups, wake_box
 from appliance.core.errors import OperatorError, RateLimited
 from appliance.core.i18n import Language
 from appliance.core.i18n import mark as _
+from appliance.core.settings import Settings
 from appliance.core.text import western_digits
 from appliance.core.tokens import Tokens
+from appliance.database.integrity import describe_venue
 from appliance.http.rate_limit import RateLimit
 from appliance.http.request import caller_key
 from appliance.http.security_headers import page_headers
 from appliance.jobs.watchdog import keep_alive, sd_notify
 from appliance.scheduler import run_in_daemon_thread
 from web.connection import Connection, ConnectionLimit, affordable_connections
+from web.listeners import listen
 from web.mdns import in_url
-from web.neighbours import browse, find_boxes
+from web.neighbours import find_venue_boxes
 from web.rendering import LANGUAGES, STATIC_ROUTES, TEMPLATES, prepare_pages
+from web.serve import run_serve
 
 log = logging.getLogger(__name__)
 
@@ -48,10 +72,8 @@ async def find_live(standby: Standby, host: str, tokens: Tokens) -> list[Marker]
     Asks the addresses in the marker at the backup target, and those found by mDNS.
     """
     state = standby.state
-    addresses = list(state.marker.addresses) if state.marker else []
-    if state.ready is not None:
-        addresses += await browse(state.ready.slug, host)
-    return await find_boxes(standby.key, addresses, tokens)
+    slug = state.ready.header.slug if state.ready else ""
+    return await find_venue_boxes(state.marker, slug, host, standby.key, tokens)
 
 
 class StandbyServer:
@@ -104,7 +126,7 @@ class StandbyServer:
         """`GET /health`: 200 if the target's latest backup was usable in the last 10 min."""
         state, now = self._standby.state, self._standby.clock.now()
         is_good = state.ready is not None and now - (state.seen_at or 0) < _STALE_MS
-        age = None if state.ready is None else (now - state.ready.made_at) // 1000
+        age = (now - state.ready.header.made_at_ms) // 1000 if state.ready else None
         body = {"status": "standby", "backupAgeSeconds": age, "otherBoxAnswers": bool(self._live)}
         return web.json_response(body, status=200 if is_good else 503)
 
@@ -155,12 +177,12 @@ class StandbyServer:
         **more: object,
     ) -> web.Response:
         state, language = self._standby.state, request.config_dict[LANGUAGES].of(request)
-        marker = state.marker
+        marker, backup = state.marker, state.ready
         values: dict[str, object] = {
-            "venue": state.ready.venue if state.ready else "",
-            "backup": state.ready,
-            "backup_ago": self._ago(language, state.ready.made_at if state.ready else None),
-            "told_ago": self._ago(language, marker.at if marker else None),
+            "venue": backup.header.venue if backup else "",
+            "backup": backup,
+            "backup_ago": self._ago(language, backup.header.made_at_ms) if backup else "",
+            "told_ago": self._ago(language, marker.at) if marker else "",
             "answers": self._live[0].addresses[0] if self._live else "",
             "was_at": marker.addresses[0] if marker and marker.addresses else "",
             "trouble": state.trouble,
@@ -181,9 +203,7 @@ class StandbyServer:
         headers = {**page_headers(), "Content-Language": language.code, "Server": "venuebox"}
         return web.Response(text=text, status=status, content_type="text/html", headers=headers)
 
-    def _ago(self, language: Language, instant: int | None) -> str:
-        if instant is None:
-            return ""
+    def _ago(self, language: Language, instant: int) -> str:
         passed = timedelta(milliseconds=min(instant - self._standby.clock.now(), -1000))
         return format_timedelta(passed, add_direction=True, locale=language.locale)
 
@@ -226,3 +246,106 @@ async def run_until_taken_over(
         with suppress(asyncio.CancelledError):
             task.result()
     return server.taken_over.is_set()
+
+
+def run(arguments: argparse.Namespace, console: Console) -> int:
+    """Run the standby until a signal arrives or the standby takes over.
+
+    After a take-over, serve the restored box, in this process and at later starts.
+    """
+    directory = console.directory(arguments)
+    if arguments.what:
+        return _take_over(arguments, console, directory)
+    if directory.holds_a_box():
+        if arguments.source:
+            raise OperatorError(f"{directory.root} contains a box. Specify another directory.")
+        return run_serve(arguments, console)
+    source = _find_source(arguments, console, directory)
+    server = console.settings(directory).server
+    host = arguments.host or server.host
+    port = server.port if arguments.port is None else arguments.port
+    standby = Standby(directory, source, console.clock, console.zones)
+    if source.target.startswith("sftp:"):
+        print(f"this machine's public key, for authorized_keys:\n{ensure_sftp_key(directory)}")
+    print(f"take-over code, to type on the page: {source.code}", flush=True)
+
+    def find_port() -> int:
+        return console.settings(directory).server.port if arguments.port is None else port
+
+    async def stand_by() -> bool:
+        page = StandbyServer(standby, source.code, host, console.tokens, find_port)
+        return await run_until_taken_over(page, standby, listener, console.environ)
+
+    with listen(host, port) as listener:
+        is_taken_over = asyncio.run(stand_by())
+    return run_serve(arguments, console) if is_taken_over else 0
+
+
+def _find_source(
+    arguments: argparse.Namespace, console: Console, directory: DataDirectory
+) -> Source:
+    """Return the source of the backups. With --from, first store it and the recovery key."""
+    source = read_source(directory.root)
+    if arguments.source is None:
+        if source is None:
+            raise OperatorError(
+                f"{directory.root} is not a standby yet. Specify the backup target with --from."
+            )
+        return source
+    key = find_recovery_key(directory) if source is not None and arguments.key is None else None
+    key = key or ask_key(arguments.key)
+    backup = replace(console.settings(directory).backup, target=arguments.source)
+    return set_up(directory, backup, key)
+
+
+def _take_over(arguments: argparse.Namespace, console: Console, directory: DataDirectory) -> int:
+    settings = console.settings(directory)
+    host = arguments.host or settings.server.host
+    if directory.holds_a_box():
+        return _claim(arguments, console, directory, settings, host)
+    source = read_source(directory.root)
+    if source is None:
+        raise OperatorError(
+            f"{directory.root} is not a standby. Run venuebox standby --from first."
+        )
+    standby = Standby(directory, source, console.clock, console.zones)
+    standby.refresh()
+    live = asyncio.run(find_live(standby, host, console.tokens))
+    proven, lost = standby.take_over(live, force=arguments.force)
+    is_running = wake_box(directory.wakeup_pipe)
+    print(
+        f"restored the backup of {proven.header.venue} from {proven.header.made_at} with "
+        f"{proven.reservations} reservations. "
+        + ("The box starts now." if is_running else "Start the box with venuebox serve.")
+    )
+    marker = standby.state.marker
+    if marker is not None and marker.addresses:
+        print(
+            f"The other box was at {marker.addresses[0]}. Give this machine the same address, so "
+            "that the phones at the door find it."
+        )
+    print(*describe_lost(lost), sep="\n")
+    return 0
+
+
+def _claim(
+    arguments: argparse.Namespace, console: Console, directory: DataDirectory, settings: Settings,
+    host: str,
+) -> int:  # fmt: skip
+    key = find_recovery_key(directory)
+    if key is None:
+        raise OperatorError(
+            "this box has no recovery key, so no other box can have restored its data. Start this "
+            "box with venuebox serve."
+        )
+    slug, now = describe_venue(directory.database("live"))[1], console.clock.now()
+
+    async def look() -> tuple[State, list[Marker]]:
+        state = await read_marker(directory, settings.backup, key, now)
+        own = read_installation(directory.root)
+        return state, await find_venue_boxes(state.marker, slug, host, key, console.tokens, own)
+
+    state, live = asyncio.run(look())
+    claim(directory, state, live, console.clock, force=arguments.force)
+    print("this box may serve again with its own data. Start it with venuebox serve.")
+    return 0
