@@ -6,11 +6,15 @@ from typing import Any
 
 from appliance.core.errors import TooManyWrongCodes
 from appliance.database.connection import Reader, Transaction, known
-from appliance.door.check_in import decide_and_count, keep_scan
-from appliance.door.scan import Scan, compensation_id
-from appliance.door.scan_log import Decided, find_decided, find_first_admission
+from appliance.door.check_in import (
+    Decided,
+    decide_and_count,
+    find_decided,
+    find_first_admission,
+    keep_scan,
+)
+from appliance.door.scan import Scan, Verdict, compensation_id
 from appliance.door.terminals import Terminal
-from appliance.door.verdict import Verdict
 from appliance.outbox import ConflictChanged
 
 ADMITTED_TWICE = "admitted_twice"  # more people were admitted than were booked

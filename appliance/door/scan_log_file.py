@@ -20,8 +20,9 @@ from appliance.clock import format_instant
 from appliance.core.text import BYTE_ORDER_MARK, write_cell, write_cells
 from appliance.core.tokens import Keyring
 from appliance.database.connection import Reader
+from appliance.door.check_in import follow
 from appliance.door.guest_pass import get_signing_key
-from appliance.door.scan_log import LoggedScan, find_log_range, follow, list_scans, list_types
+from appliance.door.scan_log import LoggedScan, find_log_range, list_scans, list_types
 from appliance.venue.model import evening_end
 from appliance.venue.rows import get_venue
 

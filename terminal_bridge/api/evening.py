@@ -11,9 +11,9 @@ from appliance.clock import format_instant
 from appliance.core.errors import InvalidDate
 from appliance.core.tokens import encode_url_safe
 from appliance.database.connection import Reader
+from appliance.door.check_in import list_first_admissions
 from appliance.door.guest_pass import get_signing_key, venue_tag
 from appliance.door.offline_sync import list_open_conflicts
-from appliance.door.scan_log import list_first_admissions
 from appliance.door.terminals import Terminal
 from appliance.environment import Environment
 from appliance.http.request import ENVIRONMENT, SEARCH_PHONES, answer

@@ -21,12 +21,21 @@ from appliance.core.errors import (
     field_invalid,
 )
 from appliance.core.tokens import hash_token
+from appliance.door.check_in import Decided
 from appliance.door.live_feed import Change
 from appliance.door.offline_sync import Admitted, Conflict
-from appliance.door.scan import TAKEN_BACK, Reading, Scan
-from appliance.door.scan_log import Decided
+from appliance.door.scan import (
+    LANGUAGES,
+    OVERRIDABLE,
+    TAKEN_BACK,
+    FirstCheckIn,
+    Reading,
+    Scan,
+    Seen,
+    Verdict,
+    phrase,
+)
 from appliance.door.terminals import NAME_MAX, Terminal, find_by_token, touch_terminal
-from appliance.door.verdict import LANGUAGES, OVERRIDABLE, FirstCheckIn, Seen, Verdict, phrase
 from appliance.environment import Environment
 from appliance.http.request import (
     ENVIRONMENT,

@@ -8,11 +8,10 @@ from aiohttp import web
 from appliance.clock import format_instant
 from appliance.core.errors import NotFound, RoleMissing, Unavailable
 from appliance.database.connection import Reader
-from appliance.door.check_in import check_in, undo_check_in, undo_latest
+from appliance.door.check_in import OLDEST_MS, Decided, check_in, undo_check_in, undo_latest
 from appliance.door.guest_pass import TEXT_LENGTH
 from appliance.door.offline_sync import Synced, acknowledge_conflict, sync_scans
 from appliance.door.scan import Reading, Scan, look_up_code
-from appliance.door.scan_log import OLDEST_MS, Decided
 from appliance.door.terminals import Terminal
 from appliance.environment import Environment
 from appliance.http.request import ENVIRONMENT, answer, parse_instant, read_object
