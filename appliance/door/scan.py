@@ -75,6 +75,9 @@ class Reading:
     read_hash: bytes | None = None
 
 
+UNREAD = Reading("other")  # of a scan whose text has not been looked up yet
+
+
 @dataclass(frozen=True, slots=True)
 class Scan:
     """A scan. Scans from the same terminal with the same `id` are the same scan.

@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
-from appliance.clock import format_instant
+from appliance.clock import format_instant, optional_instant
 from appliance.core.errors import InvalidDate
 from appliance.core.tokens import encode_url_safe
 from appliance.database.connection import Reader
@@ -22,7 +22,8 @@ from appliance.reservations.rows import count_evening, list_evening
 from appliance.reservations.search import asks_phone, search
 from appliance.venue.model import day_of_week, parse_date
 from appliance.venue.rows import find_tonight, get_venue, list_slots
-from terminal_bridge.api.protocol import authenticate, conflict_of, encode, guest_of
+from terminal_bridge.api.offline_scans import conflict_of
+from terminal_bridge.api.protocol import authenticate, encode
 
 SNAPSHOT_CONTEXT = b"svc-snapshot-v1"
 LIFE_MS = 12 * 3600 * 1000
@@ -55,6 +56,27 @@ def _list(reader: Reader, terminal: Terminal, day: date | None, query: str) -> d
         "items": [guest_of(reservation) for reservation in found],
         "conflicts": [conflict_of(conflict, terminal) for conflict in list_open_conflicts(reader)],
     }
+
+
+def guest_of(reservation: Reservation) -> dict[str, Any]:
+    """Return a reservation as an entry in the evening list."""
+    return {
+        "id": reservation.id,
+        "accessCode": reservation.access_code,
+        "customerFirstName": reservation.customer_given_name,
+        "table": {"id": reservation.table_id, "name": reservation.table_name,
+                  "number": reservation.table_number},
+        "date": reservation.date,
+        "slot": reservation.slot,
+        "guests": reservation.guests,
+        "arrived": reservation.arrived,
+        "notes": reservation.notes,
+        "status": reservation.status,
+        "checkedInAt": optional_instant(reservation.checked_in_at),
+        "source": reservation.source,
+        "vip": bool(reservation.vip),
+        "lateAt": optional_instant(reservation.late_at),
+    }  # fmt: skip
 
 
 async def snapshot(request: web.Request) -> web.Response:

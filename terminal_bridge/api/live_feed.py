@@ -5,6 +5,8 @@ After an interruption, a terminal can resume the feed from the last `id:` that i
 
 import asyncio
 from contextlib import suppress
+from dataclasses import asdict
+from typing import Any
 
 from aiohttp import web
 
@@ -13,7 +15,9 @@ from appliance.door.live_feed import Change, Listener
 from appliance.door.terminals import Terminal, get_terminal
 from appliance.environment import Environment
 from appliance.http.request import ENVIRONMENT
-from terminal_bridge.api.protocol import authenticate, encode, event_of
+from terminal_bridge.api.evening import guest_of
+from terminal_bridge.api.offline_scans import conflict_of
+from terminal_bridge.api.protocol import authenticate, encode, first_check_in_of
 
 HEARTBEAT_SECONDS = 20.0
 _BATCH = 8  # changes serialised before yielding to the event loop
@@ -114,3 +118,23 @@ def _concerns_tonight(change: Change) -> bool:
     if found is None or change.conflict is not None:
         return True
     return found.date == change.evening
+
+
+def event_of(change: Change, terminal: Terminal) -> dict[str, Any]:
+    """Return a feed event's data. Only terminals with the role `search` receive notes."""
+    data: dict[str, Any] = {}
+    if change.totals is not None:
+        data |= {"evening": change.evening, "totals": asdict(change.totals)}
+    if change.reservation is not None:
+        data["reservation"] = guest_of(change.reservation)
+        if not terminal.may("search"):
+            data["reservation"]["notes"] = None
+    if change.door is not None:
+        data["admitted"] = change.door.verdict.admitted
+        data["terminalId"] = change.door.terminal_id
+        if change.kind == "check-in":
+            data["scanId"] = change.door.scan_id
+        data["firstCheckIn"] = first_check_in_of(change.door.verdict.first_check_in)
+    if change.conflict is not None:
+        data["conflict"] = conflict_of(change.conflict, terminal)
+    return data

@@ -9,10 +9,10 @@ from appliance.box import Box
 from appliance.core.errors import ApiError, Unavailable
 from appliance.core.scanner_settings import ReaderSettings
 from appliance.database.connection import Reader
+from appliance.door.scan import UNREAD, Scan
 from appliance.door.terminals import Terminal, list_terminals
 from appliance.environment import Environment
-from terminal_bridge.api.protocol import ScanRequest, touch
-from terminal_bridge.api.scans import decide_code
+from terminal_bridge.api.protocol import decide_code, touch
 from terminal_bridge.scanners.scanner import ARRIVALS, Answer, Decide, ReaderState, Undecided
 from terminal_bridge.scanners.scanners import Readers
 
@@ -56,9 +56,9 @@ def _decider(box: Box, settings: ReaderSettings) -> Decide:
         terminal = environment.database.peek(find_terminal, settings.terminal)
         await touch(environment, terminal)
         now = box.clock.now()
-        scan_request = ScanRequest(box.tokens.new_id(now), ARRIVALS)
+        scanned = Scan(box.tokens.new_id(now), UNREAD, ARRIVALS)
         try:
-            return Answer.of(await decide_code(environment, terminal, scan_request, code))
+            return Answer.of(await decide_code(environment, terminal, scanned, code))
         except ApiError as error:
             sentence = error.error_en if terminal.language == "en" else error.error
             raise Undecided(sentence) from None
