@@ -103,11 +103,6 @@ def list_types(reader: Reader) -> dict[str, str]:
     return {name: types[name] for name in CHAINED}
 
 
-def list_log_keys(reader: Reader) -> list[bytes]:
-    """Return every public key that may have signed an export, including retired keys."""
-    return [row[0] for row in reader.rows("SELECT public_key FROM signing_key ORDER BY kid")]
-
-
 _REFUSALS = json.dumps([name for name, colour in COLOURS.items() if colour in {"amber", "red"}])
 _FROM = """
     FROM scan s

@@ -13,15 +13,14 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, BinaryIO, Literal
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from appliance.clock import format_instant
 from appliance.core.text import BYTE_ORDER_MARK, write_cell, write_cells
 from appliance.core.tokens import Keyring
 from appliance.database.connection import Reader
 from appliance.door.check_in import follow
-from appliance.door.guest_pass import get_signing_key
+from appliance.door.guest_pass import get_signing_key, is_signed
 from appliance.door.scan_log import LoggedScan, find_log_range, list_scans, list_types
 from appliance.venue.model import evening_end
 from appliance.venue.rows import get_venue
@@ -218,12 +217,8 @@ def _is_signed(line: bytes, statement: dict[str, Any], keys: Iterable[bytes]) ->
     except (KeyError, TypeError, ValueError):
         return False
     for key in keys:
-        try:
-            public_key = Ed25519PublicKey.from_public_bytes(key)
-            public_key.verify(signature, _FORMAT.encode() + _encode(statement))
-        except InvalidSignature:
-            continue
-        return line.rstrip(b"\r\n") == _statement_line(statement, key, signature)
+        if is_signed(key, signature, _FORMAT.encode() + _encode(statement)):
+            return line.rstrip(b"\r\n") == _statement_line(statement, key, signature)
     return False
 
 

@@ -11,13 +11,10 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
 from appliance.clock import MINUTE_MS, ZoneDatabase, parse_instant
 from appliance.core.i18n import load_languages
 from appliance.core.i18n import mark as _
-from appliance.door.guest_pass import GuestPass, ReadPass, lookalikes
+from appliance.door.guest_pass import GuestPass, ReadPass, is_signed, lookalikes
 from appliance.door.scan import (
     COLOURS,
     FirstCheckIn,
@@ -199,9 +196,8 @@ def read_snapshot(signed: dict[str, Any], identity: Identity) -> Snapshot | None
     try:
         payload, key = str(signed["payload"]), identity.public_key(int(signed["kid"]))
         signature = base64.urlsafe_b64decode(str(signed["signature"]) + "==")
-        Ed25519PublicKey.from_public_bytes(key or b"").verify(
-            signature, _CONTEXT + payload.encode()
-        )
+        if not is_signed(key or b"", signature, _CONTEXT + payload.encode()):
+            return None
         content = json.loads(payload)
         origin = (content["environment"], content["venueTag"])
         if origin != (identity.environment, identity.venue_tag):
@@ -220,7 +216,7 @@ def read_snapshot(signed: dict[str, Any], identity: Identity) -> Snapshot | None
                 if (first := listed.get("firstCheckIn"))
             },
         )
-    except (InvalidSignature, KeyError, TypeError, ValueError, OverflowError, RecursionError):
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
         return None
 
 

@@ -13,7 +13,7 @@ from appliance.door.scan import UNREAD, Scan
 from appliance.door.terminals import Terminal, list_terminals
 from appliance.environment import Environment
 from terminal_bridge.api.protocol import decide_code, touch
-from terminal_bridge.scanners.scanner import ARRIVALS, Answer, Decide, ReaderState, Undecided
+from terminal_bridge.scanners.scanner import ARRIVALS, Answer, Decide, Undecided, Watch
 from terminal_bridge.scanners.scanners import Readers
 
 READER_TROUBLE = "reader_trouble"  # the alert's name
@@ -23,15 +23,16 @@ def readers_of(box: Box) -> Readers:
     """Create the scanners from the box's settings. Their faults are stored as alerts."""
     writing: set[asyncio.Task[None]] = set()
 
-    async def write(state: ReaderState) -> None:
-        sentence = f"Scanner {state.place}: {state.trouble}." if state.trouble else ""
-        database = _environment(box, state.environment).database
+    async def write(watch: Watch) -> None:
+        place = watch.settings.place
+        sentence = f"Scanner {place}: {watch.trouble}." if watch.trouble else ""
+        database = _environment(box, watch.settings.environment).database
         with suppress(Unavailable):
-            await database.write(set_alert, READER_TROUBLE, sentence, state.place)
+            await database.write(set_alert, READER_TROUBLE, sentence, place)
 
-    def write_soon(state: ReaderState) -> None:
+    def write_soon(watch: Watch) -> None:
         """Write the alert in the background, because a write to a full disk would delay scans."""
-        task = asyncio.ensure_future(write(state))
+        task = asyncio.ensure_future(write(watch))
         writing.add(task)
         task.add_done_callback(writing.discard)
 
