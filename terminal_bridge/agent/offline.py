@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
+import msgspec
+
 from appliance.clock import MINUTE_MS, ZoneDatabase, parse_instant
 from appliance.core.i18n import load_languages
 from appliance.core.i18n import mark as _
@@ -180,7 +182,7 @@ def _decision(
         first = context.snapshot.entries.get(guest.id) if context.snapshot and guest else None
         if first is not None:
             at = datetime.fromtimestamp(first.at / 1000, context.zones.zone(identity.time_zone))
-            first = replace(first, clock=at.strftime("%H:%M"))
+            first = msgspec.structs.replace(first, clock=at.strftime("%H:%M"))
         sentence = phrase(Verdict(result, seen, admitted, first), identity.language).staff
     table, party = (seen.table_name, f"{seen.arrived}/{seen.guests}") if seen else ("", "")
     answer = Answer(COLOURS.get(result, "amber"), result, table, party, sentence)

@@ -92,10 +92,11 @@ def _read(
 
 
 def _synced(scan: Scan, synced: Synced, terminal: Terminal) -> dict[str, Any]:
+    decided, conflict = synced
     return {
-        **verdict_of(synced.decided, scan.id, terminal),
+        **verdict_of(decided, scan.id, terminal),
         "happenedAt": format_instant(scan.happened_at or 0),
-        "conflict": synced.conflict and conflict_of(synced.conflict, terminal),
+        "conflict": conflict and conflict_of(conflict, terminal),
     }
 
 
