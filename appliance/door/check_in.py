@@ -345,12 +345,10 @@ def find_first_admission(
     return reader.row(sql, {"id": reservation_id})
 
 
-def list_first_admissions(
-    reader: Reader, date: str
-) -> dict[str, tuple[int, str | None, str | None]]:
-    """Return the first admission of each party that is inside, for one evening (YYYY-MM-DD).
+def list_first_check_ins(reader: Reader, date: str) -> dict[str, FirstCheckIn]:
+    """Return the first check-in of each party that is inside, for one evening (YYYY-MM-DD).
 
-    The result maps the reservation id to (ms since 1970, terminal's name, staff member's name).
+    The result maps reservation ids to check-ins, whose `clock` is empty.
     """
     # With min(), SQLite takes the other columns from the row with the minimum.
     sql = f"""SELECT r.id, coalesce(s.happened_at, s.at), t.name, staff.name, min(s.seq)
@@ -359,7 +357,8 @@ def list_first_admissions(
               JOIN terminal t ON t.id = s.terminal_id
               LEFT JOIN staff ON staff.id = s.staff_id
               WHERE r.date = :date AND r.arrived > 0 GROUP BY r.id"""  # noqa: S608
-    return {id_: (at, name, by) for id_, at, name, by, _ in reader.rows(sql, {"date": date})}
+    rows = reader.rows(sql, {"date": date})
+    return {id_: FirstCheckIn(at, "", name, by) for id_, at, name, by, _ in rows}
 
 
 _UNDO_WITHOUT_REASON_MS = 10_000

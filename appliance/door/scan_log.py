@@ -1,9 +1,8 @@
 """Read the scan log: check its hash chain, list its rows, and search them."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from appliance.core.text import fold
 from appliance.database.connection import Reader
@@ -26,22 +25,17 @@ def find_broken_link(reader: Reader) -> int | None:
     return find_break(rows, follow)
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedScan:
+class LoggedScan(NamedTuple):
     """A row of the log.
 
-    `chained` has the columns in CHAINED, which the hash covers. `table`, `customer_name` and
-    `access_code` come from the reservation. Erased text is None.
+    `chained` has the columns in CHAINED, which the hash covers. `names` has the names of the
+    terminal, the staff member, the table and the customer, the access code and the reason. Erased
+    text is None.
     """
 
     chained: tuple[Any, ...]
     hash: bytes
-    reason: str | None
-    terminal: str
-    staff: str | None
-    table: str | None
-    customer_name: str | None
-    access_code: str | None
+    names: tuple[str | None, ...]
 
     @property
     def seq(self) -> int:
@@ -49,8 +43,7 @@ class LoggedScan:
         return int(self.chained[0])
 
 
-@dataclass(frozen=True, slots=True)
-class LogRange:
+class LogRange(NamedTuple):
     """A range of row numbers in the log, both ends included.
 
     `previous` is the hash of the row before the range, or None if that row was deleted.
@@ -78,14 +71,11 @@ def find_log_range(reader: Reader, since: int | None, until: int | None) -> LogR
     return LogRange(row[0], row[1], previous)
 
 
-def list_scans(reader: Reader, after: int, last: int, limit: int = -1) -> Iterator[LoggedScan]:
-    """Return up to `limit` rows with a number greater than `after` and at most `last`, in order.
-
-    A negative `limit` means no limit.
-    """
+def list_scans(reader: Reader, after: int, last: int, limit: int) -> list[LoggedScan]:
+    """Return up to `limit` rows with a number greater than `after` and at most `last`, in order."""
     columns = ", ".join(f"s.{name}" for name in CHAINED)
-    sql = f"""SELECT {columns}, s.hash, s.reason, t.name, staff.name, vt.name,
-                     r.customer_name, r.access_code
+    sql = f"""SELECT {columns}, s.hash, t.name, staff.name, vt.name, r.customer_name,
+                     r.access_code, s.reason
               FROM scan s
               LEFT JOIN terminal t ON t.id = s.terminal_id
               LEFT JOIN staff ON staff.id = s.staff_id
@@ -94,7 +84,8 @@ def list_scans(reader: Reader, after: int, last: int, limit: int = -1) -> Iterat
               WHERE s.seq > :after AND s.seq <= :last
               ORDER BY s.seq LIMIT :limit"""  # noqa: S608
     rows = reader.rows(sql, {"after": after, "last": last, "limit": limit})
-    return (LoggedScan(row[: len(CHAINED)], *row[len(CHAINED) :]) for row in rows)
+    size = len(CHAINED)
+    return [LoggedScan(row[:size], row[size], row[size + 1 :]) for row in rows]
 
 
 def list_types(reader: Reader) -> dict[str, str]:

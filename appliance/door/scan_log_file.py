@@ -95,7 +95,7 @@ class Export:
 
     def page(self, reader: Reader) -> bytes:
         """Return the lines for the next rows, or `b""` after the last row."""
-        scans = list(list_scans(reader, self._after, self._last, _PAGE))
+        scans = list_scans(reader, self._after, self._last, _PAGE)
         self._after = scans[-1].seq if scans else self._last
         return b"".join(self._write_row(scan) for scan in scans)
 
@@ -126,8 +126,9 @@ class Export:
         for name in self._instants:
             values[f"{name}_utc"] = _format_time(chained[name], UTC)
             values[f"{name}_venue"] = _format_time(chained[name], self._zone)
-        first_name = next(iter((scan.customer_name or "").split()), None)
-        stored = (scan.terminal, scan.staff, scan.table, first_name, scan.access_code, scan.reason)
+        terminal, staff, table, customer_name, access_code, reason = scan.names
+        first_name = next(iter((customer_name or "").split()), None)
+        stored = (terminal, staff, table, first_name, access_code, reason)
         return values | dict(zip(_STORED, stored, strict=True))
 
     def _write(self, values: dict[str, Any]) -> bytes:

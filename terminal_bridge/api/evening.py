@@ -11,9 +11,10 @@ from appliance.clock import format_instant, optional_instant
 from appliance.core.errors import InvalidDate
 from appliance.core.tokens import encode_url_safe
 from appliance.database.connection import Reader
-from appliance.door.check_in import list_first_admissions
+from appliance.door.check_in import list_first_check_ins
 from appliance.door.guest_pass import get_signing_key, venue_tag
 from appliance.door.offline_sync import list_open_conflicts
+from appliance.door.scan import FirstCheckIn
 from appliance.door.terminals import Terminal
 from appliance.environment import Environment
 from appliance.http.request import ENVIRONMENT, SEARCH_PHONES, answer
@@ -23,7 +24,7 @@ from appliance.reservations.search import asks_phone, search
 from appliance.venue.model import day_of_week, parse_date
 from appliance.venue.rows import find_tonight, get_venue, list_slots
 from terminal_bridge.api.offline_scans import conflict_of
-from terminal_bridge.api.protocol import authenticate, encode
+from terminal_bridge.api.protocol import authenticate, encode, first_check_in_of
 
 SNAPSHOT_CONTEXT = b"svc-snapshot-v1"
 LIFE_MS = 12 * 3600 * 1000
@@ -109,7 +110,7 @@ def _make_snapshot(reader: Reader, environment: Environment) -> tuple[str, dict[
 def _describe(reader: Reader, environment: Environment) -> dict[str, Any]:
     venue, evening = get_venue(reader), find_tonight(reader)
     weekday, date = day_of_week(evening), evening.isoformat()
-    first = list_first_admissions(reader, date)
+    first = list_first_check_ins(reader, date)
     return {
         "environment": environment.name,
         "venueTag": venue_tag(venue.id).hex(),
@@ -126,9 +127,7 @@ def _describe(reader: Reader, environment: Environment) -> dict[str, Any]:
     }
 
 
-def _pass(
-    reservation: Reservation, first: tuple[int, str | None, str | None] | None
-) -> dict[str, Any]:
+def _pass(reservation: Reservation, first: FirstCheckIn | None) -> dict[str, Any]:
     entry = {
         "passId": reservation.pass_id.hex(),
         "generation": reservation.generation,
@@ -142,7 +141,4 @@ def _pass(
         "slot": reservation.slot,
         "accessCode": reservation.access_code,
     }
-    if first is None:
-        return entry
-    at, terminal, by = first
-    return entry | {"firstCheckIn": {"at": format_instant(at), "terminal": terminal, "by": by}}
+    return entry | ({"firstCheckIn": first_check_in_of(first)} if first else {})
