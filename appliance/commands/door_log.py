@@ -14,7 +14,8 @@ from appliance.core.data_directory import ENVIRONMENTS
 from appliance.core.errors import OperatorError
 from appliance.core.files import atomic_file
 from appliance.core.tokens import Keyring
-from appliance.door.scan_log import count_scans, find_broken_link, list_log_keys
+from appliance.door.guest_pass import list_signing_keys
+from appliance.door.scan_log import count_scans, find_broken_link
 from appliance.door.scan_log_file import NOT_AN_EXPORT, Export, check_export
 
 
@@ -123,7 +124,7 @@ def _keys(
             "key with --public-key."
         )
     with console.reading(directory, environment) as reader:
-        return list_log_keys(reader)
+        return [key.public_key for key in list_signing_keys(reader)]
 
 
 @contextmanager

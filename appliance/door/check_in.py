@@ -1,21 +1,29 @@
-"""Check-in: decide scans, admit parties, log and announce the result, and undo check-ins."""
+"""Check-in: decide scans, admit parties, log and announce the result, and undo check-ins.
 
+The log is the table `scan`. A hash chain links its rows.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
 from datetime import date, datetime
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from appliance.clock import MINUTE_MS
 from appliance.core.errors import ChangedMeanwhile, NothingToUndo, TooManyWrongCodes, field_invalid
-from appliance.database.connection import Transaction, known
-from appliance.door.scan import TAKEN_BACK, Reading, Scan, compensation_id
-from appliance.door.scan_log import (
-    Admission,
-    Decided,
-    find_admission,
-    find_decided,
-    find_first_admission,
-    find_last_admission,
-    log_scan,
-    recall,
+from appliance.database.connection import Reader, Transaction, known
+from appliance.door.scan import (
+    COLOURS,
+    OVERRIDABLE,
+    TAKEN_BACK,
+    FirstCheckIn,
+    Reading,
+    Scan,
+    Verdict,
+    compensation_id,
+    judge,
+    see,
 )
 from appliance.door.terminals import (
     Terminal,
@@ -24,7 +32,6 @@ from appliance.door.terminals import (
     get_terminal,
     has_too_many_wrong_codes,
 )
-from appliance.door.verdict import COLOURS, OVERRIDABLE, FirstCheckIn, Verdict, judge, see
 from appliance.outbox import announce
 from appliance.reservations.model import Reservation
 from appliance.reservations.rows import (
@@ -34,9 +41,73 @@ from appliance.reservations.rows import (
     get_reservation,
     update_reservation,
 )
+from appliance.staff.audit_log import START
 from appliance.staff.model import StaffMember
 from appliance.venue.model import minute_of, tonight
 from appliance.venue.rows import get_venue
+
+CHAINED = (
+    "seq", "scan_id", "terminal_id", "at", "device_at", "kind", "read_hash", "reservation_id",
+    "result", "admitted", "undoes", "staff_id", "happened_at",
+)  # fmt: skip
+
+OLDEST_MS = 48 * 3600 * 1000  # an offline scan's maximum age when the box receives it
+
+_encode = json.JSONEncoder(default=bytes.hex, separators=(",", ":")).encode
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A verdict and the current rows of the reservations it mentions."""
+
+    verdict: Verdict
+    reservations: tuple[Reservation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DoorChanged:
+    """Change notice: a scan admitted `verdict.admitted` people.
+
+    For an undo, the number is negative.
+    """
+
+    at: int
+    terminal_id: str
+    scan_id: str
+    verdict: Verdict
+
+
+def check_in(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -> Decided:
+    """Decide `scan`, then apply, log and announce the result.
+
+    A repeated scan (same terminal and scan id) gets the first response. A simulated scan changes
+    nothing, except that wrong codes are counted. Check-in never changes the reservation's status
+    (interface, section 3). Raises TooManyWrongCodes if the terminal sent ten wrong codes within the
+    last minute.
+    """
+    earlier = None if scan.simulate else find_decided(tx, terminal.id, scan.id)
+    if earlier is not None:
+        return earlier
+    decided = decide_and_count(tx, terminal, scan, early_minutes)
+    if not scan.simulate:
+        keep_scan(tx, terminal, scan, decided.verdict)
+    return decided
+
+
+def check_in_by_staff(
+    tx: Transaction, person: StaffMember, reservation_id: str, scan_id: str,
+    *, arrivals: int | None, reason: str | None, early_minutes: int,
+) -> Decided:  # fmt: skip
+    """Check a party in from the portal. The scan log names the staff member `person`.
+
+    A `reason` overrides a refusal. Idempotent for each `scan_id`. Raises NotFound if the
+    reservation is unknown.
+    """
+    get_reservation(tx, reservation_id)
+    scan = Scan(
+        scan_id, Reading("list", (reservation_id,)), arrivals=arrivals, reason=reason, staff=person
+    )
+    return check_in(tx, get_portal_terminal(tx), scan, early_minutes)
 
 
 def decide(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -> Decided:
@@ -168,6 +239,128 @@ def keep_scan(tx: Transaction, terminal: Terminal, scan: Scan, verdict: Verdict)
     )  # fmt: skip
 
 
+def add_scan(tx: Transaction, values: dict[str, Any]) -> int:
+    """Append a row with the columns `values` to the log and its hash chain. Return its number.
+
+    The time is `tx.now` unless `values` sets `at`.
+    """
+    last = tx.row("SELECT seq, hash FROM scan ORDER BY seq DESC LIMIT 1")
+    seq, previous = (1, START) if last is None else (last[0] + 1, last[1])
+    row = {"seq": seq, "at": tx.now, **values}
+    tx.insert("scan", row | {"hash": follow(previous, [row.get(name) for name in CHAINED])})
+    return int(seq)
+
+
+def follow(previous: bytes, row: list[Any]) -> bytes:
+    """Return a row's hash: the SHA-256 of the previous row's hash and the columns in CHAINED."""
+    return hashlib.sha256(previous + _encode(row).encode()).digest()
+
+
+def log_scan(
+    tx: Transaction, terminal: Terminal, scan_id: str, kind: str, verdict: Verdict, **details: Any
+) -> int:
+    """Append a verdict to the log and return its row number.
+
+    `details` sets further columns of `scan`.
+    """
+    values = {
+        "scan_id": scan_id, "terminal_id": terminal.id, "kind": kind,
+        "reservation_id": verdict.reservation.id if verdict.reservation else None,
+        "result": verdict.result, "admitted": verdict.admitted, "verdict": verdict.to_json(),
+    }  # fmt: skip
+    seq = add_scan(tx, values | details)
+    if verdict.admitted:
+        tx.notices.append(DoorChanged(tx.now, terminal.id, scan_id, verdict))
+    return seq
+
+
+def find_decided(tx: Transaction, terminal_id: str, scan_id: str) -> Decided | None:
+    """Return the stored decision for a terminal's scan, or None if the scan is new."""
+    sql = "SELECT verdict FROM scan WHERE terminal_id = :terminal_id AND scan_id = :scan_id"
+    stored = tx.value(sql, {"terminal_id": terminal_id, "scan_id": scan_id})
+    return None if stored is None else recall(tx, stored)
+
+
+def recall(tx: Transaction, stored: str) -> Decided:
+    """Parse a stored verdict and read the current rows of the reservations it mentions."""
+    verdict = Verdict.from_json(stored)
+    seen = (*verdict.candidates, verdict.reservation)
+    found = (find_reservation(tx, reservation.id) for reservation in seen if reservation)
+    return Decided(verdict, tuple(reservation for reservation in found if reservation))
+
+
+_NOT_UNDONE = "s.admitted > 0 AND NOT EXISTS (SELECT 1 FROM scan u WHERE u.undoes = s.seq)"
+_ADMISSION = "s.seq, s.terminal_id, s.at, s.reservation_id, s.result, s.admitted"
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """A scan that a terminal or staff may want to undo.
+
+    `at` is in ms since 1970. `undo` is the verdict of the undo, as JSON, or None if the scan was
+    not undone.
+    """
+
+    seq: int
+    terminal_id: str
+    at: int
+    reservation_id: str | None
+    result: str
+    admitted: int
+    undo: str | None
+
+
+def find_admission(reader: Reader, terminal_id: str, scan_id: str) -> Admission | None:
+    """Return the scan with that id, or None.
+
+    If several terminals used the id, prefers this terminal's scan, then the latest scan.
+    """
+    sql = f"""SELECT {_ADMISSION}, u.verdict
+              FROM terminal t
+              JOIN scan s ON s.terminal_id = t.id AND s.scan_id = :scan_id
+              LEFT JOIN scan u ON u.undoes = s.seq
+              ORDER BY t.id = :terminal_id DESC, s.seq DESC LIMIT 1"""  # noqa: S608
+    return reader.one(Admission, sql, {"terminal_id": terminal_id, "scan_id": scan_id})
+
+
+def find_last_admission(reader: Reader, reservation_id: str) -> Admission | None:
+    """Return the reservation's latest admission that was not undone, or None."""
+    sql = f"""SELECT {_ADMISSION}, NULL FROM scan s
+              WHERE s.reservation_id = :id AND {_NOT_UNDONE} ORDER BY s.seq DESC LIMIT 1"""  # noqa: S608
+    return reader.one(Admission, sql, {"id": reservation_id})
+
+
+def find_first_admission(
+    reader: Reader, reservation_id: str
+) -> tuple[int, int, str | None, str | None] | None:
+    """Return the reservation's first admission that was not undone, or None.
+
+    The result is (row number, ms since 1970, terminal's name, staff member's name).
+    """
+    sql = f"""SELECT s.seq, coalesce(s.happened_at, s.at), t.name, staff.name
+              FROM scan s
+              JOIN terminal t ON t.id = s.terminal_id
+              LEFT JOIN staff ON staff.id = s.staff_id
+              WHERE s.reservation_id = :id AND {_NOT_UNDONE} ORDER BY s.seq LIMIT 1"""  # noqa: S608
+    return reader.row(sql, {"id": reservation_id})
+
+
+def list_first_check_ins(reader: Reader, date: str) -> dict[str, FirstCheckIn]:
+    """Return the first check-in of each party that is inside, for one evening (YYYY-MM-DD).
+
+    The result maps reservation ids to check-ins, whose `clock` is empty.
+    """
+    # With min(), SQLite takes the other columns from the row with the minimum.
+    sql = f"""SELECT r.id, coalesce(s.happened_at, s.at), t.name, staff.name, min(s.seq)
+              FROM reservation r
+              JOIN scan s ON s.reservation_id = r.id AND {_NOT_UNDONE}
+              JOIN terminal t ON t.id = s.terminal_id
+              LEFT JOIN staff ON staff.id = s.staff_id
+              WHERE r.date = :date AND r.arrived > 0 GROUP BY r.id"""  # noqa: S608
+    rows = reader.rows(sql, {"date": date})
+    return {id_: FirstCheckIn(at, "", name, by) for id_, at, name, by, _ in rows}
+
+
 _UNDO_WITHOUT_REASON_MS = 10_000
 
 
@@ -260,36 +453,3 @@ def _revert_admission(tx: Transaction, reservation_id: str, people: int, actor: 
         announce(tx, "reservation.checkin_reverted", reservation_id)
     verdict = Verdict("undone", see(reservation, arrived=remaining), admitted=-people)
     return Decided(verdict, (reservation,))
-
-
-def check_in(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -> Decided:
-    """Decide `scan`, then apply, log and announce the result.
-
-    A repeated scan (same terminal and scan id) gets the first response. A simulated scan changes
-    nothing, except that wrong codes are counted. Check-in never changes the reservation's status
-    (interface, section 3). Raises TooManyWrongCodes if the terminal sent ten wrong codes within the
-    last minute.
-    """
-    earlier = None if scan.simulate else find_decided(tx, terminal.id, scan.id)
-    if earlier is not None:
-        return earlier
-    decided = decide_and_count(tx, terminal, scan, early_minutes)
-    if not scan.simulate:
-        keep_scan(tx, terminal, scan, decided.verdict)
-    return decided
-
-
-def check_in_by_staff(
-    tx: Transaction, person: StaffMember, reservation_id: str, scan_id: str,
-    *, arrivals: int | None, reason: str | None, early_minutes: int,
-) -> Decided:  # fmt: skip
-    """Check a party in from the portal. The scan log names the staff member `person`.
-
-    A `reason` overrides a refusal. Idempotent for each `scan_id`. Raises NotFound if the
-    reservation is unknown.
-    """
-    get_reservation(tx, reservation_id)
-    scan = Scan(
-        scan_id, Reading("list", (reservation_id,)), arrivals=arrivals, reason=reason, staff=person
-    )
-    return check_in(tx, get_portal_terminal(tx), scan, early_minutes)

@@ -177,12 +177,7 @@ class ReadPass:
 
         Takes about 0.1 ms.
         """
-        key = Ed25519PublicKey.from_public_bytes(public_key)
-        try:
-            key.verify(self.signature, _CONTEXT + self.signed)
-        except InvalidSignature:
-            return False
-        return True
+        return is_signed(public_key, self.signature, _CONTEXT + self.signed)
 
     def is_signed_with(self, private_key: Ed25519PrivateKey) -> bool:
         """Whether this key signed the pass.
@@ -191,6 +186,16 @@ class ReadPass:
         are deterministic.
         """
         return hmac.compare_digest(private_key.sign(_CONTEXT + self.signed), self.signature)
+
+
+def is_signed(public_key: bytes, signature: bytes, message: bytes) -> bool:
+    """Whether `signature` of `message` is valid for this Ed25519 public key (32 bytes)."""
+    key = Ed25519PublicKey.from_public_bytes(public_key)
+    try:
+        key.verify(signature, message)
+    except InvalidSignature:
+        return False
+    return True
 
 
 def venue_tag(venue_id: str) -> bytes:
@@ -263,18 +268,14 @@ _VERIFIES = """(leaked_at IS NULL AND (retired_at IS NULL OR EXISTS (
 
 
 @dataclass(frozen=True, slots=True)
-class PublicKey:
-    """The Ed25519 public key (32 bytes) that terminals use to verify passes with this key id."""
+class SigningKey:
+    """A key without its private part, and whether passes signed with it are valid.
+
+    `public_key` is an Ed25519 public key (32 bytes). Times are in ms since 1970.
+    """
 
     kid: int
     public_key: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class KeyAge:
-    """A signing key's times, in ms since 1970, and whether passes signed with it are valid."""
-
-    kid: int
     created_at: int
     retired_at: int | None
     leaked_at: int | None
@@ -336,19 +337,19 @@ def find_verifying_key(
     return None if row is None else (_open_key(keyring, row[0]), bool(row[1]))
 
 
-def list_key_ages(reader: Reader) -> list[KeyAge]:
+def list_signing_keys(reader: Reader) -> list[SigningKey]:
     """Return all keys, starting with the current signing key."""
-    sql = f"""SELECT kid, created_at, retired_at, leaked_at, {_VERIFIES} FROM signing_key
-              ORDER BY retired_at IS NOT NULL, retired_at DESC, kid"""  # noqa: S608
-    rows = reader.rows(sql, {"oldest": _oldest(reader)})
-    return [KeyAge(*(*columns, bool(verifies))) for *columns, verifies in rows]
+    sql = f"""SELECT kid, public_key, created_at, retired_at, leaked_at, {_VERIFIES}
+              FROM signing_key ORDER BY retired_at IS NOT NULL, retired_at DESC, kid"""  # noqa: S608
+    return [
+        SigningKey(*(*columns, bool(verifies)))
+        for *columns, verifies in reader.rows(sql, {"oldest": _oldest(reader)})
+    ]
 
 
-def list_public_keys(reader: Reader) -> list[PublicKey]:
-    """Return all public keys whose passes are valid, starting with the current signing key."""
-    sql = f"""SELECT kid, public_key FROM signing_key WHERE {_VERIFIES}
-              ORDER BY retired_at IS NOT NULL, retired_at DESC, kid"""  # noqa: S608
-    return [PublicKey(*row) for row in reader.rows(sql, {"oldest": _oldest(reader)})]
+def list_public_keys(reader: Reader) -> list[SigningKey]:
+    """Return the keys whose passes are valid, starting with the current signing key."""
+    return [key for key in list_signing_keys(reader) if key.verifies]
 
 
 def _open_key(keyring: Keyring, wrapped: bytes) -> Ed25519PrivateKey:

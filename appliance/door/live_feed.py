@@ -14,8 +14,8 @@ from datetime import date
 from appliance.core.errors import Unavailable, log_exception
 from appliance.database.connection import Reader
 from appliance.database.database import ChangedBeside, Database
+from appliance.door.check_in import DoorChanged
 from appliance.door.offline_sync import Conflict, find_conflict
-from appliance.door.scan_log import DoorChanged
 from appliance.outbox import (
     ConflictChanged,
     ReservationChanged,

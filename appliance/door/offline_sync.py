@@ -6,11 +6,15 @@ from typing import Any
 
 from appliance.core.errors import TooManyWrongCodes
 from appliance.database.connection import Reader, Transaction, known
-from appliance.door.check_in import decide_and_count, keep_scan
-from appliance.door.scan import Scan, compensation_id
-from appliance.door.scan_log import Decided, find_decided, find_first_admission
+from appliance.door.check_in import (
+    Decided,
+    decide_and_count,
+    find_decided,
+    find_first_admission,
+    keep_scan,
+)
+from appliance.door.scan import Scan, Verdict, compensation_id
 from appliance.door.terminals import Terminal
-from appliance.door.verdict import Verdict
 from appliance.outbox import ConflictChanged
 
 ADMITTED_TWICE = "admitted_twice"  # more people were admitted than were booked
@@ -106,12 +110,7 @@ def _conflict(*row: Any) -> Conflict:
 _ALWAYS_CONFLICT = frozenset({"cancelled", "declined", "revoked", "not_confirmed", "payment_due"})
 
 
-@dataclass(frozen=True, slots=True)
-class Synced:
-    """The response to one synchronised scan."""
-
-    decided: Decided
-    conflict: Conflict | None
+Synced = tuple[Decided, Conflict | None]  # the response to one synchronised scan
 
 
 def sync_scans(
@@ -144,7 +143,7 @@ def _sync(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -
         conflict = find_conflict_of_scan(tx, terminal.id, scan.id)
         if conflict is None and _refused_too_late(earlier.verdict, scan):
             return _sync(tx, terminal, replace(scan, id=compensation_id(scan.id)), early_minutes)
-        return Synced(earlier, conflict)
+        return earlier, conflict
     try:
         decided = decide_and_count(tx, terminal, scan, early_minutes)
     except TooManyWrongCodes:
@@ -152,7 +151,7 @@ def _sync(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -
     seq = keep_scan(tx, terminal, scan, decided.verdict)
     kind = _conflict_kind(terminal, decided.verdict, scan)
     conflict = _add_conflict(tx, decided.verdict, seq, kind) if kind else None
-    return Synced(decided, conflict)
+    return decided, conflict
 
 
 def _refused_too_late(verdict: Verdict, scan: Scan) -> bool:

@@ -1,110 +1,14 @@
-"""The scan log (table `scan`), whose rows are linked by a hash chain, and its queries."""
+"""Read the scan log: check its hash chain, list its rows, and search them."""
 
-import hashlib
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from appliance.core.text import fold
-from appliance.database.connection import Reader, Transaction
-from appliance.door.terminals import Terminal
-from appliance.door.verdict import COLOURS, Verdict
-from appliance.reservations.model import Reservation
-from appliance.reservations.rows import find_reservation
+from appliance.database.connection import Reader
+from appliance.door.check_in import CHAINED, OLDEST_MS, follow
+from appliance.door.scan import COLOURS
 from appliance.staff.audit_log import START, find_break
-
-CHAINED = (
-    "seq", "scan_id", "terminal_id", "at", "device_at", "kind", "read_hash", "reservation_id",
-    "result", "admitted", "undoes", "staff_id", "happened_at",
-)  # fmt: skip
-
-OLDEST_MS = 48 * 3600 * 1000  # an offline scan's maximum age when the box receives it
-
-_encode = json.JSONEncoder(default=bytes.hex, separators=(",", ":")).encode
-_NOT_UNDONE = "s.admitted > 0 AND NOT EXISTS (SELECT 1 FROM scan u WHERE u.undoes = s.seq)"
-_ADMISSION = "s.seq, s.terminal_id, s.at, s.reservation_id, s.result, s.admitted"
-
-
-@dataclass(frozen=True, slots=True)
-class Admission:
-    """A scan that a terminal or staff may want to undo.
-
-    `at` is in ms since 1970. `undo` is the verdict of the undo, as JSON, or None if the scan was
-    not undone.
-    """
-
-    seq: int
-    terminal_id: str
-    at: int
-    reservation_id: str | None
-    result: str
-    admitted: int
-    undo: str | None
-
-
-def find_admission(reader: Reader, terminal_id: str, scan_id: str) -> Admission | None:
-    """Return the scan with that id, or None.
-
-    If several terminals used the id, prefers this terminal's scan, then the latest scan.
-    """
-    sql = f"""SELECT {_ADMISSION}, u.verdict
-              FROM terminal t
-              JOIN scan s ON s.terminal_id = t.id AND s.scan_id = :scan_id
-              LEFT JOIN scan u ON u.undoes = s.seq
-              ORDER BY t.id = :terminal_id DESC, s.seq DESC LIMIT 1"""  # noqa: S608
-    return reader.one(Admission, sql, {"terminal_id": terminal_id, "scan_id": scan_id})
-
-
-def find_last_admission(reader: Reader, reservation_id: str) -> Admission | None:
-    """Return the reservation's latest admission that was not undone, or None."""
-    sql = f"""SELECT {_ADMISSION}, NULL FROM scan s
-              WHERE s.reservation_id = :id AND {_NOT_UNDONE} ORDER BY s.seq DESC LIMIT 1"""  # noqa: S608
-    return reader.one(Admission, sql, {"id": reservation_id})
-
-
-def find_first_admission(
-    reader: Reader, reservation_id: str
-) -> tuple[int, int, str | None, str | None] | None:
-    """Return the reservation's first admission that was not undone, or None.
-
-    The result is (row number, ms since 1970, terminal's name, staff member's name).
-    """
-    sql = f"""SELECT s.seq, coalesce(s.happened_at, s.at), t.name, staff.name
-              FROM scan s
-              JOIN terminal t ON t.id = s.terminal_id
-              LEFT JOIN staff ON staff.id = s.staff_id
-              WHERE s.reservation_id = :id AND {_NOT_UNDONE} ORDER BY s.seq LIMIT 1"""  # noqa: S608
-    return reader.row(sql, {"id": reservation_id})
-
-
-def list_first_admissions(
-    reader: Reader, date: str
-) -> dict[str, tuple[int, str | None, str | None]]:
-    """Return the first admission of each party that is inside, for one evening (YYYY-MM-DD).
-
-    The result maps the reservation id to (ms since 1970, terminal's name, staff member's name).
-    """
-    # With min(), SQLite takes the other columns from the row with the minimum.
-    sql = f"""SELECT r.id, coalesce(s.happened_at, s.at), t.name, staff.name, min(s.seq)
-              FROM reservation r
-              JOIN scan s ON s.reservation_id = r.id AND {_NOT_UNDONE}
-              JOIN terminal t ON t.id = s.terminal_id
-              LEFT JOIN staff ON staff.id = s.staff_id
-              WHERE r.date = :date AND r.arrived > 0 GROUP BY r.id"""  # noqa: S608
-    return {id_: (at, name, by) for id_, at, name, by, _ in reader.rows(sql, {"date": date})}
-
-
-def add_scan(tx: Transaction, values: dict[str, Any]) -> int:
-    """Append a row with the columns `values` to the log and its hash chain. Return its number.
-
-    The time is `tx.now` unless `values` sets `at`.
-    """
-    last = tx.row("SELECT seq, hash FROM scan ORDER BY seq DESC LIMIT 1")
-    seq, previous = (1, START) if last is None else (last[0] + 1, last[1])
-    row = {"seq": seq, "at": tx.now, **values}
-    tx.insert("scan", row | {"hash": follow(previous, [row.get(name) for name in CHAINED])})
-    return int(seq)
 
 
 def count_scans(reader: Reader) -> int:
@@ -121,27 +25,17 @@ def find_broken_link(reader: Reader) -> int | None:
     return find_break(rows, follow)
 
 
-def follow(previous: bytes, row: list[Any]) -> bytes:
-    """Return a row's hash: the SHA-256 of the previous row's hash and the columns in CHAINED."""
-    return hashlib.sha256(previous + _encode(row).encode()).digest()
-
-
-@dataclass(frozen=True, slots=True)
-class LoggedScan:
+class LoggedScan(NamedTuple):
     """A row of the log.
 
-    `chained` has the columns in CHAINED, which the hash covers. `table`, `customer_name` and
-    `access_code` come from the reservation. Erased text is None.
+    `chained` has the columns in CHAINED, which the hash covers. `names` has the names of the
+    terminal, the staff member, the table and the customer, the access code and the reason. Erased
+    text is None.
     """
 
     chained: tuple[Any, ...]
     hash: bytes
-    reason: str | None
-    terminal: str
-    staff: str | None
-    table: str | None
-    customer_name: str | None
-    access_code: str | None
+    names: tuple[str | None, ...]
 
     @property
     def seq(self) -> int:
@@ -149,8 +43,7 @@ class LoggedScan:
         return int(self.chained[0])
 
 
-@dataclass(frozen=True, slots=True)
-class LogRange:
+class LogRange(NamedTuple):
     """A range of row numbers in the log, both ends included.
 
     `previous` is the hash of the row before the range, or None if that row was deleted.
@@ -178,14 +71,11 @@ def find_log_range(reader: Reader, since: int | None, until: int | None) -> LogR
     return LogRange(row[0], row[1], previous)
 
 
-def list_scans(reader: Reader, after: int, last: int, limit: int = -1) -> Iterator[LoggedScan]:
-    """Return up to `limit` rows with a number greater than `after` and at most `last`, in order.
-
-    A negative `limit` means no limit.
-    """
+def list_scans(reader: Reader, after: int, last: int, limit: int) -> list[LoggedScan]:
+    """Return up to `limit` rows with a number greater than `after` and at most `last`, in order."""
     columns = ", ".join(f"s.{name}" for name in CHAINED)
-    sql = f"""SELECT {columns}, s.hash, s.reason, t.name, staff.name, vt.name,
-                     r.customer_name, r.access_code
+    sql = f"""SELECT {columns}, s.hash, t.name, staff.name, vt.name, r.customer_name,
+                     r.access_code, s.reason
               FROM scan s
               LEFT JOIN terminal t ON t.id = s.terminal_id
               LEFT JOIN staff ON staff.id = s.staff_id
@@ -194,18 +84,14 @@ def list_scans(reader: Reader, after: int, last: int, limit: int = -1) -> Iterat
               WHERE s.seq > :after AND s.seq <= :last
               ORDER BY s.seq LIMIT :limit"""  # noqa: S608
     rows = reader.rows(sql, {"after": after, "last": last, "limit": limit})
-    return (LoggedScan(row[: len(CHAINED)], *row[len(CHAINED) :]) for row in rows)
+    size = len(CHAINED)
+    return [LoggedScan(row[:size], row[size], row[size + 1 :]) for row in rows]
 
 
 def list_types(reader: Reader) -> dict[str, str]:
     """Return a map from each chained column to its SQLite type, in the order of CHAINED."""
     types = {name: kind for _, name, kind, *_ in reader.rows("PRAGMA table_info(scan)")}
     return {name: types[name] for name in CHAINED}
-
-
-def list_log_keys(reader: Reader) -> list[bytes]:
-    """Return every public key that may have signed an export, including retired keys."""
-    return [row[0] for row in reader.rows("SELECT public_key FROM signing_key ORDER BY kid")]
 
 
 _REFUSALS = json.dumps([name for name, colour in COLOURS.items() if colour in {"amber", "red"}])
@@ -312,57 +198,3 @@ def _find_guests(reader: Reader, period: dict[str, Any], text: str) -> list[str]
         id_ for id_, name, code, number in reader.rows(sql, period)
         if wanted in fold(name or "") or wanted in fold(code or "") or wanted == fold(number or "")
     ]  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """A verdict and the current rows of the reservations it mentions."""
-
-    verdict: Verdict
-    reservations: tuple[Reservation, ...]
-
-
-def log_scan(
-    tx: Transaction, terminal: Terminal, scan_id: str, kind: str, verdict: Verdict, **details: Any
-) -> int:
-    """Append a verdict to the log and return its row number.
-
-    `details` sets further columns of `scan`.
-    """
-    values = {
-        "scan_id": scan_id, "terminal_id": terminal.id, "kind": kind,
-        "reservation_id": verdict.reservation.id if verdict.reservation else None,
-        "result": verdict.result, "admitted": verdict.admitted, "verdict": verdict.to_json(),
-    }  # fmt: skip
-    seq = add_scan(tx, values | details)
-    if verdict.admitted:
-        tx.notices.append(DoorChanged(tx.now, terminal.id, scan_id, verdict))
-    return seq
-
-
-def find_decided(tx: Transaction, terminal_id: str, scan_id: str) -> Decided | None:
-    """Return the stored decision for a terminal's scan, or None if the scan is new."""
-    sql = "SELECT verdict FROM scan WHERE terminal_id = :terminal_id AND scan_id = :scan_id"
-    stored = tx.value(sql, {"terminal_id": terminal_id, "scan_id": scan_id})
-    return None if stored is None else recall(tx, stored)
-
-
-def recall(tx: Transaction, stored: str) -> Decided:
-    """Parse a stored verdict and read the current rows of the reservations it mentions."""
-    verdict = Verdict.from_json(stored)
-    seen = (*verdict.candidates, verdict.reservation)
-    found = (find_reservation(tx, reservation.id) for reservation in seen if reservation)
-    return Decided(verdict, tuple(reservation for reservation in found if reservation))
-
-
-@dataclass(frozen=True, slots=True)
-class DoorChanged:
-    """Change notice: a scan admitted `verdict.admitted` people.
-
-    For an undo, the number is negative.
-    """
-
-    at: int
-    terminal_id: str
-    scan_id: str
-    verdict: Verdict

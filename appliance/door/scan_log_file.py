@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, BinaryIO, Literal
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from appliance.clock import format_instant
 from appliance.core.text import BYTE_ORDER_MARK, write_cell, write_cells
 from appliance.core.tokens import Keyring
 from appliance.database.connection import Reader
-from appliance.door.guest_pass import get_signing_key
-from appliance.door.scan_log import LoggedScan, find_log_range, follow, list_scans, list_types
+from appliance.door.check_in import follow
+from appliance.door.guest_pass import get_signing_key, is_signed
+from appliance.door.scan_log import LoggedScan, find_log_range, list_scans, list_types
 from appliance.venue.model import evening_end
 from appliance.venue.rows import get_venue
 
@@ -95,7 +95,7 @@ class Export:
 
     def page(self, reader: Reader) -> bytes:
         """Return the lines for the next rows, or `b""` after the last row."""
-        scans = list(list_scans(reader, self._after, self._last, _PAGE))
+        scans = list_scans(reader, self._after, self._last, _PAGE)
         self._after = scans[-1].seq if scans else self._last
         return b"".join(self._write_row(scan) for scan in scans)
 
@@ -126,8 +126,9 @@ class Export:
         for name in self._instants:
             values[f"{name}_utc"] = _format_time(chained[name], UTC)
             values[f"{name}_venue"] = _format_time(chained[name], self._zone)
-        first_name = next(iter((scan.customer_name or "").split()), None)
-        stored = (scan.terminal, scan.staff, scan.table, first_name, scan.access_code, scan.reason)
+        terminal, staff, table, customer_name, access_code, reason = scan.names
+        first_name = next(iter((customer_name or "").split()), None)
+        stored = (terminal, staff, table, first_name, access_code, reason)
         return values | dict(zip(_STORED, stored, strict=True))
 
     def _write(self, values: dict[str, Any]) -> bytes:
@@ -217,12 +218,8 @@ def _is_signed(line: bytes, statement: dict[str, Any], keys: Iterable[bytes]) ->
     except (KeyError, TypeError, ValueError):
         return False
     for key in keys:
-        try:
-            public_key = Ed25519PublicKey.from_public_bytes(key)
-            public_key.verify(signature, _FORMAT.encode() + _encode(statement))
-        except InvalidSignature:
-            continue
-        return line.rstrip(b"\r\n") == _statement_line(statement, key, signature)
+        if is_signed(key, signature, _FORMAT.encode() + _encode(statement)):
+            return line.rstrip(b"\r\n") == _statement_line(statement, key, signature)
     return False
 
 

@@ -11,15 +11,22 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+import msgspec
 
 from appliance.clock import MINUTE_MS, ZoneDatabase, parse_instant
 from appliance.core.i18n import load_languages
 from appliance.core.i18n import mark as _
-from appliance.door.guest_pass import GuestPass, ReadPass, lookalikes
-from appliance.door.scan import classify, read_pass
-from appliance.door.verdict import COLOURS, FirstCheckIn, Verdict, judge, phrase, see
+from appliance.door.guest_pass import GuestPass, ReadPass, is_signed, lookalikes
+from appliance.door.scan import (
+    COLOURS,
+    FirstCheckIn,
+    Verdict,
+    classify,
+    judge,
+    phrase,
+    read_pass,
+    see,
+)
 from appliance.reservations.model import Reservation
 from appliance.reservations.search import is_name
 from appliance.venue.model import Slot, interval, minute_of, tonight
@@ -175,7 +182,7 @@ def _decision(
         first = context.snapshot.entries.get(guest.id) if context.snapshot and guest else None
         if first is not None:
             at = datetime.fromtimestamp(first.at / 1000, context.zones.zone(identity.time_zone))
-            first = replace(first, clock=at.strftime("%H:%M"))
+            first = msgspec.structs.replace(first, clock=at.strftime("%H:%M"))
         sentence = phrase(Verdict(result, seen, admitted, first), identity.language).staff
     table, party = (seen.table_name, f"{seen.arrived}/{seen.guests}") if seen else ("", "")
     answer = Answer(COLOURS.get(result, "amber"), result, table, party, sentence)
@@ -191,9 +198,8 @@ def read_snapshot(signed: dict[str, Any], identity: Identity) -> Snapshot | None
     try:
         payload, key = str(signed["payload"]), identity.public_key(int(signed["kid"]))
         signature = base64.urlsafe_b64decode(str(signed["signature"]) + "==")
-        Ed25519PublicKey.from_public_bytes(key or b"").verify(
-            signature, _CONTEXT + payload.encode()
-        )
+        if not is_signed(key or b"", signature, _CONTEXT + payload.encode()):
+            return None
         content = json.loads(payload)
         origin = (content["environment"], content["venueTag"])
         if origin != (identity.environment, identity.venue_tag):
@@ -212,7 +218,7 @@ def read_snapshot(signed: dict[str, Any], identity: Identity) -> Snapshot | None
                 if (first := listed.get("firstCheckIn"))
             },
         )
-    except (InvalidSignature, KeyError, TypeError, ValueError, OverflowError, RecursionError):
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
         return None
 
 

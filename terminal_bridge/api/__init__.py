@@ -5,8 +5,9 @@ Every handler except `pair` calls `authenticate` first.
 
 from terminal_bridge.api.evening import evening, snapshot
 from terminal_bridge.api.live_feed import events
+from terminal_bridge.api.offline_scans import acknowledge, sync
 from terminal_bridge.api.pairing import me, pair, unpair
-from terminal_bridge.api.scans import acknowledge, check_in_by_hand, scan, sync, undo, undo_by_hand
+from terminal_bridge.api.protocol import check_in_by_hand, scan, undo, undo_by_hand
 
 TERMINAL_ROUTES = (
     ("POST", "/terminal/v1/pair", pair),

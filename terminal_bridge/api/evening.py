@@ -7,13 +7,14 @@ from typing import Any
 
 from aiohttp import web
 
-from appliance.clock import format_instant
+from appliance.clock import format_instant, optional_instant
 from appliance.core.errors import InvalidDate
 from appliance.core.tokens import encode_url_safe
 from appliance.database.connection import Reader
+from appliance.door.check_in import list_first_check_ins
 from appliance.door.guest_pass import get_signing_key, venue_tag
 from appliance.door.offline_sync import list_open_conflicts
-from appliance.door.scan_log import list_first_admissions
+from appliance.door.scan import FirstCheckIn
 from appliance.door.terminals import Terminal
 from appliance.environment import Environment
 from appliance.http.request import ENVIRONMENT, SEARCH_PHONES, answer
@@ -22,7 +23,8 @@ from appliance.reservations.rows import count_evening, list_evening
 from appliance.reservations.search import asks_phone, search
 from appliance.venue.model import day_of_week, parse_date
 from appliance.venue.rows import find_tonight, get_venue, list_slots
-from terminal_bridge.api.protocol import authenticate, conflict_of, encode, guest_of
+from terminal_bridge.api.offline_scans import conflict_of
+from terminal_bridge.api.protocol import authenticate, encode, first_check_in_of
 
 SNAPSHOT_CONTEXT = b"svc-snapshot-v1"
 LIFE_MS = 12 * 3600 * 1000
@@ -57,6 +59,27 @@ def _list(reader: Reader, terminal: Terminal, day: date | None, query: str) -> d
     }
 
 
+def guest_of(reservation: Reservation) -> dict[str, Any]:
+    """Return a reservation as an entry in the evening list."""
+    return {
+        "id": reservation.id,
+        "accessCode": reservation.access_code,
+        "customerFirstName": reservation.customer_given_name,
+        "table": {"id": reservation.table_id, "name": reservation.table_name,
+                  "number": reservation.table_number},
+        "date": reservation.date,
+        "slot": reservation.slot,
+        "guests": reservation.guests,
+        "arrived": reservation.arrived,
+        "notes": reservation.notes,
+        "status": reservation.status,
+        "checkedInAt": optional_instant(reservation.checked_in_at),
+        "source": reservation.source,
+        "vip": bool(reservation.vip),
+        "lateAt": optional_instant(reservation.late_at),
+    }  # fmt: skip
+
+
 async def snapshot(request: web.Request) -> web.Response:
     """`GET /snapshot`: return tonight's signed passes, or 304 if the ETag matches.
 
@@ -87,7 +110,7 @@ def _make_snapshot(reader: Reader, environment: Environment) -> tuple[str, dict[
 def _describe(reader: Reader, environment: Environment) -> dict[str, Any]:
     venue, evening = get_venue(reader), find_tonight(reader)
     weekday, date = day_of_week(evening), evening.isoformat()
-    first = list_first_admissions(reader, date)
+    first = list_first_check_ins(reader, date)
     return {
         "environment": environment.name,
         "venueTag": venue_tag(venue.id).hex(),
@@ -104,9 +127,7 @@ def _describe(reader: Reader, environment: Environment) -> dict[str, Any]:
     }
 
 
-def _pass(
-    reservation: Reservation, first: tuple[int, str | None, str | None] | None
-) -> dict[str, Any]:
+def _pass(reservation: Reservation, first: FirstCheckIn | None) -> dict[str, Any]:
     entry = {
         "passId": reservation.pass_id.hex(),
         "generation": reservation.generation,
@@ -120,7 +141,4 @@ def _pass(
         "slot": reservation.slot,
         "accessCode": reservation.access_code,
     }
-    if first is None:
-        return entry
-    at, terminal, by = first
-    return entry | {"firstCheckIn": {"at": format_instant(at), "terminal": terminal, "by": by}}
+    return entry | ({"firstCheckIn": first_check_in_of(first)} if first else {})

@@ -1,92 +1,82 @@
-"""The live feed as server-sent events (docs/guide/door-protocol.md).
+"""The live feed as server-sent events, for terminals (docs/guide/door-protocol.md) and pages.
 
 After an interruption, a terminal can resume the feed from the last `id:` that it received.
 """
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import asdict
+from typing import Any
 
 from aiohttp import web
 
 from appliance.core.errors import Unavailable
 from appliance.door.live_feed import Change, Listener
 from appliance.door.terminals import Terminal, get_terminal
-from appliance.environment import Environment
 from appliance.http.request import ENVIRONMENT
-from terminal_bridge.api.protocol import authenticate, encode, event_of
+from terminal_bridge.api.evening import guest_of
+from terminal_bridge.api.offline_scans import conflict_of
+from terminal_bridge.api.protocol import authenticate, encode, first_check_in_of
 
 HEARTBEAT_SECONDS = 20.0
 _BATCH = 8  # changes serialised before yielding to the event loop
 _SEND_SECONDS = 30.0  # a listener that reads nothing for this long is disconnected
 
 
-async def events(request: web.Request) -> web.StreamResponse:
-    """`GET /events`: stream check-ins and changes to tonight's list as they are committed.
+class FeedStream(web.StreamResponse):
+    """A response that streams the live feed after the middlewares have set the common headers.
 
-    `Last-Event-ID`, or `?after=` if a page cannot set the header, resumes the stream without
-    loss. If it cannot be resumed, it begins with `reset`, and the terminal must reload the evening.
+    A listener may resume the stream from its last id: in `Last-Event-ID`, or in `?after=` if a page
+    cannot set the header.
     """
-    terminal = await authenticate(request)
-    if request.method == "HEAD":
-        return web.Response(content_type="text/event-stream")
-    after = request.headers.get("Last-Event-ID") or request.query.get("after")
-    return _EventStream(request, terminal, after)
 
-
-class _EventStream(web.StreamResponse):
-    """A response that streams its body after the middlewares have set the common headers."""
-
-    def __init__(self, request: web.Request, terminal: Terminal, after: str | None) -> None:
+    def __init__(self, request: web.Request, owner: str, wants: Callable[[Change], bool]) -> None:
         super().__init__(headers={"X-Accel-Buffering": "no"})
         self.content_type = "text/event-stream"
         self.charset = "utf-8"
-        self._environment: Environment = request[ENVIRONMENT]
-        self._terminal = terminal
-        self._after = after
+        self._feed = request[ENVIRONMENT].feed
+        self._owner, self._wants = owner, wants
+        self._after = request.headers.get("Last-Event-ID") or request.query.get("after")
+
+    def authorise(self, listener: Listener, changes: list[Change]) -> list[Change]:
+        """Return the changes that the listener may still have, and end it if it may have no more.
+
+        Called for each batch, because the listener's rights may have changed in the meantime.
+        """
+        raise NotImplementedError
+
+    def describe(self, change: Change) -> tuple[str, dict[str, Any]]:
+        """Return a change as (event, data)."""
+        raise NotImplementedError
 
     async def write_eof(self, data: bytes = b"") -> None:
-        """Stream until the listener leaves or the box stops.
-
-        Also stop if the terminal's role changes or the terminal is revoked.
-        """
-        feed = self._environment.feed
+        """Stream until the listener leaves or is ended, or the box stops."""
         with suppress(Unavailable):  # the box is stopping
-            listener = await feed.listen(self._terminal.id, self._after, _concerns_tonight)
+            listener = await self._feed.listen(self._owner, self._after, self._wants)
             try:
                 while await self._send_changes(listener):
                     pass
             finally:
-                feed.leave(listener)
+                self._feed.leave(listener)
         await super().write_eof(data)
 
     async def _send_changes(self, listener: Listener) -> bool:
         """Wait for changes and send them. Return whether to continue."""
-        changes = await listener.take(HEARTBEAT_SECONDS)
-        terminal = self._terminal
-        # A command in another process may have changed this terminal, so read it again.
-        if any(change.kind in {"reset", "totals"} for change in changes):
-            terminal = self._environment.database.peek(get_terminal, terminal.id)
-        if terminal.role != self._terminal.role:
-            return False
+        changes = self.authorise(listener, await listener.take(HEARTBEAT_SECONDS))
+        is_over = listener.over.done()
         events = []
         for number, change in enumerate(changes, 1):
-            events.append(self._event(change))
+            kind, data = self.describe(change)
+            events.append(f"event: {kind}\nid: {change.position}\ndata: {encode(data)}\n\n")
             if number % _BATCH == 0:  # yields to the event loop, because scans may be waiting
                 await asyncio.sleep(0)
-        is_over = listener.over.done()
-        # The heartbeat's id is the position after the changes that were not sent to this terminal.
+        # The heartbeat's id is the position after the changes that were not sent to this listener.
         if not changes and not is_over:
             events.append(f": still here\nid: {listener.position}\n\n")
-        if terminal.revoked_at is not None:
-            events.append(self._event(Change(listener.position, "revoked")))
-            is_over = True
         if events and not await self._send("".join(events).encode(), listener):
             return False
         return not is_over
-
-    def _event(self, change: Change) -> str:
-        data = encode(event_of(change, self._terminal))
-        return f"event: {change.kind}\nid: {change.position}\ndata: {data}\n\n"
 
     async def _send(self, chunk: bytes, listener: Listener) -> bool:
         """Write a chunk. Return False if the listener does not read it in time."""
@@ -104,6 +94,39 @@ class _EventStream(web.StreamResponse):
         return True
 
 
+async def events(request: web.Request) -> web.StreamResponse:
+    """`GET /events`: stream check-ins and changes to tonight's list as they are committed.
+
+    If the stream cannot be resumed without loss, it begins with `reset`, and the terminal must
+    reload the evening.
+    """
+    terminal = await authenticate(request)
+    if request.method == "HEAD":
+        return web.Response(content_type="text/event-stream")
+    return _DoorStream(request, terminal)
+
+
+class _DoorStream(FeedStream):
+    def __init__(self, request: web.Request, terminal: Terminal) -> None:
+        super().__init__(request, terminal.id, _concerns_tonight)
+        self._database, self._terminal = request[ENVIRONMENT].database, terminal
+
+    def authorise(self, listener: Listener, changes: list[Change]) -> list[Change]:
+        # A command in another process may have changed this terminal, so read it again.
+        if any(change.kind in {"reset", "totals"} for change in changes):
+            terminal = self._database.peek(get_terminal, self._terminal.id)
+            if terminal.role != self._terminal.role:
+                listener.drop()
+                return []
+            if terminal.revoked_at is not None:
+                listener.end()
+                return [*changes, Change(listener.position, "revoked")]
+        return changes
+
+    def describe(self, change: Change) -> tuple[str, dict[str, Any]]:
+        return change.kind, event_of(change, self._terminal)
+
+
 def _concerns_tonight(change: Change) -> bool:
     """Return whether a change concerns tonight's list.
 
@@ -114,3 +137,23 @@ def _concerns_tonight(change: Change) -> bool:
     if found is None or change.conflict is not None:
         return True
     return found.date == change.evening
+
+
+def event_of(change: Change, terminal: Terminal) -> dict[str, Any]:
+    """Return a feed event's data. Only terminals with the role `search` receive notes."""
+    data: dict[str, Any] = {}
+    if change.totals is not None:
+        data |= {"evening": change.evening, "totals": asdict(change.totals)}
+    if change.reservation is not None:
+        data["reservation"] = guest_of(change.reservation)
+        if not terminal.may("search"):
+            data["reservation"]["notes"] = None
+    if change.door is not None:
+        data["admitted"] = change.door.verdict.admitted
+        data["terminalId"] = change.door.terminal_id
+        if change.kind == "check-in":
+            data["scanId"] = change.door.scan_id
+        data["firstCheckIn"] = first_check_in_of(change.door.verdict.first_check_in)
+    if change.conflict is not None:
+        data["conflict"] = conflict_of(change.conflict, terminal)
+    return data

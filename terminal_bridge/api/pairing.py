@@ -1,21 +1,26 @@
 """Terminal pairing, and `GET /me`."""
 
+import re
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from aiohttp import web
 
 from appliance.clock import Clock, format_instant
-from appliance.core.errors import PairingLater, PairingRefused
+from appliance.core.errors import PairingLater, PairingRefused, field_invalid
 from appliance.core.tokens import encode_url_safe
 from appliance.database.connection import Reader
 from appliance.door.guest_pass import list_public_keys, venue_tag
+from appliance.door.scan import LANGUAGES
 from appliance.door.terminals import (
+    NAME_MAX,
     get_terminal,
     pair_by_code,
     pair_by_secret,
     revoke_terminal,
 )
+from appliance.environment import Environment
 from appliance.http.rate_limit import RateLimit
 from appliance.http.request import (
     CALLER_OF,
@@ -26,13 +31,30 @@ from appliance.http.request import (
     read_object,
 )
 from appliance.venue.rows import find_tonight, get_venue
-from terminal_bridge.api.protocol import authenticate, keep_token, parse_pairing
+from terminal_bridge.api.protocol import authenticate, cookie_name, parse_flag
 
 # After five wrong attempts by all devices together, the open pairing codes stop working
 # (appliance/door/terminals.py). The limit per device is lower, so that one device alone cannot
 # disable them.
 _TRIES_PER_DEVICE = 3
 _OFFER_SECONDS = 600.0
+_PAIRING_CODE = re.compile(r"[0-9]{8}")
+_PAIRING_SECRET = re.compile(r"[A-Za-z0-9_-]{43}")  # a secret has 256 bits
+_A_YEAR = 365 * 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class PairingRequest:
+    """A pairing request. With `cookie`, the browser stores the token in a cookie.
+
+    `code` contains the typed digits if `is_typed`, else the secret from a link.
+    """
+
+    code: str
+    name: str | None
+    language: str
+    cookie: bool
+    is_typed: bool
 
 
 def pairing_tries(clock: Clock) -> RateLimit:
@@ -69,6 +91,31 @@ async def pair(request: web.Request) -> web.Response:
     response = answer(data)
     keep_token(response, environment, token)
     return response
+
+
+def parse_pairing(body: dict[str, Any]) -> PairingRequest:
+    """Parse code, name, language and cookie. Raises ValidationError if one is invalid."""
+    given = body.get("code")
+    code = given.strip() if isinstance(given, str) else ""
+    is_typed = _PAIRING_SECRET.fullmatch(code) is None
+    if is_typed:
+        code = re.sub(r"[\s-]", "", code)
+        if not _PAIRING_CODE.fullmatch(code):
+            raise field_invalid("code", "pairing_code")
+    name = body.get("name")
+    if name is not None and (not isinstance(name, str) or len(name.strip()) > NAME_MAX):
+        raise field_invalid("name", "text_at_most", longest=NAME_MAX)
+    language = body.get("language", "fr")
+    if language not in LANGUAGES:
+        raise field_invalid("language", "among", allowed=", ".join(LANGUAGES))
+    cookie = parse_flag(body, "cookie")
+    return PairingRequest(code, (name or "").strip() or None, language, cookie, is_typed)
+
+
+def keep_token(response: web.Response, environment: Environment, token: str) -> None:
+    """Store the token in a cookie that scripts cannot read. An empty token deletes the cookie."""
+    name, max_age = cookie_name(environment), _A_YEAR if token else 0
+    response.set_cookie(name, token, max_age=max_age, secure=True, httponly=True, samesite="Strict")
 
 
 async def unpair(request: web.Request) -> web.Response:

@@ -9,11 +9,11 @@ from appliance.box import Box
 from appliance.core.errors import ApiError, Unavailable
 from appliance.core.scanner_settings import ReaderSettings
 from appliance.database.connection import Reader
+from appliance.door.scan import UNREAD, Scan
 from appliance.door.terminals import Terminal, list_terminals
 from appliance.environment import Environment
-from terminal_bridge.api.protocol import ScanRequest, touch
-from terminal_bridge.api.scans import decide_code
-from terminal_bridge.scanners.scanner import ARRIVALS, Answer, Decide, ReaderState, Undecided
+from terminal_bridge.api.protocol import decide_code, touch
+from terminal_bridge.scanners.scanner import ARRIVALS, Answer, Decide, Undecided, Watch
 from terminal_bridge.scanners.scanners import Readers
 
 READER_TROUBLE = "reader_trouble"  # the alert's name
@@ -23,15 +23,16 @@ def readers_of(box: Box) -> Readers:
     """Create the scanners from the box's settings. Their faults are stored as alerts."""
     writing: set[asyncio.Task[None]] = set()
 
-    async def write(state: ReaderState) -> None:
-        sentence = f"Scanner {state.place}: {state.trouble}." if state.trouble else ""
-        database = _environment(box, state.environment).database
+    async def write(watch: Watch) -> None:
+        place = watch.settings.place
+        sentence = f"Scanner {place}: {watch.trouble}." if watch.trouble else ""
+        database = _environment(box, watch.settings.environment).database
         with suppress(Unavailable):
-            await database.write(set_alert, READER_TROUBLE, sentence, state.place)
+            await database.write(set_alert, READER_TROUBLE, sentence, place)
 
-    def write_soon(state: ReaderState) -> None:
+    def write_soon(watch: Watch) -> None:
         """Write the alert in the background, because a write to a full disk would delay scans."""
-        task = asyncio.ensure_future(write(state))
+        task = asyncio.ensure_future(write(watch))
         writing.add(task)
         task.add_done_callback(writing.discard)
 
@@ -56,9 +57,9 @@ def _decider(box: Box, settings: ReaderSettings) -> Decide:
         terminal = environment.database.peek(find_terminal, settings.terminal)
         await touch(environment, terminal)
         now = box.clock.now()
-        scan_request = ScanRequest(box.tokens.new_id(now), ARRIVALS)
+        scanned = Scan(box.tokens.new_id(now), UNREAD, ARRIVALS)
         try:
-            return Answer.of(await decide_code(environment, terminal, scan_request, code))
+            return Answer.of(await decide_code(environment, terminal, scanned, code))
         except ApiError as error:
             sentence = error.error_en if terminal.language == "en" else error.error
             raise Undecided(sentence) from None

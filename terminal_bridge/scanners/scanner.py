@@ -64,69 +64,57 @@ def line_of(answer: Answer, *, is_same: bool = False) -> bytes:
     return f"{' '.join(fields)}\r\n".encode("utf-8", "replace")
 
 
-@dataclass(slots=True)
-class ReaderState:
-    """The state of one scanner. Times are in ms since 1970.
-
-    `connected_since` is None while the device is absent. `trouble` is the current fault, if any.
-    """
-
-    kind: str
-    place: str
-    terminal: str
-    environment: str
-    connected_since: int | None = None
-    last_read_at: int | None = None
-    reads: int = 0
-    dropped: int = 0
-    trouble: str | None = None
-
-
 class Watch:
-    """Tracks one scanner's state and logs changes. May be called from the scanner's thread."""
+    """One scanner's state, and the log of its faults. May be changed from the scanner's thread.
+
+    Times are in ms since 1970. `connected_since` is None while the device is absent. `trouble` is
+    the current fault, if any.
+    """
 
     def __init__(
         self, settings: ReaderSettings, clock: Clock,
-        on_change: Callable[[ReaderState], None] = lambda _: None,
+        on_change: Callable[["Watch"], None] = lambda _: None,
     ) -> None:  # fmt: skip
         """Create the state. `on_change` is called, in any thread, when a fault begins or ends."""
         self.settings = settings
-        self.state = ReaderState(
-            settings.kind, settings.place, settings.terminal, settings.environment
-        )
+        self.connected_since: int | None = None
+        self.last_read_at: int | None = None
+        self.reads = 0
+        self.dropped = 0
+        self.trouble: str | None = None
         self._clock = clock
         self._on_change = on_change
 
     def connected(self) -> None:
         """Record that the device is connected, or that the port is open."""
-        self.state.connected_since = self._clock.now()
-        log.info("scanner: %s %s: connected", self.state.kind, self.state.place)
+        self.connected_since = self._clock.now()
+        log.info("scanner: %s %s: connected", self.settings.kind, self.settings.place)
         self.decided(None)
 
     def disconnected(self, why: str) -> None:
         """Record that the device is absent. The same reason is not logged twice in a row."""
-        self.state.connected_since = None
+        self.connected_since = None
         self.decided(why)
 
     def read(self) -> None:
         """Record that a code was read."""
-        self.state.last_read_at = self._clock.now()
-        self.state.reads += 1
+        self.last_read_at = self._clock.now()
+        self.reads += 1
 
     def decided(self, trouble: str | None) -> None:
         """Set the current fault to `trouble`, or clear it if `trouble` is None."""
         if self._set_trouble(trouble):
-            self._on_change(self.state)
+            self._on_change(self)
 
     def drop(self, why: str) -> None:
         """Record that input was dropped. The reason `why` becomes the current fault."""
-        self.state.dropped += 1
+        self.dropped += 1
         self._set_trouble(why)
 
     def _set_trouble(self, trouble: str | None) -> bool:
-        known, self.state.trouble = self.state.trouble, trouble
+        known, self.trouble = self.trouble, trouble
         if trouble and trouble != known:
-            log.warning("scanner: %s %s: %s", self.state.kind, self.state.place, trouble)
+            log.warning("scanner: %s %s: %s", self.settings.kind, self.settings.place, trouble)
         return trouble != known
 
 

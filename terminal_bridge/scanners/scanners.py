@@ -11,7 +11,7 @@ from appliance.clock import Clock
 from appliance.core.errors import log_exception
 from appliance.core.scanner_settings import ReaderSettings
 from terminal_bridge.scanners.device import DeviceReader, open_keyboard, open_serial
-from terminal_bridge.scanners.scanner import TROUBLE, Answer, Decide, ReaderState, Undecided, Watch
+from terminal_bridge.scanners.scanner import TROUBLE, Answer, Decide, Undecided, Watch
 from terminal_bridge.scanners.tcp import TcpReader
 
 REPEATED_WITHIN_SECONDS = 3.0
@@ -22,7 +22,7 @@ class Readers:
 
     def __init__(
         self, settings: Sequence[ReaderSettings], decider: Callable[[ReaderSettings], Decide],
-        clock: Clock, on_change: Callable[[ReaderState], None] = lambda _: None,
+        clock: Clock, on_change: Callable[[Watch], None] = lambda _: None,
         before: Callable[[], Awaitable[None]] | None = None,
     ) -> None:  # fmt: skip
         """Set up the scanners without starting them.
@@ -32,16 +32,11 @@ class Readers:
         starts the scanners.
         """
         self._before, self._on_change = before, on_change
-        self._watches = [Watch(each, clock, self._report) for each in settings]
+        self.states = [Watch(each, clock, self._report) for each in settings]
         self._readers = [
             _make(watch, Once(_watched(decider(watch.settings), watch), clock))
-            for watch in self._watches
+            for watch in self.states
         ]
-
-    @property
-    def states(self) -> list[ReaderState]:
-        """Return each scanner's state, in the order of the settings."""
-        return [watch.state for watch in self._watches]
 
     async def start(self) -> None:
         """Start all scanners."""
@@ -58,9 +53,9 @@ class Readers:
             if isinstance(result, Exception):
                 log_exception("scanner: close", result)
 
-    def _report(self, state: ReaderState) -> None:
+    def _report(self, watch: Watch) -> None:
         with suppress(RuntimeError):  # the event loop is closed
-            self._loop.call_soon_threadsafe(self._on_change, state)
+            self._loop.call_soon_threadsafe(self._on_change, watch)
 
 
 class Once:
@@ -103,7 +98,7 @@ def _watched(decide: Decide, watch: Watch) -> Decide:
             watch.decided(str(why))
             return Answer("grey", "error", sentence=str(why))
         except Exception as error:  # noqa: BLE001 - the guest gets a grey answer
-            log_exception(f"scanner: {watch.state.place}", error)
+            log_exception(f"scanner: {watch.settings.place}", error)
             return TROUBLE
         watch.decided(None)
         return answer

@@ -12,7 +12,7 @@ from appliance.core.i18n import Language
 from appliance.core.qr import qr_svg
 from appliance.core.tokens import hash_token
 from appliance.database.connection import Reader
-from appliance.door.guest_pass import list_key_ages, rotate_signing_key
+from appliance.door.guest_pass import list_signing_keys, rotate_signing_key
 from appliance.door.offline_sync import acknowledge_conflict, list_open_conflicts
 from appliance.door.scan_log import LogFilter, count_scans, find_broken_link, page_log
 from appliance.door.scan_log_file import Export, Format
@@ -56,7 +56,7 @@ async def show_door(request: web.Request) -> web.Response:
     scanners = request.app[READERS].states
     values = {
         **await environment.database.read(_read),
-        "readers": [state for state in scanners if state.environment == environment.name],
+        "readers": [each for each in scanners if each.settings.environment == environment.name],
         "results": _result_words(language_of(request)),
         "in_words": moment_formatter(request),
         "version_of": _describe_version,
@@ -145,7 +145,7 @@ async def issue(request: web.Request) -> web.Response:
 async def show_keys(request: web.Request) -> web.Response:
     """`GET …/keys`: show the keys that sign guest passes."""
     database = request[ENVIRONMENT].database
-    keys = await database.read(list_key_ages)
+    keys = await database.read(list_signing_keys)
     signing = next((key for key in keys if key.retired_at is None), None)
     days = max(0, database.clock.now() - signing.created_at) // DAY_MS if signing else 0
     values = {

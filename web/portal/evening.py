@@ -1,10 +1,8 @@
 """The page `/portal/tonight`: an evening's board of tables and slots, and its live feed."""
 
 import asyncio
-import json
 from collections import defaultdict
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
@@ -13,7 +11,6 @@ from zoneinfo import ZoneInfo
 from aiohttp import web
 
 from appliance.alerts import list_alerts
-from appliance.core.errors import Unavailable
 from appliance.database.connection import Reader
 from appliance.doctor.check import describe
 from appliance.door.live_feed import Change, Listener
@@ -22,6 +19,7 @@ from appliance.reservations.model import Reservation
 from appliance.reservations.rows import count_evening, count_requests, list_evening
 from appliance.venue.model import Slot, interval, minute_of, offered_slots, overlap
 from appliance.venue.rows import find_closing, find_tonight, get_venue, list_slots, list_tables
+from terminal_bridge.api.live_feed import FeedStream
 from web.portal.box import text_of
 from web.portal.cookies import LIVE, SESSION
 from web.portal.forms import date_parameter
@@ -160,7 +158,6 @@ def _time(minute: int) -> str:
 
 
 _ROWS_MAX = 60
-_HEARTBEAT_SECONDS = 20.0
 
 
 async def show_board(request: web.Request) -> web.Response:
@@ -219,31 +216,13 @@ async def board_events(request: web.Request) -> web.StreamResponse:
     - `reset`: the page must read the whole board again.
     - `revoked`: the session has ended.
     """
-    day = date_parameter(request)
-    return _BoardStream(request, day.isoformat() if day else None)
+    return _BoardStream(request, date_parameter(request))
 
 
-class _BoardStream(web.StreamResponse):
-    """The response that streams the board's events."""
-
-    def __init__(self, request: web.Request, day: str | None) -> None:
-        super().__init__(headers={"X-Accel-Buffering": "no"})
-        self.content_type = "text/event-stream"
-        self.charset = "utf-8"
-        self._request, self._day = request, day
-
-    async def write_eof(self, data: bytes = b"") -> None:
-        """Stream until the browser disconnects, the box stops, or the session ends."""
-        feed, owner = self._request[ENVIRONMENT].feed, f"staff:{self._request[SESSION].id}"
-        after = self._request.headers.get("Last-Event-ID") or self._request.query.get("after")
-        with suppress(Unavailable):  # the box is stopping
-            listener = await feed.listen(owner, after, self._concerns)
-            try:
-                while await self._send(listener):
-                    pass
-            finally:
-                feed.leave(listener)
-        await super().write_eof(data)
+class _BoardStream(FeedStream):
+    def __init__(self, request: web.Request, day: date | None) -> None:
+        super().__init__(request, f"staff:{request[SESSION].id}", self._concerns)
+        self._request, self._day = request, day.isoformat() if day else None
 
     def _concerns(self, change: Change) -> bool:
         found = change.reservation
@@ -253,29 +232,21 @@ class _BoardStream(web.StreamResponse):
             return True
         return found.date == (self._day or change.evening)
 
-    async def _send(self, listener: Listener) -> bool:
-        """Send the next changes, or a heartbeat, and return whether the stream continues."""
-        changes = await listener.take(_HEARTBEAT_SECONDS)
+    def authorise(self, listener: Listener, changes: list[Change]) -> list[Change]:
         # When a session is revoked, the live environment's feed ends by itself. Check here for
         # sessions that have expired and, in the test environment, also for revoked sessions.
         session = find_living_session(self._request, self._request[LIVE])
-        if not listener.over.done() and session is None:
-            changes = [Change(listener.position, "revoked")]
+        if session is None and not listener.over.done():
             listener.end()
-        text = "".join(_lines(change) for change in changes) or f": {listener.position}\n\n"
-        try:
-            async with asyncio.timeout(_HEARTBEAT_SECONDS):
-                await self.write(text.encode())
-        except TimeoutError:
-            return False
-        return not listener.over.done()
+            return [Change(listener.position, "revoked")]
+        return changes
 
-
-def _lines(change: Change) -> str:
-    kind, data, found = "totals", {}, change.reservation
-    if change.kind in {"reset", "revoked"}:
-        kind = change.kind
-    elif found is not None:
-        kind = "row"
-        data = {"reservation": found.id, "table": found.table_id, "version": found.version}
-    return f"event: {kind}\nid: {change.position}\ndata: {json.dumps(data)}\n\n"
+    def describe(self, change: Change) -> tuple[str, dict[str, Any]]:
+        found = change.reservation
+        if change.kind in {"reset", "revoked"}:
+            return change.kind, {}
+        if found is None:
+            return "totals", {}
+        return "row", {
+            "reservation": found.id, "table": found.table_id, "version": found.version,
+        }  # fmt: skip

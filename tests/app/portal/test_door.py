@@ -6,8 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from appliance.door.guest_pass import pass_text
-from appliance.door.scan_log import list_log_keys
+from appliance.door.guest_pass import list_signing_keys, pass_text
 from appliance.door.scan_log_file import check_export
 from appliance.reservations.rows import get_reservation
 from tests.app.portal.door_room import a_pass, a_terminal, rows, scan
@@ -225,7 +224,7 @@ async def test_an_export_is_streamed_signed_and_verifies(running, kind, manager)
         assert formulas_in(content.decode("utf-8-sig")) == []
         assert content.count(b"\r\n") == 3
         return
-    keys = await running.live.database.read(list_log_keys)
+    keys = [key.public_key for key in await running.live.database.read(list_signing_keys)]
     checked = check_export(io.BytesIO(content), lambda _header: keys)
     assert (checked.count, checked.line) == (2, None)
 

@@ -6,7 +6,7 @@ import pytest
 
 from appliance.api_keys import READ_ONLY_SCOPES, SCOPES
 from appliance.core.tokens import Keyring
-from appliance.door.guest_pass import list_key_ages
+from appliance.door.guest_pass import list_signing_keys
 from appliance.door.terminals import (
     pair_by_code,
 )
@@ -175,5 +175,5 @@ def test_a_new_signing_key_signs_in_the_environment_that_was_named_alone(box, fl
 
 def signing_keys(box, environment):
     with box.transaction(environment) as tx:
-        ages = list_key_ages(tx)
+        ages = list_signing_keys(tx)
         return [(key.kid, key.retired_at is None, key.leaked_at is not None) for key in ages]

@@ -1,7 +1,7 @@
 """Rows of the door log in numbers, for tests of pages and of time."""
 
 from appliance.database.connection import Transaction
-from appliance.door.scan_log import add_scan
+from appliance.door.check_in import add_scan
 from appliance.door.terminals import issue_terminal
 
 

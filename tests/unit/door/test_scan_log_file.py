@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from appliance.door.check_in import check_in, undo_check_in
-from appliance.door.guest_pass import add_signing_key
+from appliance.door.guest_pass import add_signing_key, list_signing_keys
 from appliance.door.scan import Reading, Scan
-from appliance.door.scan_log import count_scans, find_broken_link, list_log_keys
+from appliance.door.scan_log import count_scans, find_broken_link
 from appliance.door.scan_log_file import NOT_AN_EXPORT, Checked, Export, check_export
 from appliance.door.terminals import get_terminal, issue_terminal
 from tests.spreadsheets import formulas_in, rows_of
@@ -54,7 +54,7 @@ class Log:
 
     async def check(self, content):
         """Check a file with the keys of the box."""
-        keys = await self.box.live.database.read(list_log_keys)
+        keys = [key.public_key for key in await self.box.live.database.read(list_signing_keys)]
         return check_export(io.BytesIO(content), lambda _: keys)
 
 
