@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from appliance.clock import DAY_MS, HOUR_MS
+from appliance.clock_gate import find_latest_instant
 from appliance.core.data_directory import ENVIRONMENTS
 from appliance.core.errors import OperatorError
 from appliance.core.network import is_loopback_host, own_addresses, serves_tls
@@ -52,11 +53,6 @@ _WARN_DAYS, _FAIL_DAYS = 21, 3  # the box renews its certificate 30 days before 
 MAIL_DEADLINE = 5.0
 _WEEK = 7 * DAY_MS
 _MANY = 5  # number of consecutive failures that the check reports
-_NEWEST = """
-    SELECT max(at) FROM (
-        SELECT max(at) AS at FROM scan UNION ALL SELECT max(at) FROM history UNION ALL
-        SELECT max(at) FROM heartbeat UNION ALL SELECT max(created_at) FROM signing_key)
-"""
 _DELIVERIES = """
     SELECT (SELECT count(*) FROM delivery WHERE state = 'dead' AND finished_at >= :since),
            count(*), min(e.occurred_at)
@@ -104,7 +100,7 @@ def clock(context: CheckContext) -> Check:
     at, newest = context.clock.now(), 0
     for environment in ENVIRONMENTS:
         with suppress(NotExamined), context.rows(environment) as reader:
-            newest = max(newest, reader.value(_NEWEST) or 0)
+            newest = max(newest, find_latest_instant(reader) or 0)
     now = utc(at)
     if at < newest - _BACK_IN_TIME:
         return Check.of("clock_behind", now=now, newest=utc(newest))
@@ -289,10 +285,8 @@ def mail(context: CheckContext) -> Check:
     found = context.known_settings().mail
     if not found.host:
         return Check.of("mail_off")
-    missing = "" if found.password or not found.user else "mail.password"
-    missing = missing if found.sender else "mail.sender"
-    if missing:
-        return Check.of("mail_incomplete", setting=missing)
+    if found.user and not found.password:
+        return Check.of("mail_incomplete")
     if found.security == "none" and found.password:
         return Check.of("mail_unencrypted")
     return Check.of("mail", server=found.host)
@@ -301,7 +295,7 @@ def mail(context: CheckContext) -> Check:
 def mail_server(context: CheckContext) -> Check:
     """Check that the mail server accepts the sign-in within 5 s. Runs only with `--online`."""
     found = context.known_settings().mail
-    if not context.online or not found.host or not found.sender:
+    if not context.online or not found.host:
         raise NotExamined
     server = f"{found.host}:{found.port}"
     if trouble := asyncio.run(find_trouble(found, MAIL_DEADLINE)):
