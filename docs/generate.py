@@ -30,7 +30,6 @@ from appliance.core.settings import Settings, describe_settings
 from appliance.core.settings_file import settings_example
 from appliance.core.tokens import Tokens
 from appliance.database.migrate import migrate
-from appliance.doctor.check import Counts
 from appliance.environment import path_prefix
 from appliance.http.request import PRINCIPALS, Principal
 from web.application import build_application
@@ -295,9 +294,8 @@ def purpose(handler: Any) -> str:
 
 
 def describe_metrics(box: Box) -> str:
-    counts = {each.name: Counts({}, {}, {}, 0) for each in box.environments}
     rows = []
-    for family in collect(box, counts, 0, 0.0):
+    for family in collect(box, {each.name: {} for each in box.environments}, 0, 0.0):
         name = f"{family.name}_total" if family.type == "counter" else family.name
         labels = ", ".join(code(label) for label in getattr(family, "_labelnames", ()))
         rows.append((code(name), family.type, labels, plain(sentence(family.documentation))))

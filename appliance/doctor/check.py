@@ -1,4 +1,4 @@
-"""The context and result types of `venuebox doctor` checks, and the counts for `/metrics`."""
+"""The context and the result of the checks of `venuebox doctor`, and active alerts as sentences."""
 
 import http.client
 import os
@@ -26,46 +26,6 @@ from appliance.database.connection import Reader, is_unopenable, open_connection
 from appliance.database.migrate import list_migrations
 
 SCHEMA = "PRAGMA user_version"  # a database's schema version
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """One database's counts of deliveries by state, scans by result and reservations by status."""
-
-    deliveries: dict[str, int]
-    scans: dict[str, int]
-    reservations: dict[str, int]
-    conditions: int
-
-
-class ScanTotals:
-    """A running count of scans by result. The scan log is append-only, so each scan counts once."""
-
-    def __init__(self) -> None:
-        # The last counted `seq`, and the counts up to it. A change replaces the whole tuple, so
-        # other threads never see half of it.
-        self._known: tuple[int, dict[str, int]] = (0, {})
-
-    def take(self, reader: Reader) -> dict[str, int]:
-        """Count the scans added since the last call. Returns the totals by result."""
-        seq, known = self._known
-        scans = dict(known)
-        sql = "SELECT result, count(*), max(seq) FROM scan WHERE seq > :seq GROUP BY result"
-        for result, count, last in reader.rows(sql, {"seq": seq}):
-            scans[result] = scans.get(result, 0) + count
-            seq = max(seq, last)
-        self._known = seq, scans
-        return scans
-
-
-def count_for_metrics(reader: Reader, tally: ScanTotals) -> Counts:
-    """Return the current counts. Pass the same `tally` to every call."""
-    return Counts(
-        deliveries=dict(reader.rows("SELECT state, count(*) FROM delivery GROUP BY state")),
-        scans=tally.take(reader),
-        reservations=dict(reader.rows("SELECT status, count(*) FROM reservation GROUP BY status")),
-        conditions=int(reader.value("SELECT count(*) FROM condition")),
-    )
 
 
 HEALTH_DEADLINE = 2.0
