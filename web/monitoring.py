@@ -234,16 +234,14 @@ def collect(box: Box, counts: Mapping[str, Counts], requests: int, late: float) 
 
 def render_metrics(metrics: Callable[[], Iterator[Any]]) -> tuple[bytes, str]:
     """Return the metrics in Prometheus's format, and its content type."""
-    from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest  # noqa: PLC0415
+    from prometheus_client import CONTENT_TYPE_LATEST, generate_latest  # noqa: PLC0415
     from prometheus_client.registry import Collector  # noqa: PLC0415
 
     class Page(Collector):
         def collect(self) -> Iterator[Any]:
             return metrics()
 
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(Page())
-    return generate_latest(registry), CONTENT_TYPE_LATEST
+    return generate_latest(Page()), CONTENT_TYPE_LATEST
 
 
 def _size(path: Path) -> int:
