@@ -255,7 +255,7 @@ def _look(context: CheckContext) -> tuple[ServerSettings, dict[str, Any]]:
     """
     server = context.known_settings().server
     found = describe(context.directory.root / "tls", context.clock.now())
-    if is_loopback_host(server.host) or not server.tls_port or found is None:
+    if not serves_tls(server.host, server.tls_port) or found is None:
         raise NotExamined
     return server, found
 
