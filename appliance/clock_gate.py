@@ -56,7 +56,7 @@ def recall_clock(clock: BoxClock, database: Database) -> None:
     alerts = database.peek(list_alerts)
     clock.remember(
         database.peek(_find_clock_mark),
-        database.peek(_find_latest_instant),
+        database.peek(find_latest_instant),
         stepped_far=any(alert.name == CLOCK_LEAPT for alert in alerts),
     )
 
@@ -65,7 +65,7 @@ def _find_clock_mark(reader: Reader) -> ClockMark | None:
     return reader.one(ClockMark, "SELECT at, boot, offset_ms FROM clock_mark")
 
 
-def _find_latest_instant(reader: Reader) -> int | None:
+def find_latest_instant(reader: Reader) -> int | None:
     """Return the time of the latest scan, history entry or heartbeat, in ms since 1970, or None."""
     sql = """SELECT max(at) FROM (
                  SELECT * FROM (SELECT at FROM scan ORDER BY seq DESC LIMIT 1) UNION ALL

@@ -26,11 +26,10 @@ from traceability import describe_labels
 from appliance.backup.catalogue import Record, write_record
 from appliance.box import Box, open_box
 from appliance.clock import SystemClock, newest_zone_database
-from appliance.core.scanner_settings import EXAMPLE
 from appliance.core.settings import Settings, describe_settings
+from appliance.core.settings_file import settings_example
 from appliance.core.tokens import Tokens
 from appliance.database.migrate import migrate
-from appliance.doctor.check import Counts
 from appliance.environment import path_prefix
 from appliance.http.request import PRINCIPALS, Principal
 from web.application import build_application
@@ -156,13 +155,14 @@ def spelling(action: argparse.Action) -> str:
 
 
 def describe_settings_page() -> str:
-    blocks = []
+    example, blocks = settings_example(), []
+    reader = example[example.index("# [[readers]]") :]
     for section, rows in groupby(describe_settings(), key=lambda row: row[0].split(".")[0]):
         listed = list(rows)
         purpose = inspect.getdoc(type(getattr(Settings(), section))) or ""
         cells = [
-            (code(name), code(json.dumps(default)), plain(text), code(variable))
-            for name, variable, default, text in listed
+            (code(name), code(json.dumps(default)), plain(meaning(example, name)), code(variable))
+            for name, variable, default in listed
         ]
         head = ("setting", "default", "meaning", "environment variable")
         blocks += [f"## {section}", purpose, table(head, cells)]
@@ -177,8 +177,16 @@ def describe_settings_page() -> str:
         "## readers",
         "Scanners that this computer reads. Each scanner has its own `[[readers]]` table. There "
         "are no environment variables for these settings.",
-        fenced("toml", re.sub(r"^# ?", "", EXAMPLE.strip().split("\n", 1)[1], flags=re.MULTILINE)),
+        fenced("toml", re.sub(r"^# ?", "", reader.strip(), flags=re.MULTILINE)),
     )
+
+
+def meaning(example: str, name: str) -> str:
+    """Return the comment above the setting in the example of settings.toml."""
+    section, setting = name.split(".")
+    lines = example.partition(f"\n[{section}]\n")[2].splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith(f"#{setting} = "))
+    return lines[at - 1].removeprefix("# ")
 
 
 # Addresses and metrics, from a box with two empty databases.
@@ -286,9 +294,8 @@ def purpose(handler: Any) -> str:
 
 
 def describe_metrics(box: Box) -> str:
-    counts = {each.name: Counts({}, {}, {}, 0) for each in box.environments}
     rows = []
-    for family in collect(box, counts, 0, 0.0):
+    for family in collect(box, {each.name: {} for each in box.environments}, 0, 0.0):
         name = f"{family.name}_total" if family.type == "counter" else family.name
         labels = ", ".join(code(label) for label in getattr(family, "_labelnames", ()))
         rows.append((code(name), family.type, labels, plain(sentence(family.documentation))))

@@ -122,9 +122,7 @@ class _Version(argparse.Action):
 
 
 def _add_serve(commands: Commands) -> None:
-    parser = add_command(commands, "serve", _serve, "run the box", "--data")
-    parser.add_argument("--host", metavar="H", help="address to listen on (default: server.host)")
-    parser.add_argument("--port", type=_port, metavar="P", help="port (default: server.port)")
+    parser = add_command(commands, "serve", _serve, "run the box", "--data", "--host", "--port")
     parser.add_argument(
         "--demo", action="store_true", help="serve a demo venue, on this machine only"
     )
@@ -134,7 +132,7 @@ def _add_serve(commands: Commands) -> None:
 
 def _add_standby(commands: Commands) -> None:
     meaning = "stand by for a box on another machine, and take over"
-    parser = add_command(commands, "standby", _stand_by, meaning, "--data")
+    parser = add_command(commands, "standby", _stand_by, meaning, "--data", "--host", "--port")
     parser.add_argument("what", nargs="?", choices=("take-over",), metavar="[take-over]",
                         help="take-over: serve here, because the other box is dead")  # fmt: skip
     meaning = "fetch backups from there: sftp://user@host/folder or s3://bucket/folder"
@@ -143,8 +141,6 @@ def _add_standby(commands: Commands) -> None:
     parser.add_argument("--key", metavar="KEY", help=meaning)
     meaning = "take over at once: you have switched the other box off"
     parser.add_argument("--force", action="store_true", help=meaning)
-    parser.add_argument("--host", metavar="H", help="address to listen on (default: server.host)")
-    parser.add_argument("--port", type=_port, metavar="P", help="port (default: server.port)")
     parser.set_defaults(qr=False)
 
 
@@ -186,12 +182,6 @@ def _importing() -> Iterator[None]:
         for name in changed:
             del os.environ[name]
         os.environ.update(before)
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
-    return int(text)
 
 
 def _sentence(error: Exception) -> str:

@@ -23,7 +23,8 @@ from appliance.box import Box
 from appliance.clock_gate import find_heartbeat, write_heartbeat
 from appliance.core.errors import NotFound, Unavailable
 from appliance.core.network import is_public
-from appliance.doctor.check import NGINX, Counts, ScanTotals, count_for_metrics
+from appliance.database.connection import Reader
+from appliance.doctor.check import NGINX
 from appliance.environment import Environment
 from appliance.http.request import address_of, answer, is_loopback, is_trusted, networks_of
 from appliance.jobs.watchdog import measure_loop_latency
@@ -101,6 +102,42 @@ class Health:
             raise Unavailable
 
 
+# One database's counts by the name of a metric. Some are counted for each value of a label.
+Counts = Mapping[str, int | Mapping[str, int]]
+
+
+class ScanTotals:
+    """A running count of scans by result. The scan log is append-only, so each scan counts once."""
+
+    def __init__(self) -> None:
+        # The last counted `seq`, and the counts up to it. A change replaces the whole tuple, so
+        # other threads never see half of it.
+        self._known: tuple[int, dict[str, int]] = (0, {})
+
+    def take(self, reader: Reader) -> dict[str, int]:
+        """Count the scans added since the last call. Returns the totals by result."""
+        seq, known = self._known
+        scans = dict(known)
+        sql = "SELECT result, count(*), max(seq) FROM scan WHERE seq > :seq GROUP BY result"
+        for result, count, last in reader.rows(sql, {"seq": seq}):
+            scans[result] = scans.get(result, 0) + count
+            seq = max(seq, last)
+        self._known = seq, scans
+        return scans
+
+
+def count_rows(reader: Reader, scans: ScanTotals) -> Counts:
+    """Return the current counts. Pass the same `scans` to every call."""
+    return {
+        "deliveries": dict(reader.rows("SELECT state, count(*) FROM delivery GROUP BY state")),
+        "scans": scans.take(reader),
+        "reservations": dict(
+            reader.rows("SELECT status, count(*) FROM reservation GROUP BY status")
+        ),
+        "conditions": int(reader.value("SELECT count(*) FROM condition")),
+    }
+
+
 class Metrics:
     """Collects the metrics and serves them at `/metrics`."""
 
@@ -117,7 +154,7 @@ class Metrics:
         if not self._is_allowed(request):
             raise NotFound
         counts: dict[str, Counts] = {
-            each.name: await each.database.read(count_for_metrics, self._scan_totals[each.name])
+            each.name: await each.database.read(count_rows, self._scan_totals[each.name])
             for each in self._box.environments
         }
         late = await measure_loop_latency()
@@ -177,32 +214,34 @@ def collect(box: Box, counts: Mapping[str, Counts], requests: int, late: float) 
         )
     }
     for each in box.environments:
-        database, counted, label = each.database, counts[each.name], [each.name]
-        commits.add_metric(label, database.commits)
-        gauges["writes_waiting"].add_metric(label, database.waiting)
-        gauges["database_bytes"].add_metric(label, _size(database.path))
-        wal = database.path.with_name(f"{database.path.name}-wal")
-        gauges["wal_bytes"].add_metric(label, _size(wal))
-        gauges["disk_full"].add_metric(label, database.is_full)
-        gauges["conditions"].add_metric(label, counted.conditions)
-        for name in ("deliveries", "scans", "reservations"):
-            for kind, number in getattr(counted, name).items():
-                gauges[name].add_metric([*label, kind], number)
+        database = each.database
+        commits.add_metric([each.name], database.commits)
+        values: Counts = {
+            "writes_waiting": database.waiting,
+            "database_bytes": _size(database.path),
+            "wal_bytes": _size(database.path.with_name(f"{database.path.name}-wal")),
+            "disk_full": database.is_full,
+            **counts[each.name],
+        }
+        for name, value in values.items():
+            if isinstance(value, int):
+                gauges[name].add_metric([each.name], value)
+                continue
+            for label, number in value.items():
+                gauges[name].add_metric([each.name, label], number)
     yield from (commits, *gauges.values())
 
 
 def render_metrics(metrics: Callable[[], Iterator[Any]]) -> tuple[bytes, str]:
     """Return the metrics in Prometheus's format, and its content type."""
-    from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest  # noqa: PLC0415
+    from prometheus_client import CONTENT_TYPE_LATEST, generate_latest  # noqa: PLC0415
     from prometheus_client.registry import Collector  # noqa: PLC0415
 
     class Page(Collector):
         def collect(self) -> Iterator[Any]:
             return metrics()
 
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(Page())
-    return generate_latest(registry), CONTENT_TYPE_LATEST
+    return generate_latest(Page()), CONTENT_TYPE_LATEST
 
 
 def _size(path: Path) -> int:

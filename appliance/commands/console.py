@@ -161,11 +161,19 @@ class Console:
             raise OperatorError(describe_unusable(path, error)) from None
 
 
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
+    return int(text)
+
+
 _DATA = "data directory (default: VENUEBOX_DATA, else /srv/venuebox if it exists, else the user's)"
 _OPTIONS: dict[str, dict[str, Any]] = {
     "--data": {"metavar": "DIR", "help": _DATA},
     "--environment": {"choices": ENVIRONMENTS, "required": True, "help": "live or test"},
     "--environment?": {"choices": ENVIRONMENTS, "help": "live or test (default: both)"},
+    "--host": {"metavar": "H", "help": "address to listen on (default: server.host)"},
+    "--port": {"type": _port, "metavar": "P", "help": "port (default: server.port)"},
     "--json": {"action": "store_true", "help": "print JSON"},
 }
 

@@ -25,22 +25,6 @@ BOOTED = Path("/run/systemd/system")  # exists if systemd is the init system, se
 _SCANNER_GROUPS = ("dialout", "input")
 _SYSTEM_USER = ("--system", "--no-create-home", "--shell", "/usr/sbin/nologin")
 _HOMES = ("/home", "/root", "/run/user")
-_PATH_TEXT = """\
-# Starts venuebox-update.service when the owner asks for an update in the portal.
-[Path]
-PathChanged={request}
-
-[Install]
-WantedBy=multi-user.target
-"""
-_SERVICE_TEXT = """\
-# Installs the release that the portal requested, if it is signed by the program's release key.
-# It runs as root, because the box itself may not replace its program or restart its service.
-[Service]
-Type=oneshot
-ExecStart={program} update --data {data}
-PrivateTmp=yes
-"""
 _HOME_HIDDEN = "# Hide home directories from the service.\nProtectHome=yes\n"
 
 
@@ -107,10 +91,9 @@ def make_unit(
     data: Path, user: str, program: str, backups: str = "", command: str = "serve"
 ) -> str:
     """Return the text of the unit. `backups` is the setting `backup.directory`."""
-    text = resources.files("appliance.commands").joinpath("venuebox.service").read_text("utf-8")
     places = {data, *data.parents, *Path(program).parents}
     is_at_home = not places.isdisjoint(map(Path, _HOMES))
-    return text.format(
+    return _template(UNIT.name).format(
         data=_quoted(str(data)), user=user, program=_quoted(program), groups=_groups_line(),
         command=command,
         # With the minus, the service starts even if the volume is not plugged in.
@@ -128,9 +111,13 @@ def _write_units(*texts: str) -> None:
 
 def make_update_units(data: Path, program: str) -> tuple[str, str]:
     """Return the texts of the units that let the portal ask for an update."""
-    path = _PATH_TEXT.format(request=_watched(data))
-    service = _SERVICE_TEXT.format(program=_quoted(program), data=_quoted(str(data)))
+    path = _template(_UPDATE_PATH).format(request=_watched(data))
+    service = _template(_UPDATE_SERVICE).format(program=_quoted(program), data=_quoted(str(data)))
     return path, service
+
+
+def _template(unit: str) -> str:
+    return resources.files("appliance.commands").joinpath(unit).read_text("utf-8")
 
 
 def takes_requests(data: Path) -> bool:

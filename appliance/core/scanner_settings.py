@@ -2,10 +2,11 @@
 
 import dataclasses
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_type_hints
 
+from appliance.core.declared_settings import check_setting, checked, one_of, within
 from appliance.core.errors import OperatorError
 
 KINDS = ("serial", "evdev", "tcp")
@@ -14,39 +15,22 @@ ENVIRONMENTS = ("live", "test")
 _BAUDS = (1200, 2400, 4800, 9600, 19200, 38400, 57600, 115200)
 _ESCAPES = {"r": b"\r", "n": b"\n", "t": b"\t", "a": b"\a", "\\": b"\\"}
 _ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|(.?))", re.DOTALL)
+_AT_A_PORT = ("serial", "evdev")
 _ANSWER_BYTES = 256
 _LONGEST_TEXT = 200
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and 1 <= len(value.strip()) <= _LONGEST_TEXT
+def _text(default: str, **more: object) -> Any:
+    allowed = f"text of 1 to {_LONGEST_TEXT} characters"
+    return checked(default, allowed, lambda text: 1 <= len(text) <= _LONGEST_TEXT, **more)
 
 
-def _is_path(value: object) -> bool:
-    return _is_text(value) and str(value).strip().startswith("/")
+def _path(**more: object) -> Any:
+    return checked("", "a path such as /dev/serial/by-id/…", _is_path, **more)
 
 
-def _is_baud(value: object) -> bool:
-    return type(value) is int and value in _BAUDS
-
-
-def _setting(
-    default: Any, is_allowed: Callable[[Any], bool], allowed: str, *kinds: str, missing: str = ""
-) -> Any:
-    """Declare a setting for scanners of the given `kinds`, or of all kinds if none is given.
-
-    `default` is a value, or the type `dict` for an empty table. A setting with a `missing` text is
-    required; the error message for a missing setting includes the text.
-    """
-    metadata = {
-        "check": is_allowed, "allowed": allowed, "kinds": kinds or KINDS, "missing": missing
-    }  # fmt: skip
-    return field(default_factory=dict if default is dict else lambda: default, metadata=metadata)
-
-
-_A_TEXT = f"text of 1 to {_LONGEST_TEXT} characters"
-_A_PATH = "a path such as /dev/serial/by-id/…"
-_A_BAUD = f"{', '.join(map(str, _BAUDS))}"
+def _is_path(text: str) -> bool:
+    return text.startswith("/") and len(text) <= _LONGEST_TEXT
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,34 +44,21 @@ class ReaderSettings:
     open a turnstile. With `repeat_answer`, the bytes for green are sent again too.
     """
 
-    kind: str = _setting("", lambda value: value in KINDS, f"{', '.join(KINDS)}")
-    terminal: str = _setting(
-        "",
-        _is_text,
-        _A_TEXT,
-        missing="the id or the name of the terminal that receives the scans",
-    )
-    environment: str = _setting(
-        "live", lambda value: value in ENVIRONMENTS, f"{' or '.join(ENVIRONMENTS)}"
-    )
-    device: str = _setting(
-        "", _is_path, _A_PATH, "serial", "evdev",
+    # `kinds` are the kinds of scanners that have the setting. A setting with `missing` is required.
+    kind: str = one_of("", *KINDS)
+    terminal: str = _text("", missing="the id or the name of the terminal that receives the scans")
+    environment: str = one_of("live", *ENVIRONMENTS)
+    device: str = _path(
+        kinds=_AT_A_PORT,
         missing="the path of the scanner, preferably in /dev/serial/by-id or /dev/input/by-id",
-    )  # fmt: skip
-    baud: int = _setting(9600, _is_baud, _A_BAUD, "serial")
-    host: str = _setting("127.0.0.1", _is_text, _A_TEXT, "tcp")
-    port: int = _setting(
-        0, lambda value: type(value) is int and 1 <= value <= 65535, "1 to 65535", "tcp",
-        missing="the port to listen on, from 1 to 65535",
-    )  # fmt: skip
-    answer: Mapping[str, tuple[bytes, ...]] = _setting(
-        dict, lambda value: isinstance(value, dict), 'a table such as {green = "…"}'
     )
-    answer_device: str = _setting("", _is_path, _A_PATH, "serial", "evdev")
-    answer_baud: int = _setting(9600, _is_baud, _A_BAUD, "serial", "evdev")
-    repeat_answer: bool = _setting(
-        default=False, is_allowed=lambda value: isinstance(value, bool), allowed="true or false"
-    )
+    baud: int = one_of(9600, *_BAUDS, kinds=("serial",))
+    host: str = _text("127.0.0.1", kinds=("tcp",))
+    port: int = within(0, 1, 65535, kinds=("tcp",), missing="the port to listen on, 1 to 65535")
+    answer: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)
+    answer_device: str = _path(kinds=_AT_A_PORT)
+    answer_baud: int = one_of(9600, *_BAUDS, kinds=_AT_A_PORT)
+    repeat_answer: bool = False
 
     def answers(self, colour: str, *, is_repeated: bool) -> bool:
         """Whether to send back the bytes configured for `colour`.
@@ -127,23 +98,21 @@ def parse_readers(tables: object, *, on_a_bridge: bool = False) -> tuple[ReaderS
 def _parse(where: str, table: Mapping[str, Any], on_a_bridge: bool) -> ReaderSettings:  # noqa: FBT001 - called once
     kind = table.get("kind", "")
     known = {
-        item.name: item.metadata
+        item.name: item
         for item in dataclasses.fields(ReaderSettings)
-        if (kind not in KINDS or kind in item.metadata["kinds"])
+        if (kind not in KINDS or kind in item.metadata.get("kinds", KINDS))
         and not (on_a_bridge and item.name in {"terminal", "environment"})
     }
+    hints = get_type_hints(ReaderSettings) | {"answer": dict}
     values: dict[str, Any] = {}
-    for name, value in ({"kind": kind} | dict(table)).items():
+    for name, given in ({"kind": kind} | dict(table)).items():
         if name not in known:
             raise OperatorError(f"unknown setting {where}.{name}. Use one of {', '.join(known)}.")
-        if not known[name]["check"](value):
-            raise OperatorError(
-                f"{where}.{name} is {value!r}, but must be {known[name]['allowed']}"
-            )
-        values[name] = value.strip() if isinstance(value, str) else value
-    for name, declared in known.items():
-        if declared["missing"] and name not in values:
-            raise OperatorError(f"{where}.{name} is missing. Set it to {declared['missing']}.")
+        value = given.strip() if isinstance(given, str) else given
+        values[name] = check_setting(f"{where}.{name}", hints[name], known[name], value)
+    for name, item in known.items():
+        if name not in values and "missing" in item.metadata:
+            raise OperatorError(f"{where}.{name} is missing. Set it to {item.metadata['missing']}.")
     if kind == "evdev" and "answer" in values and "answer_device" not in values:
         raise OperatorError(
             f"{where}.answer_device is missing. A keyboard scanner cannot receive an answer. Set "
@@ -183,15 +152,3 @@ def _parse_answer(name: str, text: Any) -> tuple[bytes, ...]:
             f"{_ANSWER_BYTES - 1} are allowed."
         )
     return tuple(parts)
-
-
-EXAMPLE = r"""
-# Scanners connected to this computer, one [[readers]] table each; see docs/guide/scanners.md.
-# [[readers]]
-# kind = "serial"                        # serial, evdev or tcp
-# device = "/dev/serial/by-id/usb-..."   # evdev: /dev/input/by-id/...; tcp: host and port
-# baud = 9600
-# terminal = "Porte 1"                   # the terminal's id or name
-# environment = "live"
-# answer = { green = '\xA0\x01\x01\xA2\p\xA0\x01\x00\xA1' }   # bytes sent back; \p waits 0.5 s
-"""

@@ -10,26 +10,15 @@ from pathlib import Path
 from typing import Any, get_type_hints
 from urllib.parse import parse_qsl, urlsplit
 
+from appliance.core.declared_settings import check_setting, checked, one_of, within
 from appliance.core.errors import OperatorError
 from appliance.core.scanner_settings import ReaderSettings, parse_readers
 
 _TOKEN_LEAST = 16
 _NEVER_IN_A_BASE = frozenset(" ?#@<>\"'\\")
-_COUNT = (1, 10**9)
+_COUNT_MAX = 10**9
+_DAYS_MAX = 36_500  # more days would overflow a date
 CHALLENGES = ("tls-alpn-01", "http-01", "dns-01")
-
-
-def _setting(default: Any, meaning: str, allowed: Any = ("", lambda _: True)) -> Any:
-    """Declare a setting. `allowed` is a (first, last) range or a (description, check) pair."""
-    return field(default=default, metadata={"meaning": meaning, "allowed": allowed})
-
-
-def _flag(meaning: str, *, default: bool = False) -> Any:
-    return _setting(default, meaning)
-
-
-def _days(default: int, meaning: str) -> Any:
-    return _setting(default, meaning, (1, 36_500))  # more days would overflow a date
 
 
 def _is_base(url: str) -> bool:
@@ -88,37 +77,28 @@ def _is_path(text: str) -> bool:
     return not text or (Path(text).is_absolute() and text.isprintable())
 
 
+# settings.example.toml in this folder says what each setting means.
+
+
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
     """The addresses that the box listens on, and the rules for access."""
 
-    host: str = _setting("0.0.0.0", "address to listen on")  # noqa: S104 - the box serves the local network
-    port: int = _setting(8080, "port to listen on; 0 selects any free port", (0, 65535))
-    app_url: str = _setting(
-        "",
-        "public base URL for guest links; empty: the listening address",
-        ("an address without a path, such as https://box.example", _is_origin),
+    host: str = "0.0.0.0"  # noqa: S104 - the box serves the local network
+    port: int = within(8080, 0, 65535)
+    app_url: str = checked("", "an address without a path, such as https://box.example", _is_origin)
+    names: tuple[str, ...] = checked(
+        (), "host names without https:// and port, such as box.example", _are_hosts
     )
-    names: tuple[str, ...] = _setting(
-        (),
-        "further host names to accept; requests for other names are refused",
-        ("host names without https:// and port, such as box.example", _are_hosts),
+    trusted_proxies: tuple[str, ...] = checked(
+        (), "addresses or networks such as 192.168.1.10 or 10.0.0.0/8", _are_networks
     )
-    trusted_proxies: tuple[str, ...] = _setting(
-        (),
-        "addresses or networks of proxies whose X-Forwarded-For and -Proto are trusted",
-        ("addresses or networks such as 192.168.1.10 or 10.0.0.0/8", _are_networks),
-    )
-    tls_port: int = _setting(8443, "https port, unused on a loopback host; 0: no https", (0, 65535))
-    allow_http: bool = _flag("accept keys and terminals over plain http from other machines")
-    public_portal: bool = _flag(
-        "serve the portal to the internet too, not only on the local network", default=True
-    )
-    mdns: bool = _flag("announce the box as <slug>.local on the LAN", default=True)
-    metrics_token: str = _setting(
-        "",
-        "bearer token for /metrics, at least 16 characters; empty: owner and this machine only",
-        ("nothing, or 16 characters or more", lambda token: not 0 < len(token) < _TOKEN_LEAST),
+    tls_port: int = within(8443, 0, 65535)
+    allow_http: bool = False
+    public_portal: bool = True
+    mdns: bool = True
+    metrics_token: str = checked(
+        "", "nothing, or 16 characters or more", lambda token: not 0 < len(token) < _TOKEN_LEAST
     )
 
 
@@ -126,168 +106,111 @@ class ServerSettings:
 class AcmeSettings:
     """The ACME authority that issues a public certificate for the host in `server.app_url`."""
 
-    directory: str = _setting(
+    directory: str = checked(
         "",
-        "directory URL of an ACME authority; empty: no public certificate is obtained",
-        ("an address such as https://acme-v02.api.letsencrypt.org/directory", _is_https_or_empty),
+        "an address such as https://acme-v02.api.letsencrypt.org/directory",
+        _is_https_or_empty,
     )
-    agree_terms: bool = _flag("you agree to the authority's terms of service; required")
-    email: str = _setting("", "address for the authority's messages to you; empty: none")
-    challenge: str = _setting(
-        "tls-alpn-01",
-        "how the authority verifies the host name: tls-alpn-01, http-01 or dns-01",
-        ("tls-alpn-01, http-01 or dns-01", CHALLENGES.__contains__),
-    )
-    dns_hook: str = _setting(
-        "",
-        "program for dns-01, called with add or remove, the record's name and its value",
-        ("a path from the root such as /usr/local/bin/dns-hook", _is_path),
-    )
-    ca_file: str = _setting(
-        "",
-        "CA certificate (PEM) for the https connection to the directory; empty: public CAs",
-        ("a path from the root such as /etc/ssl/authority.pem", _is_path),
-    )
-    account_key_id: str = _setting("", "key id for authorities that require an existing account")
-    account_hmac_key: str = _setting("", "HMAC key (base64url) that belongs to the key id")
+    agree_terms: bool = False
+    email: str = ""
+    challenge: str = one_of("tls-alpn-01", *CHALLENGES)
+    dns_hook: str = checked("", "a path from the root such as /usr/local/bin/dns-hook", _is_path)
+    ca_file: str = checked("", "a path from the root such as /etc/ssl/authority.pem", _is_path)
+    account_key_id: str = ""
+    account_hmac_key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiSettings:
     """Rate limits for the partner interface."""
 
-    rate_limit_per_minute: int = _setting(60, "requests per minute for each key", _COUNT)
-    unauthenticated_per_minute: int = _setting(
-        60, "requests per minute without a valid key, for each client address", _COUNT
-    )
+    rate_limit_per_minute: int = within(60, 1, _COUNT_MAX)
+    unauthenticated_per_minute: int = within(60, 1, _COUNT_MAX)
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookSettings:
     """Which webhook receivers are allowed, and when the clock is trusted."""
 
-    allow_networks: tuple[str, ...] = _setting(
-        (), "private addresses or networks that may receive webhooks, each with an optional :port"
-    )
-    allow_http: bool = _flag("allow plain http receivers in live too (test always allows them)")
-    clock_grace_minutes: int = _setting(
-        10, "minutes after start to wait for a time server before the clock is trusted", (0, 1440)
-    )
+    allow_networks: tuple[str, ...] = ()
+    allow_http: bool = False
+    clock_grace_minutes: int = within(10, 0, 1440)
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionSettings:
     """How long guests' data and the webhook log are kept."""
 
-    contact_days: int = _days(
-        30, "days after the evening for which a guest's name, contacts and notes are kept"
-    )
-    attempt_days: int = _days(30, "days to keep delivery attempts")
-    attempt_rows: int = _setting(100_000, "maximum number of delivery attempts to keep", _COUNT)
-    attempt_megabytes: int = _setting(
-        64, "maximum size of the delivery attempts to keep, in megabytes", (1, 10**6)
-    )
-    answer_days: int = _days(7, "days to keep the responses of successful deliveries")
-    dead_days: int = _days(30, "days for which a dead delivery can be replayed")
-    security_days: int = _days(180, "days to keep the security log")
+    contact_days: int = within(30, 1, _DAYS_MAX)
+    attempt_days: int = within(30, 1, _DAYS_MAX)
+    attempt_rows: int = within(100_000, 1, _COUNT_MAX)
+    attempt_megabytes: int = within(64, 1, 10**6)
+    answer_days: int = within(7, 1, _DAYS_MAX)
+    dead_days: int = within(30, 1, _DAYS_MAX)
+    security_days: int = within(180, 1, _DAYS_MAX)
 
 
 @dataclass(frozen=True, slots=True)
 class MailSettings:
     """The mail server for emails to guests."""
 
-    host: str = _setting("", "mail server; empty: live sends no email")
-    port: int = _setting(587, "mail server's port", (1, 65535))
-    security: str = _setting(
-        "starttls",
-        "starttls, tls or none",
-        ("starttls, tls or none", {"starttls", "tls", "none"}.__contains__),
-    )
-    user: str = _setting("", "user name for the mail server; empty: none")
-    password: str = _setting("", "password for the mail server")
-    sender: str = _setting("", "From address of emails")
-    reminder_hours: int = _setting(
-        24, "hours before the evening at which to email a reminder; 0: never", (0, 720)
-    )
+    host: str = ""
+    port: int = within(587, 1, 65535)
+    security: str = one_of("starttls", "starttls", "tls", "none")
+    user: str = ""
+    password: str = ""
+    sender: str = ""
+    reminder_hours: int = within(24, 0, 720)
 
 
 @dataclass(frozen=True, slots=True)
 class DoorSettings:
     """Rules for check-in."""
 
-    early_minutes: int = _setting(
-        120, "guests are admitted from this many minutes before their slot", (0, 1440)
-    )
+    early_minutes: int = within(120, 0, 1440)
 
 
 @dataclass(frozen=True, slots=True)
 class BackupSettings:
     """Where and when backups are made."""
 
-    directory: str = _setting(
+    directory: str = checked("", "a path from the root such as /mnt/usb", _is_path)
+    hour: int = within(4, 0, 23)
+    every_minutes: int = within(15, 0, 1440)
+    target: str = checked(
         "",
-        "folder for backups, such as a USB volume; empty: backups/ in the data directory",
-        ("a path from the root such as /mnt/usb", _is_path),
+        "sftp://user@host/folder, s3://bucket/folder or relay:, without a password",
+        lambda text: not text or is_target(text),
     )
-    hour: int = _setting(
-        4, "hour of the day, in venue time, of the nightly backup and its trial restore", (0, 23)
-    )
-    every_minutes: int = _setting(
-        15, "minutes between backups while something changes; 0: only at night", (0, 1440)
-    )
-    target: str = _setting(
-        "",
-        "where backups are copied to: sftp://user@host/folder, "
-        "s3://bucket/folder?endpoint=https://host&region=name, or relay: for the box's relay; "
-        "empty: nowhere",
-        (
-            "sftp://user@host/folder, s3://bucket/folder or relay:, without a password",
-            lambda text: not text or is_target(text),
-        ),
-    )
-    target_key: str = _setting("", "access key id of s3 storage")
-    target_secret: str = _setting(
-        "", "secret access key of s3 storage, or password of the sftp user; empty: the box's key"
-    )
+    target_key: str = ""
+    target_secret: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateSettings:
     """Where the box finds new releases of its program."""
 
-    url: str = _setting(
-        "",
-        "https address of the newest release file, which the portal then offers; empty: none",
-        ("an address such as https://example.com/venuebox.release", _is_https_or_empty),
+    url: str = checked(
+        "", "an address such as https://example.com/venuebox.release", _is_https_or_empty
     )
-    from_relay: bool = _flag("install signed releases that the operator of the relay stages")
+    from_relay: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class GuestSettings:
     """Limits for guests."""
 
-    cancel_hours: int = _setting(
-        2, "guests may cancel until this many hours before their slot", (0, 720)
-    )
+    cancel_hours: int = within(2, 0, 720)
 
 
 @dataclass(frozen=True, slots=True)
 class BookingSettings:
     """The booking page and its limits."""
 
-    enabled: bool = _flag("guests may book on the page /book (always allowed in test)")
-    open_for_address: int = _setting(
-        6, "maximum number of upcoming bookings from one client address", _COUNT
-    )
-    hourly_for_address: int = _setting(
-        12, "maximum number of booking forms per hour from one client address", _COUNT
-    )
-    hourly: int = _setting(
-        120,
-        "booking forms per hour in total; above that, only one upcoming booking per client address",
-        _COUNT,
-    )
+    enabled: bool = False
+    open_for_address: int = within(6, 1, _COUNT_MAX)
+    hourly_for_address: int = within(12, 1, _COUNT_MAX)
+    hourly: int = within(120, 1, _COUNT_MAX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,9 +246,7 @@ def _declared() -> Iterator[tuple[str, dataclasses.Field[Any]]]:
 
 
 RANGES: Mapping[str, tuple[int, int]] = {
-    name: item.metadata["allowed"]
-    for name, item in _declared()
-    if isinstance(item.metadata["allowed"][0], int)
+    name: item.metadata["range"] for name, item in _declared() if "range" in item.metadata
 }
 
 
@@ -387,12 +308,9 @@ def _check_acme(acme: AcmeSettings) -> None:
         )
 
 
-def describe_settings() -> list[tuple[str, str, Any, str]]:
-    """Return each setting as (section.name, environment variable, default, meaning)."""
-    return [
-        (name, _variable(*name.split(".")), item.default, item.metadata["meaning"])
-        for name, item in _declared()
-    ]
+def describe_settings() -> list[tuple[str, str, Any]]:
+    """Return each setting as (section.name, environment variable, default)."""
+    return [(name, _variable(*name.split(".")), item.default) for name, item in _declared()]
 
 
 def _variable(section: str, name: str) -> str:
@@ -416,7 +334,7 @@ def _read_section(section: str, kind: Any, table: Any, environ: Mapping[str, str
             value = table[name]
         else:
             continue
-        values[name] = _check(f"{section}.{name}", hints[name], value, item.metadata["allowed"])
+        values[name] = check_setting(f"{section}.{name}", hints[name], item, value)
     return kind(**values)
 
 
@@ -431,32 +349,12 @@ def _from_text(hint: Any, text: str) -> Any:
     return text
 
 
-def _check(name: str, hint: Any, value: Any, allowed: Any) -> Any:
-    """Return `value`, with a list converted to a tuple.
-
-    Raises OperatorError if its type or value is not allowed.
-    """
-    first, last = allowed
-    is_list = isinstance(value, list) and all(isinstance(part, str) for part in value)
-    if hint == tuple[str, ...] and is_list:
-        value = tuple(value)
-    elif type(value) is not hint:
-        types = {int: "a whole number", bool: "true or false", str: "text"}
-        needed = types.get(hint, "a list of strings")
-        raise OperatorError(f"{name} is {value!r}, but must be {needed}")
-    if not (last(value) if callable(last) else first <= value <= last):
-        needed = first if callable(last) else f"{first} to {last}"
-        shown = re.sub(r"(//[^/:@]*):[^/@]*@", r"\1:…@", repr(value))  # hide a password
-        raise OperatorError(f"{name} is {shown}, but must be {needed}")
-    return value
-
-
 def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
     """Raise OperatorError if an environment variable names an unknown setting.
 
     A variable is ignored if its section does not resemble a known section, as in VENUEBOX_DATA.
     """
-    names = {variable for _, variable, _, _ in describe_settings()}
+    names = {variable for _, variable, _ in describe_settings()}
     for variable in environ:
         if variable.startswith("VENUEBOX_") and variable not in names:
             from difflib import get_close_matches  # noqa: PLC0415 - takes 10 ms, rarely needed

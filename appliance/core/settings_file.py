@@ -4,29 +4,15 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
-from itertools import groupby
+from importlib import resources
 
 from appliance.core.errors import OperatorError
-from appliance.core.scanner_settings import EXAMPLE
-from appliance.core.settings import describe_settings, parse_settings
-
-_HEAD = """\
-# Settings of this box. Remove the # before a line to change the setting; it takes effect at the
-# next start. Each setting can also be given as an environment variable, VENUEBOX_SECTION_NAME.
-"""
+from appliance.core.settings import parse_settings
 
 
 def settings_example() -> str:
     """Return the settings file that `venuebox init` writes, with all defaults commented out."""
-    lines = [_HEAD]
-    for section, rows in groupby(describe_settings(), key=lambda row: row[0].split(".")[0]):
-        lines.append(f"[{section}]")
-        for name, _variable, default, meaning in rows:
-            # JSON strings, numbers, booleans and arrays are valid TOML.
-            lines.append(f"# {meaning}")
-            lines.append(f"#{name.split('.')[1]} = {json.dumps(default)}")
-        lines.append("")
-    return "\n".join(lines) + EXAMPLE
+    return resources.files("appliance.core").joinpath("settings.example.toml").read_text("utf-8")
 
 
 def change_settings(text: str, changes: Mapping[str, str | int | bool | list[str]]) -> str:

@@ -13,22 +13,17 @@ from appliance.backup.copies import read_copy_record
 from appliance.clock import DAY_MS
 from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
 from appliance.core.errors import OperatorError
-from appliance.core.i18n import mark as _
 from appliance.core.tokens import Keyring
 from appliance.database.integrity import find_faults, find_missing_pages
 from appliance.database.migrate import list_migrations
 from appliance.doctor.check import (
-    ASK,
-    RESTORE,
     SCHEMA,
     Check,
     CheckContext,
     NotExamined,
+    Status,
     Unopenable,
-    fail,
-    ok,
     utc,
-    warn,
 )
 from appliance.door.guest_pass import get_signing_key
 from appliance.privacy import LIST, find_unreadable
@@ -45,13 +40,11 @@ def permissions(context: CheckContext) -> Check:
     owner = root.stat().st_uid
     found = list(_walk(context.directory))
     if foreign := [path for path, state in found if state.st_uid != owner]:
-        finding = _("Some files do not belong to the owner of the box: %(names)s.")
-        command = f"chown -R {owner} {root}"
-        return fail(finding, ASK, names=_some(root, foreign), command=command)
+        names, command = _some(root, foreign), f"chown -R {owner} {root}"
+        return Check.of("permissions_other_owner", names=names, command=command)
     if readable := [path for path, state in found if state.st_mode & _OTHERS]:
-        finding, command = _("Other users can read %(names)s."), "venuebox doctor --fix"
-        return fail(finding, ASK, names=_some(root, readable), command=command)
-    return ok(_("Only the owner of the box can read its files."))
+        return Check.of("permissions_open", names=_some(root, readable))
+    return Check.of("permissions")
 
 
 def master_key(context: CheckContext) -> Check:
@@ -59,20 +52,12 @@ def master_key(context: CheckContext) -> Check:
     path = context.directory.master_key_file
     shown = path.relative_to(context.directory.root)
     if not path.exists():
-        finding = _("The master key is missing: no link and no pass can be read.")
-        remedy = _("Do not restart the box. Ask the person who installed it to restore the last "
-                   "backup to another directory and to copy %(path)s from there.")  # fmt: skip
-        return fail(finding, remedy, path=shown)
+        return Check.of("master_key_missing", path=shown)
     try:
         context.directory.master_key()
     except OperatorError as trouble:
-        finding = _("The master key cannot be used: %(trouble)s.")
-        remedy = _(
-            "Ask the person who installed the box: %(command)s, or restore %(path)s from a backup."
-        )
-        command = "venuebox doctor --fix"
-        return fail(finding, remedy, trouble=trouble, command=command, path=shown)
-    return ok(_("The master key can be used."))
+        return Check.of("master_key_unusable", trouble=trouble, path=shown)
+    return Check.of("master_key")
 
 
 def erasures(context: CheckContext) -> Check:
@@ -86,14 +71,10 @@ def erasures(context: CheckContext) -> Check:
     try:
         unreadable = find_unreadable(root)
     except OperatorError as trouble:
-        remedy = _("Give it back to the owner of the box. If it is damaged, move it away and "
-                   "restart the box.")  # fmt: skip
-        return fail(_("The list of erasures cannot be read: %(trouble)s."), remedy, trouble=trouble)
+        return Check.of("erasures_unreadable", trouble=trouble)
     if unreadable:
-        finding = _("Some lines of %(file)s cannot be read: %(numbers)s.")
-        remedy = _("Restart the box, which writes them again. Then stop it and delete these lines.")
-        return warn(finding, remedy, file=LIST, numbers=list(map(str, unreadable)))
-    return ok(_("The list of erasures can be read."))
+        return Check.of("erasures_damaged", file=LIST, numbers=list(map(str, unreadable)))
+    return Check.of("erasures")
 
 
 def fix_permissions(directory: DataDirectory) -> list[Path]:
@@ -139,10 +120,7 @@ def integrity(context: CheckContext) -> Check:
                 missing = find_missing_pages(reader.connection, path)
                 damage += [missing] if missing else []
         except Unopenable:
-            finding = _("The databases cannot be opened: nothing can be written in %(root)s, or "
-                        "its disk is full.")  # fmt: skip
-            remedy = _("Free space, or give these files back to the box. The databases are sound.")
-            return fail(finding, remedy, root=context.directory.root)
+            return Check.of("integrity_unopenable", root=context.directory.root)
         except NotExamined:
             damage = ["missing"]
         except (apsw.CorruptError, apsw.NotADBError, apsw.IOError) as error:
@@ -151,10 +129,8 @@ def integrity(context: CheckContext) -> Check:
             damaged.append(path.name)
             first = first or damage[0]
     if damaged:
-        finding = _("Data is missing or damaged: %(names)s (%(first)s).")
-        command = "venuebox restore --latest"
-        return fail(finding, RESTORE, names=damaged, first=first, command=command)
-    return ok(_("Both databases are sound."))
+        return Check.of("integrity_damaged", names=damaged, first=first)
+    return Check.of("integrity")
 
 
 def schema(context: CheckContext) -> Check:
@@ -165,25 +141,17 @@ def schema(context: CheckContext) -> Check:
         with context.file(environment) as reader:
             found.append(reader.value(SCHEMA))
     if max(found) > known:
-        finding = _("The data was written by a newer version (schema %(found)s, here %(known)s).")
-        remedy = _("Install that version again: nothing was changed.")
-        return fail(finding, remedy, found=max(found), known=known)
+        return Check.of("schema_newer", found=max(found), known=known)
     if min(found) < known:
-        finding = _("The next start upgrades the data (schema %(found)s to %(known)s).")
-        remedy = _("Start the box with this version. It keeps a copy first.")
-        return warn(finding, remedy, found=min(found), known=known)
-    return ok(_("Schema %(known)s."), known=known)
+        return Check.of("schema_older", found=min(found), known=known)
+    return Check.of("schema", known=known)
 
 
 def wal(context: CheckContext) -> Check:
     """Check that the write-ahead logs are at most 64 MiB (docs/promises.md, G11)."""
     files = [context.directory.root / f"{environment}.db-wal" for environment in ENVIRONMENTS]
     size = max((file.stat().st_size for file in files if file.exists()), default=0)
-    if size > _LARGE_WAL:
-        finding = _("The write-ahead log has %(size)s MiB: something has been reading for hours.")
-        remedy = _("Stop running exports, then restart the box.")
-        return warn(finding, remedy, size=size // _MIB)
-    return ok(_("Write-ahead log: %(size)s MiB."), size=size // _MIB)
+    return Check.of("wal_large" if size > _LARGE_WAL else "wal", size=size // _MIB)
 
 
 def signing_key(context: CheckContext) -> Check:
@@ -194,55 +162,35 @@ def signing_key(context: CheckContext) -> Check:
             try:
                 get_signing_key(reader, Keyring(master, environment))
             except OperatorError as trouble:
-                finding = _("The guest pass key (%(environment)s) cannot be opened: %(trouble)s.")
                 values = {"environment": environment, "trouble": trouble}
-                return fail(finding, RESTORE, **values, command="venuebox restore --latest")
+                return Check.of("signing_key_unusable", **values)
             created = reader.value("SELECT created_at FROM signing_key WHERE retired_at IS NULL")
             oldest = max(oldest, reader.now - created)
-    finding = _("Age of the guest pass key in days: %(days)s.")
-    if oldest > 366 * DAY_MS:
-        remedy = _(
-            "Change it every year, in the portal under “Door”. Passes already issued stay valid."
-        )
-        return warn(finding, remedy, days=oldest // DAY_MS)
-    return ok(finding, days=oldest // DAY_MS)
+    days = oldest // DAY_MS
+    return Check.of("signing_key_old" if oldest > 366 * DAY_MS else "signing_key", days=days)
 
 
 def backups(context: CheckContext) -> Check:
     """Check that a recent verified backup exists, and not only on the same drive as the box."""
     record = read_record(context.directory.root)
     settings = context.known_settings()
-    plug_in = _("Plug in the backup drive, or set %(setting)s to another folder.")
-    setting = "backup.directory"
     try:
         folder = find_catalogue(context.directory, settings)
     except OperatorError as trouble:
-        finding = _("Backups are not possible: %(trouble)s.")
-        return fail(finding, plug_in, trouble=trouble, setting=setting)
-    because, command = f" ({record.trouble})" if record.trouble else "", "venuebox backup"
+        return Check.of("backups_impossible", trouble=trouble)
+    because = f" ({record.trouble})" if record.trouble else ""
     if record.at is None:
-        finding = _("No backup has been verified yet%(because)s.")
-        remedy = _("Make one in the portal under “The box” or with %(command)s, then print the "
-                   "recovery kit.")  # fmt: skip
-        return warn(finding, remedy, because=because, command=command)
+        return Check.of("backups_unverified", because=because)
     when = utc(record.at)
     if is_overdue(record, context.clock):
-        finding = _("The last verified backup is from %(when)s%(because)s.")
-        remedy = _("Leave the box on at night, or make a backup now: %(command)s")
-        result = fail if context.clock.now() - record.at > 7 * DAY_MS else warn
-        return result(finding, remedy, when=when, because=because, command=command)
+        status = _fails_after_a_week(context, record.at)
+        return Check.of("backups_overdue", status, when=when, because=because)
     if needs_new_kit(context.directory):
-        finding = _("The printed recovery kit opens no new backup, because its key was lost here.")
-        remedy = _("Print a new recovery kit in the portal under “The box” or with %(command)s. "
-                   "Keep the old one for the old backups.")  # fmt: skip
-        return warn(finding, remedy, command="venuebox backup kit")
+        return Check.of("backups_with_new_key")
     device, root = context.machine.device, context.directory.root
     if device(folder) == device(root) and not settings.backup.target:
-        finding = _("Backups go to %(shelf)s, on the same drive as the box: if it fails, both are "
-                    "lost.")  # fmt: skip
-        return warn(finding, plug_in, shelf=folder, setting=setting)
-    finding = _("Last backup: %(latest)s. Last backup restored and found whole: %(when)s.")
-    return ok(finding, latest=utc(record.latest or record.at), when=when)
+        return Check.of("backups_on_same_drive", shelf=folder)
+    return Check.of("backups", latest=utc(record.latest or record.at), when=when)
 
 
 def backup_target(context: CheckContext) -> Check:
@@ -250,20 +198,18 @@ def backup_target(context: CheckContext) -> Check:
     target = context.known_settings().backup.target
     if not target:
         raise NotExamined
-    record, command = read_copy_record(context.directory.root), "venuebox backup target"
-    remedy = _("Correct %(setting)s or the server, then see what happens with: %(command)s")
-    setting = "backup.target"
+    record = read_copy_record(context.directory.root)
     if record.target != target or record.at is None:
         because = f" ({record.trouble})" if record.target == target and record.trouble else ""
-        finding = _("No backup has been copied to %(target)s yet%(because)s.")
-        return warn(finding, remedy, target=target, because=because, setting=setting,
-                    command=command)  # fmt: skip
+        return Check.of("backup_target_empty", target=target, because=because)
     when = utc(record.at)
     if record.trouble:
-        finding = _("Backups are not safe at %(target)s: %(trouble)s. Last copy: %(when)s.")
-        since = record.failing_since or 0
-        result = fail if context.clock.now() - since > 7 * DAY_MS else warn
-        return result(finding, remedy, target=target, trouble=record.trouble, when=when,
-                      setting=setting, command=command)  # fmt: skip
-    finding = _("Last copy at %(target)s: %(when)s, last copy restored on trial: %(proven)s.")
-    return ok(finding, target=target, when=when, proven=utc(record.proven_at or record.at))
+        status = _fails_after_a_week(context, record.failing_since or 0)
+        values = {"target": target, "trouble": record.trouble, "when": when}
+        return Check.of("backup_target_fails", status, **values)
+    proven = utc(record.proven_at or record.at)
+    return Check.of("backup_target", target=target, when=when, proven=proven)
+
+
+def _fails_after_a_week(context: CheckContext, since: int) -> Status:
+    return "fail" if context.clock.now() - since > 7 * DAY_MS else "warn"

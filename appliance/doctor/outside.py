@@ -17,11 +17,10 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from appliance.alerts import drop_alerts, set_alert
-from appliance.core.i18n import mark as _
 from appliance.core.network import is_public
 from appliance.core.tokens import Keyring
 from appliance.database.connection import Reader
-from appliance.doctor.check import NGINX, Check, fail, ok, warn
+from appliance.doctor.check import NGINX, Check
 from appliance.environment import Environment
 from appliance.scheduler import Job
 from appliance.webhooks.client import SystemTrust, Trust
@@ -63,18 +62,11 @@ async def check_outside(
             ):
                 status, body = response.status, await response.content.read(_BODY_MAX)
     except aiohttp.ClientConnectorDNSError:
-        finding = _("The name %(host)s has no address.")
-        remedy = _("Ask whoever manages the domain name to point it to the venue's router, proxy "
-                   "or relay.")  # fmt: skip
-        return fail(finding, remedy, host=host)
+        return Check.of("outside_without_dns", host=host)
     except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
         return _refuse_certificate(url, error)
     except (aiohttp.ClientError, TimeoutError, OSError):
-        finding = _("Nothing answers at %(url)s.")
-        remedy = _("Check the router's port forward, the proxy or the relay. Some routers do not "
-                   "let devices in the venue use the public address. If a phone on mobile data "
-                   "opens it, nothing is wrong.")  # fmt: skip
-        return warn(finding, remedy, url=url)
+        return Check.of("outside_silent", url=url)
     return _judge(url, status, body, keyring.prove(nonce))
 
 
@@ -82,20 +74,12 @@ def _judge(url: str, status: int, body: bytes, expected: str) -> Check:
     """Compare the response from `url` with this box's proof (`expected`)."""
     proof = _read(body) if status == _OK else None
     if proof is None:
-        finding = _("A server that is not this box answers at %(url)s (HTTP status %(status)s).")
-        remedy = _("With status 502, 503 or 504, the proxy or tunnel does not reach the box. "
-                   "Restart it. With 421, the proxy must pass on the Host header. With another "
-                   "status, the name leads to a different server.")  # fmt: skip
-        return fail(finding, remedy, url=url, status=status)
+        return Check.of("outside_other_server", url=url, status=status)
     if not compare_digest(str(proof.get("proof")).encode("utf-8", "replace"), expected.encode()):
-        finding = _("Another box answers at %(url)s.")
-        remedy = _("Switch off the other box, or let the name lead to this one.")
-        return fail(finding, remedy, url=url)
+        return Check.of("outside_other_box", url=url)
     if proof.get("scheme") != "https":
-        finding = _("The proxy in front of %(url)s does not say that guests use https.")
-        remedy = _("Add this to the configuration of the proxy: %(line)s")
-        return fail(finding, remedy, url=url, line=NGINX)
-    return ok(_("The box answers at %(url)s."), url=url)
+        return Check.of("outside_silent_proxy", url=url, line=NGINX)
+    return Check.of("outside", url=url)
 
 
 def _read(body: bytes) -> dict[str, Any] | None:
@@ -112,12 +96,7 @@ def _refuse_certificate(url: str, error: aiohttp.ClientError) -> Check:
     trouble = str(cause or error)
     if isinstance(cause, ssl.SSLCertVerificationError):
         trouble = cause.verify_message
-    return fail(
-        _("Browsers do not accept the certificate at %(url)s: %(trouble)s."),
-        _("If the box obtains its certificate itself, wait a minute and test again. Otherwise, "
-          "renew it where https ends: at the proxy, or on the box (%(command)s)."),
-        url=url, trouble=trouble.rstrip("."), command="venuebox tls import",
-    )  # fmt: skip
+    return Check.of("outside_certificate", url=url, trouble=trouble.rstrip("."))
 
 
 class OutsideWatch:

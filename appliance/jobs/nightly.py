@@ -178,16 +178,7 @@ class NightlyWork:
         if faults:  # a backup of a damaged database must not replace a good one
             log.error("database: integrity check failed: %s", faults[0].split("\n")[0])
             return
-        box = self._box
-        maker = Maker(box.directory, box.settings, box.clock, box.tokens, box.zones)
-        sentence = ""
-        try:
-            await run_in_daemon_thread(maker.make)
-            await note_new_key(box.live.database, box.directory)
-        except OperatorError as error:
-            sentence = f"no backup was made: {error}"
-            log.warning("backup: nightly backup failed: %s", error)
-        await note_alert(self._box.live.database, NO_BACKUP, sentence)
+        await _try("backup", partial(_back_up, self._box))
 
     async def _vacuum(self, environment: Environment) -> bool:
         """Vacuum the database to remove erased data. If that fails, truncate the WAL instead.
@@ -230,6 +221,22 @@ class NightlyWork:
         await note_alert(self._box.live.database, NO_BACKUP, sentence if due else "")
 
 
+async def _back_up(box: Box, *, is_frequent: bool = False) -> None:
+    """Make a backup. Raise or drop the alerts that there is none and that a new kit is needed.
+
+    Raises OperatorError if the backup fails.
+    """
+    database = box.live.database
+    maker = Maker(box.directory, box.settings, box.clock, box.tokens, box.zones)
+    try:
+        await run_in_daemon_thread(partial(maker.make, is_frequent=is_frequent))
+    except OperatorError as error:
+        await note_alert(database, NO_BACKUP, f"no backup was made: {error}")
+        raise
+    await note_alert(database, NO_BACKUP, "")
+    await note_new_key(database, box.directory)
+
+
 async def note_new_key(database: Database, directory: DataDirectory) -> None:
     """Raise the alert that a new recovery kit must be printed, or drop it if none is needed."""
     sentence = "a new recovery kit must be printed, because the key of the old one was lost"
@@ -268,16 +275,8 @@ class FrequentBackups:
 
     async def back_up(self) -> None:
         """Make a backup. If that fails, store an alert and raise OperatorError."""
-        box, database = self._box, self._box.live.database
-        maker = Maker(box.directory, box.settings, box.clock, box.tokens, box.zones)
         async with self._busy:
-            try:
-                await run_in_daemon_thread(lambda: maker.make(is_frequent=True))
-            except OperatorError as error:
-                await note_alert(database, NO_BACKUP, f"no backup was made: {error}")
-                raise
-            await note_alert(database, NO_BACKUP, "")
-            await note_new_key(database, box.directory)
+            await _back_up(self._box, is_frequent=True)
 
     def _next_due(self, reader: Reader) -> int | None:
         """Return when the next backup is due, in ms since 1970.

@@ -71,7 +71,10 @@ def messages_in_the_pages():
         extract_from_dir(ROOT / package, kinds, keywords=words,
             directory_filter=lambda folder: Path(folder).name not in {"frontend", "static"},
     ))  # fmt: skip
-    return {forms(message)[0] for _, _, message, _, _ in wanted}
+    told = tomllib.loads((ROOT / "appliance" / "doctor" / "findings.toml").read_text("utf-8"))
+    findings = {row[part] for row in told.values() for part in ("finding", "remedy") if part in row}
+    said = {forms(message)[0] for _, _, message, _, _ in wanted}
+    return said | findings | set(told["alerts"].values())
 
 
 @pytest.mark.parametrize("code", ["fr", "ar"])

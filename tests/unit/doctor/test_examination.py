@@ -6,7 +6,7 @@ import re
 import pytest
 
 from appliance.core.i18n import load_languages
-from appliance.doctor.check import MESSAGES, ok, worst
+from appliance.doctor.check import FINDINGS, MESSAGES, Check, worst
 from appliance.doctor.checks import CHECKS, examine
 from appliance.tls.acme import REASONS
 from tests.readme import ROOT
@@ -39,12 +39,23 @@ def test_a_check_that_breaks_is_a_finding_and_stops_no_other(ward):
         raise ValueError("Salma Idrissi")
 
     def sound(context):
-        return ok("Schema %(known)s.", known=1)
+        return Check.of("schema", known=1)
 
     found = examine(ward.context, [broken, sound])
 
     assert [(check.name, check.status) for check in found] == [("broken", "fail"), ("sound", "ok")]
     assert "Salma" not in str(found)
+
+
+def test_every_finding_of_a_check_is_in_the_table_and_no_other_is():
+    used = set()
+    for file in (ROOT / "appliance" / "doctor").glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Check.of", "at_least"):
+                words = [leaf for each in node.args for leaf in ast.walk(each)]
+                used |= {word.value for word in words if isinstance(word, ast.Constant)}
+    names = {each for each in used if isinstance(each, str)} - {"ok", "warn", "fail"}
+    assert names == set(FINDINGS)
 
 
 def test_looking_changes_no_row_and_no_file(ward):

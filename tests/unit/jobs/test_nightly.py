@@ -186,7 +186,8 @@ async def test_the_night_forgets_before_it_vacuums_and_checks_before_it_backs_up
         watching.setattr(
             "appliance.jobs.nightly.list_faults", lambda _: order.append("check") or []
         )
-        watching.setattr("appliance.jobs.nightly.Maker.make", lambda _: order.append("back up"))
+        maker = "appliance.jobs.nightly.Maker.make"
+        watching.setattr(maker, lambda _, **__: order.append("back up"))
         await nights.do_now()
 
     assert order == ["forget", "vacuum", "vacuum", "check", "check", "back up"]
@@ -201,7 +202,7 @@ async def test_without_room_for_the_vacuum_a_backup_is_made_all_the_same(
     nights, box, monkeypatch, caplog
 ):
     monkeypatch.setattr("shutil.disk_usage", lambda _path: SimpleNamespace(free=0))
-    monkeypatch.setattr("appliance.jobs.nightly.Maker.make", lambda _: None)
+    monkeypatch.setattr("appliance.jobs.nightly.Maker.make", lambda _, **__: None)
 
     await nights.do_now()
 
