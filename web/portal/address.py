@@ -32,7 +32,6 @@ from web.portal.responses import (
     language_of,
     portal_page,
     see_other,
-    show_errors_on,
 )
 from web.relay.commands import join_relay
 from web.relay.enrolment import Invitation
@@ -68,7 +67,7 @@ async def show_address(request: web.Request) -> web.Response:
     return portal_page(request, "portal/box/address.html", values)
 
 
-async def test_outside(request: web.Request) -> web.StreamResponse:
+async def check_address(request: web.Request, _form: Form) -> web.StreamResponse:
     """`POST /portal/box/address/test`: check that the public address leads to this box.
 
     The check fails if it takes longer than 6 s. If the last attempt to obtain a certificate failed,
@@ -92,7 +91,6 @@ def _retry_certificate(box: Box) -> None:
         wake_box(directory.wakeup_pipe)
 
 
-@show_errors_on(show_address, "code")
 async def join(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/box/address/relay`: join a relay with its one-time code.
 
@@ -116,13 +114,11 @@ async def join(request: web.Request, form: Form) -> web.StreamResponse:
     return await _save(request, form, {"server.app_url": address})
 
 
-@show_errors_on(show_address, "address")
 async def forward(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/box/address/forward`: use an address that the router forwards to the box."""
     return await _save(request, form, {"server.app_url": _address_in(form)})
 
 
-@show_errors_on(show_address, "proxied_address", "trusted_proxies")
 async def use_proxy(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/box/address/proxy`: use a proxy or tunnel, which has its own certificate."""
     proxies = form.text("trusted_proxies", _ADDRESSES_MAX).replace(",", " ").split()

@@ -57,10 +57,8 @@ from web.portal.responses import (
     REFUSED,
     Declined,
     language_of,
-    moment_formatter,
     portal_page,
     see_other,
-    show_errors_on,
 )
 from web.portal.update import read_update_state
 
@@ -166,17 +164,15 @@ async def _read_backups(request: web.Request) -> dict[str, object]:
         "kept": kept,
         "record": await asyncio.to_thread(read_record, box.directory.root),
         "copies": await asyncio.to_thread(find_copies, box),
-        "in_words": moment_formatter(request),
     }
 
 
-async def back_up(request: web.Request) -> web.StreamResponse:
+async def back_up(request: web.Request, _form: Form) -> web.StreamResponse:
     """`POST /portal/box/backup`: start a backup. The page shows its progress."""
     request.app[BACKING_UP].start(request.app[BOX])
     return see_other(request, "/box#backups")
 
 
-@show_errors_on(show_box, "recipient")
 async def send_test_email(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/box/test-letter`: send a test email with the saved settings."""
     recipient, language = form.text("recipient", 254), language_of(request)
@@ -189,7 +185,6 @@ async def send_test_email(request: web.Request, form: Form) -> web.StreamRespons
     return await show_box(request, outcome, recipient)
 
 
-@show_errors_on(show_box, "password")
 async def show_recovery_kit(request: web.Request, form: Form) -> web.Response:
     """`POST /portal/box/recovery-kit`: check the password and show the printable recovery kit."""
     await reauthenticate(request, form.secret("password"))
@@ -209,7 +204,6 @@ async def show_recovery_kit(request: web.Request, form: Form) -> web.Response:
     )
 
 
-@show_errors_on(show_box, "day")
 async def confirm(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/box/clock`: confirm that the system clock is right.
 
@@ -229,7 +223,7 @@ async def confirm(request: web.Request, form: Form) -> web.StreamResponse:
     return see_other(request, "/box", "clock-confirmed")
 
 
-async def restart(request: web.Request) -> web.Response:
+async def restart(request: web.Request, form: Form) -> web.Response:
     """`POST /portal/box/restart`: restart the box to apply the saved settings.
 
     Requests in progress are completed. New requests wait for one or two seconds. Afterwards, the
@@ -239,7 +233,7 @@ async def restart(request: web.Request) -> web.Response:
         return await show_box(request)
     await request[LIVE].database.write(record_audit, actor_of(request), "restarted")
     request.app[RESTART]()
-    back = "/portal/box/address" if request[FORM].text("page") == "address" else None
+    back = "/portal/box/address" if form.text("page") == "address" else None
     response = portal_page(request, "portal/box/restarting.html", {"back": back})
     response.force_close()  # the next request must reach the restarted box
     return response
@@ -287,7 +281,6 @@ def _setting(settings: Settings, name: str) -> object:
     return getattr(getattr(settings, section), item)
 
 
-@show_errors_on(show_box, "app_url", *_NUMBERS)
 async def save_settings(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/box/settings`: save general settings, which apply after the next restart."""
     return await save_changes(
@@ -300,7 +293,6 @@ async def save_settings(request: web.Request, form: Form) -> web.StreamResponse:
     )
 
 
-@show_errors_on(show_box, "host", "port", "security", "user", "sender")
 async def save_mail(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/box/mail`: save the mail server, which applies after the next restart.
 
@@ -398,7 +390,7 @@ async def steps_of(request: web.Request) -> list[tuple[str, bool]]:
     return [] if done >= set(STEPS) else [(name, name in done) for name in STEPS]
 
 
-async def close_first_run(request: web.Request) -> web.Response:
+async def close_first_run(request: web.Request, _form: Form) -> web.Response:
     """`POST /portal/box/setup-done`: hide the setup steps, even if some are not done yet."""
     await request[LIVE].database.write(close_setup)
     return see_other(request, "/tonight")

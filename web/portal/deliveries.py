@@ -36,7 +36,7 @@ from appliance.webhooks.url_policy import parse_target_url
 from web.portal.forms import Form, field_error, number_parameter
 from web.portal.guard import id_of
 from web.portal.integrations import integrations_page
-from web.portal.responses import see_other, show_errors_on
+from web.portal.responses import see_other
 
 _WHICH = {"dead": ("dead",), "lost": ("dead", "cancelled"), "all": STATES}
 _FOREVER = 2**62
@@ -208,7 +208,6 @@ def _text(raw: bytes) -> str:
     return raw.decode("utf-8", "backslashreplace")
 
 
-@show_errors_on(show_delivery)
 async def replay_one(request: web.Request, _form: Form) -> web.Response:
     """`POST …/deliveries/{id}/replay`: queue a delivery again.
 
@@ -239,7 +238,6 @@ async def ask_replay(request: web.Request) -> web.Response:
     return integrations_page(request, "replay", values)
 
 
-@show_errors_on(ask_replay)
 async def replay_many(request: web.Request, form: Form) -> web.Response:
     """`POST …/replay`: replay the selected deliveries.
 

@@ -40,14 +40,13 @@ from appliance.venue.rows import find_table, find_tonight, get_venue, list_table
 from web.portal.cookies import LIVE
 from web.portal.forms import FORM, Form, field_error
 from web.portal.guard import actor_of, id_of, staff_of, write_as_staff
-from web.portal.navigation import Handler
+from web.portal.navigation import FormHandler
 from web.portal.reservation_form import STATUS_WORDS, confirms_guests, read_guest
 from web.portal.responses import (
     REFUSED,
     Declined,
     download_headers,
     language_of,
-    moment_formatter,
     portal_page,
     refusal_text,
     see_other,
@@ -97,7 +96,6 @@ async def show_reservation(request: web.Request) -> web.Response:
         "detail": detail,
         "r": detail["reservation"],
         "names": await request[LIVE].database.read(staff_names),
-        "in_words": moment_formatter(request),
         "isolate": isolate,
         "statuses": STATUS_WORDS,
         "token": environment.database.tokens.new_link_secret(),
@@ -145,16 +143,16 @@ def _is_own_page(request: web.Request) -> bool:
     return "part" not in request.query
 
 
-def _form(act: Act) -> Handler:
+def _form(act: Act) -> FormHandler:
     """Wrap a form's action: run it, then show the reservation.
 
     If the action fails, the page shows the error and the entered values.
     """
 
     @wraps(act)
-    async def handle(request: web.Request) -> web.StreamResponse:
+    async def handle(request: web.Request, form: Form) -> web.StreamResponse:
         try:
-            await act(request, request[FORM])
+            await act(request, form)
         except NotFound:
             raise
         except (ApiError, Declined) as refusal:
@@ -257,7 +255,7 @@ def _seen(form: Form) -> int:
     return form.integer("seen", 1, 2**31)
 
 
-def form_without_fields(action: Callable[..., object]) -> Handler:
+def form_without_fields(action: Callable[..., object]) -> FormHandler:
     """Return a handler that runs `action` on the reservation in the URL path."""
 
     async def act(request: web.Request, _: Form) -> None:

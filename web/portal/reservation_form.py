@@ -40,7 +40,6 @@ from web.portal.responses import (
     language_of,
     portal_page,
     see_other,
-    show_errors_on,
 )
 from web.rendering import LANGUAGES
 
@@ -98,7 +97,6 @@ async def show_new(request: web.Request) -> web.Response:
     return portal_page(request, "portal/reservations/new.html", values)
 
 
-@show_errors_on(show_new)
 async def make_new(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST …/new`: create a reservation, or only show free tables if the field `offer` is set."""
     environment, letter = request[ENVIRONMENT], form.checked("letter")

@@ -1,9 +1,9 @@
 """Build the portal's responses: pages, parts of pages for htmx, errors, redirects and files."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import date, datetime
-from functools import partial, wraps
+from functools import partial
 from typing import ClassVar
 from zoneinfo import ZoneInfo
 
@@ -16,12 +16,9 @@ from appliance.http.request import ENVIRONMENT
 from appliance.http.security_headers import page_headers
 from appliance.venue.rows import find_zone
 from web.portal.cookies import SESSION
-from web.portal.forms import FORM, Form
-from web.portal.navigation import SAFE, Handler, areas_for, nearest_page, same_page
-from web.rendering import (
-    LANGUAGES,
-    render,
-)
+from web.portal.forms import FORM
+from web.portal.navigation import SAFE, areas_for, nearest_page, same_page
+from web.rendering import LANGUAGES, render
 
 # The labels of form fields, for errors that are shown at the top of the page.
 _LABELS: Mapping[str, str] = {
@@ -69,44 +66,21 @@ class Declined(Exception):
 
 REFUSED: web.RequestKey["ApiError | Declined"] = web.RequestKey("refused")
 """The error that the response shows. Set only if the request has failed."""
-_FIELDS: web.RequestKey[Collection[str]] = web.RequestKey("fields")
-Act = Callable[[web.Request, Form], Awaitable[web.StreamResponse]]
-
-
-def show_errors_on(page: Handler, *fields: str) -> Callable[[Act], Handler]:
-    """Wrap a form's handler. If it fails, show `page` with the entered values and the error.
-
-    If the error's field is one of `fields`, the error is shown beside it (template variable
-    `wrong`), otherwise at the top of the page (`problem`). The variable `typed` contains the
-    entered values.
-    """
-
-    def around(act: Act) -> Handler:
-        @wraps(act)
-        async def handle(request: web.Request) -> web.StreamResponse:
-            try:
-                return await act(request, request[FORM])
-            except (ApiError, Declined) as refusal:
-                if "HX-Request" in request.headers:  # htmx keeps the entered values in the page
-                    raise
-                request[REFUSED], request[_FIELDS] = refusal, fields
-            return await page(request)
-
-        return handle
-
-    return around
+_BESIDE_FIELD = 'id="refused"'  # in refused.html
 
 
 def portal_page(
     request: web.Request, template: str, values: Mapping[str, object], status: int = 200
 ) -> web.Response:
-    """Return a page, or a partial page for htmx, in the staff member's language.
+    """Return a page, or a partial page for htmx, in the staff member's language."""
+    return render_page(request, template, {**page_values(request), **values}, status)
 
-    If the request has failed (REFUSED), the page shows the error and has its status and headers.
-    """
+
+def page_values(request: web.Request) -> dict[str, object]:
+    """Return the values that all portal pages use."""
     language, environment = language_of(request), request[ENVIRONMENT]
     person = request[SESSION].person
-    frame: dict[str, object] = {
+    values: dict[str, object] = {
         "person": person,
         "base": f"{environment.prefix}/portal",
         "areas": areas_for(person, environment.name),
@@ -118,23 +92,36 @@ def portal_page(
         "problem": None,
         "typed": request[FORM].typed() if REFUSED in request and FORM in request else {},
         "as_date": date.fromisoformat,
+        "in_words": moment_formatter(request),
         "once_token": environment.database.tokens.new_link_secret(),
     }
-    headers = {**HEADERS, "Content-Language": language.code}
     refusal = request.get(REFUSED)
     if refusal is not None:
-        sentence, status = refusal_text(refusal, language), refusal.status
-        if refusal.field in request.get(_FIELDS, ()):
-            frame["wrong"] = (refusal.field, rule_text(refusal, language) or sentence)
-        else:
-            frame["problem"] = sentence
-        headers |= refusal.headers
+        values["problem"] = refusal_text(refusal, language)
+        values["wrong"] = (refusal.field, rule_text(refusal, language) or values["problem"])
+    return values
+
+
+def render_page(
+    request: web.Request, template: str, values: dict[str, object], status: int = 200
+) -> web.Response:
+    """Return the template, filled with `values`, which include those from `page_values`.
+
+    If the request has failed (REFUSED), the page has the error's status and headers. The error is
+    shown beside its field (template variable `wrong`) if the page has this field, otherwise at the
+    top of the page (`problem`).
+    """
+    language, refusal = language_of(request), request.get(REFUSED)
+    headers = {**HEADERS, "Content-Language": language.code}
+    if refusal is None:
+        text = render(request, template, language, values)
+    else:
+        status, headers = refusal.status, headers | refusal.headers
+        text = render(request, template, language, {**values, "problem": None})
+        if _BESIDE_FIELD not in text:
+            text = render(request, template, language, {**values, "wrong": None})
     return web.Response(
-        text=render(request, template, language, {**frame, **values}),
-        status=status,
-        content_type="text/html",
-        charset="utf-8",
-        headers=headers,
+        text=text, status=status, content_type="text/html", charset="utf-8", headers=headers
     )
 
 

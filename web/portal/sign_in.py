@@ -43,7 +43,7 @@ from appliance.venue.rows import find_zone, get_venue
 from web.guest.responses import page
 from web.middleware import SECURE
 from web.portal.cookies import SESSION, describe_browser, device_secret, signed_in, signed_out
-from web.portal.forms import FORM, Form, read_form
+from web.portal.forms import Form, read_form
 from web.portal.guard import PASSWORDS, find_living_session, hash_new_password, staff_of
 from web.portal.navigation import Handler
 from web.portal.responses import Declined, language_of, refusal_text, see_other
@@ -183,16 +183,16 @@ async def go_home(request: web.Request) -> web.StreamResponse:
     return see_other(request, "/tonight")
 
 
-async def sign_out_browser(request: web.Request) -> web.StreamResponse:
+async def sign_out_browser(request: web.Request, _form: Form) -> web.StreamResponse:
     """`POST /portal/sign-out`: end this browser's session."""
     session = request[SESSION]
     await request[ENVIRONMENT].database.write(sign_out, session.person.id, session.id)
     return signed_out("signed-out")
 
 
-async def choose_language(request: web.Request) -> web.StreamResponse:
+async def choose_language(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/language`: set the staff member's language for the portal."""
-    language = request.config_dict[LANGUAGES].get(request[FORM].text("language")).code
+    language = request.config_dict[LANGUAGES].get(form.text("language")).code
     await request[ENVIRONMENT].database.write(set_language, staff_of(request).id, language)
     return _go_on(request)
 

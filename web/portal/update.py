@@ -27,8 +27,9 @@ from appliance.release import (
 from appliance.staff.audit_log import record_audit
 from appliance.webhooks.client import SystemTrust, Trust
 from web.portal.cookies import BOX, LIVE
+from web.portal.forms import Form
 from web.portal.guard import actor_of
-from web.portal.responses import moment_formatter, portal_page, see_other
+from web.portal.responses import portal_page, see_other
 
 _DEADLINE_SECONDS = 10.0
 _FRESH_SECONDS = 600.0
@@ -145,11 +146,10 @@ async def read_update_state(request: web.Request) -> dict[str, object]:
         "box": request.app[BOX],
         "can_install": await asyncio.to_thread(takes_requests, root),
         "update_command": f"sudo venuebox update {watch.url} --data {root}",
-        "in_words": moment_formatter(request),
     }
 
 
-async def install(request: web.Request) -> web.StreamResponse:
+async def install(request: web.Request, _form: Form) -> web.StreamResponse:
     """`POST /portal/box/update`: request the newest release. The page shows its progress."""
     watch, root = request.app[RELEASES], request.app[BOX].directory.root
     state = await read_update_state(request)
