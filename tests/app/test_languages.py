@@ -16,7 +16,7 @@ from appliance.core.errors import RULES, ApiError, NameTaken, Rule, ValidationEr
 from appliance.core.i18n import isolate, load_languages
 from appliance.staff.audit_log import AuditEntry
 from web.portal.forms import Form
-from web.portal.responses import refusal_text, rule_text
+from web.portal.responses import refusal_text
 from web.rendering import make_templates
 
 ROOT = Path(__file__).parents[2]
@@ -155,7 +155,7 @@ def test_a_value_in_a_sentence_stays_as_it_was_typed():
     refusal = ValidationError.of(
         "number", Rule("le numéro {number}.", "the number {number}.", {"number": "{x}"})
     )
-    assert rule_text(refusal, FRENCH) == "Le numéro {x}."
+    assert refusal_text(refusal, FRENCH) == "Le numéro {x}."
     assert "Moha d'Ourika" in refusal_text(NameTaken(name="Moha d'Ourika"), FRENCH)
     with pytest.raises(ApiError) as raised:
         Form({"capacity_min": "x"}).integer("capacity_min", 1, 9)

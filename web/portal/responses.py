@@ -11,7 +11,6 @@ from aiohttp import web
 
 from appliance.core.errors import ApiError, NotFound, StaffRoleMissing, ValidationError
 from appliance.core.i18n import Language, isolate, set_french
-from appliance.core.i18n import mark as _
 from appliance.http.request import ENVIRONMENT
 from appliance.http.security_headers import page_headers
 from appliance.venue.rows import find_zone
@@ -19,35 +18,6 @@ from web.portal.cookies import SESSION
 from web.portal.forms import FORM
 from web.portal.navigation import SAFE, areas_for, nearest_page, same_page
 from web.rendering import LANGUAGES, render
-
-# The labels of form fields, for errors that are shown at the top of the page.
-_LABELS: Mapping[str, str] = {
-    "access": _("Rights"),
-    "ca": _("Certificates of the authority (PEM)"),
-    "capacity_max": _("Maximum guests"),
-    "capacity_min": _("Minimum guests"),
-    "customer_email": _("Email"),
-    "customer_name": _("The name"),
-    "customer_phone": _("Phone"),
-    "endpoint": _("Endpoint"),
-    "first": _("First day"),
-    "from": _("From"),
-    "guests": _("Guests"),
-    "last": _("Last day"),
-    "minimum_spend": _("Minimum spend"),
-    "name": _("The name"),
-    "notes": _("Notes"),
-    "number": _("Number"),
-    "pin": _("SHA-256 fingerprint"),
-    "reason": _("Reason"),
-    "role": _("Role"),
-    "scope": _("Rights"),
-    "slot": _("Time"),
-    "to": _("To"),
-    "type": _("Type"),
-    "which": _("Which deliveries"),
-}
-
 
 HEADERS = page_headers(img_src="'self' data:")
 _WRITE_SECONDS = 5.0  # limit per write, because a browser that reads nothing delays a shutdown
@@ -98,7 +68,7 @@ def page_values(request: web.Request) -> dict[str, object]:
     refusal = request.get(REFUSED)
     if refusal is not None:
         values["problem"] = refusal_text(refusal, language)
-        values["wrong"] = (refusal.field, rule_text(refusal, language) or values["problem"])
+        values["wrong"] = (refusal.field, values["problem"])
     return values
 
 
@@ -128,15 +98,11 @@ def render_page(
 def problem_page(request: web.Request, refusal: ApiError | Declined) -> web.Response:
     """Return a page that shows the error, or a partial page for htmx."""
     request[REFUSED] = refusal
-    language, is_read = language_of(request), request.method in SAFE
+    is_read = request.method in SAFE
     part = "HX-Request" in request.headers
     if is_read and not part and refusal.status == NotFound.status:
         return portal_page(request, "portal/unknown.html", {})
-    values = {
-        "problem": (part and rule_text(refusal, language)) or refusal_text(refusal, language),
-        "field": refusal.field,
-        "looked_at": is_read,
-    }
+    values = {"field": refusal.field, "looked_at": is_read}
     response = portal_page(request, f"portal/problem{'_part' if part else ''}.html", values)
     if part:  # replace the page's error message instead of the element that htmx would update
         response.headers["HX-Retarget"] = "#problem"
@@ -145,29 +111,17 @@ def problem_page(request: web.Request, refusal: ApiError | Declined) -> web.Resp
 
 
 def refusal_text(refusal: ApiError | Declined, language: Language) -> str:
-    """Return the error message in `language`. If a field is wrong, the message names it."""
+    """Return the error message in `language`. If a field is wrong, this is the rule it breaks."""
     if isinstance(refusal, Declined):
         return refusal.sentence
-    rule, label = _fill_rule(refusal, language), _LABELS.get(refusal.field or "")
-    if rule is not None and label is not None:
-        return language.gettext("%(field)s: %(rule)s", field=language.gettext(label), rule=rule)
+    rule = refusal.rule if isinstance(refusal, ValidationError) else None
     if rule is not None:
-        return rule[:1].upper() + rule[1:]
+        text = _fill(rule.french, rule.english, rule.blanks, language)
+        return text[:1].upper() + text[1:]
     details = refusal.details
     if isinstance(refusal, StaffRoleMissing):
         details = {"role": language.gettext(str(details["role"]).capitalize())}
     return _fill(refusal.french, refusal.english, details, language)
-
-
-def rule_text(refusal: ApiError | Declined, language: Language) -> str | None:
-    """Return the rule that a field's value breaks, or None if no field is wrong."""
-    rule = _fill_rule(refusal, language)
-    return None if rule is None else rule[:1].upper() + rule[1:]
-
-
-def _fill_rule(refusal: ApiError | Declined, language: Language) -> str | None:
-    rule = refusal.rule if isinstance(refusal, ValidationError) else None
-    return None if rule is None else _fill(rule.french, rule.english, rule.blanks, language)
 
 
 def _fill(french: str, english: str, blanks: Mapping[str, object], language: Language) -> str:
