@@ -1,8 +1,7 @@
 """The page `/portal/reservations/{id}`: a reservation and the staff's actions on it."""
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import Any
 from urllib.parse import urlsplit
@@ -48,7 +47,6 @@ from web.portal.responses import (
     download_headers,
     language_of,
     portal_page,
-    refusal_text,
     see_other,
 )
 
@@ -61,35 +59,12 @@ class _NotAdmitted(Declined):
     """Raised if a check-in was rejected, but staff may repeat it with a reason to override this."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Rejected:
-    """A rejected form's name, entered values and error. Empty if no form was rejected."""
-
-    form: str = ""
-    typed: Mapping[str, str] = field(default_factory=dict)
-    refusal: ApiError | Declined | None = None
-    problem: str = ""
-
-    @property
-    def may_override(self) -> bool:
-        """Return whether staff may send the form again with a reason or a confirmation."""
-        return isinstance(self.refusal, UnusualAmount | _NotAdmitted)
-
-    def of(self, form: str) -> Mapping[str, str]:
-        """Return the submitted values if `form` was the rejected form, otherwise no values."""
-        return self.typed if form == self.form else {}
-
-
 async def show_reservation(request: web.Request) -> web.Response:
     """`GET /portal/reservations/{id}`: show a reservation.
 
     `?part=1` returns a partial page for the drawer on the board.
     """
-    environment, refusal = request[ENVIRONMENT], request.get(REFUSED)
-    rejected = _Rejected()
-    if refusal is not None:
-        name, problem = request.path.rpartition("/")[2], refusal_text(refusal, language_of(request))
-        rejected = _Rejected(name, request[FORM].typed(), refusal, problem)
+    environment = request[ENVIRONMENT]
     detail = await environment.database.read(_read, id_of(request))
     is_part = "part" in request.query or "HX-Request" in request.headers
     values = {
@@ -99,7 +74,9 @@ async def show_reservation(request: web.Request) -> web.Response:
         "isolate": isolate,
         "statuses": STATUS_WORDS,
         "token": environment.database.tokens.new_link_secret(),
-        "sent": rejected,
+        "rejected": request.path.rpartition("/")[2] if REFUSED in request else "",
+        # Staff may send the form again with a reason or a confirmation.
+        "may_confirm": isinstance(request.get(REFUSED), UnusualAmount | _NotAdmitted),
         "heading": 1 if _is_own_page(request) else 2,
         "sees_guests": staff_of(request).may("host"),
     }

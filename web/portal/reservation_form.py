@@ -91,7 +91,6 @@ async def show_new(request: web.Request) -> web.Response:
         "emails_are_sent": emails_are_sent(environment),
         "letter_languages": request.config_dict[LANGUAGES].all(),
         "token": typed.get("token") or environment.database.tokens.new_link_secret(),
-        "refusal": refusal,
         "statuses": STATUS_WORDS,
     }
     return portal_page(request, "portal/reservations/new.html", values)

@@ -58,6 +58,7 @@ def page_values(request: web.Request) -> dict[str, object]:
         "again": same_page(request),
         # The URL of a POST may still have the note about an earlier action. Do not show it again.
         "note": request.query.get("note") if request.method == "GET" else None,
+        "refusal": request.get(REFUSED),
         "wrong": None,
         "problem": None,
         "typed": request[FORM].typed() if REFUSED in request and FORM in request else {},
