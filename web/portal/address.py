@@ -16,23 +16,12 @@ from appliance.core.files import atomic_write
 from appliance.relay_access import Access, access_file
 from appliance.staff.audit_log import record_audit
 from appliance.tls.acme import REQUESTED, read_plan
-from web.portal.box import (
-    save_changes,
-    saved_settings,
-    steps_of,
-    text_of,
-    waits_for_restart,
-)
+from web.portal.box import save_changes, saved_settings, steps_of, text_of, waits_for_restart
 from web.portal.box_jobs import OUTSIDE
 from web.portal.cookies import BOX, LIVE, RESTART
 from web.portal.forms import Form, field_error
 from web.portal.guard import actor_of
-from web.portal.responses import (
-    Declined,
-    language_of,
-    portal_page,
-    see_other,
-)
+from web.portal.responses import Declined, language_of, portal_page, see_other
 from web.relay.commands import join_relay
 from web.relay.enrolment import Invitation
 

@@ -14,15 +14,10 @@ from appliance.backup.catalogue import read_record, record_kit
 from appliance.backup.recovery_key import ensure_recovery_key, kit_html
 from appliance.box import Box
 from appliance.clock_gate import confirm_clock
-from appliance.core.errors import OperatorError, ValidationError
+from appliance.core.errors import OperatorError, Rule, ValidationError
 from appliance.core.files import atomic_write
 from appliance.core.i18n import Language
-from appliance.core.settings import (
-    RANGES,
-    Settings,
-    parse_settings,
-    read_settings,
-)
+from appliance.core.settings import RANGES, Settings, parse_settings, read_settings
 from appliance.core.settings_file import change_settings
 from appliance.database.connection import Reader
 from appliance.doctor.check import Sentence, describe, worst
@@ -42,24 +37,11 @@ from appliance.staff.accounts import STEPS, close_setup, find_setup
 from appliance.staff.audit_log import record_audit
 from appliance.venue.rows import find_zone, get_venue, list_slots, list_tables
 from appliance.venue.venue_file import UNFURNISHED
-from web.portal.box_jobs import (
-    BACKING_UP,
-    EXAMINER,
-    OUTSIDE,
-    find_copies,
-    summarise_backups,
-)
+from web.portal.box_jobs import BACKING_UP, EXAMINER, OUTSIDE, find_copies, summarise_backups
 from web.portal.cookies import BOX, LIVE, RESTART
 from web.portal.forms import FORM, Form, field_error
 from web.portal.guard import actor_of, reauthenticate, staff_of
-from web.portal.responses import (
-    HEADERS,
-    REFUSED,
-    Declined,
-    language_of,
-    portal_page,
-    see_other,
-)
+from web.portal.responses import HEADERS, REFUSED, Declined, language_of, portal_page, see_other
 from web.portal.update import read_update_state
 
 _EMAIL_ERRORS_SHOWN = 5
@@ -349,28 +331,28 @@ async def save_changes(request: web.Request, changes: Changes, page: str = "/box
     return see_other(request, page, "saved-for-later" if waits_for_restart(request) else "saved")
 
 
+# Rules for the settings that `_field_error_of` finds, and for settings.toml itself.
+_SETTING_RULES = {
+    "server.app_url": Rule(
+        "il faut une adresse entière sans chemin, telle que https://box.example.com.",
+        "please give a whole address without a path, such as https://box.example.com.",
+    ),
+    "mail.sender": Rule(
+        "il faut l'adresse e-mail d'où partent les e-mails.",
+        "please give the email address that emails come from.",
+    ),
+    "settings": Rule(
+        "il faut un fichier settings.toml que la box peut modifier : voyez qui a installé la box.",
+        "please give a settings.toml that the box can change: ask the person who installed it.",
+    ),
+}
+_ALLOWED = Rule("il faut une valeur autorisée.", "please give an allowed value.")
+
+
 def _field_error_of(changes: Iterable[str], failure: str) -> ValidationError:
     """Return an error for the form field whose setting is named in the message `failure`."""
-    wrong = next((name for name in changes if failure.startswith(f"{name} is ")), None)
-    if wrong == "server.app_url":
-        return field_error(
-            "app_url",
-            "une adresse entière sans chemin, telle que https://box.example.com.",
-            "a whole address without a path, such as https://box.example.com.",
-        )
-    if wrong == "mail.sender":
-        return field_error(
-            "sender",
-            "l'adresse e-mail d'où partent les e-mails.",
-            "the email address that emails come from.",
-        )
-    if wrong is not None:
-        return field_error(wrong.partition(".")[2], "une valeur autorisée.", "an allowed value.")
-    return field_error(
-        "settings",
-        "un fichier settings.toml que la box peut modifier : voyez qui a installé la box.",
-        "a settings.toml that the box can change: ask the person who installed it.",
-    )
+    wrong = next((name for name in changes if failure.startswith(f"{name} is ")), "settings")
+    return ValidationError.of(wrong.rpartition(".")[2], _SETTING_RULES.get(wrong, _ALLOWED))
 
 
 async def steps_of(request: web.Request) -> list[tuple[str, bool]]:

@@ -35,12 +35,7 @@ from appliance.venue.rows import (
 from web.guest.responses import emails_are_sent
 from web.portal.forms import FORM, Form, field_error
 from web.portal.guard import actor_of
-from web.portal.responses import (
-    REFUSED,
-    language_of,
-    portal_page,
-    see_other,
-)
+from web.portal.responses import REFUSED, language_of, portal_page, see_other
 from web.rendering import LANGUAGES
 
 STATUS_WORDS = {

@@ -3,9 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import date, datetime
-from functools import partial
 from typing import ClassVar
-from zoneinfo import ZoneInfo
 
 from aiohttp import web
 
@@ -174,25 +172,22 @@ def language_of(request: web.Request) -> Language:
     return languages.get(request[SESSION].person.language)
 
 
-def moment(
-    at: int | None, now: int, zone: ZoneInfo, language: Language, *, seconds: bool = False
-) -> str:
-    """Format `at` (ms since 1970) in venue time, such as `sam. 21 nov. 19:05`. Return "" for None.
-
-    The year is included unless it is the current year at `now`.
-    """
-    if at is None:
-        return ""
-    then, today = (datetime.fromtimestamp(each / 1000, zone) for each in (at, now))
-    day = language.short_date(then.date(), year=then.year != today.year)
-    return f"{day} {then:{'%H:%M:%S' if seconds else '%H:%M'}}"
-
-
 def moment_formatter(request: web.Request) -> Callable[..., str]:
-    """Return `moment` with `now`, `zone` and `language` preset for this request."""
-    database = request[ENVIRONMENT].database
+    """Return a function that formats a time (ms since 1970) as `sam. 21 nov. 19:05`, in venue time.
+
+    The year is included unless it is the current year. For None, the function returns "".
+    """
+    database, language = request[ENVIRONMENT].database, language_of(request)
     now, zone = database.peek(lambda reader: (reader.now, find_zone(reader)))
-    return partial(moment, now=now, zone=zone, language=language_of(request))
+
+    def moment(at: int | None, *, seconds: bool = False) -> str:
+        if at is None:
+            return ""
+        then, today = (datetime.fromtimestamp(each / 1000, zone) for each in (at, now))
+        day = language.short_date(then.date(), year=then.year != today.year)
+        return f"{day} {then:{'%H:%M:%S' if seconds else '%H:%M'}}"
+
+    return moment
 
 
 def download_headers(content_type: str, name: str) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import io
-from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
@@ -36,50 +35,42 @@ _FRESH_SECONDS = 600.0
 _OK = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The result of looking for a newer release at `update.url`.
+class ReleaseWatch:
+    """Looks for a newer release at `update.url`. A successful result is kept for ten minutes.
 
     - `manifest`: the manifest of the newer release, or None if there is no newer release.
     - `trouble`: why the release could not be read or cannot be installed, otherwise empty.
+    - `looked_at`: the event loop's time of the latest attempt, or None.
     """
-
-    manifest: Manifest | None = None
-    trouble: str = ""
-
-
-class ReleaseWatch:
-    """Looks for a newer release at `update.url`. A successful result is kept for ten minutes."""
 
     def __init__(self, url: str, installed: str) -> None:
         self.url, self.installed = url, installed
         self.key = _own_key()
         self.trust = SystemTrust()
-        self.found: Found | None = None
-        self._looked_at = 0.0
+        self.manifest: Manifest | None = None
+        self.trouble = ""
+        self.looked_at: float | None = None
         self._looking = asyncio.Lock()
 
     async def look(self) -> None:
-        """Look for a newer release, within 10 s, and set `found`.
+        """Look for a newer release, within 10 s.
 
         Does nothing if there is no `url` or no release key, or if the latest attempt succeeded less
         than ten minutes ago.
         """
         async with self._looking:
-            now = asyncio.get_running_loop().time()
-            is_known = self.found is not None and not self.found.trouble
-            is_fresh = is_known and now - self._looked_at < _FRESH_SECONDS
+            now, latest = asyncio.get_running_loop().time(), self.looked_at
+            is_fresh = latest is not None and not self.trouble and now - latest < _FRESH_SECONDS
             if not self.url or self.key is None or is_fresh:
                 return
-            self._looked_at = now
+            self.looked_at, self.manifest, self.trouble = now, None, ""
             try:
                 manifest = await fetch_manifest(self.url, self.key, self.trust)
-                self.found = Found()
                 if is_newer(manifest.version, self.installed):
                     check_manifest(manifest, self.installed)
-                    self.found = Found(manifest)
+                    self.manifest = manifest
             except OperatorError as error:
-                self.found = Found(trouble=str(error))
+                self.trouble = str(error)
 
 
 RELEASES = web.AppKey("releases", ReleaseWatch)
@@ -154,7 +145,7 @@ async def install(request: web.Request, _form: Form) -> web.StreamResponse:
     watch, root = request.app[RELEASES], request.app[BOX].directory.root
     state = await read_update_state(request)
     await watch.look()
-    manifest = watch.found.manifest if watch.found else None
+    manifest = watch.manifest
     if manifest is not None and state["can_install"] and not state["is_updating"]:
         await request[LIVE].database.write(
             record_audit, actor_of(request), "update_requested", name=manifest.version
