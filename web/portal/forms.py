@@ -5,9 +5,10 @@ import re
 import unicodedata
 from collections import OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import fields, replace
 from datetime import date, timedelta
 from string import hexdigits
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiohttp import web
 from multidict import MultiDict
@@ -19,6 +20,8 @@ from appliance.venue.model import parse_date
 from web.portal.cookies import SESSION
 
 TEXT_MAX = 10_000
+_FIELD_MAX = 500
+_INTEGER_MAX = 10**9
 _FIELDS_MAX = 1000
 _PARTS_MAX = 20
 _FORM = re.compile(r'application/x-www-form-urlencoded(; *charset="?utf-8"?)?', re.IGNORECASE)
@@ -26,6 +29,12 @@ _UPLOAD = re.compile(r"multipart/form-data; *boundary=([\w'()+,./:=?-]{1,70})", 
 _PART_NAME = re.compile(rb'Content-Disposition: form-data; name="([a-z_]{1,40})"', re.IGNORECASE)
 _PART_HEAD_MAX = 1000
 _ESCAPED = {(a + b).encode(): bytes([int(a + b, 16)]) for a in hexdigits for b in hexdigits}
+
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T", bound="DataclassInstance")
 
 
 class UnsupportedForm(ValidationError):
@@ -100,6 +109,23 @@ class Form:
         if not set(days) <= set("0123456"):
             raise field_error("days", "des jours de la semaine.", "weekdays.")
         return tuple(sorted({int(day) for day in days}))
+
+    def fill(self, entry: T) -> T:
+        """Return a copy of the dataclass `entry` with the values of the form.
+
+        Reads fields of the types str, `str | None`, int and bool, except `id`.
+        """
+        changes: dict[str, object] = {}
+        for name, kind in ((field.name, field.type) for field in fields(entry)):
+            if kind is bool:
+                changes[name] = self.checked(name)
+            elif kind is int:
+                changes[name] = self.integer(name, 0, _INTEGER_MAX)
+            elif kind is str and name != "id":
+                changes[name] = self.text(name, _FIELD_MAX)
+            elif kind == str | None:
+                changes[name] = self.text(name, _FIELD_MAX) or None
+        return replace(entry, **changes)
 
     def pairs(self) -> list[tuple[str, str]]:
         """Return all (name, value) pairs in form order, for a page that submits the form again."""

@@ -65,18 +65,7 @@ from appliance.venue.rows import (
     list_used_tables,
 )
 from appliance.venue.table_list import PastedTables, parse_tables
-from appliance.venue.venue_file import (
-    ADDRESS_MAX,
-    CAPACITY_MAX,
-    HOURS_MAX,
-    MODES,
-    NAME_MAX,
-    NUMBER_MAX,
-    SPEND_MAX,
-    STATUSES,
-    TYPE_MAX,
-    UNFURNISHED,
-)
+from appliance.venue.venue_file import MODES, NAME_MAX, STATUSES, UNFURNISHED
 from web.portal.box import steps_of
 from web.portal.cookies import BOX
 from web.portal.forms import FORM, Form, field_error
@@ -86,10 +75,6 @@ from web.portal.responses import REFUSED, language_of, portal_page, see_other
 _WEEK = (1, 2, 3, 4, 5, 6, 0)  # starts with Monday; 0 is Sunday
 _TYPES = ("standard", "vip", "booth", "bar", "terrace")
 _LIST_MAX = 50_000
-_RULES = {
-    "name": 200, "status": 200, "reservation_mode": 200, "currency": 3, "time_zone": 60,
-    "evening_ends_at": 5,
-}  # fmt: skip
 _TEXTS = ("cancellation", "dressCode")
 _NUMBERS = {"lateArrivalMinutes": (0, 24 * 60), "minimumAge": (0, 120)}
 _KNOWN = (*_TEXTS, *_NUMBERS)
@@ -169,20 +154,10 @@ async def show_table(request: web.Request) -> web.Response:
 
 async def edit(request: web.Request, form: Form) -> web.Response:
     """`POST …/tables/{id}`: save the table, or ask to confirm if reservations are affected."""
-    number = form.text("number", NUMBER_MAX)
-    entry = Table(
-        id="",
-        number=number,
-        name=form.text("name", NAME_MAX) or number,
-        capacity_min=form.integer("capacity_min", 1, CAPACITY_MAX),
-        capacity_max=form.integer("capacity_max", 1, CAPACITY_MAX),
-        minimum_spend=form.integer("minimum_spend", 0, SPEND_MAX),
-        type=form.text("type", TYPE_MAX),
-        bookable=form.checked("bookable"),
-    )
-    return await _save_or_ask(
-        request, "/venue", edit_table, id_of(request), form.text("seen", 64), entry
-    )
+    table_id, seen = id_of(request), form.text("seen", 64)
+    entry = form.fill(request[ENVIRONMENT].database.peek(get_table, table_id))
+    entry = replace(entry, name=entry.name or entry.number)
+    return await _save_or_ask(request, "/venue", edit_table, table_id, seen, entry)
 
 
 async def remove(request: web.Request, form: Form) -> web.Response:
@@ -274,17 +249,8 @@ async def show_rules(request: web.Request) -> web.Response:
 
 async def save_rules(request: web.Request, form: Form) -> web.Response:
     """`POST …/rules`: save the venue's name, status, booking rules, times and address."""
-    texts: dict[str, Any] = {name: form.text(name, most) for name, most in _RULES.items()}
-    edited = replace(
-        request[ENVIRONMENT].database.peek(get_venue),
-        **texts,
-        slug=form.text("slug", NAME_MAX) or _make_slug(texts["name"]),
-        auto_confirm=form.checked("auto_confirm"),
-        request_expiry_hours=form.integer("request_expiry_hours", 1, HOURS_MAX),
-        address=form.text("address", ADDRESS_MAX) or None,
-        map_url=form.text("map_url", 500) or None,
-        phone=form.text("phone") or None,
-    )
+    edited = form.fill(request[ENVIRONMENT].database.peek(get_venue))
+    edited = replace(edited, slug=edited.slug or _make_slug(edited.name))
     await _write(request, edit_venue, form.text("seen", 64), edited)
     return see_other(request, "/venue/rules", "saved")
 
