@@ -94,9 +94,7 @@ def calls(*folders: str):
 def rules_in_the_code():
     """Return the English sentence of every rule of the portal's forms."""
     for name, call in calls("web/portal", "appliance"):
-        if name in ("field_error", "needed") and len(call.args) > 2:
-            yield f"please give {call.args[2].value}"
-        if name == "field_invalid":
+        if name in ("field_invalid", "needed") and isinstance(call.args[1], ast.Constant):
             yield RULES[call.args[1].value][1]
         for word in call.keywords if name == "ValidationError" else ():
             if word.arg == "rule" and isinstance(word.value, ast.Constant):

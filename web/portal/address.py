@@ -11,7 +11,7 @@ from aiohttp import web
 
 from appliance.box import Box
 from appliance.core.data_directory import wake_box
-from appliance.core.errors import OperatorError
+from appliance.core.errors import OperatorError, field_invalid
 from appliance.core.files import atomic_write
 from appliance.relay_access import Access, access_file
 from appliance.staff.audit_log import record_audit
@@ -19,7 +19,7 @@ from appliance.tls.acme import REQUESTED, read_plan
 from web.portal.box import save_changes, saved_settings, steps_of, text_of, waits_for_restart
 from web.portal.box_jobs import OUTSIDE
 from web.portal.cookies import BOX, LIVE, RESTART
-from web.portal.forms import Form, field_error
+from web.portal.forms import Form
 from web.portal.guard import actor_of
 from web.portal.responses import Declined, language_of, portal_page, see_other
 from web.relay.commands import join_relay
@@ -131,11 +131,7 @@ def _address_in(form: Form, name: str = "address") -> str:
     """Return the https address in the form. Raises ValidationError if it is not one."""
     address = form.text(name, _ADDRESSES_MAX).rstrip("/")
     if not address.startswith("https://"):
-        raise field_error(
-            name,
-            "une adresse qui commence par https://.",
-            "an address that begins with https://.",
-        )
+        raise field_invalid(name, "map_url")
     return address
 
 

@@ -14,7 +14,7 @@ from appliance.backup.catalogue import read_record, record_kit
 from appliance.backup.recovery_key import ensure_recovery_key, kit_html
 from appliance.box import Box
 from appliance.clock_gate import confirm_clock
-from appliance.core.errors import OperatorError, Rule, ValidationError
+from appliance.core.errors import OperatorError, ValidationError, field_invalid
 from appliance.core.files import atomic_write
 from appliance.core.i18n import Language
 from appliance.core.settings import RANGES, Settings, parse_settings, read_settings
@@ -39,7 +39,7 @@ from appliance.venue.rows import find_zone, get_venue, list_slots, list_tables
 from appliance.venue.venue_file import UNFURNISHED
 from web.portal.box_jobs import BACKING_UP, EXAMINER, OUTSIDE, find_copies, summarise_backups
 from web.portal.cookies import BOX, LIVE, RESTART
-from web.portal.forms import FORM, Form, field_error
+from web.portal.forms import FORM, Form
 from web.portal.guard import actor_of, reauthenticate, staff_of
 from web.portal.responses import HEADERS, REFUSED, Declined, language_of, portal_page, see_other
 from web.portal.update import read_update_state
@@ -159,7 +159,7 @@ async def send_test_email(request: web.Request, form: Form) -> web.StreamRespons
     """`POST /portal/box/test-letter`: send a test email with the saved settings."""
     recipient, language = form.text("recipient", 254), language_of(request)
     if not is_email(recipient):
-        raise field_error("recipient", "une adresse e-mail.", "an email address.")
+        raise field_invalid("recipient", "email")
     venue = (await request[LIVE].database.read(get_venue)).name
     subject = language.gettext("Test email from %(venue)s", venue=" ".join(venue.split()))
     text = language.gettext("This box can send emails. There is nothing more to do.")
@@ -331,28 +331,13 @@ async def save_changes(request: web.Request, changes: Changes, page: str = "/box
     return see_other(request, page, "saved-for-later" if waits_for_restart(request) else "saved")
 
 
-# Rules for the settings that `_field_error_of` finds, and for settings.toml itself.
-_SETTING_RULES = {
-    "server.app_url": Rule(
-        "il faut une adresse entière sans chemin, telle que https://box.example.com.",
-        "please give a whole address without a path, such as https://box.example.com.",
-    ),
-    "mail.sender": Rule(
-        "il faut l'adresse e-mail d'où partent les e-mails.",
-        "please give the email address that emails come from.",
-    ),
-    "settings": Rule(
-        "il faut un fichier settings.toml que la box peut modifier : voyez qui a installé la box.",
-        "please give a settings.toml that the box can change: ask the person who installed it.",
-    ),
-}
-_ALLOWED = Rule("il faut une valeur autorisée.", "please give an allowed value.")
-
-
 def _field_error_of(changes: Iterable[str], failure: str) -> ValidationError:
     """Return an error for the form field whose setting is named in the message `failure`."""
-    wrong = next((name for name in changes if failure.startswith(f"{name} is ")), "settings")
-    return ValidationError.of(wrong.rpartition(".")[2], _SETTING_RULES.get(wrong, _ALLOWED))
+    wrong = next((name for name in changes if failure.startswith(f"{name} is ")), None)
+    if wrong is None:
+        return field_invalid("settings", "settings_file")
+    rules = {"server.app_url": "app_url", "mail.sender": "mail_sender"}
+    return field_invalid(wrong.partition(".")[2], rules.get(wrong, "allowed_value"))
 
 
 async def steps_of(request: web.Request) -> list[tuple[str, bool]]:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, tzinfo
 from aiohttp import web
 from yarl import URL
 
-from appliance.core.errors import InvalidDate, InvalidWebhookUrl, NotFound
+from appliance.core.errors import InvalidDate, InvalidWebhookUrl, NotFound, field_invalid
 from appliance.database.connection import Reader
 from appliance.door.guest_pass import parse_access_code
 from appliance.http.request import ENVIRONMENT
@@ -33,7 +33,7 @@ from appliance.webhooks.delivery_log import (
 from appliance.webhooks.endpoints import Endpoint, get_endpoint, list_endpoints
 from appliance.webhooks.payload import event_body
 from appliance.webhooks.url_policy import parse_target_url
-from web.portal.forms import Form, field_error, number_parameter
+from web.portal.forms import Form, number_parameter
 from web.portal.guard import id_of
 from web.portal.integrations import integrations_page
 from web.portal.responses import see_other
@@ -89,7 +89,7 @@ def _read_filter(form: Form, zone: tzinfo) -> DeliveryFilter:
 def _endpoint_id(form: Form) -> str | None:
     text = form.text("endpoint")
     if text and parse_uuid(text) is None:
-        raise field_error("endpoint", "une adresse de la liste.", "one of the list.")
+        raise field_invalid("endpoint", "of_list")
     return parse_uuid(text)
 
 
@@ -247,7 +247,7 @@ async def replay_many(request: web.Request, form: Form) -> web.Response:
     database = request[ENVIRONMENT].database
     selection = _read_selection(form, database.peek(find_zone))
     if selection is None:
-        raise field_error("endpoint", "une adresse de la liste.", "one of the list.")
+        raise field_invalid("endpoint", "of_list")
     replayed = await replay_selected(database, selection)
     query = {"endpoint": selection.endpoint_id, "replayed": str(replayed)}
     return see_other(request, str(URL("/integrations/replay").with_query(query)))

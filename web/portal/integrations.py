@@ -19,7 +19,7 @@ from appliance.api_keys import (
     revoke_key,
     rotate_key,
 )
-from appliance.core.errors import ChangedMeanwhile, EndpointIsInactive, NotFound
+from appliance.core.errors import ChangedMeanwhile, EndpointIsInactive, NotFound, field_invalid
 from appliance.database.connection import Reader, Transaction
 from appliance.http.request import ENVIRONMENT, recheck_authorisation
 from appliance.outbox import EVENT_TYPES, EXTRA_TYPES
@@ -44,7 +44,7 @@ from appliance.webhooks.endpoints import (
     trust_receiver,
 )
 from web.middleware import SERVICES
-from web.portal.forms import FORM, ONCE, Form, field_error
+from web.portal.forms import FORM, ONCE, Form
 from web.portal.guard import id_of, runs, write_as_staff
 from web.portal.responses import REFUSED, portal_page, see_other
 
@@ -160,8 +160,7 @@ async def new_key(request: web.Request) -> web.Response:
 
 async def create_key(request: web.Request, form: Form) -> web.Response:
     """`POST …/keys`: create an API key and show it once."""
-    name = form.needed("name", "un nom : à qui appartient cette clé ?", "a name: whose key is it?",
-                       _KEY_NAME_MAX)  # fmt: skip
+    name = form.needed("name", "key_name", _KEY_NAME_MAX)
     environment_name = request[ENVIRONMENT].name
     issued = await write_as_staff(request, issue_key, environment_name, name, _scopes(form))
     return _show_once(request, f"keys/{issued.id}", issued.id, issued.key)
@@ -231,7 +230,7 @@ def _scopes(form: Form) -> tuple[str, ...]:
         return SCOPES if access == "all" else READ_ONLY_SCOPES
     chosen = tuple(scope for scope in SCOPES if scope in form.all("scope"))
     if not chosen:
-        raise field_error("scope", "au moins un droit.", "at least one right.")
+        raise field_invalid("scope", "a_right")
     return chosen
 
 

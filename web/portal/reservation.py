@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from appliance.core.errors import ApiError, NotFound, UnusualAmount
+from appliance.core.errors import ApiError, NotFound, UnusualAmount, field_invalid
 from appliance.core.i18n import isolate
 from appliance.database.connection import Reader
 from appliance.door.check_in import check_in_by_staff, undo_by_staff
@@ -37,7 +37,7 @@ from appliance.reservations.rows import (
 from appliance.staff.audit_log import record_audit
 from appliance.venue.rows import find_table, find_tonight, get_venue, list_tables
 from web.portal.cookies import LIVE
-from web.portal.forms import FORM, Form, field_error
+from web.portal.forms import FORM, Form
 from web.portal.guard import actor_of, id_of, staff_of, write_as_staff
 from web.portal.navigation import FormHandler
 from web.portal.reservation_form import STATUS_WORDS, confirms_guests, read_guest
@@ -185,7 +185,7 @@ async def void(request: web.Request, form: Form) -> None:
     """`POST …/void`: void a payment. A reason is required."""
     reason = form.text("reason")
     if not reason:
-        raise field_error("void_reason", "un motif.", "a reason.")
+        raise field_invalid("void_reason", "a_reason")
     await _run_action(request, as_seen, void_payment, form.text("payment", 64), reason=reason)
 
 
@@ -211,7 +211,7 @@ async def check_in_one(request: web.Request, form: Form) -> None:
 @_form
 async def undo_one(request: web.Request, form: Form) -> None:
     """`POST …/undo`: undo the latest check-in. A reason is required."""
-    reason, seen = form.needed("reason", "un motif.", "a reason."), _seen(form)
+    reason, seen = form.needed("reason", "a_reason"), _seen(form)
     await request[ENVIRONMENT].database.write(
         as_seen, id_of(request), seen, undo_by_staff, staff_of(request), reason
     )

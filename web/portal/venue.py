@@ -68,7 +68,7 @@ from appliance.venue.table_list import PastedTables, parse_tables
 from appliance.venue.venue_file import MODES, NAME_MAX, STATUSES, UNFURNISHED
 from web.portal.box import steps_of
 from web.portal.cookies import BOX
-from web.portal.forms import FORM, Form, field_error
+from web.portal.forms import FORM, Form
 from web.portal.guard import id_of
 from web.portal.responses import REFUSED, language_of, portal_page, see_other
 
@@ -125,7 +125,7 @@ async def _read_list(request: web.Request, form: Form) -> tuple[str, PastedTable
     """Return the uploaded or pasted list and its tables. Raises ValidationError if it is empty."""
     text = form.lines("file", _LIST_MAX) or form.lines("list", _LIST_MAX)
     if not text:
-        raise field_error("list", "au moins une ligne.", "at least one line.")
+        raise field_invalid("list", "a_line")
     return text, parse_tables(text, await request[ENVIRONMENT].database.read(_numbers))
 
 
@@ -373,14 +373,10 @@ def _read_others(form: Form) -> dict[str, Any]:
     for line in filter(str.strip, form.lines("others").split("\n")):
         name, _, text = (part.strip() for part in line.partition(":"))
         if not name or not text or name in {*found, *_KNOWN}:
-            raise field_error(
-                "others", "une ligne « nom : valeur » par condition.", "“name: value” on each line."
-            )
+            raise field_invalid("others", "name_and_value")
         found[name] = _read_value(text)
     if len(found) > _PAIRS_MAX:
-        raise field_error(
-            "others", "{most} lignes au plus.", "at most {most} lines.", most=_PAIRS_MAX
-        )
+        raise field_invalid("others", "lines_at_most", most=_PAIRS_MAX)
     return found
 
 
