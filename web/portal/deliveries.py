@@ -2,7 +2,7 @@
 
 import hashlib
 from contextlib import suppress
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, replace
 from datetime import datetime, timedelta, tzinfo
 
 from aiohttp import web
@@ -21,7 +21,6 @@ from appliance.webhooks.deliveries import STATES
 from appliance.webhooks.delivery_log import (
     DeliveryFilter,
     DeliveryStory,
-    ListedDelivery,
     Selection,
     count_deliveries,
     get_delivery_story,
@@ -148,11 +147,10 @@ def _read_delivery(reader: Reader, delivery_id: str) -> dict[str, object]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _RequestText:
-    """A delivery's HTTP request, as text.
+def _request_text(reader: Reader, story: DeliveryStory, endpoint: Endpoint) -> dict[str, object]:
+    """Return the latest failed request, or else the request as it would be sent now, as text.
 
-    `kind` is one of:
+    Its `kind` is one of:
 
     - `sent`: this is the failed request that was sent at `at` (ms since 1970).
     - `gone`: there is no text, because the reservation no longer exists.
@@ -160,48 +158,32 @@ class _RequestText:
     - `now`: this is the request as it would be sent now, and its body differs from every delivered
       body.
     - `next`: this is the next request, and nothing has been delivered yet.
+
+    The template writes the headers of a request that would be sent now, to `receiver`.
     """
-
-    kind: str
-    at: int | None = None
-    head: str = ""
-    body: str = ""
-
-
-def _request_text(reader: Reader, story: DeliveryStory, endpoint: Endpoint) -> _RequestText:
-    """Return the latest failed request, or else the request as it would be sent now."""
     if story.failed_request is not None:
         at, request = story.failed_request
         head, _, body = request.partition(b"\r\n\r\n")
-        return _RequestText("sent", at, _text(head).replace("\r\n", "\n"), _text(body))
+        return {
+            "kind": "sent",
+            "at": at,
+            "head": _text(head).replace("\r\n", "\n"),
+            "body": _text(body),
+        }
     reservation_id = story.delivery.reservation_id
     reservation = None if reservation_id is None else find_reservation(reader, reservation_id)
     if reservation_id is not None and reservation is None:
-        return _RequestText("gone")
+        return {"kind": "gone"}
     body = event_body(story.due, reservation, get_venue(reader), endpoint)
     digests = {attempt.body_sha256 for attempt in story.attempts if attempt.outcome == "delivered"}
     kind = "same" if hashlib.sha256(body).digest() in digests else "now"
     if not (digests or story.delivery.replays or story.delivery.state == "delivered"):
         kind = "next"
-    return _RequestText(kind, None, _headers_text(story.delivery, len(body)), _text(body))
-
-
-def _headers_text(delivery: ListedDelivery, length: int) -> str:
-    """Return the request line and the headers that are the same in every attempt."""
-    try:
-        receiver = parse_target_url(delivery.endpoint_url, allow_http=True)
-    except InvalidWebhookUrl:
-        first = f"POST {delivery.endpoint_url} HTTP/1.1"
-    else:
-        first = f"POST {receiver.target} HTTP/1.1\nHost: {receiver.authority}"
-    return f"""{first}
-User-Agent: {USER_AGENT}
-Accept: */*
-Accept-Encoding: identity
-Content-Type: application/json
-X-Service-Event: {delivery.event_type}
-X-Service-Delivery: {delivery.id}
-Content-Length: {length}"""
+    receiver = None
+    with suppress(InvalidWebhookUrl):
+        receiver = parse_target_url(story.delivery.endpoint_url, allow_http=True)
+    return {"kind": kind, "receiver": receiver, "agent": USER_AGENT, "length": len(body),
+            "body": _text(body)}  # fmt: skip
 
 
 def _text(raw: bytes) -> str:
